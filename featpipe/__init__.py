@@ -1,0 +1,40 @@
+"""featpipe: business documents become features once; templates are extracted from them after.
+
+Public names are loaded when first used (PEP 562), so that ``import featpipe`` loads none of torch,
+transformers, h5py and jieba: a spawned writer starts in a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+#: Public name -> the module that defines it: the one list of what featpipe offers.
+_HOMES = {
+    "Cache": "featpipe.pipeline.lookup",
+    "Pipeline": "featpipe.pipeline.build",
+    "RunReport": "featpipe.outcome",
+    "FeatpipeError": "featpipe.errors",
+}
+
+__all__ = ["Cache", "FeatpipeError", "Pipeline", "RunReport", "__version__"]
+
+if TYPE_CHECKING:
+    from featpipe.errors import FeatpipeError
+    from featpipe.outcome import RunReport
+    from featpipe.pipeline.build import Pipeline
+    from featpipe.pipeline.lookup import Cache
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'featpipe' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

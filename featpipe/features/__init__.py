@@ -1,0 +1,1 @@
+"""Features: strings in, arrays out. Knows no HDF5 and no processes."""

@@ -1,0 +1,1 @@
+"""The engine: spawned workers by role. Knows no text, torch or HDF5."""

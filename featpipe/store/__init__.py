@@ -1,0 +1,1 @@
+"""The dictionary: one HDF5 file of keyed rows. Knows no torch and no documents."""
