@@ -1,0 +1,163 @@
+"""Terms: what BM25 counts in a text, as small numbers.
+
+An analyser turns texts into terms: jieba's words, those of its search mode, character grams, or
+words and grams together. All of them fold case and width (``Ａbc`` counts as ``abc``), keep
+numbers, and drop whatever holds no letter and no digit.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+from unicodedata import unidata_version
+
+import numpy as np
+
+from featpipe.errors import UsageError
+from featpipe.features.words import Words
+from featpipe.features.words.codes import CharacterTable, CodedTexts, Offsets, text_of
+from featpipe.features.words.grams import gram_spans
+from featpipe.features.words.interning import intern_spans
+from featpipe.features.words.source import hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+#: Counted up when the same text would give other terms than before.
+TERMS_VERSION = 1
+
+AnalyserName = Literal["words", "search", "chars", "words+chars"]
+ANALYSERS: tuple[AnalyserName, ...] = get_args(AnalyserName)
+
+
+@dataclass(frozen=True, slots=True)
+class TermBatch:
+    """The terms of some texts. Worker -> writer: nothing in it needs a shared vocabulary.
+
+    ``vocabulary`` lists the distinct terms in order of first appearance; ``ids`` (n_terms,) int32
+    are places in it, in text order, repeats included; ``lengths`` (n_texts,) int64 says how many
+    belong to each text.
+    """
+
+    vocabulary: list[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+class Analyser:
+    """Turns texts into terms.
+
+    Guarantees: the terms of a text do not depend on the texts beside it, and analysers with equal
+    fingerprints give equal terms. Pickles as what it was made from.
+
+    Args:
+        name: ``"words"`` are jieba's words; ``"search"`` adds the shorter words inside long ones,
+            as ``jieba.cut_for_search`` does; ``"chars"`` are single characters and pairs, with
+            Latin words and numbers whole; ``"words+chars"`` is every span of either, once.
+        stopwords: terms to leave out; folded like the texts.
+        words: how to cut words, when not by jieba's own dictionary.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+
+    def __init__(
+        self,
+        name: AnalyserName = "words",
+        stopwords: Iterable[str] | None = None,
+        *,
+        words: Words | None = None,
+    ) -> None:
+        if name not in ANALYSERS:
+            raise UsageError(
+                f"unknown analyser {name!r}", hint=f"choose from {', '.join(ANALYSERS)}"
+            )
+        self.name: AnalyserName = name
+        self._stopwords = frozenset(fold_text(word) for word in stopwords or ())
+        self._words = None if name == "chars" else words or Words()
+
+    @property
+    def spec(self) -> dict[str, object]:
+        """Every part that decides the terms of a text, as plain JSON values."""
+        stopwords = sorted(self._stopwords)
+        encoded = [word.encode("utf-8", "surrogatepass") for word in stopwords]
+        return {
+            "terms": TERMS_VERSION,
+            "analyser": self.name,
+            "unicode": unidata_version,
+            "stopwords": hash_of(*encoded) if stopwords else None,
+            "words": self._words.spec if self._words else None,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits over :attr:`spec`."""
+        return hash_of(json.dumps(self.spec, sort_keys=True).encode())
+
+    def count(self, texts: Sequence[str]) -> TermBatch:
+        """The terms of each text, with a vocabulary of this batch alone."""
+        coded = CodedTexts.from_texts(texts)
+        starts, ends = self._spans(texts, coded)
+        folded = _folds[coded.codes]
+        before = np.concatenate(([0], np.cumsum(_speaks[folded])))
+        kept = before[ends] > before[starts]
+        starts, ends = starts[kept], ends[kept]
+        interned = intern_spans(folded, starts, ends)
+        spoken = text_of(folded)
+        firsts, lasts = starts[interned.first].tolist(), ends[interned.first].tolist()
+        vocabulary = [spoken[start:end] for start, end in zip(firsts, lasts, strict=True)]
+        owners = np.searchsorted(coded.bounds, starts, side="right") - 1
+        ids = interned.ids
+        if self._stopwords:
+            vocabulary, ids, owners = self._without_stopwords(vocabulary, ids, owners)
+        return TermBatch(vocabulary, ids, np.bincount(owners, minlength=coded.n_texts))
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of one text, in order; what a query is made of."""
+        batch = self.count([text])
+        return [batch.vocabulary[number] for number in batch.ids.tolist()]
+
+    def _spans(self, texts: Sequence[str], coded: CodedTexts) -> tuple[Offsets, Offsets]:
+        """Starts and ends (n_terms,) over all texts laid end to end, texts in order."""
+        if self._words is None:
+            return gram_spans(coded)
+        if self.name == "search":
+            spans, lengths = self._words.search_spans_many(texts)
+        else:
+            spans, lengths = self._words.spans_many(texts)
+        shifted = spans + np.repeat(coded.bounds[:-1], lengths)[:, None]
+        starts, ends = shifted[:, 0], shifted[:, 1]
+        if self.name != "words+chars":
+            return starts, ends
+        gram_starts, gram_ends = gram_spans(coded)
+        every = np.concatenate((starts << 32 | ends, gram_starts << 32 | gram_ends))
+        both = np.unique(every)
+        return both >> 32, both & 0xFFFFFFFF
+
+    def _without_stopwords(
+        self, vocabulary: list[str], ids: NDArray[np.int32], owners: Offsets
+    ) -> tuple[list[str], NDArray[np.int32], Offsets]:
+        stays = np.array([word not in self._stopwords for word in vocabulary], np.bool_)
+        numbers = np.cumsum(stays, dtype=np.int32) - 1
+        kept = stays[ids]
+        left = [word for word, stay in zip(vocabulary, stays.tolist(), strict=True) if stay]
+        return left, numbers[ids[kept]].astype(np.int32), owners[kept]
+
+
+def fold_text(text: str) -> str:
+    """Lower case and half width, character by character: as long as before."""
+    return "".join(chr(_fold(ord(character))) for character in text)
+
+
+def _fold(code: int) -> int:
+    if 0xFF01 <= code <= 0xFF5E:  # full-width forms of ASCII
+        code -= 0xFEE0
+    lower = chr(code).lower()
+    return ord(lower) if len(lower) == 1 else code
+
+
+_folds = CharacterTable(_fold)
+_speaks = CharacterTable(lambda code: chr(code).isalnum())
