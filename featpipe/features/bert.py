@@ -1,0 +1,261 @@
+"""BERT and its kin as a forward over packed sequences: no padding anywhere.
+
+Serves every model that is BERT under another name: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA,
+DistilBERT, ERNIE. Query, key and value are one linear layer; GELU is fused into the next. The
+residual stream and LayerNorm are float32 in every precision; in ``mixed`` the linear layers and
+attention run in bf16 (fp16 on CUDA). Oracle: transformers in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - its name everywhere
+
+from featpipe.errors import UnsupportedModel
+from featpipe.features.attention import attend
+from featpipe.features.checkpoint import first_position
+from featpipe.features.linear import Activation, Linear, make_linear
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featpipe.features.packing import Pack
+    from featpipe.features.weights import Weights
+
+#: ``model_type`` of the models that this forward computes exactly.
+OWN = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "ernie"})
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "relu": "relu",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes that a config states, under one name each."""
+
+    width: int
+    embedding_width: int
+    n_layers: int
+    n_heads: int
+    inner_width: int
+    n_words: int
+    n_positions: int
+    n_types: int
+    first_position: int
+    epsilon: float
+    activation: Activation
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Shape:
+        """Read a config.
+
+        Raises:
+            UnsupportedModel: an option that this forward does not compute.
+        """
+        _refuse_options(config)
+        width = int(config.get("hidden_size", config.get("dim", 0)))
+        return cls(
+            width=width,
+            embedding_width=int(config.get("embedding_size", width)),
+            n_layers=int(config.get("num_hidden_layers", config.get("n_layers", 0))),
+            n_heads=int(config.get("num_attention_heads", config.get("n_heads", 0))),
+            inner_width=int(config.get("intermediate_size", config.get("hidden_dim", 0))),
+            n_words=int(config["vocab_size"]),
+            n_positions=int(config["max_position_embeddings"]),
+            n_types=0
+            if config["model_type"] == "distilbert"
+            else int(config.get("type_vocab_size", 2)),
+            first_position=first_position(config),
+            epsilon=float(config.get("layer_norm_eps", 1e-12)),
+            activation=_ACTIVATIONS[
+                str(config.get("hidden_act", config.get("activation", "gelu")))
+            ],
+        )
+
+    def tensors(self, n_layers: int) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every weight that the first `n_layers` layers need."""
+        width, narrow = self.width, self.embedding_width
+        needed: dict[str, tuple[int, ...]] = {
+            "embeddings.word_embeddings.weight": (self.n_words, narrow),
+            "embeddings.position_embeddings.weight": (self.n_positions, narrow),
+            "embeddings.LayerNorm.weight": (narrow,),
+            "embeddings.LayerNorm.bias": (narrow,),
+        }
+        if self.n_types:
+            needed["embeddings.token_type_embeddings.weight"] = (self.n_types, narrow)
+        if narrow != width:
+            needed |= _linear_shapes("embeddings_project", width, narrow)
+        for number in range(n_layers):
+            layer = f"encoder.layer.{number}"
+            for name in ("query", "key", "value"):
+                needed |= _linear_shapes(f"{layer}.attention.self.{name}", width, width)
+            needed |= _linear_shapes(f"{layer}.attention.output.dense", width, width)
+            needed |= _linear_shapes(f"{layer}.intermediate.dense", self.inner_width, width)
+            needed |= _linear_shapes(f"{layer}.output.dense", width, self.inner_width)
+            for name in ("attention.output", "output"):
+                for part in ("weight", "bias"):
+                    needed[f"{layer}.{name}.LayerNorm.{part}"] = (width,)
+        return needed
+
+
+class PackedBert:
+    """The first `n_layers` layers of a model, ready to run on one device."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        shape: Shape,
+        *,
+        n_layers: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.shape = shape
+        self.device = device
+        self.dtype = dtype
+        self.n_layers = n_layers
+        self.width = shape.width if n_layers or shape.embedding_width == shape.width else 0
+        self._source = weights
+        self._embeddings = _Embeddings(weights, shape, device)
+        self._layers = [
+            _Layer(weights, f"encoder.layer.{number}", shape, dtype=dtype, device=device)
+            for number in range(n_layers)
+        ]
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether a sequence's bits are promised not to depend on its neighbours."""
+        return all(layer.is_invariant for layer in self._layers)
+
+    def matches(
+        self,
+        weights: Weights,
+        shape: Shape,
+        *,
+        n_layers: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> bool:
+        """Whether this very trunk is what the arguments describe, number by number."""
+        if (self.shape, self.dtype, self.device) != (shape, dtype, device):
+            return False
+        return self.n_layers >= n_layers and all(
+            torch.equal(self._source[name], weights[name]) for name in shape.tensors(n_layers)
+        )
+
+    def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        """Hidden states after `n_layers` layers (all by default).
+
+        Shapes: pack of t tokens -> (t, width) float32.
+        """
+        groups = pack.groups
+        x = self._embeddings(pack)
+        for layer in self._layers[: self.n_layers if n_layers is None else n_layers]:
+            x = layer(x, groups)
+        return x
+
+
+class _Embeddings:
+    def __init__(self, weights: Weights, shape: Shape, device: torch.device) -> None:
+        def table(name: str) -> torch.Tensor:
+            return weights[f"embeddings.{name}"].detach().to(device=device, dtype=torch.float32)
+
+        self._words = table("word_embeddings.weight")
+        self._positions = table("position_embeddings.weight")[shape.first_position :]
+        if shape.n_types:
+            # Every token is of type 0 here, so its row becomes part of each position's.
+            self._positions = self._positions + table("token_type_embeddings.weight")[0]
+        self._norm = table("LayerNorm.weight"), table("LayerNorm.bias")
+        self._epsilon = shape.epsilon
+        self._project: Linear | None = None
+        if shape.embedding_width != shape.width:
+            self._project = _linear(weights, ["embeddings_project"], torch.float32, device)
+
+    def __call__(self, pack: Pack) -> torch.Tensor:
+        ids = torch.from_numpy(pack.ids).to(self._words.device, torch.int64)
+        positions = torch.from_numpy(pack.positions).to(self._words.device)
+        x = self._words[ids] + self._positions[positions]
+        x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
+        return x if self._project is None else self._project(x)
+
+
+class _Layer:
+    def __init__(
+        self,
+        weights: Weights,
+        name: str,
+        shape: Shape,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        def norm(part: str) -> tuple[torch.Tensor, torch.Tensor]:
+            found = (weights[f"{name}.{part}.LayerNorm.{kind}"] for kind in ("weight", "bias"))
+            weight, bias = (tensor.detach().to(device, torch.float32) for tensor in found)
+            return weight, bias
+
+        attention = f"{name}.attention"
+        self._qkv = _linear(
+            weights,
+            [f"{attention}.self.{part}" for part in ("query", "key", "value")],
+            dtype,
+            device,
+        )
+        self._attended = _linear(weights, [f"{attention}.output.dense"], dtype, device)
+        self._attention_norm = norm("attention.output")
+        self._inner = _linear(weights, [f"{name}.intermediate.dense"], dtype, device)
+        self._outer = _linear(weights, [f"{name}.output.dense"], dtype, device)
+        self._output_norm = norm("output")
+        self._shape = shape
+        self._dtype = dtype
+
+    @property
+    def is_invariant(self) -> bool:
+        return self._qkv.is_invariant
+
+    def __call__(self, x: torch.Tensor, groups: list[tuple[int, int, int]]) -> torch.Tensor:
+        shape, narrow = self._shape, (self._shape.width,)
+        qkv = self._qkv(x.to(self._dtype))
+        y = self._attended(attend(qkv, groups, n_heads=shape.n_heads))
+        x = F.layer_norm(x + y, narrow, *self._attention_norm, eps=shape.epsilon)
+        y = self._outer(self._inner(x.to(self._dtype), shape.activation))
+        return F.layer_norm(x + y, narrow, *self._output_norm, eps=shape.epsilon)
+
+
+def _linear(weights: Weights, names: list[str], dtype: torch.dtype, device: torch.device) -> Linear:
+    return make_linear(
+        [weights[f"{name}.weight"] for name in names],
+        [weights[f"{name}.bias"] for name in names],
+        dtype=dtype,
+        device=device,
+    )
+
+
+def _linear_shapes(name: str, n_out: int, n_in: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}
+
+
+def _refuse_options(config: Mapping[str, Any]) -> None:
+    kind = config.get("model_type")
+    if kind not in OWN:
+        raise UnsupportedModel(f"{kind!r} is not among {sorted(OWN)}")
+    activation = config.get("hidden_act", config.get("activation", "gelu"))
+    refused = {
+        "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",
+        "is_decoder": bool(config.get("is_decoder", False)),
+        "use_task_id": bool(config.get("use_task_id", False)),
+        "hidden_act": activation not in _ACTIVATIONS,
+        "sinusoidal_pos_embds": bool(config.get("sinusoidal_pos_embds", False)),
+    }
+    for option, is_refused in refused.items():
+        if is_refused:
+            raise UnsupportedModel(f"{kind} with {option}={config.get(option)!r}")

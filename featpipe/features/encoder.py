@@ -1,0 +1,202 @@
+"""Texts in, vectors out: the worker's side of an encoder.
+
+Guarantees:
+
+* A text's vector has the same bytes whatever other texts it is encoded with, in whatever order, on
+  however many threads (CPU, precision ``exact`` and ``mixed``, where `Encoder.is_invariant`).
+* Nothing is truncated: a long text becomes windows (`windows`), and their number is reported.
+* A vector that is not finite is never returned as if it were one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from featpipe.errors import CheckpointError, EncodingError
+from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
+from featpipe.features.devices import find_device, running_threads
+from featpipe.features.feature import EncoderSettings, Spec, encoder_spec, fingerprint_of
+from featpipe.features.fingerprint import identity_of
+from featpipe.features.foreign import load_foreign
+from featpipe.features.packing import Sequences, pack_by_length
+from featpipe.features.pooling import pool
+from featpipe.features.tokenizer import Tokenizer
+from featpipe.features.trunk import Trunk, is_own, load_trunk, open_parts
+from featpipe.features.windows import Vectors, Windows, combine, plan_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+#: Tokens of a pack: large enough to fill the kernels, small enough for the cache.
+CPU_BUDGET = 4096
+CUDA_BUDGET = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Vectors of n texts, in the order given.
+
+    Shapes: vectors (n, dim) in the settings' dtype (bfloat16 as its bits in uint16), n_tokens (n,)
+    special tokens included, n_windows (n,), 1 unless the text was too long for one.
+    """
+
+    vectors: npt.NDArray[np.generic]
+    n_tokens: npt.NDArray[np.int32]
+    n_windows: npt.NDArray[np.int32]
+    faults: dict[int, str] = field(default_factory=dict)
+    """Reason by text, for those without a vector; their rows are zeros and must not be stored."""
+
+
+class Encoder:
+    """A loaded encoder. Not thread-safe; one per worker."""
+
+    def __init__(self, trunk: Trunk, tokenizer: Tokenizer, spec: Spec) -> None:
+        self.spec = spec
+        self.fingerprint = fingerprint_of(spec)
+        self.trunk = trunk
+        self.tokenizer = tokenizer
+        self.dim = trunk.width
+        self.threads = 1
+        self._budget = CPU_BUDGET if trunk.device.type == "cpu" else CUDA_BUDGET
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path,
+        settings: EncoderSettings | None = None,
+        *,
+        device: str = "cpu",
+        threads: int = 1,
+    ) -> Encoder:
+        """Load a checkpoint by folder or hub name.
+
+        Raises:
+            CheckpointError: unusable, incomplete or changing files.
+            UnsupportedModel: an architecture that neither we nor transformers compute.
+            UsageError: a setting that the checkpoint cannot follow.
+            UnknownDevice: a device this machine does not have.
+        """
+        settings = settings or EncoderSettings()
+        target = find_device(device)
+        checkpoint = describe_checkpoint(name)
+        before = _identities(checkpoint)
+        spec = encoder_spec(checkpoint, settings)
+        tokenizer = Tokenizer.load(checkpoint)
+        trunk: Trunk
+        if is_own(checkpoint):
+            trunk = load_trunk(
+                checkpoint,
+                open_parts(checkpoint),
+                n_layers=spec["layer"],
+                precision=spec["precision"],
+                device=target,
+            )
+        else:
+            trunk = load_foreign(checkpoint, spec, device=target, settings=settings)
+        # The fingerprint was taken from the files, the weights were read from them after: only if
+        # nothing changed from before the one to after the other do they belong together.
+        if _identities(checkpoint) != before:
+            raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
+        encoder = cls(trunk, tokenizer, spec)
+        encoder.threads = threads
+        return encoder
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether the first guarantee holds with the kernels at work here."""
+        return self.trunk.is_invariant
+
+    def encode(self, texts: Sequence[str], *, on_fault: str = "raise") -> Encoded:
+        """Encode `texts`; equal ones are computed once.
+
+        Args:
+            texts: units; the empty one is a unit like any other.
+            on_fault: ``raise``, or ``report`` in ``Encoded.faults`` and encode the others.
+
+        Raises:
+            EncodingError: units without a finite vector; ``error.units`` holds their numbers.
+        """
+        numbers: dict[str, int] = {}
+        inverse = np.fromiter(
+            (numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts)
+        )
+        with running_threads(self.threads), torch.inference_mode():
+            vectors, windows, n_tokens = self._encode_unique(list(numbers))
+        finished, reasons = self._finish(vectors)
+        faults = {
+            number: reasons[unique]
+            for number, unique in enumerate(inverse.tolist())
+            if unique in reasons
+        }
+        if faults and on_fault == "raise":
+            raise _report(faults)
+        return Encoded(
+            vectors=finished[inverse],
+            n_tokens=n_tokens[inverse].astype(np.int32),
+            n_windows=windows.n_windows[inverse].astype(np.int32),
+            faults=faults,
+        )
+
+    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, npt.NDArray[np.int64]]:
+        prompt = str(self.spec["prompt"])
+        tokens = self.tokenizer.encode([prompt + text for text in texts] if prompt else texts)
+        n_special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
+        windows = plan_windows(
+            tokens.lengths,
+            capacity=self.spec["max_length"] - n_special,
+            stride=min(self.spec["stride"], self.spec["max_length"] - n_special),
+        )
+        sequences = Sequences(
+            tokens.ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
+        )
+        out = np.empty((len(windows.start), self.dim), np.float32)
+        for pack in pack_by_length(sequences, budget=self._budget):
+            states = self.trunk.forward(pack, n_layers=self.spec["layer"])
+            out[pack.sequences] = pool(states, pack, self.spec["pooling"]).cpu().numpy()
+        vectors = combine(out, windows, self.spec["pooling"])
+        return vectors, windows, tokens.lengths + n_special
+
+    def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
+        """Normalise and cast; name the rows that are not finite."""
+        if self.spec["normalise"]:
+            # In float64, so that the sum's order is beyond the bits that are kept.
+            lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+            vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+        reasons = dict.fromkeys(
+            np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist(),
+            "the model gives NaN or infinity for it",
+        )
+        cast = cast_vectors(vectors, self.spec["dtype"])
+        if cast.dtype == np.float16:
+            for row in np.flatnonzero(~np.isfinite(cast).all(axis=1)).tolist():
+                reasons.setdefault(row, "its vector is too large for float16; use float32")
+        cast[list(reasons)] = 0
+        return cast, reasons
+
+
+def cast_vectors(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
+    """To the stored dtype, to nearest even; bfloat16 as its bits in uint16."""
+    if dtype == "bfloat16":
+        bits = vectors.view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)).astype(
+            np.uint16
+        )
+    with np.errstate(over="ignore"):
+        return vectors.astype(dtype)
+
+
+def _report(faults: dict[int, str]) -> EncodingError:
+    first, reason = next(iter(faults.items()))
+    error = EncodingError(f"{len(faults)} unit(s) cannot be encoded; number {first}: {reason}")
+    error.units = tuple(faults)  # type: ignore[attr-defined]  # travels in the error's __dict__
+    return error
+
+
+def _identities(checkpoint: Checkpoint) -> list[str]:
+    return [identity_of(file) for file in checkpoint.files]

@@ -1,0 +1,184 @@
+"""What is computed: settings, resolved against a checkpoint into a spec and its fingerprint.
+
+A spec is plain JSON and holds every part on which a vector depends (guarantee: two computations
+with one fingerprint give the same vectors). It holds no path and no name. No torch is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from featpipe.errors import UsageError
+from featpipe.features.checkpoint import Checkpoint, canonical_config, count_positions
+from featpipe.features.fingerprint import digest_named, digest_of, digest_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Pooling = Literal["mean", "cls", "max", "last"]
+Precision = Literal["exact", "mixed", "auto"]
+Dtype = Literal["float16", "float32", "bfloat16"]
+Spec = dict[str, Any]
+
+#: Raised whenever the same inputs would give other vectors than before.
+FEATURE_VERSION = 1
+
+#: How the windows of a long text become one vector; see `windows`.
+WINDOW_RULE = {
+    "mean": "mean of windows weighted by their new tokens",
+    "cls": "mean of windows weighted by their new tokens",
+    "max": "elementwise maximum over windows",
+    "last": "last window",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """What the user may choose; None means what the checkpoint says."""
+
+    pooling: Pooling | None = None
+    layer: int = -1
+    """Hidden state to pool: 0 embeddings, 1 first layer ... or from the end, -1 the last."""
+    normalise: bool | None = None
+    max_length: int | None = None
+    """Tokens of one window, special ones included."""
+    stride: int | None = None
+    """Tokens from the start of one window of a long text to the start of the next."""
+    prompt: str | None = None
+    """Put before every text. None: the checkpoint's default prompt, "" where it has none."""
+    dtype: Dtype = "float16"
+    precision: Precision = "exact"
+    """``auto`` must be resolved (`devices.resolve_precision`) before a spec is made."""
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaggerSettings:
+    """As `EncoderSettings`, for token classification."""
+
+    max_length: int | None = None
+    overlap: int | None = None
+    """Tokens shared by two windows where a sentence is longer than a window."""
+    precision: Precision = "exact"
+
+
+def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings) -> Spec:
+    """Every part of the fingerprint of `settings` on `checkpoint`.
+
+    Raises:
+        UsageError: a setting that the checkpoint cannot follow, or an unresolved precision.
+        CheckpointError: files that cannot be read.
+    """
+    recipe = checkpoint.recipe
+    max_length = _choose_length(checkpoint, settings.max_length)
+    pooling = settings.pooling or recipe.pooling or "mean"
+    return {
+        **_common_parts("embedding", checkpoint, _resolved(settings.precision)),
+        "pooling": _one_of("pooling", pooling, ("mean", "cls", "max", "last")),
+        "layer": _count_layer(checkpoint, settings.layer),
+        "normalise": recipe.normalise if settings.normalise is None else settings.normalise,
+        "max_length": max_length,
+        "stride": _choose_stride(max_length, settings.stride),
+        "window_rule": WINDOW_RULE[pooling],
+        "prompt": recipe.default_prompt if settings.prompt is None else settings.prompt,
+        "lowercase": recipe.lowercase,
+        "dense": digest_of(file for folder in recipe.dense for file in sorted(folder.iterdir()))
+        if recipe.dense
+        else "",
+        "dtype": _one_of("dtype", settings.dtype, ("float16", "float32", "bfloat16")),
+    }
+
+
+def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings) -> Spec:
+    """Every part of the fingerprint of entities found by `checkpoint`.
+
+    Raises:
+        UsageError: not a token-classification checkpoint, or an impossible setting.
+    """
+    if checkpoint.kind != "tagger":
+        raise UsageError(
+            f"{checkpoint.path} is no token-classification checkpoint",
+            hint="give it as --model, or point --ner at a fine-tuned tagger",
+        )
+    max_length = _choose_length(checkpoint, settings.max_length)
+    overlap = max_length // 4 if settings.overlap is None else settings.overlap
+    if not 0 <= overlap <= max_length // 2:
+        raise UsageError(f"an overlap of {overlap} is not between 0 and half of {max_length}")
+    return {
+        **_common_parts("entities", checkpoint, _resolved(settings.precision)),
+        "labels": list(checkpoint.labels),
+        "max_length": max_length,
+        "overlap": overlap,
+    }
+
+
+def fingerprint_of(spec: Mapping[str, Any]) -> str:
+    """40 hex digits that differ whenever any part of the spec does."""
+    return digest_text(json.dumps(spec, sort_keys=True, ensure_ascii=False, allow_nan=False))
+
+
+def explain_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
+    """One line per part in which two specs differ; none when the fingerprints are equal."""
+    for part in sorted({*a, *b}):
+        if a.get(part) != b.get(part):
+            yield f"{part}: {_show(a.get(part))} | {_show(b.get(part))}"
+
+
+def _common_parts(feature: str, checkpoint: Checkpoint, precision: str) -> Spec:
+    return {
+        "feature": feature,
+        "version": FEATURE_VERSION,
+        "architecture": checkpoint.architecture,
+        "weights": digest_of(checkpoint.weight_files),
+        "tokenizer": digest_named(checkpoint.tokenizer_files),
+        "config": digest_text(canonical_config(checkpoint.config)),
+        "precision": precision,
+    }
+
+
+def _resolved(precision: str) -> str:
+    if precision == "auto":
+        raise UsageError(
+            "precision auto must be resolved before a spec is made",
+            hint="featpipe.features.devices.resolve_precision",
+        )
+    return _one_of("precision", precision, ("exact", "mixed"))
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise UsageError(f"{name} {value!r} is none of {', '.join(allowed)}")
+    return value
+
+
+def _count_layer(checkpoint: Checkpoint, layer: int) -> int:
+    """The hidden state's number, counted from the embeddings (0)."""
+    n_layers = checkpoint.n_layers
+    number = layer if layer >= 0 else n_layers + 1 + layer
+    if not 0 <= number <= n_layers:
+        raise UsageError(f"layer {layer} of a model with {n_layers} layers (and embeddings, 0)")
+    return number
+
+
+def _choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
+    if asked is None:
+        return checkpoint.max_length
+    most = count_positions(checkpoint.config) or checkpoint.max_length
+    if not 8 <= asked <= most:
+        raise UsageError(f"a length of {asked} tokens is not between 8 and the model's {most}")
+    return asked
+
+
+def _choose_stride(max_length: int, asked: int | None) -> int:
+    if asked is None:
+        return max(1, (max_length - 2) * 7 // 8)
+    if not 1 <= asked <= max_length - 2:
+        raise UsageError(f"a stride of {asked} is not between 1 and {max_length - 2} tokens")
+    return asked
+
+
+def _show(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 48 else f"{text[:45]}..."

@@ -1,0 +1,30 @@
+"""From token states to one vector per sequence.
+
+A vector depends on its own sequence only, bit for bit: every reduction runs over one sequence's
+tokens in their order, whatever else is in the pack.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from featpipe.features.packing import Pack
+
+
+def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
+    """Pool each sequence of a pack, special tokens included, as sentence-transformers does.
+
+    Shapes: states (tokens, width) float32 -> (sequences, width) float32. ``last`` takes the last
+    token, special or not.
+    """
+    lengths = torch.from_numpy(pack.lengths).to(states.device)
+    if pooling in {"mean", "max"}:
+        pooled: torch.Tensor = torch.segment_reduce(
+            states, pooling, lengths=lengths, axis=0, unsafe=True
+        )
+        return pooled
+    ends = torch.cumsum(lengths, 0)
+    return states[ends - 1 if pooling == "last" else ends - lengths]

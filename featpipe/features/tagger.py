@@ -1,0 +1,172 @@
+"""Texts in, entities out: the worker's side of a token-classification checkpoint.
+
+Guarantees:
+
+* Every character is seen: long texts become windows cut at sentence ends (`stitching`), and each
+  token's logits come from the window where it is farther from a cut.
+* Offsets are characters of the text as it was given.
+* On texts of one window the entities are those of transformers' pipeline (``simple``).
+* The same bytes whatever other texts are in the call, on CPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from featpipe.errors import CheckpointError, EncodingError
+from featpipe.features.bert import PackedBert
+from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
+from featpipe.features.devices import find_device, running_threads
+from featpipe.features.entities import Entities, decode
+from featpipe.features.feature import Spec, TaggerSettings, fingerprint_of, tagger_spec
+from featpipe.features.fingerprint import identity_of
+from featpipe.features.heads import Head, load_head
+from featpipe.features.labels import Tags
+from featpipe.features.packing import Sequences, pack_by_length
+from featpipe.features.stitching import Cuts, cut_text, find_sentence_starts, own_starts
+from featpipe.features.tokenizer import Tokenizer
+from featpipe.features.trunk import load_trunk, open_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from featpipe.features.tokens import Tokens
+
+_BUDGET = 4096
+
+
+class Tagger:
+    """A loaded tagger. Not thread-safe; one per worker."""
+
+    def __init__(self, trunk: PackedBert, head: Head, tokenizer: Tokenizer, spec: Spec) -> None:
+        self.spec = spec
+        self.fingerprint = fingerprint_of(spec)
+        self.trunk = trunk
+        self.head = head
+        self.tokenizer = tokenizer
+        self.threads = 1
+        self.shares_trunk = False
+        self._tags = Tags.of(spec["labels"])
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path,
+        settings: TaggerSettings | None = None,
+        *,
+        device: str = "cpu",
+        threads: int = 1,
+        trunk: object = None,
+    ) -> Tagger:
+        """Load a checkpoint by folder or hub name.
+
+        Args:
+            name: folder, or hub name.
+            settings: None for the checkpoint's own.
+            device: ``cpu`` or ``cuda:i``.
+            threads: that torch may use in each call.
+            trunk: that of an encoder in this process; used instead of a second copy when its
+                weights, precision and device are the same (`shares_trunk` says whether).
+
+        Raises:
+            CheckpointError: unusable, incomplete or changing files.
+            UnsupportedModel: an architecture that is not computed here.
+            UsageError: no tagger, or a setting that it cannot follow.
+            UnknownDevice: a device this machine does not have.
+        """
+        target = find_device(device)
+        checkpoint = describe_checkpoint(name)
+        before = _identities(checkpoint)
+        spec = tagger_spec(checkpoint, settings or TaggerSettings())
+        parts = open_parts(checkpoint)
+        head = load_head(
+            parts.head, n_labels=len(spec["labels"]), source=checkpoint.path, device=target
+        )
+        loaded = load_trunk(
+            checkpoint,
+            parts,
+            n_layers=checkpoint.n_layers,
+            precision=spec["precision"],
+            device=target,
+            head=head.names,
+            share=trunk if isinstance(trunk, PackedBert) else None,
+        )
+        tagger = cls(loaded, head, Tokenizer.load(checkpoint), spec)
+        if _identities(checkpoint) != before:
+            raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
+        tagger.threads = threads
+        tagger.shares_trunk = loaded is trunk
+        return tagger
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Entity types; ``Entities.label`` counts in this."""
+        return self._tags.types
+
+    def find_entities(self, texts: Sequence[str]) -> Entities:
+        """Entities of each text.
+
+        Raises:
+            EncodingError: the model gives NaN.
+        """
+        tokens = self.tokenizer.encode(texts, with_offsets=True)
+        cuts = self._cut(texts, tokens)
+        with running_threads(self.threads), torch.inference_mode():
+            logits = self._compute_logits(tokens, cuts)
+        if not np.isfinite(logits).all():
+            raise EncodingError("the tagger gives NaN or infinity")
+        labels, scores = self.head.choose(logits, tokens.lengths)
+        return decode(labels, scores, tokens, self._tags)
+
+    def _cut(self, texts: Sequence[str], tokens: Tokens) -> Cuts:
+        starts = tokens.start
+        if starts is None:
+            raise ValueError("tokens without offsets")
+        capacity = self.spec["max_length"] - len(self.tokenizer.prefix) - len(self.tokenizer.suffix)
+        start: list[int] = []
+        length: list[int] = []
+        own: list[int] = []
+        for text, end, count in zip(
+            texts, tokens.ends.tolist(), tokens.lengths.tolist(), strict=True
+        ):
+            first = end - count
+            windows = [(0, count)]
+            if count > capacity:
+                breaks = find_sentence_starts(text, starts[first:end])
+                windows = cut_text(
+                    count,
+                    breaks,
+                    capacity=capacity,
+                    overlap=min(self.spec["overlap"], capacity // 2),
+                )
+            start += [first + a for a, _ in windows]
+            length += [b - a for a, b in windows]
+            own += [first + a for a in own_starts(windows)]
+        return Cuts(np.array(start, np.int64), np.array(length, np.int64), np.array(own, np.int64))
+
+    def _compute_logits(self, tokens: Tokens, cuts: Cuts) -> npt.NDArray[np.float32]:
+        """Shapes: -> (tokens, labels), each token's from the window that owns it."""
+        sequences = Sequences(
+            tokens.ids, cuts.start, cuts.length, self.tokenizer.prefix, self.tokenizer.suffix
+        )
+        own_stop = np.append(cuts.own_start[1:], len(tokens.ids))
+        out = np.empty((len(tokens.ids), len(self.spec["labels"])), np.float32)
+        for pack in pack_by_length(sequences, budget=_BUDGET):
+            found = self.head.score(self.trunk.forward(pack), pack).cpu().numpy()
+            # Row of the window's first own token in the pack, for windows laid end to end.
+            count = own_stop[pack.sequences] - cuts.own_start[pack.sequences]
+            skipped = cuts.own_start[pack.sequences] - cuts.start[pack.sequences]
+            row = np.cumsum(pack.lengths) - pack.lengths + len(self.tokenizer.prefix) + skipped
+            within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+            target = np.repeat(cuts.own_start[pack.sequences], count) + within
+            out[target] = found[np.repeat(row, count) + within]
+        return out
+
+
+def _identities(checkpoint: Checkpoint) -> list[str]:
+    return [identity_of(file) for file in checkpoint.files]

@@ -1,0 +1,192 @@
+"""A checkpoint's own tokenizer, exact and without state.
+
+Guarantees:
+
+* The ids are those of ``transformers.AutoTokenizer(text, truncation=False)``.
+* Nothing is truncated or padded: tokenizer files may carry such a state (many do), and a tokenizer
+  object keeps the state of its last call. Ours is a private copy with both switched off.
+* A lone surrogate, which is not a character and has no UTF-8, is read as U+FFFD; offsets still
+  count the characters of the text as it was given.
+
+Only ``tokenizers`` is imported; transformers is asked only for files that ``tokenizers`` cannot
+read itself (a sentencepiece model without ``tokenizer.json``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.errors import CheckpointError, UnsupportedModel
+from featpipe.features.recipe import read_json_object
+from featpipe.features.tokens import Ids, Ints, Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenizers import Tokenizer as RawTokenizer
+
+    from featpipe.features.checkpoint import Checkpoint
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BERT_OPTIONS = {
+    "do_lower_case": "lowercase",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+    "strip_accents": "strip_accents",
+}
+
+
+class Tokenizer:
+    """Turns texts into flat ids; holds the ids to put before and after each sequence."""
+
+    def __init__(self, raw: RawTokenizer, *, lowercase: bool = False) -> None:
+        raw.no_truncation()
+        raw.no_padding()
+        self._raw = raw
+        self._lowercase = lowercase
+        self.prefix, self.suffix = _probe_specials(raw)
+        self.n_ids = int(raw.get_vocab_size(with_added_tokens=True))
+
+    @classmethod
+    def load(cls, checkpoint: Checkpoint) -> Tokenizer:
+        """Read the tokenizer in the checkpoint's folder.
+
+        Raises:
+            CheckpointError: no tokenizer files, or damaged ones.
+            UnsupportedModel: files that neither tokenizers nor transformers can turn into one.
+        """
+        return cls(load_raw(checkpoint), lowercase=checkpoint.recipe.lowercase)
+
+    def encode(self, texts: Sequence[str], *, with_offsets: bool = False) -> Tokens:
+        """Tokens of `texts` without special tokens, in order."""
+        readable = [_without_surrogates(text) for text in texts]
+        if self._lowercase:
+            readable = [text.lower() for text in readable]
+        return encode_slowly(self._raw, readable, with_offsets=with_offsets)
+
+
+def encode_slowly(raw: RawTokenizer, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
+    """One call of the tokenizer per batch, and Python objects in between: the reference path."""
+    batch = raw.encode_batch if with_offsets else raw.encode_batch_fast
+    encodings = batch(list(texts), add_special_tokens=False)
+    lengths = np.fromiter((len(e) for e in encodings), np.int64, len(encodings))
+    ends: Ints = np.cumsum(lengths)
+    total = int(lengths.sum())
+    ids: Ids = np.fromiter((i for e in encodings for i in e.ids), np.int32, total)
+    if not with_offsets:
+        return Tokens(ids, ends)
+    flat = (edge for e in encodings for pair in e.offsets for edge in pair)
+    offsets = np.fromiter(flat, np.uint32, 2 * total).reshape(total, 2)
+    return Tokens(ids, ends, offsets[:, 0].copy(), offsets[:, 1].copy())
+
+
+def load_raw(checkpoint: Checkpoint) -> RawTokenizer:
+    """The ``tokenizers`` object of a checkpoint, from the leanest source that is exact."""
+    folder = checkpoint.path
+    options = read_json_object(folder / "tokenizer_config.json")
+    if (folder / "tokenizer.json").exists():
+        return _apply_bert_options(_read_tokenizer_json(checkpoint), options)
+    if (folder / "vocab.txt").exists() and checkpoint.architecture in {
+        "bert",
+        "electra",
+        "distilbert",
+    }:
+        return _build_wordpiece(checkpoint, options)
+    if checkpoint.tokenizer_files:
+        return _ask_transformers(checkpoint)
+    raise CheckpointError(f"{folder} has no tokenizer files (tokenizer.json, vocab.txt ...)")
+
+
+def _read_tokenizer_json(checkpoint: Checkpoint) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+
+    file = checkpoint.path / "tokenizer.json"
+    try:
+        return RawTokenizer.from_file(str(file))
+    except Exception as error:  # the Rust side raises bare Exception for any damage
+        raise CheckpointError(f"{file} is no tokenizer: {error}") from error
+
+
+def _apply_bert_options(raw: RawTokenizer, options: dict[str, Any]) -> RawTokenizer:
+    """tokenizer_config.json overrules tokenizer.json, as in transformers."""
+    from tokenizers.normalizers import BertNormalizer
+
+    normalizer = raw.normalizer
+    if isinstance(normalizer, BertNormalizer):
+        for name, attribute in _BERT_OPTIONS.items():
+            if name in options and getattr(normalizer, attribute) != options[name]:
+                setattr(normalizer, attribute, options[name])
+        raw.normalizer = normalizer
+    return raw
+
+
+def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, Any]) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+    from tokenizers import models, normalizers, pre_tokenizers, processors
+
+    file = checkpoint.path / "vocab.txt"
+    lines = file.read_text("utf-8").split("\n")
+    vocabulary = {line.rstrip("\r"): number for number, line in enumerate(lines) if line.strip()}
+    special = {name: _name_special(options, name) for name in ("unk", "sep", "pad", "cls", "mask")}
+    absent = [
+        token
+        for token in (special["cls"], special["sep"], special["unk"])
+        if token not in vocabulary
+    ]
+    if absent:
+        raise CheckpointError(f"{file} lacks the special tokens {absent}")
+    raw = RawTokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
+    raw.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
+        strip_accents=options.get("strip_accents"),
+        lowercase=bool(options.get("do_lower_case", True)),
+    )
+    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    raw.add_special_tokens([token for token in special.values() if token in vocabulary])
+    raw.post_processor = processors.TemplateProcessing(
+        single=f"{special['cls']}:0 $A:0 {special['sep']}:0",
+        special_tokens=[(special[n], vocabulary[special[n]]) for n in ("cls", "sep")],
+    )
+    return raw
+
+
+def _name_special(options: dict[str, Any], name: str) -> str:
+    given = options.get(f"{name}_token", f"[{name.upper()}]")
+    return str(given.get("content") if isinstance(given, dict) else given)
+
+
+def _ask_transformers(checkpoint: Checkpoint) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(checkpoint.path), local_files_only=True)
+        return RawTokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    except Exception as error:  # a dozen kinds, one meaning
+        raise UnsupportedModel(
+            f"the tokenizer of {checkpoint.path} cannot be loaded: {error}",
+            hint="save it with a tokenizer.json",
+        ) from error
+
+
+def _probe_specials(raw: RawTokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids put before and after a text, learnt from the tokenizer itself."""
+    bare = raw.encode("a", add_special_tokens=False).ids
+    full = raw.encode("a", add_special_tokens=True).ids
+    for start in range(len(full) - len(bare) + 1):
+        if bare and full[start : start + len(bare)] == bare:
+            return tuple(full[:start]), tuple(full[start + len(bare) :])
+    if not bare:
+        raise CheckpointError('the tokenizer makes nothing of the letter "a"')
+    raise UnsupportedModel("the tokenizer changes a text's tokens when special ones are added")
+
+
+def _without_surrogates(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text

@@ -1,0 +1,113 @@
+"""A loaded transformer: weights on a device, and what they came from.
+
+One trunk may serve several features: an encoder and a tagger whose weights match share it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from featpipe.errors import UnsupportedModel
+from featpipe.features.bert import OWN, PackedBert, Shape
+from featpipe.features.weights import (
+    Parts,
+    Weights,
+    check_complete,
+    is_unused,
+    load_weights,
+    split_trunk,
+)
+
+if TYPE_CHECKING:
+    from featpipe.features.checkpoint import Checkpoint
+    from featpipe.features.packing import Pack
+
+
+class Trunk(Protocol):
+    """Turns packs into hidden states."""
+
+    width: int
+    device: torch.device
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether a sequence's bits are promised not to depend on its neighbours."""
+        ...
+
+    def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers."""
+        ...
+
+
+def open_parts(checkpoint: Checkpoint) -> Parts:
+    """The checkpoint's weights, mapped and split into trunk and head."""
+    return split_trunk(load_weights(checkpoint), source=checkpoint.path)
+
+
+def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
+    checkpoint: Checkpoint,
+    parts: Parts,
+    *,
+    n_layers: int,
+    precision: str,
+    device: torch.device,
+    head: frozenset[str] = frozenset(),
+    share: PackedBert | None = None,
+) -> PackedBert:
+    """Check the weights and lay them out for `device`.
+
+    Args:
+        checkpoint: whose weights these are; named in errors.
+        parts: its weights.
+        n_layers: of the first layers that are needed.
+        precision: ``exact`` or ``mixed``.
+        device: where to.
+        head: names outside the trunk that the caller uses; others must be known to be unneeded.
+        share: a trunk to give back instead of a second copy, if it is the same.
+
+    Raises:
+        MissingWeights: missing, misshapen or left-over tensors, listed.
+        UnsupportedModel: an architecture that `bert` does not compute.
+    """
+    shape = Shape.of(checkpoint.config)
+    check_complete(
+        parts.trunk,
+        shape.tensors(n_layers),
+        leftover=_find_leftover(parts, shape, head),
+        source=checkpoint.path,
+    )
+    dtype = choose_dtype(precision, device)
+    if share is not None and share.matches(
+        parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device
+    ):
+        return share
+    return PackedBert(parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device)
+
+
+def is_own(checkpoint: Checkpoint) -> bool:
+    """Whether our packed forward computes this architecture."""
+    if checkpoint.architecture not in OWN:
+        return False
+    try:
+        Shape.of(checkpoint.config)
+    except UnsupportedModel:
+        return False
+    return True
+
+
+def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
+    """Of the linear layers and attention; everything else is float32."""
+    if precision == "exact":
+        return torch.float32
+    return torch.float16 if device.type == "cuda" else torch.bfloat16
+
+
+def _find_leftover(parts: Parts, shape: Shape, head: frozenset[str]) -> list[str]:
+    every: Weights | dict[str, tuple[int, ...]] = shape.tensors(shape.n_layers)
+    return [
+        name
+        for name in (*(n for n in parts.trunk if n not in every), *parts.head)
+        if name not in head and not is_unused(name)
+    ]

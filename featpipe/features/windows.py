@@ -1,0 +1,76 @@
+"""Long texts as overlapping windows, so that nothing is ever truncated.
+
+The rule for a text of more tokens than fit one window (`capacity` tokens beside the special ones):
+windows start every `stride` tokens and hold `capacity` tokens each; the last ends with the text.
+A window's weight is the number of tokens that no earlier window held, so each token of the text
+counts once. What the windows' vectors become is said by `combine`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from featpipe.features.tokens import Ints
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of all texts, text by text. All shapes (w,) but n_windows (n,)."""
+
+    text: Ints
+    start: Ints
+    """First token, counted over all texts."""
+    length: Ints
+    """Tokens, special ones not included; 0 for an empty text, which has one window."""
+    weight: Ints
+    n_windows: Ints
+
+
+def plan_windows(lengths: Ints, *, capacity: int, stride: int) -> Windows:
+    """Cut texts of `lengths` tokens, shape (n,), into windows."""
+    beyond = np.maximum(lengths - capacity, 0)
+    n_windows = 1 + -(-beyond // stride)
+    text = np.repeat(np.arange(len(lengths)), n_windows)
+    first = np.cumsum(n_windows) - n_windows
+    number = np.arange(len(text)) - first[text]
+    offset = number * stride
+    length = np.minimum(capacity, lengths[text] - offset)
+    seen = np.where(number > 0, offset - stride + capacity, 0)
+    text_start = np.cumsum(lengths) - lengths
+    return Windows(
+        text=text,
+        start=text_start[text] + offset,
+        length=length,
+        weight=offset + length - seen,
+        n_windows=n_windows,
+    )
+
+
+def combine(vectors: Vectors, windows: Windows, pooling: str) -> Vectors:
+    """One vector per text from its windows' vectors.
+
+    Shapes: vectors (w, dim) -> (n, dim). ``mean`` and ``cls``: mean weighted by the windows' new
+    tokens; ``max``: elementwise maximum; ``last``: the last window's. A text of one window keeps
+    its vector bit for bit. Sums run in window order, in float64, per text: other texts in the call
+    change nothing.
+    """
+    last = np.cumsum(windows.n_windows) - 1
+    out = vectors[last].copy()
+    if pooling == "last":
+        return out
+    for text in np.flatnonzero(windows.n_windows > 1):
+        rows = slice(last[text] + 1 - windows.n_windows[text], last[text] + 1)
+        if pooling == "max":
+            out[text] = vectors[rows].max(axis=0)
+        else:
+            weight = windows.weight[rows].astype(np.float64)
+            total = (vectors[rows].astype(np.float64) * weight[:, None]).sum(axis=0)
+            out[text] = total / weight.sum()
+    return out
