@@ -1,1 +1,32 @@
 """Documents: from a file's bytes to one text with paragraph and sentence spans. Knows no models."""
+
+from __future__ import annotations
+
+from featpipe.documents.limits import LoadLimits
+from featpipe.documents.load import hash_bytes, hash_text, load_document
+from featpipe.documents.model import Cell, Document, Heading, Page, Paragraph, Sentence, Table, Word
+from featpipe.documents.offsets import OffsetMap
+from featpipe.documents.segment import MAX_SENTENCE, SEGMENTER_VERSION, Segments, segment
+from featpipe.documents.sources import Source, find_sources
+
+__all__ = [
+    "MAX_SENTENCE",
+    "SEGMENTER_VERSION",
+    "Cell",
+    "Document",
+    "Heading",
+    "LoadLimits",
+    "OffsetMap",
+    "Page",
+    "Paragraph",
+    "Segments",
+    "Sentence",
+    "Source",
+    "Table",
+    "Word",
+    "find_sources",
+    "hash_bytes",
+    "hash_text",
+    "load_document",
+    "segment",
+]

@@ -1,0 +1,203 @@
+"""Decode the bytes of a text file: rightly, or with the doubt said.
+
+Order of evidence: byte-order mark; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32);
+the encoding the file declares, if it decodes; then whichever of GB18030, Big5, Shift-JIS, EUC-KR
+and Windows-1252 gives text of ordinary characters. A guess whose runner-up is close, and bytes that
+had to be replaced, are said in ``notes``; bytes that are no text at all raise.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from featpipe.errors import UnreadableDocument
+
+#: What people declare -> what they mean (the WHATWG encoding table, where it matters).
+_MEANT = {
+    "gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "x-gbk": "gb18030",
+    "cp936": "gb18030", "ms936": "gb18030", "hz-gb-2312": "hz", "big5": "big5hkscs",
+    "big5-hkscs": "big5hkscs", "cp950": "big5hkscs", "iso-8859-1": "cp1252", "latin-1": "cp1252",
+    "latin1": "cp1252", "ascii": "cp1252", "us-ascii": "cp1252", "windows-1252": "cp1252",
+    "shift_jis": "cp932", "shift-jis": "cp932", "sjis": "cp932", "x-sjis": "cp932",
+    "euc-kr": "cp949", "ks_c_5601-1987": "cp949", "utf8": "utf-8", "unicode": "utf-16",
+}  # fmt: skip
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (b"\x84\x31\x95\x33", "gb18030"),
+)
+_SAMPLE = 65_536
+_MAX_BAD_SHARE = 0.02
+_MAX_CONTROL_SHARE = 0.02
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text, the encoding it was read with, and what is doubtful about that."""
+
+    text: str
+    encoding: str
+    notes: tuple[str, ...] = ()
+
+
+def decode(data: bytes, declared: str | None = None) -> Decoded:
+    """Decode by the best evidence.
+
+    Raises:
+        UnreadableDocument: not text in any encoding known here.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _checked(_lenient(data[len(mark) :], encoding))
+    wide = _wide_encoding(data)
+    if wide:
+        note = f"no byte-order mark: read as {wide} by its zero bytes"
+        return _checked(_lenient(data, wide, note))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start and error.end == len(data) and error.reason == "unexpected end of data":
+            return _checked(_lenient(data, "utf-8", "cut off inside its last character"))
+    else:
+        return _checked(Decoded(text, "utf-8", _utf8_doubts(data, text)))
+    return _checked(_declared_or_guessed(data, declared))
+
+
+def _declared_or_guessed(data: bytes, declared: str | None) -> Decoded:
+    named = known_encoding(declared)
+    if named and named != "cp1252":  # "latin-1" is what servers say when nobody told them
+        try:
+            return Decoded(data.decode(named), named)
+        except UnicodeDecodeError:
+            pass
+    (score, best), (runner_score, runner) = _ranking(data[:_SAMPLE])[:2]
+    notes = []
+    if named and named not in {best, "cp1252"}:
+        notes.append(f"declared as {declared}, which does not fit; read as {best}")
+    if score < 0.75 or score - runner_score < 0.15:
+        notes.append(f"encoding in doubt: read as {best}, could be {runner}")
+    return _lenient(data, best, *notes)
+
+
+def known_encoding(declared: str | None) -> str | None:
+    """The codec meant by a declared name, or None for an unknown one."""
+    if not declared:
+        return None
+    name = declared.strip().strip("\"'").lower()
+    name = _MEANT.get(name, name)
+    try:
+        info = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return None
+    is_text: bool = getattr(info, "_is_text_encoding", True)
+    return info.name if is_text and not info.name.startswith(("utf-16", "utf-32")) else None
+
+
+def _lenient(data: bytes, encoding: str, *notes: str) -> Decoded:
+    try:
+        return Decoded(data.decode(encoding), encoding, notes)
+    except UnicodeDecodeError:
+        text = data.decode(encoding, errors="replace")
+    n_bad = text.count("\ufffd")
+    if n_bad > max(2, _MAX_BAD_SHARE * len(text)):
+        raise UnreadableDocument(
+            f"not readable as text: {n_bad:,} of {len(text):,} characters are no {encoding}",
+            hint="convert the file to UTF-8",
+        )
+    return Decoded(text, encoding, (*notes, f"{n_bad} bytes or sequences are no {encoding}"))
+
+
+def _checked(decoded: Decoded) -> Decoded:
+    head = decoded.text[:_SAMPLE]
+    if len(_CONTROLS.findall(head)) > max(2, _MAX_CONTROL_SHARE * len(head)):
+        raise UnreadableDocument("binary data, not text")
+    return decoded
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark, told by where the zero bytes stand."""
+    head = data[: _SAMPLE - _SAMPLE % 4]
+    head = head[: len(head) - len(head) % 2]
+    if len(head) < 4 or head.count(0) < max(1, len(head) // 200):
+        return None
+    zeros = [head[i::4].count(0) / max(1, len(head[i::4])) for i in range(4)]
+    if min(zeros[2], zeros[3]) > 0.95 and zeros[0] < 0.5:
+        return "utf-32-le"
+    if min(zeros[0], zeros[1]) > 0.95 and zeros[3] < 0.5:
+        return "utf-32-be"
+    even, odd = (zeros[0] + zeros[2]) / 2, (zeros[1] + zeros[3]) / 2
+    best = "utf-16-le" if odd > even else "utf-16-be"
+    text = head.decode(best, errors="replace")
+    # A text has few holes of its own: what is left must look like one.
+    n_bad = text.count("\ufffd") + len(_CONTROLS.findall(text))
+    return best if n_bad <= _MAX_CONTROL_SHARE * len(text) else None
+
+
+def _utf8_doubts(data: bytes, text: str) -> tuple[str, ...]:
+    """A few two-byte characters can be GB18030 that happens to be UTF-8 (the word 联通)."""
+    n_high = len(data) - len(text)
+    if not 0 < n_high <= 8 or any(ord(c) > 0x7FF for c in text):
+        return ()
+    score = _score(data, "gb18030")
+    if score > 0.9:
+        return ("encoding in doubt: read as utf-8, could be gb18030",)
+    return ()
+
+
+def _ranking(sample: bytes) -> list[tuple[float, str]]:
+    encodings = ("gb18030", "big5hkscs", "cp932", "cp949", "cp1252")
+    return sorted(((_score(sample, e), e) for e in encodings), key=lambda pair: -pair[0])
+
+
+def _score(sample: bytes, encoding: str) -> float:
+    """Share of the characters beyond ASCII that are ordinary in this encoding's languages."""
+    text = sample.decode(encoding, errors="replace").rstrip("\ufffd")
+    foreign = [c for c in text if c > "\x7f"]
+    if not foreign:
+        return 0.0
+    if encoding == "cp1252":
+        n_good = len(_LATIN.findall(text))
+    else:
+        ordinary = _ordinary(encoding)
+        n_good = sum(c in ordinary for c in foreign)
+    n_common = sum(c in _VERY_COMMON.get(encoding, "") for c in foreign)
+    n_bad = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" for c in foreign)
+    return (n_good + 0.5 * n_common - 5 * n_bad) / len(foreign)
+
+
+_LATIN = re.compile(
+    "(?<=[A-Za-z ])[\xc0-\xff](?=[A-Za-z\xc0-\xff .,;:!?'\"-])|(?<=[A-Za-z\xc0-\xff])[\xc0-\xff]"
+    "|[\u2018-\u201d\u2013\u2014\u2026\u20ac\xa0\xa7\xa9\xab\xae\xb0\xbb\xbf\xa1\u2022\u2122]"
+)
+_VERY_COMMON = {
+    "gb18030": "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年",
+    "big5hkscs": "的一是在不了有和人這中大為上個國我以要他時來用們生到作地於出就分對成會可主發年",
+    "cp932": "のにはをたがでてとしれさいるなかっも日一国人年大",
+    "cp949": "이다의는에을가한고를로하지은있",
+}
+_PUNCTUATION = "，。、；：？！“”‘’（）《》〈〉【】「」『』—…·～％￥　"
+
+
+@lru_cache(maxsize=8)
+def _ordinary(encoding: str) -> frozenset[str]:
+    """The everyday characters of a double-byte encoding: level 1 of its standard."""
+    levels = {
+        "gb18030": [(0xB0, 0xD7, "gb2312")],
+        "big5hkscs": [(0xA4, 0xC6, "big5")],
+        "cp932": [(0x82, 0x83, "cp932"), (0x88, 0x97, "cp932")],
+        "cp949": [(0xB0, 0xC8, "euc_kr")],
+    }
+    found: set[str] = set(_PUNCTUATION)
+    found.update(chr(code) for code in range(0xFF01, 0xFF5F))
+    for first, last, codec in levels[encoding]:
+        for lead in range(first, last + 1):
+            for trail in range(0x40, 0xFF):
+                found.update(bytes((lead, trail)).decode(codec, errors="ignore"))
+    return frozenset(c for c in found if c > "\x7f")

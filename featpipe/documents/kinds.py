@@ -1,0 +1,178 @@
+"""Tell what kind of file some bytes are: by what they say, the suffix only breaks ties.
+
+A file named ``.doc`` that holds HTML is HTML (web servers send such), and a ``.pdf`` that holds a
+login page is a login page.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from pathlib import PurePosixPath
+
+HTML, PLAIN, MARKDOWN, MAIL = "text/html", "text/plain", "text/markdown", "message/rfc822"
+PDF, RTF, ZIP = "application/pdf", "application/rtf", "application/zip"
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+DOCX = _OFFICE + "wordprocessingml.document"
+PPTX = _OFFICE + "presentationml.presentation"
+XLSX = _OFFICE + "spreadsheetml.sheet"
+ODT = "application/vnd.oasis.opendocument.text"
+EPUB = "application/epub+zip"
+DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
+MSG, OLE = "application/vnd.ms-outlook", "application/x-ole-storage"
+ENCRYPTED_OFFICE = "application/x-encrypted-office"
+UNKNOWN = "application/octet-stream"
+
+_HEAD = 4096
+_MAGIC = (
+    (b"{\\rtf", RTF),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"II*\0", "image/tiff"),
+    (b"MM\0*", "image/tiff"),
+    (b"BM", "image/bmp"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"BZh", "application/x-bzip2"),
+    (b"\xfd7zXZ\0", "application/x-xz"),
+    (b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (b"Rar!\x1a\x07", "application/vnd.rar"),
+    (b"\x7fELF", "application/x-executable"),
+    (b"MZ", "application/x-executable"),
+    (b"\x89HDF\r\n\x1a\n", "application/x-hdf5"),
+    (b"SQLite format 3\0", "application/vnd.sqlite3"),
+    (b"%!PS", "application/postscript"),
+)
+_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLE_STREAMS = (
+    ("EncryptedPackage", ENCRYPTED_OFFICE),
+    ("WordDocument", DOC),
+    ("Workbook", XLS),
+    ("Book", XLS),
+    ("PowerPoint Document", PPT),
+    ("__properties_version1.0", MSG),
+)
+_TAGS = (
+    rb"html|head|body|meta|title|div|table|p|br|span|script|style|h[1-6]|font|center|ul|ol|a|img"
+)
+_HTML_START = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|(?:" + _TAGS + rb")[\s/>])",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAIL_FIELD = re.compile(
+    rb"^(?:From|To|Cc|Subject|Date|Received|MIME-Version|Message-ID|Return-Path|Delivered-To"
+    rb"|Content-Type|Reply-To|Sender|X-[\w-]+):",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MAIL_START = re.compile(rb"(?:From \S+ [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]?[^\n]*\n")
+_MARKDOWN_SUFFIXES = {".md", ".markdown", ".mdown", ".mkd"}
+
+
+def media_type_of(data: bytes, source: str = "") -> str:
+    """The media type of a file, by content.
+
+    Args:
+        data: the whole file (a zip's directory stands at its end).
+        source: its name; the suffix decides only between kinds of text.
+    """
+    head = data[:_HEAD]
+    if b"%PDF-" in head[:1032]:
+        return PDF
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip_kind(data)
+    if head.startswith(_OLE_MAGIC):
+        return _ole_kind(data)
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    for magic, kind in _MAGIC:
+        if head.startswith(magic) and not (len(magic) == 2 and _is_printable(head)):
+            return kind
+    return _text_kind(head, PurePosixPath(source).suffix.lower())
+
+
+def _text_kind(head: bytes, suffix: str) -> str:
+    readable = _without_zeros(head)
+    if readable is None:
+        return UNKNOWN
+    if _HTML_START.match(readable):
+        return HTML
+    first = readable.lstrip(b"\r\n")
+    header = first.split(b"\r\n\r\n", 1)[0].split(b"\n\n", 1)[0]
+    if _MAIL_START.match(first) and len(_MAIL_FIELD.findall(header)) >= 2:
+        return MAIL
+    if suffix in {".html", ".htm", ".xhtml"}:
+        return HTML
+    return MARKDOWN if suffix in _MARKDOWN_SUFFIXES else PLAIN
+
+
+def _without_zeros(head: bytes) -> bytes | None:
+    """The head with the zero bytes of UTF-16 and UTF-32 left out; None for binary data."""
+    for mark in (b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"\xff\xfe", b"\xfe\xff"):
+        if head.startswith(mark):
+            return head[len(mark) :].replace(b"\0", b"")
+    readable = head.replace(b"\0", b"")
+    n_controls = sum(byte < 9 or 13 < byte < 27 for byte in readable)
+    return None if n_controls * 20 > len(readable) or not readable else readable
+
+
+def _is_printable(head: bytes) -> bool:
+    """Text that happens to begin with a two-letter signature, such as BM or MZ."""
+    return not any(byte < 9 or 13 < byte < 27 for byte in head)
+
+
+def _zip_kind(data: bytes) -> str:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError):
+        return _torn_zip_kind(data)
+    for member, kind in (
+        ("word/document.xml", DOCX),
+        ("ppt/presentation.xml", PPTX),
+        ("xl/workbook.xml", XLSX),
+    ):
+        if member in names:
+            return kind
+    return _declared_zip_kind(data) or (_main_part_kind(names) or ZIP)
+
+
+def _main_part_kind(names: set[str]) -> str | None:
+    """Office files whose main part has an unusual name still keep it in the usual folder."""
+    if "[Content_Types].xml" not in names:
+        return None
+    folders = {name.split("/", 1)[0] for name in names}
+    found = [
+        kind for folder, kind in (("word", DOCX), ("ppt", PPTX), ("xl", XLSX)) if folder in folders
+    ]
+    return found[0] if found else None
+
+
+def _declared_zip_kind(data: bytes) -> str | None:
+    """OpenDocument and EPUB begin with a stored member named ``mimetype``."""
+    if data[30:38] != b"mimetype":
+        return None
+    value = data[38:120]
+    for kind in (EPUB, ODT):
+        if value.startswith(kind.encode()) or kind.encode() in value[:80]:
+            return kind
+    match = re.match(rb"[\w.+/-]+", value)
+    return match[0].split(b"PK")[0].decode("ascii") if match else None
+
+
+def _torn_zip_kind(data: bytes) -> str:
+    """A zip whose directory is gone: what its first members were called still tells."""
+    head = data[:_HEAD]
+    for name, kind in ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX)):
+        if name in head:
+            return kind
+    return _declared_zip_kind(data) or ZIP
+
+
+def _ole_kind(data: bytes) -> str:
+    for name, kind in _OLE_STREAMS:
+        if name.encode("utf-16-le") in data:
+            return kind
+    return OLE

@@ -1,0 +1,39 @@
+"""How much of one document is read: a bound on every quantity that a file controls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """Bounds for one document; beyond any of them it is quarantined as ``DocumentTooLarge``.
+
+    They bound memory and work, so that a worker's memory ceiling and deadline stay the last
+    resort and the reason given is the exact one.
+
+    Attributes:
+        max_bytes: size of the file as handed in.
+        max_characters: length of the extracted text.
+        max_pages: pages or slides.
+        max_members: entries of a zip container (docx, pptx, xlsx, epub ...).
+        max_unpacked_bytes: sum of the unpacked sizes of the members that are read.
+        max_ratio: unpacked / packed size of one member above 1 MiB; deflate reaches 1,032.
+        max_cells: cells of a spreadsheet, over all sheets.
+        max_depth: nesting of elements, mail parts or archives.
+        use_ocr: read pages without a text layer, and images, by OCR (needs the ``ocr`` extra).
+        max_ocr_pages: pages of one document that may go through OCR (about 2 s each).
+    """
+
+    max_bytes: int = 256 * MIB
+    max_characters: int = 20_000_000
+    max_pages: int = 20_000
+    max_members: int = 20_000
+    max_unpacked_bytes: int = 512 * MIB
+    max_ratio: int = 200
+    max_cells: int = 5_000_000
+    max_depth: int = 256
+    use_ocr: bool = False
+    max_ocr_pages: int = 500
