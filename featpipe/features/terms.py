@@ -8,14 +8,15 @@ numbers, and drop whatever holds no letter and no digit.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 from unicodedata import unidata_version
 
 import numpy as np
 
 from featpipe.errors import UsageError
+from featpipe.features.backend import Backends
 from featpipe.features.words import Words
+from featpipe.features.words.batch import TermBatch
 from featpipe.features.words.codes import CharacterTable, CodedTexts, Offsets, text_of
 from featpipe.features.words.grams import gram_spans
 from featpipe.features.words.interning import intern_spans
@@ -29,22 +30,11 @@ if TYPE_CHECKING:
 #: Counted up when the same text would give other terms than before.
 TERMS_VERSION = 1
 
+#: Characters analysed with numpy's kernels before numba's half second of loading is worth it.
+_WARM_UP = 1_000_000
+
 AnalyserName = Literal["words", "search", "chars", "words+chars"]
 ANALYSERS: tuple[AnalyserName, ...] = get_args(AnalyserName)
-
-
-@dataclass(frozen=True, slots=True)
-class TermBatch:
-    """The terms of some texts. Worker -> writer: nothing in it needs a shared vocabulary.
-
-    ``vocabulary`` lists the distinct terms in order of first appearance; ``ids`` (n_terms,) int32
-    are places in it, in text order, repeats included; ``lengths`` (n_texts,) int64 says how many
-    belong to each text.
-    """
-
-    vocabulary: list[str]
-    ids: NDArray[np.int32]
-    lengths: NDArray[np.int64]
 
 
 class Analyser:
@@ -78,6 +68,7 @@ class Analyser:
         self.name: AnalyserName = name
         self._stopwords = frozenset(fold_text(word) for word in stopwords or ())
         self._words = None if name == "chars" else words or Words()
+        self._backends = Backends("auto", warm_up=_WARM_UP)
 
     @property
     def spec(self) -> dict[str, object]:
@@ -105,7 +96,7 @@ class Analyser:
         before = np.concatenate(([0], np.cumsum(_speaks[folded])))
         kept = before[ends] > before[starts]
         starts, ends = starts[kept], ends[kept]
-        interned = intern_spans(folded, starts, ends)
+        interned = intern_spans(folded, starts, ends, backend=self._backend(len(folded)))
         spoken = text_of(folded)
         firsts, lasts = starts[interned.first].tolist(), ends[interned.first].tolist()
         vocabulary = [spoken[start:end] for start, end in zip(firsts, lasts, strict=True)]
@@ -124,18 +115,19 @@ class Analyser:
         """Starts and ends (n_terms,) over all texts laid end to end, texts in order."""
         if self._words is None:
             return gram_spans(coded)
-        if self.name == "search":
-            spans, lengths = self._words.search_spans_many(texts)
-        else:
-            spans, lengths = self._words.spans_many(texts)
-        shifted = spans + np.repeat(coded.bounds[:-1], lengths)[:, None]
-        starts, ends = shifted[:, 0], shifted[:, 1]
+        starts, ends = self._words.cut_coded(texts, coded, search=self.name == "search")
         if self.name != "words+chars":
             return starts, ends
         gram_starts, gram_ends = gram_spans(coded)
         every = np.concatenate((starts << 32 | ends, gram_starts << 32 | gram_ends))
         both = np.unique(every)
         return both >> 32, both & 0xFFFFFFFF
+
+    def _backend(self, n_characters: int) -> Literal["numba", "numpy"]:
+        if self._words is not None:
+            return self._words.backend
+        self._backends.count(n_characters)
+        return self._backends.current
 
     def _without_stopwords(
         self, vocabulary: list[str], ids: NDArray[np.int32], owners: Offsets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,6 +15,14 @@ from featpipe.features.terms import ANALYSERS, Analyser
 
 TEXT = "甲方支付违约金1,234.56元。\r\nHello ＡＢＣ 12.5%"
 TEXTS = [TEXT, "", "。，！", "违约金 违约金", "1.", "5", "\ud800", TEXT]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tables compiled here are kept for this file's tests only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="module", params=ANALYSERS)

@@ -46,6 +46,15 @@ def jieba_is_left_alone() -> Iterator[None]:
     assert before == jieba.finalseg.Force_Split_Words
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Tables compiled here are kept for this file's tests only."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("FEATPIPE_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="module")
 def truth() -> jieba.Tokenizer:
     """A tokenizer of jieba's own making."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,7 +26,9 @@ class Interned:
     first: Offsets
 
 
-def intern_spans(codes: Codes, starts: Offsets, ends: Offsets) -> Interned:
+def intern_spans(
+    codes: Codes, starts: Offsets, ends: Offsets, *, backend: Literal["numba", "numpy"]
+) -> Interned:
     """Number the stretches ``codes[start:end]`` by what they spell.
 
     Stretches are grouped by a 64-bit hash and then compared character by character, so two
@@ -34,6 +36,10 @@ def intern_spans(codes: Codes, starts: Offsets, ends: Offsets) -> Interned:
     """
     if not len(starts):
         return Interned(np.zeros(0, np.int32), np.zeros(0, np.int64))
+    if backend == "numba":
+        from featpipe.features.words import numba_interning
+
+        return Interned(*numba_interning.intern_spans(codes, starts, ends))
     hashes = _hash_spans(codes, starts, ends)
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
     if not _are_equal(codes, starts, ends, first[inverse]):

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-    from numpy.typing import NDArray
-
+    from featpipe.features.words.codes import CodedTexts, Offsets
     from featpipe.features.words.source import InstalledJieba, UserDictionary
 
 #: jieba's set of deleted words belongs to the module: one of us at a time.
@@ -95,20 +94,18 @@ class Jieba:
         with self._own_force_split():
             return [self._tokenizer.lcut(text, HMM=hmm) for text in texts]
 
-    def spans_many(
-        self, texts: Sequence[str], *, hmm: bool, search: bool = False
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Spans (m, 2) in characters of their text, and how many belong to each text."""
+    def cut_coded(
+        self, texts: Sequence[str], coded: CodedTexts, *, hmm: bool, search: bool = False
+    ) -> tuple[Offsets, Offsets]:
+        """Starts and ends (n_words,) int64 over all texts laid end to end, texts in order."""
         mode = "search" if search else "default"
         spans: list[tuple[int, int]] = []
-        lengths = np.zeros(len(texts), np.int64)
         with self._own_force_split():
-            for place, text in enumerate(texts):
-                before = len(spans)
+            for text, base in zip(texts, coded.bounds.tolist(), strict=False):
                 found = self._tokenizer.tokenize(text, mode=mode, HMM=hmm)
-                spans.extend((start, end) for _, start, end in found)
-                lengths[place] = len(spans) - before
-        return np.array(spans, np.uint32).reshape(-1, 2), lengths
+                spans.extend((base + start, base + end) for _, start, end in found)
+        both = np.array(spans, np.int64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
 
     @contextmanager
     def _own_force_split(self) -> Iterator[None]:

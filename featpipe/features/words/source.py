@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+#: jieba's own expressions: a line of a user dictionary, and what cannot be part of a word.
+_LINE = re.compile(r"^(.+?)( [0-9]+)?( [a-z]+)?$")
+_OUTSIDE = re.compile(r"[^\u4E00-\u9FD5a-zA-Z0-9+#&._%\-]")
+
+
 def hash_of(*parts: bytes) -> str:
     """32 hex digits over the parts and their boundaries."""
     digest = blake2b(digest_size=16, person=b"featpipe-words")
@@ -77,16 +82,23 @@ class UserDictionary:
 
     Travels to other processes as path and hash. A file that has changed in between is an error
     there, never a silently different way to cut.
+
+    ``unmatchable`` lists words with a character at which jieba cuts before it looks words up.
     """
 
     path: Path
     content: str
+    unmatchable: tuple[str, ...] = ()
 
     @classmethod
     def from_path(cls, path: Path | str) -> UserDictionary:
         """Raises UsageError when the file cannot be read."""
         absolute = Path(path).absolute()
-        return cls(absolute, hash_of(read_user_words(absolute)))
+        data = read_user_words(absolute)
+        lines = data.decode("utf-8", "replace").lstrip("\ufeff").split("\n")
+        matches = map(_LINE.match, filter(None, map(str.strip, lines)))
+        words = [match[1] for match in matches if match]
+        return cls(absolute, hash_of(data), tuple(filter(_OUTSIDE.search, words)))
 
     def read(self) -> bytes:
         """The file's bytes, proved to be those that were hashed.

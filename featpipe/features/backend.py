@@ -1,0 +1,80 @@
+"""Which kernels run: numba's when it is installed, numpy's otherwise. Both give the same bits.
+
+numba costs a process about half a second at its first kernel, so nothing here imports it before it
+is asked for, and numpy's kernels are written to be good enough without.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from featpipe.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Backend = Literal["auto", "numba", "numpy"]
+
+
+@cache
+def has_numba() -> bool:
+    """Whether numba could be imported; does not import it."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def choose_backend(asked: Backend) -> Literal["numba", "numpy"]:
+    """The backend to run.
+
+    Raises:
+        MissingExtra: numba was asked for by name and is not installed.
+        UsageError: an unknown name.
+    """
+    if asked == "numpy":
+        return "numpy"
+    if asked not in {"auto", "numba"}:
+        raise UsageError(f"unknown backend {asked!r}", hint="choose from auto, numba, numpy")
+    if has_numba():
+        return "numba"
+    if asked == "numba":
+        raise MissingExtra("numba is not installed", hint="pip install 'featpipe[fast]'")
+    return "numpy"
+
+
+class Backends:
+    """Chooses kernels call by call: with ``"auto"``, numpy's until numba's start would pay.
+
+    Safe between threads: a lost count only delays the change.
+    """
+
+    def __init__(self, asked: Backend, *, warm_up: int) -> None:
+        self._asked = asked
+        self._warm_up = warm_up
+        self._n_done = 0
+        if asked != "auto":
+            choose_backend(asked)
+
+    @property
+    def current(self) -> Literal["numba", "numpy"]:
+        """The backend the next call runs on."""
+        if self._asked != "auto":
+            return self._asked
+        return "numba" if self._n_done >= self._warm_up and has_numba() else "numpy"
+
+    def count(self, n_items: int) -> None:
+        """Note work done, in whatever unit ``warm_up`` was given in."""
+        self._n_done += n_items
+
+
+def compiled(function: Callable[..., Any]) -> Any:  # noqa: ANN401  # numba's dispatcher is untyped
+    """Compile for numba, kept on disk between processes where a place for it can be written.
+
+    No fast-math and no contraction: every operation rounds as numpy's does. The GIL is released.
+    """
+    import numba
+
+    try:
+        return numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no folder for numba's cache can be written: compile in each process
+        return numba.njit(nogil=True)(function)

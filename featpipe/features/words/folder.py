@@ -1,0 +1,105 @@
+"""Where compiled tables are kept between processes: one folder per dictionary, named by its hash.
+
+Guarantees:
+- A folder appears whole or not at all: it is written aside, synced, and renamed. Two processes
+  that compile at the same time both succeed; the first one's folder stays.
+- What does not load (shortened, foreign, older) is compiled anew and replaced.
+- Without a place to write, tables are compiled in each process and nothing fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.features.words.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Counted up when the arrays' layout or the way they are compiled changes.
+TABLES_VERSION = 1
+
+_DESCRIPTION = "tables.json"
+
+
+def user_cache_folder() -> Path:
+    """``$FEATPIPE_CACHE_DIR``, or ``featpipe`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``."""
+    own = os.environ.get("FEATPIPE_CACHE_DIR")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "featpipe"
+
+
+def open_tables(identity: str, compile_anew: Callable[[], Tables | None]) -> Tables | None:
+    """The tables of this identity, mapped read-only; compiled and kept if there are none yet.
+
+    None when ``compile_anew`` says that this dictionary cannot be compiled; that is kept as well.
+    """
+    folder = user_cache_folder() / f"words-{TABLES_VERSION}-{identity}"
+    try:
+        return _map_tables(folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # absent or damaged: compile_anew makes the same arrays again
+    tables = compile_anew()
+    with contextlib.suppress(OSError):  # no place to write: this process keeps its own copy
+        _keep(folder, tables)
+        return _map_tables(folder)
+    return tables
+
+
+def _map_tables(folder: Path) -> Tables | None:
+    described = json.loads((folder / _DESCRIPTION).read_text("utf-8"))
+    if described["is_equal"] is False:
+        return None
+    arrays = {}
+    for name in Tables.names():
+        array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        if described[name] != [str(array.dtype), list(array.shape)]:
+            raise ValueError(f"{folder / name} is not what was written")
+        arrays[name] = array.view(np.ndarray)
+    return Tables(**arrays)
+
+
+def _keep(folder: Path, tables: Tables | None) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        description: dict[str, object] = {"is_equal": tables is not None}
+        for name in Tables.names() if tables else ():
+            array = getattr(tables, name)
+            description[name] = [str(array.dtype), list(array.shape)]
+            with (aside / f"{name}.npy").open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+                _sync(file.fileno(), file.flush)
+        with (aside / _DESCRIPTION).open("w", encoding="utf-8") as text:
+            json.dump(description, text)
+            _sync(text.fileno(), text.flush)
+        _put_in_place(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sync(descriptor: int, flush: Callable[[], None]) -> None:
+    # Before the rename: a folder that survives a power loss must hold whole files.
+    flush()
+    os.fsync(descriptor)
+
+
+def _put_in_place(aside: Path, folder: Path) -> None:
+    try:
+        aside.rename(folder)
+    except OSError:
+        try:
+            _map_tables(folder)  # another process was first, with the same arrays
+        except (OSError, ValueError, KeyError, TypeError):
+            shutil.rmtree(folder, ignore_errors=True)  # damaged: nobody can be reading it
+            aside.rename(folder)
