@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,37 +20,58 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelCount:
-    """Units of one level: occurrences, distinct texts, and where their vectors came from."""
+class FailedUnits:
+    """Unit texts that could not be computed, all for one reason. The others were."""
 
-    level: str
+    table: str
+    reason: str
     n_units: int
-    n_unique: int
-    n_hits: int
-    n_encoded: int
+    example: str
+    """The key of one of them, hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One run of ``build-cache``; every file handed in is accounted for."""
+    """One run of ``build-cache``; every file handed in is accounted for.
 
+    ``n_documents == n_loaded + len(quarantined)`` unless the run was interrupted, and
+    ``n_unique == n_hits + n_encoded + failed vectors`` likewise.
+    """
+
+    run_id: str
     n_documents: int
+    """Files handed in."""
     n_loaded: int
+    """Files whose units the cache now knows, the unchanged ones included."""
     n_unchanged: int
     quarantined: tuple[Quarantined, ...]
-    levels: tuple[LevelCount, ...]
-    n_units: int
+    units_by_level: Mapping[str, int]
     n_unique: int
+    """Distinct unit texts met in this run, over all levels."""
     n_hits: int
+    """Distinct unit texts whose vector was stored before."""
     n_encoded: int
+    """Distinct unit texts whose vector was computed, and is durable."""
+    failed: tuple[FailedUnits, ...]
     n_entities: int
-    n_windows: int
-    """Long texts were read in this many windows beyond their first; nothing was truncated."""
+    """Entities found in this run."""
+    n_long: int
+    """Texts longer than the model's window: read in overlapping windows, not truncated."""
+    n_extra_windows: int
     seconds: float
-    run_id: str
     was_interrupted: bool = False
-    notes: tuple[str, ...] = field(default=())
-    """Fallbacks and lowered precision, in words."""
+    notes: tuple[str, ...] = ()
+    """Doubts of the loaders (guessed encodings ...), fallbacks, lowered precision: in words."""
+
+    @property
+    def n_units(self) -> int:
+        """Occurrences of units, over all levels."""
+        return sum(self.units_by_level.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing was left out."""
+        return not (self.quarantined or self.failed or self.was_interrupted)
 
     def summary(self) -> str:
         """The last line of every run."""
@@ -58,4 +83,4 @@ class RunReport:
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""
-        return asdict(self)
+        return asdict(self) | {"n_units": self.n_units}

@@ -1,0 +1,157 @@
+"""``featpipe build-cache``: documents in, one cache file out."""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT
+from featpipe.cli.progress import open_view
+from featpipe.settings import LEVELS, BuildSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from featpipe.features.feature import EncoderSettings
+    from featpipe.outcome import RunReport
+    from featpipe.pipeline.build import Pipeline
+
+#: Quarantined documents listed one by one; the record in the cache holds all of them.
+_MOST_LISTED = 50
+
+
+@click.command("build-cache")
+@click.argument("documents", nargs=-1, required=True, metavar="DOCS...")
+@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file; made when missing.")
+@click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
+@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
+@click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; repeat for more.")
+@click.option("--workers", type=click.IntRange(min=1), help="CPU workers, where no --device is.")
+@click.option("--level", multiple=True, type=click.Choice(LEVELS), help="Default: all of them.")
+@click.option("--pooling", type=click.Choice(["mean", "cls", "max", "last"]))
+@click.option("--dtype", type=click.Choice(["float16", "float32", "bfloat16"]), default="float16")
+@click.option("--precision", type=click.Choice(["exact", "mixed"]), default="exact")
+@click.option("--max-length", type=click.IntRange(min=8), help="Tokens per window.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
+@click.option("--deadline", type=click.FloatRange(min=0.1), default=120.0, metavar="SECONDS")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: object) -> None:
+    """Make sure every paragraph, sentence and word of DOCS has its features in the cache.
+
+    DOCS are files and folders (read to the bottom). What the cache holds is never computed again:
+    run the command twice, or after an interruption, and only the rest is done.
+    """
+    from featpipe.pipeline.build import Pipeline
+
+    encoder = _encoder_settings(options)
+    with Pipeline(
+        cache=str(options["cache"]),
+        model=_text(options["model"]),
+        ner=_text(options["ner"]),
+        devices=_devices(options),
+        encoder=encoder,
+        settings=_build_settings(options),
+    ) as pipeline:
+        report = _build(pipeline, options)
+    if not options["as_json"]:
+        _print_left_out(report)
+        click.echo(report.summary())
+    if report.was_interrupted:
+        ctx.exit(EXIT_INTERRUPTED)
+    ctx.exit(0 if report.is_complete else EXIT_LEFT_OUT)
+
+
+def _build(pipeline: Pipeline, options: dict[str, object]) -> RunReport:
+    with open_view(as_json=bool(options["as_json"])) as view, _stopping(pipeline):
+        report = pipeline.build(
+            _many(options["documents"]),
+            include=_many(options["include"]),
+            exclude=_many(options["exclude"]),
+            listen=view.show,
+        )
+    if options["as_json"]:
+        whole = {"event": "report", **report.as_dict(), "summary": report.summary()}
+        click.echo(json.dumps(whole, ensure_ascii=False))
+    return report
+
+
+@contextmanager
+def _stopping(pipeline: Pipeline) -> Iterator[None]:
+    """First Ctrl-C or SIGTERM: finish what is in flight. Second: stop at once."""
+    asked = False
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        pipeline.stop_after_current()
+        click.echo("stopping after what is in flight; once more to stop at once", err=True)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_left_out(report: RunReport) -> None:
+    for lost in report.quarantined[:_MOST_LISTED]:
+        click.echo(f"quarantined {lost.source}: {lost.reason} [{lost.error}]", err=True)
+    n_more = len(report.quarantined) - _MOST_LISTED
+    if n_more > 0:
+        click.echo(f"quarantined {n_more} more; see the run record", err=True)
+    for failed in report.failed:
+        click.echo(
+            f"failed {failed.n_units} units for {failed.table}: {failed.reason} "
+            f"(such as {failed.example})",
+            err=True,
+        )
+    if report.n_long:
+        click.echo(
+            f"windows {report.n_long} long texts were read in {report.n_extra_windows} further "
+            "windows; nothing was truncated",
+            err=True,
+        )
+
+
+def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
+    from featpipe.features.feature import EncoderSettings
+
+    return EncoderSettings(
+        pooling=options["pooling"],  # type: ignore[arg-type]  # click.Choice checked it
+        dtype=options["dtype"],  # type: ignore[arg-type]  # likewise
+        precision=options["precision"],  # type: ignore[arg-type]  # likewise
+        max_length=options["max_length"],  # type: ignore[arg-type]  # likewise
+    )
+
+
+def _build_settings(options: dict[str, object]) -> BuildSettings:
+    return BuildSettings(
+        levels=tuple(level for level in LEVELS if level in _many(options["level"])) or LEVELS,
+        document_deadline_s=float(str(options["deadline"])),
+    )
+
+
+def _devices(options: dict[str, object]) -> list[str] | None:
+    if options["device"]:
+        return _many(options["device"])
+    if options["workers"]:
+        return ["cpu"] * int(str(options["workers"]))
+    return None
+
+
+def _many(value: object) -> list[str]:
+    return list(value) if isinstance(value, tuple | list) else []
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,80 @@
+"""The ``featpipe`` command: finds the sub-command, maps errors to exit codes, and nothing else.
+
+Exit codes: 0 all well, 1 some documents or units were left out (each is named), 2 the arguments are
+wrong, 3 fatal; 130 interrupted, with everything finished so far kept.
+
+Commands are imported when called, so that ``featpipe --help`` loads click and nothing more.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import cast
+
+import click
+
+from featpipe import __version__
+from featpipe.errors import FeatpipeError, UsageError
+
+#: Command name -> (module in this package, one line for the overview).
+_COMMANDS = {
+    "build-cache": ("build_cache", "Turn documents into features, once."),
+    "inspect": ("inspect", "Say what a cache holds."),
+}
+
+EXIT_LEFT_OUT = 1
+EXIT_USAGE = 2
+EXIT_FATAL = 3
+EXIT_INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules of this package, imported when named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """In the order in which people need them."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"featpipe.cli.{_COMMANDS[cmd_name][0]}")
+        return cast("click.Command", module.command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The overview, from the table: importing every command for it would cost a second."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="featpipe")
+def featpipe() -> None:
+    """Turn business documents into features once, and use them for ever after.
+
+    Embeddings, entities and term statistics are computed in worker processes and kept in one
+    HDF5 file. Run a command with --help for its options.
+    """
+
+
+def main() -> None:
+    """Entry point: errors of the tree become one message and an exit code, never a traceback."""
+    try:
+        code = featpipe.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; what was finished is kept", err=True)
+        code = EXIT_INTERRUPTED
+    except FeatpipeError as error:
+        click.echo(f"error: {error}", err=True)
+        code = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FATAL
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = EXIT_FATAL
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,205 @@
+"""The pipeline: documents in, one cache file out.
+
+Guarantees: works in any program without a ``__main__`` guard; a second run over the same documents
+encodes nothing and starts no model; killed at any point, the next run computes only the rest.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from os import getpid
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from featpipe.documents import find_sources
+from featpipe.features.feature import EncoderSettings, TaggerSettings
+from featpipe.pipeline.devices import check_devices, default_devices
+from featpipe.pipeline.intake import Intake
+from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
+from featpipe.pipeline.plan import Plan, make_plan
+from featpipe.pipeline.run import Run
+from featpipe.pipeline.tally import Tally
+from featpipe.pool import Pool, Role
+from featpipe.settings import BuildSettings
+from featpipe.store import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from featpipe.documents import Source
+    from featpipe.outcome import RunReport
+    from featpipe.pipeline.progress import Progress
+
+#: Passed as ``ner`` to find no entities.
+NO_ENTITIES = "none"
+
+
+class Pipeline:
+    """Builds a cache from documents.
+
+    ::
+
+        with Pipeline(cache="c.h5") as pipeline:
+            report = pipeline.build("contracts/")
+
+    Args:
+        cache: the HDF5 file; made when it does not exist.
+        model: encoder, by local folder or hub name; by default the built-in one.
+        ner: token-classification model for entities; by default the built-in one,
+            :data:`NO_ENTITIES` for none.
+        devices: one worker per entry, ``"cpu"`` or ``"cuda:0"``; a repeated name is two workers.
+            By default every visible card, else the CPU.
+        encoder: pooling, precision, stored dtype ...
+        tagger: the same for entities.
+        settings: levels, limits and deadlines.
+
+    Raises:
+        CheckpointError: a model folder that cannot be used.
+        UnknownDevice: a device this machine does not have.
+        UnreadableDictionary, NewerDictionary: the cache exists and is not a file we can extend.
+
+    """
+
+    def __init__(  # noqa: PLR0913  # the one public door: each argument is one decision of the user
+        self,
+        cache: str | Path,
+        model: str | Path | None = None,
+        ner: str | Path | None = None,
+        *,
+        devices: Sequence[str] | None = None,
+        encoder: EncoderSettings | None = None,
+        tagger: TaggerSettings | None = None,
+        settings: BuildSettings | None = None,
+    ) -> None:
+        self._cache = Path(cache)
+        self._settings = settings or BuildSettings()
+        self._plan = make_plan(
+            model or find_builtin_model(),
+            encoder or EncoderSettings(),
+            None if ner == NO_ENTITIES else ner or find_builtin_tagger(),
+            tagger or TaggerSettings(),
+            self._settings,
+            check_devices(devices) if devices else default_devices(),
+        )
+        _refuse_foreign(self._cache)
+        self._pool: Pool | None = None
+        self._run: Run | None = None
+
+    def build(
+        self,
+        documents: str | Path | Iterable[str | Path],
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        listen: Callable[[Progress], None] | None = None,
+    ) -> RunReport:
+        """Make sure that every unit of these documents has its features in the cache.
+
+        Args:
+            documents: files and folders (read recursively).
+            include: glob patterns; a file inside a folder must match one (all do when empty).
+            exclude: glob patterns of files inside folders to leave out.
+            listen: called with a :class:`Progress` a few times a second, in this thread.
+
+        Raises:
+            MissingDocuments: a path that does not exist, or nothing to read.
+            DictionaryLocked: another process is writing this cache.
+            WriteFailed: disk full, read-only ...; what was acknowledged stays.
+            PoolBroken: workers cannot start.
+
+        """
+        paths = [documents] if isinstance(documents, str | Path) else documents
+        sources = find_sources([Path(p) for p in paths], include=include, exclude=exclude)
+        self._run = Run(
+            self._cache,
+            self._plan,
+            self._open_pool(),
+            self._open_intake(sources),
+            Tally(run_id=_new_run_id(), n_documents=len(sources)),
+            listen or _ignore,
+        )
+        try:
+            return self._run.finish()
+        finally:
+            self._run.close()
+            self._run = None
+
+    def stop_after_current(self) -> None:
+        """Let the running ``build`` finish what is in flight, commit and return its report.
+
+        Safe to call from a signal handler or another thread.
+        """
+        if self._run is not None:
+            self._run.stop_after_current()
+
+    def close(self) -> None:
+        """Stop the workers; the cache is left trimmed."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _open_intake(self, sources: Sequence[Source]) -> Intake:
+        reader = Reader(self._cache) if self._cache.exists() else None
+        limit = self._settings.max_document_bytes
+        return Intake(sources, self._plan.preparation, reader, limit)
+
+    def _open_pool(self) -> Pool:
+        if self._pool is None:
+            self._pool = Pool(_roles(self._cache, self._plan, self._settings))
+        return self._pool
+
+
+def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
+    """The three roles; their children start when there is work for them."""
+    return [
+        Role(
+            name="prepare",
+            target="featpipe.pipeline.prepare_role:PrepareRole",
+            arguments={
+                "preparation": plan.preparation,
+                "levels": settings.levels,
+                "analyser": settings.analyser,
+                "max_bytes": settings.max_document_bytes,
+                "max_characters": settings.max_document_characters,
+            },
+            devices=("cpu",) * settings.n_prepare_workers,
+            threads=1,
+            deadline_s=settings.document_deadline_s,
+            max_memory_bytes=settings.max_worker_memory_bytes,
+            bisect="split",
+        ),
+        Role(
+            name="encode",
+            target="featpipe.pipeline.encode_role:EncodeRole",
+            arguments={"encoder": plan.encoder, "tagger": plan.tagger},
+            devices=plan.devices,
+            deadline_s=settings.unit_deadline_s,
+            bisect="split",
+        ),
+        Role(
+            name="write",
+            target="featpipe.pipeline.write_role:WriteRole",
+            arguments={"cache": str(cache), "specs": dict(plan.specs), "terms": plan.terms},
+            threads=1,
+            prefetch=8,
+        ),
+    ]
+
+
+def _refuse_foreign(cache: Path) -> None:
+    if cache.exists():
+        Reader(cache).close()
+
+
+def _new_run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
+
+
+def _ignore(_: Progress) -> None:
+    pass

@@ -1,0 +1,96 @@
+"""Encode: a worker that owns one device and turns unit texts into vectors and entities.
+
+Vectors and entities share a process, so that a card holds one context.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import CheckpointError
+from featpipe.features.encoder import Encoder
+from featpipe.features.tagger import Tagger
+from featpipe.pipeline.messages import EncodedBatch
+
+if TYPE_CHECKING:
+    from featpipe.pipeline.messages import EncoderPlan, EncodeTask, TaggerPlan
+
+
+class EncodeRole:
+    """Loads its checkpoints at the first task that needs them.
+
+    Args:
+        encoder, tagger: what to fill; either may be absent.
+        threads: CPU threads for this worker; given by the engine.
+        device: ``cpu`` or ``cuda:i``; given by the engine.
+
+    """
+
+    def __init__(
+        self, encoder: EncoderPlan | None, tagger: TaggerPlan | None, threads: int, device: str
+    ) -> None:
+        self._encoder_plan = encoder
+        self._tagger_plan = tagger
+        self._threads = threads
+        self._device = device
+        self._encoder: Encoder | None = None
+        self._tagger: Tagger | None = None
+
+    def run(self, task: EncodeTask) -> EncodedBatch:
+        """One row per unit of the task; a unit that cannot be computed costs only itself."""
+        if self._encoder_plan is not None and task.table == self._encoder_plan.table:
+            return self._encode(task, self._encoder_plan)
+        if self._tagger_plan is not None and task.table == self._tagger_plan.table:
+            return self._tag(task, self._tagger_plan)
+        raise ValueError(f"this worker fills no table named {task.table}")
+
+    def _encode(self, task: EncodeTask, plan: EncoderPlan) -> EncodedBatch:
+        if self._encoder is None:
+            self._encoder = Encoder.load(
+                plan.path, plan.settings, device=self._device, threads=self._threads
+            )
+            _refuse_other(plan.fingerprint, self._encoder.fingerprint, plan.path)
+        encoded = self._encoder.encode(task.units.texts.strings(), on_fault="report")
+        good = np.array([at for at in range(len(task)) if at not in encoded.faults], np.intp)
+        keys = task.units.keys
+        extra = encoded.n_windows[good] - 1
+        return EncodedBatch(
+            table=task.table,
+            rows={"keys": keys[good], "vectors": encoded.vectors[good]} if len(good) else {},
+            failed=tuple((keys[at].tobytes(), why) for at, why in encoded.faults.items()),
+            n_tokens=int(encoded.n_tokens.sum()),
+            n_extra_windows=int(extra.sum()),
+            n_long=int(np.count_nonzero(extra > 0)),
+        )
+
+    def _tag(self, task: EncodeTask, plan: TaggerPlan) -> EncodedBatch:
+        if self._tagger is None:
+            self._tagger = Tagger.load(
+                plan.path, plan.settings, device=self._device, threads=self._threads
+            )
+            _refuse_other(plan.fingerprint, self._tagger.fingerprint, plan.path)
+        found = self._tagger.find_entities(task.units.texts.strings())
+        spans = np.stack([found.start, found.end], axis=1).astype(np.uint32)
+        return EncodedBatch(
+            table=task.table,
+            rows={
+                "keys": task.units.keys,
+                "spans": (spans, found.lengths),
+                "labels": (found.label, found.lengths),
+                "scores": (found.score, found.lengths),
+            },
+            failed=(),
+            n_entities=len(found.start),
+        )
+
+
+def _refuse_other(expected: str, found: str, path: str) -> None:
+    """Refuse to fill a space with another checkpoint's vectors: weights may change under a path."""
+    if expected != found:
+        raise CheckpointError(
+            f"{path} changed while the run was going on: its fingerprint was {expected[:12]} "
+            f"and is now {found[:12]}",
+            hint="run the command again; what is stored is untouched",
+        )

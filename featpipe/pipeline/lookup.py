@@ -1,0 +1,204 @@
+"""The cache, read: dictionaries of vectors, documents with their units and entities.
+
+Everything opens by path, at any instant, also beside a running build, and pickles as its path.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from featpipe.errors import UnknownSpace, UsageError
+from featpipe.pipeline import layout
+from featpipe.pipeline.corpus import Corpus
+from featpipe.pipeline.units import LEVEL_BIT
+from featpipe.settings import LEVELS
+from featpipe.store import Reader, key_of, keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.pipeline.corpus import CachedDocument
+    from featpipe.store import TableReader
+
+#: Rows read at a time when a whole table is walked.
+_BLOCK = 4096
+
+
+class Dictionary:
+    """Vectors of one space, by text. Behaves like a read-only mapping from str to an array.
+
+    A vector is found only by (fingerprint, text), so it is never another model's. ``level``
+    restricts what iteration lists; a look-up answers for every stored text.
+    """
+
+    def __init__(self, cache: Cache, table: str, level: str | None) -> None:
+        self._cache = cache
+        self._table = table
+        self.level = level
+
+    @property
+    def name(self) -> str:
+        """Such as ``zh-small@3f2a9c71b0de``."""
+        return self._table.partition("/")[2]
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return int(self._reader.column("vectors").shape[1])
+
+    @property
+    def spec(self) -> dict[str, object]:
+        """Every part of the fingerprint."""
+        return dict(json.loads(self._reader.attributes["spec"]))
+
+    def __getitem__(self, text: str) -> NDArray[np.generic]:
+        """The vector (dim,) of a text.
+
+        Raises:
+            KeyError: the text was not encoded in this space.
+
+        """
+        row = self._reader.find_one(key_of(text))
+        if row < 0:
+            raise KeyError(text)
+        return np.asarray(self._reader.gather("vectors", np.array([row]))[0])
+
+    def __contains__(self, text: str) -> bool:
+        return self._reader.find_one(key_of(text)) >= 0
+
+    def __len__(self) -> int:
+        """Number of stored vectors, of all levels."""
+        return self._reader.n_rows
+
+    def get(self, text: str) -> NDArray[np.generic] | None:
+        """The vector of a text, or None."""
+        try:
+            return self[text]
+        except KeyError:
+            return None
+
+    def lookup(self, texts: Sequence[str]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
+        """Vectors of many texts.
+
+        Returns:
+            ``vectors`` (n, dim) in the stored dtype, zero where not found, and ``found`` (n,) bool.
+
+        """
+        table = self._reader
+        rows = table.find(keys_of(texts))
+        found = rows >= 0
+        if found.all():
+            return np.asarray(table.gather("vectors", rows)), found
+        known = np.asarray(table.gather("vectors", rows[found]))
+        vectors = np.zeros((len(rows), self.dim), known.dtype)
+        vectors[found] = known
+        return vectors, found
+
+    def texts(self) -> Iterator[str]:
+        """Every text with a vector, in the order of storing; of one level if there is one."""
+        reader = self._cache.reader
+        stored = reader.table(layout.TEXTS)
+        wanted = self._cache.corpus.keys_of_level(self.level) if self.level else None
+        for start in range(0, self._reader.n_rows, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, self._reader.n_rows))
+            keys = np.asarray(self._reader.gather("keys", rows))
+            for key in keys:
+                if wanted is None or key.tobytes() in wanted:
+                    row = stored.find_one(key.tobytes())
+                    if row >= 0:
+                        yield bytes(stored.ragged("text", row)).decode("utf-8", "surrogatepass")
+
+    __iter__ = texts
+
+    @property
+    def _reader(self) -> TableReader:
+        return self._cache.reader.table(self._table)
+
+
+class Cache:
+    """One cache file, opened for reading.
+
+    ::
+
+        cache = Cache.open("c.h5")
+        vector = cache.dictionary("zh-small", "sentence")["违约责任"]
+        for document in cache.documents(): ...
+
+    Args:
+        path: the file.
+
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.reader = Reader(self.path)
+        self.corpus = Corpus(self.reader)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open by path.
+
+        Raises:
+            UnreadableDictionary: no such file, not HDF5, or not ours.
+            NewerDictionary: written by a later featpipe.
+
+        """
+        return cls(path)
+
+    def spaces(self) -> list[str]:
+        """Names of all spaces, such as ``zh-small@3f2a9c71b0de``."""
+        prefix = "embeddings/"
+        return [name[len(prefix) :] for name in self.reader.tables() if name.startswith(prefix)]
+
+    def dictionary(self, space: str | None = None, level: str | None = None) -> Dictionary:
+        """The vectors of one space.
+
+        Args:
+            space: its name with or without ``@fingerprint``; may be left out when there is one.
+            level: paragraph, sentence or word; restricts iteration.
+
+        Raises:
+            UnknownSpace: no such space, or several answer to the name.
+            UsageError: no such level.
+
+        """
+        if level is not None and level not in LEVEL_BIT:
+            raise UsageError(f"unknown level {level!r}", hint=f"choose from {', '.join(LEVELS)}")
+        return Dictionary(self, f"embeddings/{self._resolve(space)}", level)
+
+    def documents(self) -> Iterator[CachedDocument]:
+        """Every document as it was last seen at its place, with its units and entities."""
+        return self.corpus.documents()
+
+    def refresh(self) -> None:
+        """See what the writer has committed since."""
+        self.reader.refresh()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[Cache], tuple[Path]]:
+        """Travel as a path; the other process opens the file itself."""
+        return type(self), (self.path,)
+
+    def _resolve(self, space: str | None) -> str:
+        spaces = self.spaces()
+        matching = [name for name in spaces if space in (None, name, name.partition("@")[0])]
+        if len(matching) == 1:
+            return matching[0]
+        asked = "a space must be named" if space is None else f"space {space!r}"
+        what = f"{asked}: {self.path} holds {', '.join(spaces) or 'none'}"
+        raise UnknownSpace(what, hint=f"featpipe inspect {self.path}")

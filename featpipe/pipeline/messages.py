@@ -1,0 +1,147 @@
+"""What travels between the parent and its workers: small frozen values, and arrays by descriptor.
+
+Apart from the roles, so that the writer never imports torch, nor the parent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from featpipe.features.feature import EncoderSettings, TaggerSettings
+    from featpipe.outcome import Quarantined
+    from featpipe.pipeline.units import Texts, Units
+
+    Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """Parent -> prepare worker. A path, never a handle; ``id`` is what people read."""
+
+    path: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTask:
+    """Parent -> prepare worker: a few files to read. Halved when one of them kills its worker."""
+
+    sources: tuple[SourceFile, ...]
+
+    def split(self) -> tuple[PrepareTask, PrepareTask]:
+        """Two halves; the engine calls this to find the document to blame."""
+        middle = len(self.sources) // 2
+        return PrepareTask(self.sources[:middle]), PrepareTask(self.sources[middle:])
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalTerms:
+    """Term ids of distinct units, against a vocabulary of this batch alone.
+
+    The writer turns them into ids of the file's vocabulary, so workers need share nothing.
+    """
+
+    keys: NDArray[np.uint8]
+    vocabulary: Texts
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedBatch:
+    """Prepare worker -> parent (-> writer). Rows by table, the distinct units, and the losses."""
+
+    rows: Mapping[str, Rows]
+    units: Units
+    n_units: Mapping[str, int]
+    """Occurrences per level."""
+    terms: LocalTerms | None
+    quarantined: tuple[Quarantined, ...]
+    notes: tuple[str, ...]
+    n_loaded: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderPlan:
+    """Parent -> encode worker, once: which checkpoint fills which table of vectors."""
+
+    table: str
+    path: str
+    settings: EncoderSettings
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaggerPlan:
+    """Parent -> encode worker, once: which checkpoint fills which table of entities."""
+
+    table: str
+    path: str
+    settings: TaggerSettings
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodeTask:
+    """Parent -> encode worker: units that lack a row in ``table``."""
+
+    table: str
+    units: Units
+
+    def split(self) -> tuple[EncodeTask, EncodeTask]:
+        """Two halves; the engine calls this to find the unit to blame."""
+        first, second = self.units.halves()
+        return EncodeTask(self.table, first), EncodeTask(self.table, second)
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedBatch:
+    """Encode worker -> parent (-> writer): rows for one table, and the units that have none.
+
+    ``n_extra_windows`` counts the windows of ``n_long`` long texts beyond their first.
+    """
+
+    table: str
+    rows: Rows
+    failed: tuple[tuple[bytes, str], ...]
+    """(key, reason) of every unit that could not be computed."""
+    n_entities: int = 0
+    n_tokens: int = 0
+    n_extra_windows: int = 0
+    n_long: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteTask:
+    """Parent -> writer: rows by table, written in this order, made durable together."""
+
+    rows: Mapping[str, Rows]
+    terms: LocalTerms | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Writer -> parent: acknowledged. Rows that were new, by table."""
+
+    n_new: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TermTables:
+    """Where term statistics go."""
+
+    vocabulary: str
+    units: str

@@ -1,0 +1,47 @@
+"""Places: where documents were found, and what stands for a document's identity."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.pipeline import layout
+from featpipe.pipeline.units import Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from featpipe.pipeline.messages import Rows, SourceFile
+    from featpipe.store import Reader
+
+
+def document_key(bytes_hash: str, preparation: str) -> bytes:
+    """16 bytes for (content, way of reading it): another loader version reads a file again."""
+    whole = f"{bytes_hash}:{preparation}".encode()
+    return blake2b(whole, digest_size=16, person=b"featpipe-docs-v1").digest()
+
+
+def source_rows(sources: Sequence[SourceFile], keys: bytes) -> Rows:
+    """Rows for ``/sources``: where the documents of these ``keys`` (16 bytes each) were found."""
+    return {
+        "document": np.frombuffer(keys, np.uint8).reshape(-1, 16),
+        "path": Texts.from_strings([source.path for source in sources]).ragged,
+        "id": Texts.from_strings([source.id for source in sources]).ragged,
+    }
+
+
+def last_places(reader: Reader | None) -> dict[str, tuple[str, bytes]]:
+    """Absolute path -> (readable name, key of the document last seen there)."""
+    if reader is None or layout.SOURCES not in reader:
+        return {}
+    table = reader.table(layout.SOURCES)
+    rows = np.arange(table.n_rows)
+    paths = Texts(*table.ragged_many("path", rows)).strings()
+    names = Texts(*table.ragged_many("id", rows)).strings()
+    keys = np.asarray(table.gather("document", rows)).tobytes()
+    return {
+        path: (name, keys[16 * at : 16 * at + 16])
+        for at, (path, name) in enumerate(zip(paths, names, strict=True))
+    }

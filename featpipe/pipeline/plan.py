@@ -1,0 +1,141 @@
+"""The plan of a run: which tables it fills, for which units, with which checkpoints.
+
+Made in the parent from files alone, without torch: an unchanged corpus is recognised in a fraction
+of a second, and no worker starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featpipe.documents import SEGMENTER_VERSION
+from featpipe.documents.loaders.registry import BUILT_IN, registered
+from featpipe.features.checkpoint import describe_checkpoint
+from featpipe.features.feature import encoder_spec, fingerprint_of, tagger_spec
+from featpipe.features.labels import Tags
+from featpipe.features.terms import Analyser
+from featpipe.features.words import Words
+from featpipe.pipeline import layout
+from featpipe.pipeline.messages import EncoderPlan, TaggerPlan, TermTables
+from featpipe.pipeline.models import space_name
+from featpipe.pipeline.units import LEVEL_BIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from featpipe.features.feature import EncoderSettings, TaggerSettings
+    from featpipe.settings import BuildSettings
+    from featpipe.store import TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A table of the cache that this run fills: one row for every unit of some levels."""
+
+    kind: str
+    """``vectors`` or ``entities``."""
+    table: str
+    levels: int
+    """Bits of :data:`LEVEL_BIT`: the units that get a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is decided before the first file is read."""
+
+    encoder: EncoderPlan
+    tagger: TaggerPlan | None
+    products: tuple[Product, ...]
+    preparation: str
+    specs: Mapping[str, TableSpec]
+    devices: tuple[str, ...]
+    terms: TermTables
+
+
+def make_plan(  # the same decisions as Pipeline's, once
+    model: Path | str,
+    encoder: EncoderSettings,
+    ner: Path | str | None,
+    tagger: TaggerSettings,
+    settings: BuildSettings,
+    devices: tuple[str, ...],
+) -> Plan:
+    """Read the checkpoints' files and settle every table.
+
+    Raises:
+        CheckpointError: a model folder that cannot be used.
+        UsageError: settings that the checkpoint cannot follow.
+    """
+    encoder_plan, vectors = _plan_encoder(model, encoder)
+    every_level = sum(LEVEL_BIT[level] for level in settings.levels)
+    products = [Product("vectors", encoder_plan.table, every_level)]
+    specs = {
+        encoder_plan.table: vectors,
+        layout.TEXTS: layout.texts_spec(),
+        layout.DOCUMENTS: layout.documents_spec(),
+        layout.SOURCES: layout.sources_spec(),
+        layout.RUNS: layout.runs_spec(),
+    }
+    tagger_plan = None
+    if ner is not None and "paragraph" in settings.levels:
+        tagger_plan, specs_entities = _plan_tagger(ner, tagger)
+        products.append(Product("entities", tagger_plan.table, LEVEL_BIT["paragraph"]))
+        specs[tagger_plan.table] = specs_entities
+    terms, specs_terms = _plan_terms(settings.analyser)
+    return Plan(
+        encoder=encoder_plan,
+        tagger=tagger_plan,
+        products=tuple(products),
+        preparation=_preparation(settings),
+        specs=specs | specs_terms,
+        devices=devices,
+        terms=terms,
+    )
+
+
+def _plan_encoder(model: Path | str, settings: EncoderSettings) -> tuple[EncoderPlan, TableSpec]:
+    checkpoint = describe_checkpoint(model)
+    spec = encoder_spec(checkpoint, settings)
+    fingerprint = fingerprint_of(spec)
+    table = layout.space_table(space_name(model), fingerprint)
+    return (
+        EncoderPlan(table, str(checkpoint.path), settings, fingerprint),
+        layout.vectors_spec(spec, fingerprint, checkpoint.dim, settings.dtype),
+    )
+
+
+def _plan_tagger(ner: Path | str, settings: TaggerSettings) -> tuple[TaggerPlan, TableSpec]:
+    checkpoint = describe_checkpoint(ner)
+    spec = tagger_spec(checkpoint, settings)
+    fingerprint = fingerprint_of(spec)
+    table = layout.entities_table(space_name(ner), fingerprint)
+    return (
+        TaggerPlan(table, str(checkpoint.path), settings, fingerprint),
+        layout.entities_spec(spec, fingerprint, Tags.of(checkpoint.labels).types),
+    )
+
+
+def _plan_terms(name: str) -> tuple[TermTables, dict[str, TableSpec]]:
+    analyser = Analyser(name)
+    group = layout.terms_group(name, analyser.fingerprint)
+    tables = TermTables(vocabulary=f"{group}/vocabulary", units=f"{group}/units")
+    return tables, {
+        tables.vocabulary: layout.vocabulary_spec(analyser.spec, analyser.fingerprint),
+        tables.units: layout.term_units_spec(analyser.spec, analyser.fingerprint),
+    }
+
+
+def _preparation(settings: BuildSettings) -> str:
+    """Fingerprint of everything that decides how a file's bytes become units and terms."""
+    return fingerprint_of(
+        {
+            "layout": layout.LAYOUT_VERSION,
+            "loaders": sorted(loader.identity for loader in (*registered(), *BUILT_IN)),
+            "segmenter": SEGMENTER_VERSION,
+            "words": Words().spec,
+            "levels": list(settings.levels),
+            "analyser": Analyser(settings.analyser).spec,
+        }
+    )

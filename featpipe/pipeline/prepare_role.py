@@ -1,0 +1,192 @@
+"""Prepare: a worker that turns files into rows. CPU only; knows no model.
+
+It sends back what the writer stores, already in columns, so that the parent forwards arrays and
+looks only at the distinct unit texts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.documents import LoadLimits, load_document, segment
+from featpipe.errors import DocumentError, UnreadableDocument
+from featpipe.features.terms import Analyser
+from featpipe.features.words import Words
+from featpipe.outcome import Quarantined
+from featpipe.pipeline import layout
+from featpipe.pipeline.messages import LocalTerms, PreparedBatch, PrepareTask, SourceFile
+from featpipe.pipeline.places import document_key, source_rows
+from featpipe.pipeline.units import LEVEL_BIT, Texts, UnitCollector, Units
+from featpipe.settings import LEVELS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.documents import Document
+    from featpipe.pipeline.messages import Rows
+
+
+class PrepareRole:
+    """Reads files, cuts their text into units, counts terms.
+
+    Args:
+        preparation: fingerprint of loaders, segmenter and words; part of a document's identity.
+        levels: which levels to cut, of :data:`featpipe.settings.LEVELS`.
+        analyser: name of the term analyser.
+        max_bytes, max_characters: limits beyond which a document is refused.
+
+    """
+
+    def __init__(
+        self,
+        preparation: str,
+        levels: tuple[str, ...],
+        analyser: str,
+        max_bytes: int,
+        max_characters: int,
+    ) -> None:
+        self._preparation = preparation
+        self._levels = levels
+        self._limits = LoadLimits(max_bytes=max_bytes, max_characters=max_characters)
+        self._words = Words()
+        self._analyser = Analyser(analyser)
+
+    def run(self, task: PrepareTask) -> PreparedBatch:
+        """Read every file of the task; one that cannot be used becomes a ``Quarantined``."""
+        batch = _Batch(self._levels)
+        for source in task.sources:
+            try:
+                self._prepare(source, batch)
+            except DocumentError as error:
+                batch.quarantined.append(
+                    Quarantined(source.id, error.message, type(error).__name__)
+                )
+        return batch.finished(self._analyser)
+
+    def _prepare(self, source: SourceFile, batch: _Batch) -> None:
+        try:
+            data = Path(source.path).read_bytes()
+        except OSError as error:
+            raise UnreadableDocument(
+                f"{source.path} cannot be read: {error.strerror or error}"
+            ) from error
+        document = load_document(data, source=source.path, limits=self._limits)
+        key = document_key(document.bytes_hash, self._preparation)
+        batch.add(source, key, document, self._words)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Rows of several documents on their way to columns."""
+
+    levels: tuple[str, ...]
+    collector: UnitCollector = field(default_factory=UnitCollector)
+    sources: list[SourceFile] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    metas: list[str] = field(default_factory=list)
+    spans: dict[str, list[NDArray[np.uint32]]] = field(default_factory=dict)
+    positions: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.spans = {level: [] for level in LEVELS}
+        self.positions = {level: [] for level in LEVELS}
+
+    def add(self, source: SourceFile, key: bytes, document: Document, words: Words) -> None:
+        spans = spans_by_level(document.text, words, self.levels)
+        for level in LEVELS:
+            cut = [document.text[a:b] for a, b in spans[level].tolist()]
+            self.spans[level].append(spans[level])
+            self.positions[level].append(self.collector.add(cut, level))
+        self.sources.append(source)
+        self.keys.append(key)
+        self.texts.append(document.text)
+        self.metas.append(_meta(document))
+        self.notes.extend(f"{source.id}: {note}" for note in document.notes)
+
+    def finished(self, analyser: Analyser) -> PreparedBatch:
+        units = self.collector.units()
+        return PreparedBatch(
+            rows={
+                layout.TEXTS: {"keys": units.keys, "text": units.texts.ragged},
+                layout.DOCUMENTS: self._documents(units),
+                layout.SOURCES: source_rows(self.sources, b"".join(self.keys)),
+            }
+            if self.sources
+            else {},
+            units=units,
+            n_units={level: sum(map(len, self.positions[level])) for level in self.levels},
+            terms=_count_terms(units, analyser) if self.sources else None,
+            quarantined=tuple(self.quarantined),
+            notes=tuple(self.notes),
+            n_loaded=len(self.sources),
+        )
+
+    def _documents(self, units: Units) -> Rows:
+        rows: Rows = {
+            "keys": np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 16),
+            "text": Texts.from_strings(self.texts).ragged,
+            "meta": Texts.from_strings(self.metas).ragged,
+        }
+        for level in LEVELS:
+            lengths = np.fromiter(map(len, self.spans[level]), np.int64, len(self.keys))
+            rows[f"{level}_spans"] = (np.concatenate(self.spans[level]), lengths)
+            rows[f"{level}_keys"] = (
+                units.keys[np.concatenate(self.positions[level]).astype(np.intp)],
+                lengths,
+            )
+        return rows
+
+
+def spans_by_level(
+    text: str, words: Words, levels: tuple[str, ...]
+) -> dict[str, NDArray[np.uint32]]:
+    """Unit spans (n, 2) per level, in order; a level not asked for is empty. Blank words drop."""
+    none = np.empty((0, 2), np.uint32)
+    segments = segment(text)
+    found = {"paragraph": segments.paragraphs, "sentence": segments.sentences, "word": none}
+    if "word" in levels:
+        pieces = [text[a:b] for a, b in segments.sentences.tolist()]
+        spans, lengths = words.spans_many(pieces)
+        shifted = spans + np.repeat(segments.sentences[:, 0], lengths)[:, None]
+        blank = [text[a:b].isspace() for a, b in shifted.tolist()]
+        found["word"] = shifted[~np.array(blank, bool)].astype(np.uint32).reshape(-1, 2)
+    return {level: found[level] if level in levels else none for level in LEVELS}
+
+
+def _count_terms(units: Units, analyser: Analyser) -> LocalTerms:
+    sentences = np.flatnonzero(units.levels & LEVEL_BIT["sentence"])
+    counted = analyser.count(units.texts.take(sentences).strings())
+    return LocalTerms(
+        keys=units.keys[sentences],
+        vocabulary=Texts.from_strings(counted.vocabulary),
+        ids=counted.ids,
+        lengths=counted.lengths.astype(np.int64),
+    )
+
+
+def _meta(document: Document) -> str:
+    """What is known about a document besides its text, as JSON; spans as lists of numbers."""
+    return json.dumps(
+        {
+            "bytes_hash": document.bytes_hash,
+            "text_hash": document.text_hash,
+            "title": document.title,
+            "media_type": document.media_type,
+            "encoding": document.encoding,
+            "loader": document.loader,
+            "notes": document.notes,
+            "pages": [astuple(page) for page in document.pages],
+            "tables": [astuple(table) for table in document.tables],
+            "headings": [astuple(heading) for heading in document.headings],
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )

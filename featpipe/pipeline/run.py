@@ -1,0 +1,248 @@
+"""One run: a single loop in the caller's thread that feeds three roles and reacts to their answers.
+
+::
+
+    files -> prepare -> rows ------------------------------> write -> acknowledged
+                        units -> ledger -> encode -> rows -> write -> acknowledged
+
+Guarantees: memory is bounded (files are read on only while few units wait), every file is accounted
+for, a lost worker costs at most the unit it died on, and what was acknowledged counts even when the
+run is interrupted at any point.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from time import monotonic
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from featpipe.errors import CheckpointError, PoolBroken, PoolError
+from featpipe.pipeline import layout
+from featpipe.pipeline.backlog import Backlog
+from featpipe.pipeline.known import KnownDocuments
+from featpipe.pipeline.ledger import Ledger
+from featpipe.pipeline.messages import PrepareTask, WriteTask
+from featpipe.pipeline.units import Texts
+from featpipe.store import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from featpipe.outcome import RunReport
+    from featpipe.pipeline.intake import Chunk, Intake
+    from featpipe.pipeline.messages import EncodedBatch, EncodeTask, PreparedBatch
+    from featpipe.pipeline.plan import Plan
+    from featpipe.pipeline.progress import Progress
+    from featpipe.pipeline.tally import Tally
+    from featpipe.pool import Outcome, Pool
+
+#: Seconds between two calls of the listener, and the longest wait for an answer.
+_TICK_S = 0.25
+
+#: Files are read on while fewer bytes of units than this wait for a device.
+_BACKLOG_BYTES = 64 << 20
+
+
+class Run:
+    """State of one ``build``. Used once.
+
+    Args:
+        cache: path of the file; it may not exist yet.
+        plan: what to fill.
+        pool: with the roles ``prepare``, ``encode`` and ``write``.
+        intake: the files.
+        tally: counts, for the report.
+        listen: called with a :class:`Progress` a few times a second.
+
+    """
+
+    def __init__(
+        self,
+        cache: Path,
+        plan: Plan,
+        pool: Pool,
+        intake: Intake,
+        tally: Tally,
+        listen: Callable[[Progress], None],
+    ) -> None:
+        self._cache = cache
+        self._pool = pool
+        self._intake = intake
+        self._tally = tally
+        self._reader = reader = intake.reader
+        self._listen = listen
+        n_devices = len(plan.devices)
+        self._ledgers = {p.table: Ledger(p, reader) for p in plan.products}
+        self._backlogs = {p.table: Backlog(p, n_devices) for p in plan.products}
+        self._known = KnownDocuments(reader)
+        self._vectors = self._ledgers[plan.encoder.table]
+        self._open: Counter[str] = Counter()
+        self._windows = {"prepare": 4, "encode": 2 * n_devices + 1}
+        self._to_acknowledge: dict[int, tuple[str, NDArray[np.uint8]]] = {}
+        self._n_writes = 0
+        self._last_tick = 0.0
+        self._is_stopping = False
+
+    def stop_after_current(self) -> None:
+        """Take in nothing more; what workers hold is finished and committed. Safe in a handler."""
+        self._is_stopping = True
+
+    def finish(self) -> RunReport:
+        """Run to the end and leave the record of the run in the file."""
+        while self._feed():
+            for outcome in self._pool.completed(timeout=_TICK_S):
+                self._take(outcome)
+            self._tick()
+        report = self._tally.report(self._vectors, self._ledgers.values(), self._is_stopping)
+        self._write_record(report)
+        self._tick(is_last=True)
+        return report
+
+    def close(self) -> None:
+        """Let go of the cache; the workers are the pipeline's."""
+        if self._reader is not None:
+            self._reader.close()
+
+    # ---- handing out
+
+    def _feed(self) -> bool:
+        """Give the workers what they can take; False when all is done and acknowledged."""
+        if not self._is_stopping:
+            self._take_in()
+            self._hand_out()
+        return self._open.total() > 0
+
+    def _take_in(self) -> None:
+        while (
+            not self._intake.is_exhausted
+            and self._open["prepare"] < self._windows["prepare"]
+            and sum(backlog.n_bytes for backlog in self._backlogs.values()) < _BACKLOG_BYTES
+        ):
+            chunk = self._intake.next_chunk()
+            if chunk is None:
+                break
+            self._tally.quarantined.extend(chunk.quarantined)
+            if chunk.known:
+                self._recognise(chunk)
+            if chunk.task is not None:
+                self._submit("prepare", chunk.task)
+            self._tick()
+
+    def _hand_out(self) -> None:
+        is_last = self._intake.is_exhausted and not self._open["prepare"]
+        for backlog in self._backlogs.values():
+            while self._open["encode"] < self._windows["encode"]:
+                task = backlog.next_task(is_last=is_last)
+                if task is None:
+                    break
+                self._submit("encode", task)
+
+    def _recognise(self, chunk: Chunk) -> None:
+        """Documents of a former run: nothing is read, and only what is missing is computed."""
+        found = self._known.find_units(chunk)
+        if found is None:
+            self._submit("prepare", PrepareTask(tuple(chunk.known)))
+            return
+        self._tally.add_unchanged(len(chunk.known), found.n_units)
+        for table, ledger in self._ledgers.items():
+            rows = ledger.find_missing(self._reader, found.keys, found.levels)
+            if len(rows):
+                self._backlogs[table].add(found.take(rows))
+        moved = self._intake.moved(chunk)
+        if moved is not None:
+            self._write(WriteTask({layout.SOURCES: moved}))
+
+    # ---- taking answers
+
+    def _take(self, outcome: Outcome) -> None:
+        self._open[outcome.role] -= 1
+        take = {"prepare": self._take_prepared, "encode": self._take_encoded}
+        for part in outcome.parts:
+            if isinstance(part.error, PoolBroken):
+                raise part.error.__cause__ or part.error
+            if outcome.role == "write":
+                self._take_written(part)
+            else:
+                take[outcome.role](part)
+
+    def _take_prepared(self, outcome: Outcome) -> None:
+        if outcome.error is not None:
+            task = cast("PrepareTask", outcome.payload)
+            self._tally.add_lost_documents(task.sources, outcome.error)
+            return
+        batch = cast("PreparedBatch", outcome.value)
+        self._tally.add_prepared(batch)
+        if batch.rows:
+            self._write(WriteTask(batch.rows, batch.terms))
+        for table, ledger in self._ledgers.items():
+            rows = ledger.find_missing(self._reader, batch.units.keys, batch.units.levels)
+            self._backlogs[table].add(batch.units.take(rows))
+
+    def _take_encoded(self, outcome: Outcome) -> None:
+        task = cast("EncodeTask", outcome.payload)
+        ledger = self._ledgers[task.table]
+        if outcome.error is not None:
+            if isinstance(outcome.error.__cause__, CheckpointError):
+                raise outcome.error.__cause__
+            ledger.give_up(task.units.keys, _first_line(outcome.error))
+            return
+        batch = cast("EncodedBatch", outcome.value)
+        self._backlogs[task.table].learn(task, outcome.seconds)
+        self._tally.add_encoded(batch)
+        for key, reason in batch.failed:
+            ledger.give_up(np.frombuffer(key, np.uint8), reason)
+        if batch.rows:
+            keys = np.array(batch.rows["keys"])
+            self._write(WriteTask({task.table: batch.rows}), acknowledge=(task.table, keys))
+
+    def _take_written(self, outcome: Outcome) -> None:
+        if outcome.error is not None:
+            raise outcome.error.__cause__ or outcome.error
+        self._refresh()
+        table, keys = self._to_acknowledge.pop(cast("int", outcome.tag), ("", None))
+        if keys is not None:
+            self._ledgers[table].acknowledge(keys)
+
+    # ---- the edges
+
+    def _submit(self, role: str, payload: object, tag: int | None = None) -> None:
+        self._open[role] += 1
+        self._pool.submit(role, payload, tag=tag)
+
+    def _write(
+        self, task: WriteTask, acknowledge: tuple[str, NDArray[np.uint8]] | None = None
+    ) -> None:
+        self._n_writes += 1
+        if acknowledge is not None:
+            self._to_acknowledge[self._n_writes] = acknowledge
+        self._submit("write", task, tag=self._n_writes)
+
+    def _refresh(self) -> None:
+        # The reader must see the rows before the ledger forgets that they were under way.
+        if self._reader is None:
+            self._reader = Reader(self._cache)
+        else:
+            self._reader.refresh()
+
+    def _write_record(self, report: RunReport) -> None:
+        record = Texts.from_strings([json.dumps(report.as_dict(), ensure_ascii=False)])
+        self._write(WriteTask({layout.RUNS: {"record": record.ragged}}))
+        while self._open["write"]:
+            for outcome in self._pool.completed(timeout=_TICK_S):
+                self._take(outcome)
+
+    def _tick(self, *, is_last: bool = False) -> None:
+        now = monotonic()
+        if is_last or now - self._last_tick >= _TICK_S:
+            self._last_tick = now
+            self._listen(self._tally.progress(self._vectors))
+
+
+def _first_line(error: PoolError) -> str:
+    return error.message.splitlines()[0] if error.message else type(error).__name__

@@ -1,0 +1,113 @@
+"""The tally of a run: every count that ends up in its report, in one place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from featpipe.outcome import FailedUnits, Quarantined, RunReport
+from featpipe.pipeline.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from featpipe.errors import PoolError
+    from featpipe.pipeline.ledger import Ledger
+    from featpipe.pipeline.messages import EncodedBatch, PreparedBatch, SourceFile
+
+#: Doubts beyond this many are counted, not listed.
+_MOST_NOTES = 200
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts while a run goes on."""
+
+    run_id: str
+    n_documents: int
+    quarantined: list[Quarantined] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    n_loaded: int = 0
+    n_unchanged: int = 0
+    n_entities: int = 0
+    n_long: int = 0
+    n_extra_windows: int = 0
+    _n_units: Counter[str] = field(default_factory=Counter)
+    _n_more_notes: int = 0
+    _started: float = field(default_factory=monotonic)
+
+    def add_unchanged(self, n_documents: int, n_units: Mapping[str, int]) -> None:
+        """Documents of a former run."""
+        self.n_loaded += n_documents
+        self.n_unchanged += n_documents
+        self._n_units.update(n_units)
+
+    def add_prepared(self, batch: PreparedBatch) -> None:
+        """Documents read in this run."""
+        self.n_loaded += batch.n_loaded
+        self.quarantined.extend(batch.quarantined)
+        self._n_units.update(batch.n_units)
+        room = _MOST_NOTES - len(self.notes)
+        self.notes.extend(batch.notes[:room])
+        self._n_more_notes += len(batch.notes[room:])
+
+    def add_lost_documents(self, sources: Iterable[SourceFile], error: PoolError) -> None:
+        """Documents that killed their worker, or ran past their deadline."""
+        self.quarantined.extend(
+            Quarantined(source.id, error.message, type(error).__name__) for source in sources
+        )
+
+    def add_encoded(self, batch: EncodedBatch) -> None:
+        """Rows that were computed; they count as encoded once the writer acknowledged them."""
+        self.n_entities += batch.n_entities
+        self.n_long += batch.n_long
+        self.n_extra_windows += batch.n_extra_windows
+
+    def progress(self, vectors: Ledger) -> Progress:
+        """A snapshot for the listener."""
+        return Progress(
+            n_sources=self.n_documents,
+            n_sources_done=self.n_loaded + len(self.quarantined),
+            n_quarantined=len(self.quarantined),
+            n_units=self._n_units.total(),
+            n_unique=vectors.n_unique,
+            n_hits=vectors.n_hits,
+            n_encoded=vectors.n_stored,
+            n_waiting=vectors.n_issued - vectors.n_stored - len(vectors.failed),
+            seconds=monotonic() - self._started,
+        )
+
+    def report(
+        self, vectors: Ledger, ledgers: Iterable[Ledger], was_interrupted: bool
+    ) -> RunReport:
+        """What the run did, once it is over."""
+        more = (f"... and {self._n_more_notes} more notes",) if self._n_more_notes else ()
+        return RunReport(
+            run_id=self.run_id,
+            n_documents=self.n_documents,
+            n_loaded=self.n_loaded,
+            n_unchanged=self.n_unchanged,
+            quarantined=tuple(sorted(self.quarantined, key=lambda q: q.source)),
+            units_by_level=dict(self._n_units),
+            n_unique=vectors.n_unique,
+            n_hits=vectors.n_hits,
+            n_encoded=vectors.n_stored,
+            failed=tuple(_group_failures(ledgers)),
+            n_entities=self.n_entities,
+            n_long=self.n_long,
+            n_extra_windows=self.n_extra_windows,
+            seconds=monotonic() - self._started,
+            was_interrupted=was_interrupted,
+            notes=(*self.notes, *more),
+        )
+
+
+def _group_failures(ledgers: Iterable[Ledger]) -> Iterable[FailedUnits]:
+    for ledger in ledgers:
+        by_reason: dict[str, list[bytes]] = {}
+        for key, reason in ledger.failed.items():
+            by_reason.setdefault(reason, []).append(key)
+        for reason, keys in by_reason.items():
+            yield FailedUnits(ledger.product.table, reason, len(keys), keys[0].hex())

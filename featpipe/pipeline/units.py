@@ -1,0 +1,137 @@
+"""Units: the distinct texts of a batch of documents, each with its key and the levels it occurs at.
+
+Texts travel as one UTF-8 byte array with lengths, never as a list of strings: the parent forwards
+them between workers without ever decoding them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.settings import LEVELS
+from featpipe.store import keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Keys = NDArray[np.uint8]
+
+#: One bit per level, so that a text which is a sentence and a paragraph is one unit with two bits.
+LEVEL_BIT = {level: 1 << position for position, level in enumerate(LEVELS)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """Many strings as bytes. Shapes: ``values`` (total bytes,) uint8, ``lengths`` (n,) int64."""
+
+    values: NDArray[np.uint8]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def from_strings(cls, strings: Sequence[str]) -> Texts:
+        """Pack strings; a lone surrogate is kept, as the key of its text counts it too."""
+        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), lengths)
+
+    def strings(self) -> list[str]:
+        """Unpack."""
+        whole = self.values.tobytes()
+        ends = np.cumsum(self.lengths).tolist()
+        starts = [0, *ends[:-1]]
+        return [
+            whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)
+        ]
+
+    @property
+    def ragged(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """As a ragged column of the store."""
+        return self.values, self.lengths
+
+    def take(self, rows: NDArray[np.intp]) -> Texts:
+        """The chosen strings, in that order, still packed."""
+        ends = np.cumsum(self.lengths)
+        lengths = self.lengths[rows]
+        first = (ends - self.lengths)[rows]
+        out_first = np.cumsum(lengths) - lengths
+        positions = np.repeat(first - out_first, lengths) + np.arange(int(lengths.sum()))
+        return Texts(self.values[positions], lengths)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Texts]) -> Texts:
+        """One after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.lengths for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Distinct unit texts. Shapes: ``keys`` (n, 16) uint8, ``levels`` (n,) uint8 of LEVEL_BIT."""
+
+    keys: Keys
+    texts: Texts
+    levels: NDArray[np.uint8]
+
+    def take(self, rows: NDArray[np.intp]) -> Units:
+        """The chosen units, in that order."""
+        return Units(self.keys[rows], self.texts.take(rows), self.levels[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Units]) -> Units:
+        """One after the other; the caller knows them to be disjoint."""
+        return cls(
+            np.concatenate([part.keys for part in parts]),
+            Texts.joined([part.texts for part in parts]),
+            np.concatenate([part.levels for part in parts]),
+        )
+
+    def halves(self) -> tuple[Units, Units]:
+        """Two parts of about the same number of units, to find the one that kills its worker."""
+        middle = len(self) // 2
+        rows = np.arange(len(self))
+        return self.take(rows[:middle]), self.take(rows[middle:])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class UnitCollector:
+    """Gathers occurrences of texts; every distinct text is hashed once."""
+
+    def __init__(self) -> None:
+        self._position: dict[str, int] = {}
+        self._levels: list[int] = []
+
+    def add(self, texts: Iterable[str], level: str) -> NDArray[np.int64]:
+        """Positions (n,) of these occurrences among the distinct texts."""
+        bit = LEVEL_BIT[level]
+        position, levels = self._position, self._levels
+        found = []
+        for text in texts:
+            at = position.get(text)
+            if at is None:
+                at = position[text] = len(levels)
+                levels.append(bit)
+            else:
+                levels[at] |= bit
+            found.append(at)
+        return np.array(found, np.int64)
+
+    def units(self) -> Units:
+        """All distinct texts so far, in order of first occurrence."""
+        distinct = list(self._position)
+        return Units(
+            keys_of(distinct), Texts.from_strings(distinct), np.array(self._levels, np.uint8)
+        )

@@ -1,0 +1,38 @@
+"""What a run may be told, as frozen values with checked ranges. Units stand in the names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from featpipe.errors import UsageError
+
+#: The levels at which a document's text is cut into units, coarse to fine.
+LEVELS = ("paragraph", "sentence", "word")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """How ``build-cache`` cuts, loads and schedules. Vectors do not depend on anything in here."""
+
+    levels: tuple[str, ...] = LEVELS
+    analyser: str = "words"
+    """Terms counted for BM25; see :mod:`featpipe.features.terms`."""
+    n_prepare_workers: int = 1
+    document_deadline_s: float = 120.0
+    """A document that takes longer to load is quarantined and its worker replaced."""
+    unit_deadline_s: float = 600.0
+    """A batch of units that takes longer is halved until the one to blame is alone."""
+    max_document_bytes: int = 256 << 20
+    max_document_characters: int = 40_000_000
+    max_worker_memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [level for level in self.levels if level not in LEVELS]
+        if unknown or not self.levels:
+            raise UsageError(
+                f"unknown level {', '.join(map(repr, unknown)) or '(none given)'}",
+                hint=f"choose from {', '.join(LEVELS)}",
+            )
+        for name in ("n_prepare_workers", "document_deadline_s", "unit_deadline_s"):
+            if getattr(self, name) <= 0:
+                raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")

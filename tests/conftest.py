@@ -1,0 +1,23 @@
+"""Every test leaves the room as it found it: no child process, no open HDF5 handle."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind() -> Iterator[None]:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    yield
+    left = [c for c in psutil.Process().children(recursive=True) if c.pid not in before]
+    # A child that was told to stop may need a moment to be gone; one that stays is a leak.
+    _, alive = psutil.wait_procs(left, timeout=10)
+    assert not alive, f"child processes left behind: {alive}"
+    h5py = sys.modules.get("h5py")
+    if h5py is not None:
+        n_open = h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, h5py.h5f.OBJ_FILE)
+        assert n_open == 0, f"{n_open} HDF5 files left open"
