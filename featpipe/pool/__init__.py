@@ -1,1 +1,39 @@
-"""The engine: spawned workers by role. Knows no text, torch or HDF5."""
+"""The engine: spawned workers by role. Knows no text, torch or HDF5.
+
+Guarantees:
+
+- A task that was accepted ends in exactly one `Outcome`, or the pool raises `PoolBroken`.
+- A worker that dies is noticed at once, replaced, and its unfinished tasks go to others.
+- A task that kills its workers is halved until the poison is alone, and named with its reason.
+- No child outlives its parent, and none imports the caller's ``__main__``.
+
+Public names are loaded when first used, because every child imports this package on its way to
+`featpipe.pool.child` and must not pay for the parent's half.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from featpipe.pool.completions import Completions
+    from featpipe.pool.outcome import Outcome
+    from featpipe.pool.pool import Pool, WorkerView
+    from featpipe.pool.role import Role
+
+_HOMES = {
+    "Completions": "featpipe.pool.completions",
+    "Outcome": "featpipe.pool.outcome",
+    "Pool": "featpipe.pool.pool",
+    "Role": "featpipe.pool.role",
+    "WorkerView": "featpipe.pool.pool",
+}
+
+__all__ = ["Completions", "Outcome", "Pool", "Role", "WorkerView"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'featpipe.pool' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

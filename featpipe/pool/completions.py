@@ -1,0 +1,178 @@
+"""Completions: where the ends of tasks wait for the thread that asked for them."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from featpipe.errors import (
+    CannotTravel,
+    PoolBroken,
+    PoolClosed,
+    PoolError,
+    TaskFailed,
+    TaskTimedOut,
+    WorkerDied,
+)
+from featpipe.pool.loss import Cause, Loss
+from featpipe.pool.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from featpipe.pool.leases import Lease
+    from featpipe.pool.task import Task
+
+
+@dataclass(slots=True, eq=False)
+class Ended:
+    """The end of a task as the hub saw it; nothing is unpickled before somebody asks for it.
+
+    Exactly one of ``body`` (the worker answered), ``loss`` (its worker did not), ``error`` (the
+    pool itself ended) and ``pieces`` (it was halved) says how.
+    """
+
+    task: Task
+    worker: str = ""
+    seconds: float = 0.0
+    body: bytes | None = None
+    flags: int = 0
+    is_error: bool = False
+    lease: Lease | None = None
+    loss: Loss | None = None
+    error: PoolError | None = None
+    pieces: tuple[Ended, ...] = ()
+
+
+class Completions:
+    """A queue of outcomes for the tasks that were submitted into it.
+
+    Any number may be used with one pool at the same time, each by a thread of its own.
+    """
+
+    def __init__(self, open_value: Callable[[Ended], object]) -> None:
+        self._queue: SimpleQueue[Ended] = SimpleQueue()
+        self._open_value = open_value
+        self._n_submitted = 0
+        self._n_taken = 0
+
+    @property
+    def n_open(self) -> int:
+        """Tasks submitted into this queue whose outcome has not been taken from it."""
+        return self._n_submitted - self._n_taken
+
+    def expect(self) -> None:
+        """One more task will end here."""
+        self._n_submitted += 1
+
+    def put(self, ended: Ended) -> None:
+        """Called by the hub, once for every task."""
+        self._queue.put(ended)
+
+    def get(self, timeout: float | None = None) -> list[Outcome]:
+        """Every outcome there is, after waiting until there is at least one.
+
+        Empty when ``timeout`` seconds have passed, or at once when no task is open.
+
+        Raises:
+            PoolBroken: the workers cannot be started, or the pool failed: the run is over.
+        """
+        outcomes: list[Outcome] = []
+        if not self.n_open:
+            return outcomes
+        try:
+            ended = self._queue.get(timeout=timeout)
+            while True:
+                if isinstance(ended.error, PoolBroken):
+                    return self._end(ended, ended.error, outcomes)
+                self._n_taken += 1
+                outcomes.append(self._outcome_of(ended))
+                ended = self._queue.get_nowait()
+        except Empty:
+            return outcomes
+
+    def _end(self, ended: Ended, error: PoolBroken, outcomes: list[Outcome]) -> list[Outcome]:
+        if outcomes:  # what was won is handed over first; the next call raises
+            self._queue.put(ended)
+            return outcomes
+        self._n_taken += 1
+        raise error
+
+    def _outcome_of(self, ended: Ended) -> Outcome:
+        task = ended.task
+        value: object = None
+        error = ended.error
+        halves: tuple[Outcome, ...] = ()
+        if ended.pieces:
+            halves = tuple(self._outcome_of(piece) for piece in ended.pieces)
+            error = next((half.error for half in halves if half.error is not None), None)
+        elif ended.loss is not None:
+            error = _error_of_loss(ended.loss, task)
+        elif ended.is_error:
+            error = _error_of_answer(ended)
+        elif ended.body is not None:
+            try:
+                value = self._open_value(ended)
+            except Exception as failure:  # any class may fail to unpickle
+                error = _error_of_arrival(ended, failure)
+        seconds = sum(half.seconds for half in halves) if halves else ended.seconds
+        return Outcome(
+            role=task.role,
+            tag=task.tag,
+            value=value,
+            error=error,
+            attempts=task.n_sent,
+            seconds=seconds,
+            worker=ended.worker,
+            index=task.index,
+            payload=task.payload,
+            halves=halves,
+        )
+
+
+def wait_until(deadline: float | None) -> float | None:
+    """Seconds left, never negative."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def _error_of_answer(ended: Ended) -> PoolError:
+    kind, message, text, data = pickle.loads(ended.body or b"")  # noqa: S301  # from our own child
+    cause: object = None
+    if data is not None:
+        try:
+            cause = pickle.loads(data)  # noqa: S301  # as above
+        except Exception:  # loaded there and not here: the text has to do
+            cause = None
+    if isinstance(cause, CannotTravel):
+        return cause
+    error = TaskFailed(
+        f"{ended.task.role} failed with {kind}: {message}\n"
+        f"--- traceback in {ended.worker} ---\n{text.rstrip()}"
+    )
+    if isinstance(cause, BaseException):
+        error.__cause__ = cause
+    return error
+
+
+def _error_of_arrival(ended: Ended, failure: Exception) -> PoolError:
+    error = TaskFailed(
+        f"the result of {ended.task.role} cannot be unpickled here: {failure!r}",
+        hint="its class must be importable in this process as well",
+    )
+    error.__cause__ = failure
+    return error
+
+
+def _error_of_loss(loss: Loss, task: Task) -> PoolError:
+    story = f"\n--- last words ---\n{loss.story}" if loss.story else ""
+    if loss.cause is Cause.CANCELLED:
+        return PoolClosed(f"task {task.number} of {task.role} was not begun: {loss.summary}")
+    if loss.cause is Cause.TIMED_OUT:
+        return TaskTimedOut(f"{task.role} ran past its deadline of {task.deadline_s} s{story}")
+    return WorkerDied(
+        f"{task.role} lost {task.n_losses} worker{'s' * (task.n_losses != 1)} to this task:"
+        f" the last one {loss.summary}{story}"
+    )

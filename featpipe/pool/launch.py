@@ -1,0 +1,224 @@
+"""Starting a child: a fresh interpreter that knows its parent only by a socket.
+
+Neither ``fork`` nor multiprocessing's spawn: the child never imports the caller's ``__main__``, so
+a pool works from a script without a guard, from stdin, a notebook, a thread, a daemon.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from featpipe.errors import PoolBroken, UnknownDevice
+from featpipe.pool.role import Role, threads_of
+from featpipe.pool.slabs import anonymous_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: What the fresh interpreter runs: read the length and the boot record, then become the child.
+_BOOT = """\
+import os, pickle, sys
+def take(n):
+    data = b""
+    while len(data) < n:
+        part = os.read(fd, n - len(data))
+        if not part:
+            os._exit(0)
+        data += part
+    return data
+fd = int(sys.argv[1])
+boot = pickle.loads(take(int.from_bytes(take(8), "little")))
+sys.path[:] = boot["sys_path"]
+sys.argv[1:] = []
+from importlib import import_module
+import_module(boot["entry"]).main(fd, boot)
+"""
+
+#: Environment variables by which libraries learn how many threads to start.
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+class Started(NamedTuple):
+    """The parent's side of a new child. All descriptors are the receiver's to close."""
+
+    process: subprocess.Popen[bytes]
+    sock: socket.socket
+    lifeline: int
+    stderr: int
+    page: int
+    pidfd: int
+    greeting: bytes
+    """To be sent first: what the child is to be."""
+
+
+def boot_record(
+    role: Role, slot: int, worker: int, arguments: bytes, log_level: int
+) -> dict[str, object]:
+    """What a child must know; plain values, and ``arguments`` already pickled."""
+    return {
+        "entry": "featpipe.pool.child",
+        "sys_path": _travelling_path(),
+        "worker": worker,
+        "name": f"{role.name}-{slot}",
+        "target": role.target,
+        "arguments": arguments,
+        "device": device_in_child(role.devices[slot]),
+        "threads": threads_of(role),
+        "max_memory_bytes": role.max_memory_bytes,
+        "log_level": log_level,
+    }
+
+
+def start_fresh(record: dict[str, object], environment: Mapping[str, str]) -> Started:
+    """Start an interpreter and send it its record.
+
+    Raises:
+        PoolBroken: the machine refuses to start processes.
+    """
+    ours: list[int] = []
+    theirs: list[int] = []
+    try:
+        return _start(record, environment, ours, theirs)
+    except OSError as error:
+        for descriptor in ours:
+            os.close(descriptor)
+        raise PoolBroken(
+            f"no worker process can be started: {error}",
+            hint="limits on processes, memory or open files (ulimit -u -v -n) may be too low",
+        ) from error
+    finally:
+        for descriptor in theirs:
+            os.close(descriptor)
+
+
+def _start(
+    record: dict[str, object], environment: Mapping[str, str], ours: list[int], theirs: list[int]
+) -> Started:
+    our_end, their_end = socket.socketpair()
+    ours.append(_safe(our_end.detach()))
+    theirs.append(_safe(their_end.detach()))
+    for pair in (os.pipe(), os.pipe()):
+        theirs.append(_safe(pair[0]))
+        ours.append(_safe(pair[1]))
+    # The lifeline's read end is theirs; of the second pipe they write and we read.
+    theirs[2], ours[2] = ours[2], theirs[2]
+    ours.append(_safe(anonymous_file("featpipe-page", 4096)))
+    theirs.append(_safe(os.open(os.devnull, os.O_RDONLY)))
+    sock, lifeline, stderr, page = ours
+    child_sock, child_lifeline, child_stderr, child_stdin = theirs
+    record = {**record, "lifeline": child_lifeline, "page": page}
+    process = subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
+        [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(child_sock), str(record["name"])],
+        pass_fds=(child_sock, child_lifeline, page),
+        stdin=child_stdin,
+        stdout=child_stderr,
+        stderr=child_stderr,
+        env=dict(environment),
+    )
+    pidfd = _safe(os.pidfd_open(process.pid)) if hasattr(os, "pidfd_open") else -1
+    data = pickle.dumps(record, 5)
+    channel = socket.socket(fileno=sock)
+    channel.setblocking(False)
+    greeting = len(data).to_bytes(8, "little") + data
+    return Started(process, channel, lifeline, stderr, page, pidfd, greeting)
+
+
+def _safe(descriptor: int) -> int:
+    """The same above 2: in a process without standard streams, ours would take their numbers."""
+    if descriptor > 2:
+        return descriptor
+    higher = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return higher
+
+
+def environment_of(role: Role, slot: int) -> dict[str, str]:
+    """Our environment with the child's threads, its card and nobody else's."""
+    environment = dict(os.environ)
+    environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads_of(role))))
+    environment["TOKENIZERS_PARALLELISM"] = "false"
+    environment["PYTHONUNBUFFERED"] = "1"
+    card = visible_cards(role.devices[slot], os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if card is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = card
+    environment.update(role.environment)
+    return environment
+
+
+def visible_cards(device: str, mask: str | None) -> str | None:
+    """CUDA_VISIBLE_DEVICES for a child: none on a cpu, one card on ``cuda:i``, None: leave it.
+
+    ``mask`` is the parent's own; its i-th entry is what the parent calls ``cuda:i``.
+    """
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        return ""
+    if kind != "cuda":
+        return None
+    if not (index or "0").isdecimal():
+        raise UnknownDevice(f"{device!r} is not a device", hint="cpu, cuda, cuda:0, cuda:1 ...")
+    number = int(index or "0")
+    if mask is None:
+        return str(number)
+    cards = [card.strip() for card in mask.split(",") if card.strip()]
+    if number >= len(cards):
+        raise UnknownDevice(
+            f"{device} is not visible to this process: CUDA_VISIBLE_DEVICES is {mask!r}",
+            hint=f"it shows {len(cards)} cards, cuda:0 being the first of them",
+        )
+    return cards[number]
+
+
+def device_in_child(device: str) -> str:
+    """What the child calls its device: its only card is always the first."""
+    return "cuda:0" if device.partition(":")[0] == "cuda" else device
+
+
+def interpreter() -> str:
+    """The Python that children run; FEATPIPE_PYTHON overrides.
+
+    In an embedded interpreter (uwsgi ...) ``sys.executable`` is the host program.
+    """
+    chosen = os.environ.get("FEATPIPE_PYTHON")
+    if chosen:
+        return chosen
+    candidates = (
+        sys.executable,
+        getattr(sys, "_base_executable", None),
+        str(Path(sys.exec_prefix) / "bin" / "python3"),
+    )
+    for candidate in candidates:
+        if candidate and Path(candidate).name.lower().startswith(("python", "pypy")):
+            return candidate
+    raise PoolBroken(
+        f"this process runs {sys.executable!r}, which is not a Python interpreter",
+        hint="set FEATPIPE_PYTHON to the python of this environment",
+    )
+
+
+def _interpreter_flags() -> list[str]:
+    """Our own -W, -X, -O ... options, as multiprocessing hands them on."""
+    flags = getattr(subprocess, "_args_from_interpreter_flags", None)
+    return list(flags()) if flags is not None else []
+
+
+def _travelling_path() -> list[str]:
+    """sys.path with what is relative made absolute, and with the featpipe that is running."""
+    path = [str(Path(entry).absolute()) if entry else str(Path.cwd()) for entry in sys.path]
+    home = str(Path(__file__).absolute().parents[2])
+    return path if home in path else [*path, home]

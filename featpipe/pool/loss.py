@@ -1,0 +1,44 @@
+"""Why a worker, or a task, was lost."""
+
+from __future__ import annotations
+
+import signal
+from enum import Enum
+from typing import NamedTuple
+
+
+class Cause(Enum):
+    """What ended a worker's process."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    KILLED = "killed"
+    """SIGKILL from outside: the task need not be to blame."""
+    OUT_OF_MEMORY = "out of memory"
+    TIMED_OUT = "timed out"
+    START_FAILED = "start failed"
+    CANCELLED = "cancelled"
+    """No process died: the task was withdrawn before a worker had it."""
+
+
+class Loss(NamedTuple):
+    """The end of a process in words: ``story`` is its stack or the tail of its stderr."""
+
+    cause: Cause
+    summary: str
+    story: str = ""
+
+
+def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, str]:
+    """The cause and the words for an exit code as subprocess gives it (-signal, or None)."""
+    if is_out_of_memory:
+        return Cause.OUT_OF_MEMORY, "ran out of memory"
+    if exit_code is None:
+        return Cause.EXITED, "ended, and another process collected its exit code"
+    if exit_code >= 0:
+        return Cause.EXITED, f"exited with code {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"signal {-exit_code}"
+    return (Cause.KILLED if name == "SIGKILL" else Cause.SIGNALLED), f"was ended by {name}"

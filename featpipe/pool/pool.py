@@ -1,0 +1,357 @@
+"""The pool: the parent's face of the engine."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Self
+
+from featpipe.errors import PoolBroken, PoolClosed, UsageError
+from featpipe.pool import travel
+from featpipe.pool.child import resolve
+from featpipe.pool.completions import Completions, Ended
+from featpipe.pool.hub import Hub
+from featpipe.pool.leases import lend
+from featpipe.pool.parcels import unpack, wrap
+from featpipe.pool.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from featpipe.pool.outcome import Outcome
+    from featpipe.pool.role import Role
+
+#: So many results may be looked at in place at a time; further ones are copied out of their slabs,
+#: because each slab in use costs a descriptor in two processes.
+_MOST_LEASES = 200
+_CLOSE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """One worker at this moment."""
+
+    name: str
+    role: str
+    device: str
+    state: str
+    """starting, ready (no task), busy, or dying."""
+    pid: int | None
+
+
+class Pool:
+    """Children of several roles, and tasks for them.
+
+    A task goes in by `submit`, its outcome comes out of `completed`, in the order of ends: one loop
+    in one thread can feed any number of roles. All methods may be called from any thread; threads
+    that share a pool give each its own `Completions`.
+
+    Raises:
+        UsageError: a role that cannot work.
+        CannotTravel: an argument of a role that cannot be sent; it names the path to it.
+    """
+
+    def __init__(self, roles: Sequence[Role]) -> None:
+        self._roles = {role.name: role for role in roles}
+        if len(self._roles) != len(roles):
+            raise UsageError(f"two roles share a name: {[role.name for role in roles]}")
+        arguments = {
+            role.name: travel.dumps(dict(role.arguments), f"{role.name}.arguments")
+            for role in roles
+        }
+        self._numbers = count(1)
+        self._owner = os.getpid()
+        self._n_submitted = dict.fromkeys(self._roles, 0)
+        self._weight_submitted = dict.fromkeys(self._roles, 0)
+        self._count_lock = threading.Lock()
+        self._is_stopping = False
+        self._hub = Hub(self._roles, arguments, self._halve)
+        self._completions = Completions(self._open_value)
+        self._hub.thread.start()
+        _OPEN_POOLS.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # tasks
+
+    def submit(
+        self,
+        role: str,
+        payload: object,
+        *,
+        tag: Hashable = None,
+        weight: int = 1,
+        deadline_s: float | None = None,
+        into: Completions | None = None,
+    ) -> Task:
+        """Accept a task; its outcome comes out of ``into``, by default out of `completed`.
+
+        Never blocks: `has_room` tells whether there is any use in submitting more. Arrays that came
+        in an outcome travel on by reference; others are copied once, here.
+
+        ``tag`` is handed back in the outcome; ``weight`` is what the task counts in
+        `weight_unfinished`, such as its bytes; ``deadline_s`` overrides the role's.
+
+        Raises:
+            CannotTravel: the payload cannot be pickled; the path to the culprit is named.
+            PoolBroken, PoolClosed: there is no pool to do it.
+        """
+        return self._submit(role, payload, tag, weight, deadline_s, into or self._completions, 0)
+
+    def _submit(  # noqa: PLR0913, PLR0917  # the one place where all of a task comes together
+        self,
+        role: str,
+        payload: object,
+        tag: Hashable,
+        weight: int,
+        deadline_s: float | None,
+        into: Completions,
+        index: int | None,
+    ) -> Task:
+        self._check_open()
+        kind = self._roles.get(role)
+        if kind is None:
+            raise UsageError(f"no role {role!r} in this pool", hint=f"roles: {list(self._roles)}")
+        number = next(self._numbers)
+        task = Task(
+            number,
+            role,
+            deadline_s=kind.deadline_s if deadline_s is None else deadline_s,
+            can_halve=kind.bisect is not None,
+            tag=tag,
+            index=number if index is None else index,
+            weight=weight,
+            payload=payload if kind.bisect is not None else None,
+            into=into,
+        )
+        self._load(task, payload)
+        with self._count_lock:
+            self._n_submitted[role] += 1
+            self._weight_submitted[role] += weight
+            into.expect()
+        self._hub.submit(task)
+        return task
+
+    def _load(self, task: Task, payload: object) -> None:
+        buffers: list[object] = []
+        meta = travel.dumps(payload, "payload", buffers.append)
+        task.parcel = wrap(meta, buffers, self._hub.store, self._hub.atlas.locate)  # type: ignore[arg-type]  # the callback's only type
+
+    def completed(self, timeout: float | None = None) -> list[Outcome]:
+        """Outcomes of tasks submitted without ``into``, at least one, in the order of their ends.
+
+        Empty after ``timeout`` seconds without any, and at once when no task is open.
+
+        Raises:
+            PoolBroken: the workers of a role cannot be started; the cause is named.
+        """
+        return self._completions.get(timeout)
+
+    def completions(self) -> Completions:
+        """A queue of its own for ``submit(..., into=)``."""
+        return Completions(self._open_value)
+
+    def call(self, role: str, payload: object, *, timeout: float | None = None) -> object:
+        """Submit one task, wait for it, return its value or raise its error.
+
+        Raises:
+            TimeoutError: it has not ended after ``timeout`` seconds; it goes on nevertheless.
+        """
+        into = self.completions()
+        self.submit(role, payload, into=into)
+        outcomes = into.get(timeout)
+        if not outcomes:
+            raise TimeoutError(f"{role} has not answered within {timeout} s")
+        if outcomes[0].error is not None:
+            raise outcomes[0].error
+        return outcomes[0].value
+
+    def map(
+        self,
+        role: str,
+        payloads: Iterable[object],
+        *,
+        ordered: bool = False,
+        window: int | None = None,
+    ) -> Iterator[Outcome]:
+        """Outcomes of ``payloads``; ``index`` is the place of each in the input.
+
+        At most ``window`` payloads are between the input and the caller at any time, also when one
+        of them is slow and the order is to be kept. After `stop_after_current` no more are pulled.
+        """
+        window = window or self._roles[role].window
+        into = self.completions()
+        source = enumerate(payloads)
+        waiting: dict[int, Outcome] = {}
+        n_given = 0
+        while True:
+            while into.n_open + len(waiting) < window and not self._is_stopping:
+                index, payload = next(source, (-1, None))
+                if index < 0:
+                    break
+                self._submit(role, payload, None, 1, None, into, index)
+            if not into.n_open:
+                return
+            for outcome in into.get():
+                if not ordered:
+                    yield outcome
+                    continue
+                waiting[outcome.index] = outcome
+                while n_given in waiting:
+                    yield waiting.pop(n_given)
+                    n_given += 1
+
+    # back-pressure
+
+    def has_room(self, role: str) -> bool:
+        """Whether one more task would help to keep the role's workers busy."""
+        return self.n_unfinished(role) < self._roles[role].window
+
+    def n_unfinished(self, role: str) -> int:
+        """Tasks of the role that have not ended, with or without a worker."""
+        return self._n_submitted[role] - self._hub.n_ended[role]
+
+    def weight_unfinished(self, role: str) -> int:
+        """Their weights, as given to `submit`, added up."""
+        return self._weight_submitted[role] - self._hub.weight_ended[role]
+
+    def workers(self) -> list[WorkerView]:
+        """Every process there is at this moment."""
+        views = []
+        for worker, role, slot, state, n_tasks in self._hub.workers():
+            name = "busy" if n_tasks and state.value == "ready" else state.value
+            device = self._roles[role].devices[slot]
+            pid = worker.pid if worker is not None else None
+            views.append(WorkerView(f"{role}-{slot}", role, device, name, pid))
+        return views
+
+    # ends
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no new work shall be begun: the loop that feeds the pool should look at it."""
+        return self._is_stopping
+
+    def stop_after_current(self) -> None:
+        """Begin nothing new; what was submitted goes on to its end. Safe in a signal handler."""
+        self._is_stopping = True
+
+    def cancel_waiting(self, *roles: str) -> None:
+        """End the tasks that no worker has been given (of all roles, or these) with PoolClosed."""
+        self._hub.cancel_waiting(roles or tuple(self._roles), "it was withdrawn")
+
+    def close(self, grace_s: float = _CLOSE_S) -> None:
+        """Stop every child: idle ones close their instance, busy ones are cut short.
+
+        Open tasks end with PoolClosed. No child is left when this returns. Repeatable.
+        """
+        if os.getpid() != self._owner:
+            return
+        self._is_stopping = True
+        self._hub.close(grace_s)
+        self._hub.thread.join()
+        _OPEN_POOLS.discard(self)
+
+    def _check_open(self) -> None:
+        if os.getpid() != self._owner:
+            raise PoolClosed(
+                "this pool belongs to the process that forked this one",
+                hint="make the pool after the fork",
+            )
+        error = self._hub.ended_by
+        if isinstance(error, PoolBroken):
+            raise error
+        if error is not None or not self._hub.thread.is_alive():
+            raise PoolClosed("the pool is closed")
+
+    # for the hub and the queues
+
+    def _open_value(self, ended: Ended) -> object:
+        lease = ended.lease
+        body = ended.body or b""
+        if lease is None:
+            return unpack(body, ended.flags, _no_view)
+        if self._hub.n_leases > _MOST_LEASES:
+            with memoryview(lease.slab.map) as whole:
+                value = unpack(body, ended.flags, lambda _: whole, is_copied=True)
+            lease.release()
+            return value
+        view, address = lend(lease.slab, lease.release)
+        self._hub.atlas.note(lease.slab, address)
+        return unpack(body, ended.flags, lambda _: view)
+
+    def _halve(self, task: Task) -> list[Task] | None:
+        """Two tasks that together are this one; None when its payload cannot be cut."""
+        how = self._roles[task.role].bisect or ""
+        cut: Callable[..., object]
+        try:
+            if ":" in how:
+                cut = resolve(how)
+                payloads = cut(task.payload)
+            else:
+                payloads = getattr(task.payload, how)()
+            if payloads is None:
+                return None
+            return [self._piece(task, place, payload) for place, payload in enumerate(payloads)]  # type: ignore[arg-type, var-annotated]  # whatever the caller's function gave
+        except Exception as error:  # the caller's function; the task is then whole
+            _log_bad_cut(task, error)
+            return None
+
+    def _piece(self, whole: Task, place: int, payload: object) -> Task:
+        piece = Task(
+            next(self._numbers),
+            whole.role,
+            deadline_s=whole.deadline_s,
+            can_halve=True,
+            tag=whole.tag,
+            index=whole.index,
+            weight=whole.weight,
+            payload=payload,
+            place=(*whole.place, place),
+        )
+        self._load(piece, payload)
+        return piece
+
+
+def halve_sequence(payload: Sequence[object]) -> tuple[Sequence[object], Sequence[object]] | None:
+    """For ``Role(bisect="featpipe.pool.pool:halve_sequence")``: the two halves of a sequence."""
+    middle = len(payload) // 2
+    return (payload[:middle], payload[middle:]) if middle else None
+
+
+def _no_view(uid: int) -> memoryview:
+    raise AssertionError(f"a result without a slab refers to slab {uid}")
+
+
+def _log_bad_cut(task: Task, error: Exception) -> None:
+    import logging
+
+    logging.getLogger("featpipe.pool").warning(
+        "a batch of %s that kills its workers cannot be halved: %r", task.role, error
+    )
+
+
+_OPEN_POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for pool in list(_OPEN_POOLS):
+        pool.close(grace_s=1.0)
+
+
+# Children first, while every module is still alive; the hub is a daemon thread and keeps nobody.
+atexit.register(_close_all)

@@ -1,0 +1,122 @@
+"""A role: what a kind of child does, named by import path so that only names and data travel."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from featpipe.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: A role is given up when this many of its workers in a row die before they are ready.
+START_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One kind of child and how many of them, one per entry of ``devices``.
+
+    In the child: ``instance = target(**arguments)``; ``device``, ``threads`` and ``worker_name``
+    are added when the target's signature has a parameter of that name. Each task is
+    ``instance.run(payload)``; ``instance.close()``, if there is one, is called at the stop.
+    Arrays in a payload arrive read-only: they may be shared with other processes.
+
+    Raises:
+        UsageError: a field that cannot work; nothing was started.
+    """
+
+    name: str
+    target: str
+    """``package.module:Class``, or any attribute path that gives a callable."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    devices: tuple[str, ...] = ("cpu",)
+    threads: int | None = None
+    """Threads of each worker; by default the usable cores shared out among the cpu workers."""
+    deadline_s: float | None = None
+    """A task that runs longer is interrupted by killing its worker."""
+    start_deadline_s: float = 300.0
+    max_memory_bytes: int | None = None
+    """Private memory of a worker; a task that wants more fails with out of memory."""
+    prefetch: int = 2
+    """Tasks a worker may hold at a time, the running one included."""
+    is_lazy: bool = True
+    """Children start when there is a task for them; otherwise with the pool."""
+    bisect: str | None = None
+    """How to halve a payload that kills its worker: ``package.module:function`` giving two
+    payloads (or None when it cannot be halved), or the name of a method of the payload."""
+    max_losses: int = 3
+    """A lone task is given up when it has killed this many workers (a timed-out one at once)."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment of the children, over everything the pool sets."""
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.devices:
+            raise UsageError(f"a role needs a name and at least one device: {self.name!r}")
+        _refuse_bad_path(self.name, "target", self.target)
+        if self.bisect is not None and ":" in self.bisect:
+            _refuse_bad_path(self.name, "bisect", self.bisect)
+        if self.prefetch < 1 or self.max_losses < 1:
+            raise UsageError(f"role {self.name}: prefetch and max_losses start at 1")
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"role {self.name}: threads start at 1, not {self.threads}")
+
+    @property
+    def window(self) -> int:
+        """Tasks worth having unfinished at a time: all workers busy, and as many again ready."""
+        return 2 * self.prefetch * len(self.devices)
+
+
+def usable_cores() -> int:
+    """Cores this process may use: affinity, and the quota of its control group if smaller."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(cores or 1, _quota_cores()))
+
+
+def threads_of(role: Role) -> int:
+    """Threads per worker, so that workers x threads do not exceed the usable cores."""
+    if role.threads is not None:
+        return role.threads
+    n_cpu = sum(device == "cpu" for device in role.devices)
+    return max(1, usable_cores() // max(1, n_cpu))
+
+
+def _refuse_bad_path(role: str, what: str, path: str) -> None:
+    module, colon, attribute = path.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(
+            f"role {role}: {what} {path!r} is not an import path", hint="package.module:Name"
+        )
+    if module == "__main__":
+        raise UsageError(
+            f"role {role}: {what} {path!r} lives in the program's main module,"
+            " which workers never import",
+            hint="move it to a module of its own and name that",
+        )
+
+
+def _quota_cores() -> int:
+    """Whole cores of the control group's quota, rounded up; a large number when there is none."""
+    for path, parse in (
+        ("/sys/fs/cgroup/cpu.max", _parse_v2),
+        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", _parse_v1),
+    ):
+        try:
+            with open(path, encoding="ascii") as file:  # noqa: PTH123  # pathlib costs the import
+                quota, period = parse(file.read().split())
+        except (OSError, ValueError, IndexError):
+            continue
+        if quota > 0:
+            return max(1, -(-quota // period))
+    return 1 << 16
+
+
+def _parse_v2(words: list[str]) -> tuple[int, int]:
+    return (0, 1) if words[0] == "max" else (int(words[0]), int(words[1]))
+
+
+def _parse_v1(words: list[str]) -> tuple[int, int]:
+    with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us", encoding="ascii") as file:  # noqa: PTH123  # as above
+        return int(words[0]), int(file.read())

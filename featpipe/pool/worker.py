@@ -1,0 +1,162 @@
+"""The parent's record of one child: its process, its socket, its last words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections import deque
+from typing import TYPE_CHECKING
+
+from featpipe.pool import frames
+from featpipe.pool.frames import FrameBuffer
+
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from collections.abc import Iterable
+
+    from featpipe.pool.frames import Frame
+    from featpipe.pool.launch import Started
+    from featpipe.pool.slabs import Slab
+
+_TAIL_BYTES = 16_000
+_STDERR_READ = 1 << 16
+
+
+class Worker:
+    """One child. Nothing here blocks, except `reap` for a process that is ending."""
+
+    def __init__(self, number: int, name: str, device: str, role: str, started: Started) -> None:
+        self.number, self.name, self.device, self.role = number, name, device, role
+        self._process = started.process
+        self.sock: socket.socket = started.sock
+        self.stderr, self.pidfd = started.stderr, started.pidfd
+        self._lifeline, self._page = started.lifeline, started.page
+        os.set_blocking(self.stderr, False)
+        self._arrived = FrameBuffer()
+        self._to_send: deque[tuple[memoryview, int]] = deque()
+        self.tail = bytearray()
+        #: Slabs it knows of, and slabs it made.
+        self.known: set[int] = set()
+        self.slabs: dict[int, Slab] = {}
+        self.reason: tuple[str, str] | None = None
+        """(summary, story) of why it is ending, when somebody said so before it did."""
+        self.is_condemned = False
+        self.kill_at = 0.0
+        """When a stop that was asked for is made one."""
+        self.send(started.greeting)
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
+    # its socket
+
+    def read(self) -> tuple[list[Frame], bool]:
+        """(frames that are complete, whether more may come): False at the end of the stream."""
+        found: list[Frame] = []
+        while True:
+            try:
+                data = frames.receive(self.sock, self._arrived.descriptors, may_wait=False)
+            except BlockingIOError:
+                return found, True
+            except OSError:
+                return found, False
+            if not data:
+                return found, False
+            found.extend(self._arrived.feed(data))
+            if len(data) < frames.READ_BYTES:
+                return found, True
+
+    def send(self, data: bytes, descriptor: int = -1) -> bool:
+        """Send, or keep for `flush`; the descriptor is duplicated. True when all is sent."""
+        if not self._to_send and descriptor < 0:
+            try:
+                n_sent = self.sock.send(data)
+            except BlockingIOError:
+                n_sent = 0
+            except OSError:
+                return True  # it is gone; its end is reported by the process descriptor
+            if n_sent == len(data):
+                return True
+            data = data[n_sent:]
+        if descriptor >= 0:
+            descriptor = os.dup(descriptor)
+        self._to_send.append((memoryview(data), descriptor))
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Send what is kept. True when nothing is left, False when the socket is full."""
+        while self._to_send:
+            data, descriptor = self._to_send[0]
+            try:
+                if descriptor >= 0:
+                    n_sent = frames.send_with_descriptor(self.sock, bytes(data), descriptor)
+                    os.close(descriptor)
+                else:
+                    n_sent = self.sock.send(data)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            if n_sent == len(data):
+                self._to_send.popleft()
+            else:
+                self._to_send[0] = (data[n_sent:], -1)
+        return True
+
+    # its stderr
+
+    def read_stderr(self) -> tuple[list[str], bool]:
+        """(whole new lines, whether more may come). The tail is kept for the post-mortem."""
+        data = b""
+        is_open = True
+        try:
+            while part := os.read(self.stderr, _STDERR_READ):
+                data += part
+            is_open = False
+        except BlockingIOError:
+            pass
+        self.tail += data
+        del self.tail[:-_TAIL_BYTES]
+        return data.decode("utf-8", "backslashreplace").splitlines(), is_open
+
+    def last_words(self) -> str:
+        """The end of what it wrote on stderr: its Python stack, if it crashed."""
+        return self.tail.decode("utf-8", "backslashreplace").strip()
+
+    # its process
+
+    def begun(self) -> int:
+        """Number of the last task it began; 0 when there was none."""
+        return int.from_bytes(os.pread(self._page, 8, 0), "little")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, if it still lives."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def reap(self, timeout_s: float) -> int | None:
+        """Collect the exit code, by force after ``timeout_s``."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def close(self) -> Iterable[Slab]:
+        """Give up every descriptor; the slabs it made are the caller's."""
+        self.sock.close()
+        self._arrived.close()
+        for _, descriptor in self._to_send:
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._to_send.clear()
+        for descriptor in (self.stderr, self.pidfd, self._lifeline, self._page):
+            if descriptor >= 0:
+                os.close(descriptor)
+        slabs = list(self.slabs.values())
+        self.slabs.clear()
+        return slabs

@@ -1,0 +1,152 @@
+"""The pool does what it is asked: values come back, arrays travel, roles work side by side."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from featpipe.errors import PoolClosed, TaskFailed, UsageError
+from featpipe.pool import Pool, Role
+
+HERE = "pool_roles"
+
+
+def role(target: str, **options: object) -> Role:
+    return Role(target.lower(), f"{HERE}:{target}", **options)  # type: ignore[arg-type]
+
+
+def test_every_task_has_one_outcome_with_its_tag() -> None:
+    with Pool([role("Square", devices=("cpu", "cpu"))]) as pool:
+        for number in range(100):
+            pool.submit("square", number, tag=number)
+        values = {}
+        while outcomes := pool.completed():
+            values.update({outcome.tag: outcome.value for outcome in outcomes})
+    assert values == {number: number * number for number in range(100)}
+
+
+def test_several_roles_are_driven_by_one_loop() -> None:
+    roles = [role("Maker", devices=("cpu", "cpu")), role("Sum"), role("Echo")]
+    sums = []
+    with Pool(roles) as pool:
+        for number in range(8):
+            pool.submit("maker", (50_000, float(number)))
+        while outcomes := pool.completed():
+            for outcome in outcomes:
+                if outcome.role == "maker":
+                    pool.submit("sum", {"array": outcome.value})
+                elif outcome.role == "sum":
+                    pool.submit("echo", outcome.value)
+                else:
+                    sums.append(outcome.value)
+    assert sorted(sums) == [50_000.0 * number for number in range(8)]
+
+
+def test_a_map_keeps_the_order_when_asked() -> None:
+    with Pool([role("Square", devices=("cpu", "cpu"))]) as pool:
+        outcomes = list(pool.map("square", range(200), ordered=True))
+    assert [outcome.value for outcome in outcomes] == [number**2 for number in range(200)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 1_000, 20_000, 3_000_000])
+def test_arrays_of_any_size_come_back_equal_and_read_only(size: int) -> None:
+    array = np.arange(size, dtype=np.float32)
+    with Pool([role("Echo")]) as pool:
+        value = pool.call("echo", {"a": array, "b": [array[::2], "text", array[:10]]})
+    assert isinstance(value, dict)
+    np.testing.assert_array_equal(value["a"], array)
+    np.testing.assert_array_equal(value["b"][0], array[::2])
+    np.testing.assert_array_equal(value["b"][2], array[:10])
+    assert not value["a"].flags.writeable
+
+
+def test_a_result_is_the_callers_after_the_pool_is_closed() -> None:
+    with Pool([role("Maker")]) as pool:
+        value = pool.call("maker", (1_000_000, 7.0))
+    assert isinstance(value, np.ndarray)
+    assert value.sum() == 7_000_000
+
+
+def test_an_array_that_somebody_looks_at_is_never_written_over() -> None:
+    with Pool([role("Maker")]) as pool:
+        kept = [pool.call("maker", (40_000, float(number))) for number in range(30)]
+        for number, array in enumerate(kept):
+            assert isinstance(array, np.ndarray)
+            assert (array == number).all()
+
+
+def test_a_role_may_keep_its_payload_and_never_sees_it_change() -> None:
+    with Pool([role("Keeper"), role("Maker")]) as pool:
+        for number in range(20):
+            array = pool.call("maker", (40_000, float(number)))
+            pool.call("keeper", array)
+            del array
+        assert pool.call("keeper", "tell") == [float(number) for number in range(20)]
+        assert pool.call("keeper", "forget") == []
+        for number in range(20):
+            assert pool.call("keeper", np.full(40_000, float(number))) is not None
+        assert pool.call("keeper", "tell") == [float(number) for number in range(20)]
+
+
+def test_a_child_knows_its_device_threads_and_name() -> None:
+    about = role("About", arguments={"more": "x"}, threads=3, devices=("cpu", "cuda:1"))
+    with Pool([about]) as pool:
+        told = {str(o.worker): o.value for o in pool.map("about", ["", "", "", ""], ordered=True)}
+    assert told["about-0"] == {
+        "device": "cpu",
+        "threads": 3,
+        "worker_name": "about-0",
+        "more": "x",
+    }
+
+
+def test_an_error_keeps_its_traceback_and_its_cause() -> None:
+    with Pool([role("Trouble")]) as pool:
+        with pytest.raises(TaskFailed, match="this one is bad") as caught:
+            pool.call("trouble", "raises")
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert 'raise ValueError("this one is bad")' in str(caught.value)
+        assert pool.call("trouble", ("fine", 3)) == 3
+
+
+def test_logs_warnings_and_prints_of_children_reach_logging(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    with Pool([role("Trouble")]) as pool:
+        pool.call("trouble", ("logs", "hello"))
+    found = {(record.name, record.processName): record.getMessage() for record in caplog.records}
+    assert found["some.library", "trouble-0"] == "hello"
+    assert "old hello" in found["py.warnings", "trouble-0"]
+    assert any("trouble-0: printed hello" in record.getMessage() for record in caplog.records)
+
+
+def test_an_instance_is_closed_at_the_stop(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    with Pool([role("Closer", arguments={"note": str(note)})]) as pool:
+        pool.call("closer", 1)
+    assert note.read_text() == "closed"
+
+
+def test_a_closed_pool_says_so() -> None:
+    with Pool([role("Echo")]) as pool:
+        pass
+    with pytest.raises(PoolClosed):
+        pool.submit("echo", 1)
+    pool.close()
+
+
+def test_an_unknown_role_is_named() -> None:
+    with Pool([role("Echo")]) as pool, pytest.raises(UsageError, match="'ecko'"):
+        pool.submit("ecko", 1)
+
+
+def test_completed_returns_at_once_when_nothing_is_open() -> None:
+    with Pool([role("Echo")]) as pool:
+        assert pool.completed() == []
+        pool.submit("echo", 1)
+        assert len(pool.completed()) == 1
+        assert pool.completed() == []
