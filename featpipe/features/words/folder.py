@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +68,9 @@ def _map_tables(folder: Path) -> Tables | None:
 
 
 def _keep(folder: Path, tables: Tables | None) -> None:
+    import shutil
+    import tempfile
+
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -95,6 +96,8 @@ def _sync(descriptor: int, flush: Callable[[], None]) -> None:
 
 
 def _put_in_place(aside: Path, folder: Path) -> None:
+    import shutil
+
     try:
         aside.rename(folder)
     except OSError:

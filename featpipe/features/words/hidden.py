@@ -103,7 +103,8 @@ def _join_ascii(
     # "1.5" and "5%" are one word: only stretches that hold such need the expression itself.
     special = np.zeros(n, np.bool_)
     special[1:] = goes_on[1:] & letter[:-1] & ((codes[1:] == ord("%")) | (codes[1:] == ord(".")))
-    owners = np.unique(np.searchsorted(starts, np.flatnonzero(special), side="right") - 1)
+    owners = np.searchsorted(starts, np.flatnonzero(special), side="right") - 1
+    owners = owners[np.diff(owners, prepend=-1) > 0]
     for start, end in zip(starts[owners].tolist(), ends[owners].tolist(), strict=True):
         marks[start + 1 : end] = False
         for found in _WORD.finditer(text_of(codes[start:end])):

@@ -241,7 +241,7 @@ def _is_word(trie, state):
 
 @compiled
 def _split_ascii(codes, start, end, classes, starts, n_words):
-    r"""Finalseg's ``[a-zA-Z0-9]+(?:\\.\\d+)?%?``: what matches is a word, and so is what is between."""
+    r"""Cut at finalseg's ``[a-zA-Z0-9]+(?:\.\d+)?%?``: matches are words, and so are the gaps."""
     place = start
     while place < end:
         starts[n_words] = place

@@ -92,10 +92,16 @@ class UserDictionary:
 
     @classmethod
     def from_path(cls, path: Path | str) -> UserDictionary:
-        """Raises UsageError when the file cannot be read."""
+        """Raises UsageError when the file cannot be read, or is not UTF-8."""
         absolute = Path(path).absolute()
         data = read_user_words(absolute)
-        lines = data.decode("utf-8", "replace").lstrip("\ufeff").split("\n")
+        try:
+            lines = data.decode("utf-8").lstrip("\ufeff").split("\n")
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"the user dictionary {path} is not UTF-8",
+                hint="one word a line: word, optional frequency, optional tag",
+            ) from error
         matches = map(_LINE.match, filter(None, map(str.strip, lines)))
         words = [match[1] for match in matches if match]
         return cls(absolute, hash_of(data), tuple(filter(_OUTSIDE.search, words)))
