@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UnknownDevice
-from featpipe.pool import usable_cores
+from featpipe.pool.role import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from featpipe.errors import CheckpointError, PoolBroken, PoolError
+from featpipe.errors import CheckpointError, FeatpipeError, PoolBroken, PoolError
 from featpipe.pipeline import layout
 from featpipe.pipeline.backlog import Backlog
 from featpipe.pipeline.known import KnownDocuments
@@ -96,8 +96,7 @@ class Run:
     def finish(self) -> RunReport:
         """Run to the end and leave the record of the run in the file."""
         while self._feed():
-            for outcome in self._pool.completed(timeout=_TICK_S):
-                self._take(outcome)
+            self._take_answers()
             self._tick()
         report = self._tally.report(self._vectors, self._ledgers.values(), self._is_stopping)
         self._write_record(report)
@@ -160,12 +159,20 @@ class Run:
 
     # ---- taking answers
 
+    def _take_answers(self) -> None:
+        try:
+            outcomes = self._pool.completed(timeout=_TICK_S)
+        except PoolBroken as error:
+            if isinstance(error.__cause__, FeatpipeError):
+                raise error.__cause__ from error
+            raise
+        for outcome in outcomes:
+            self._take(outcome)
+
     def _take(self, outcome: Outcome) -> None:
         self._open[outcome.role] -= 1
         take = {"prepare": self._take_prepared, "encode": self._take_encoded}
         for part in outcome.parts:
-            if isinstance(part.error, PoolBroken):
-                raise part.error.__cause__ or part.error
             if outcome.role == "write":
                 self._take_written(part)
             else:
@@ -234,8 +241,7 @@ class Run:
         record = Texts.from_strings([json.dumps(report.as_dict(), ensure_ascii=False)])
         self._write(WriteTask({layout.RUNS: {"record": record.ragged}}))
         while self._open["write"]:
-            for outcome in self._pool.completed(timeout=_TICK_S):
-                self._take(outcome)
+            self._take_answers()
 
     def _tick(self, *, is_last: bool = False) -> None:
         now = monotonic()

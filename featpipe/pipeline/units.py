@@ -7,6 +7,7 @@ them between workers without ever decoding them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,11 +43,8 @@ class Texts:
     def strings(self) -> list[str]:
         """Unpack."""
         whole = self.values.tobytes()
-        ends = np.cumsum(self.lengths).tolist()
-        starts = [0, *ends[:-1]]
-        return [
-            whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)
-        ]
+        ends = [0, *np.cumsum(self.lengths).tolist()]
+        return [whole[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
     @property
     def ragged(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -1,0 +1,355 @@
+"""Real files, real spawned workers, a real cache: what a build promises."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from featpipe import Cache, Pipeline, RunReport
+from featpipe.errors import (
+    DictionaryLocked,
+    MissingDocuments,
+    UnknownDevice,
+    UnreadableDictionary,
+)
+from featpipe.store import Writer
+
+
+def build(cache: Path, documents: Path | list[Path], model: Path, **options: object) -> RunReport:
+    options.setdefault("ner", "none")
+    options.setdefault("devices", ["cpu"])
+    with Pipeline(cache, model=model, **options) as pipeline:  # type: ignore[arg-type]
+        return pipeline.build(documents)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """Every text of the only space, with the bytes of its vector."""
+    with Cache.open(path) as cache:
+        dictionary = cache.dictionary()
+        return {text: dictionary[text].tobytes() for text in dictionary.texts()}
+
+
+def transformers_vector(folder: Path, text: str) -> np.ndarray:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        tokens = tokenizer(text, return_tensors="pt")
+        return model(**tokens).last_hidden_state[0].mean(0).numpy()
+
+
+def test_every_unit_gets_the_vector_that_transformers_computes(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert report.is_complete
+    assert report.n_loaded == 12
+    assert report.n_encoded == report.n_unique > 20
+    with Cache.open(tmp_path / "c.h5") as cache:
+        documents = list(cache.documents())
+        dictionary = cache.dictionary("tiny", "sentence")
+        for document in documents:
+            for level in ("paragraph", "sentence", "word"):
+                for unit in document.units(level):
+                    assert unit.text == document.text[unit.start : unit.end]
+                    assert unit.text in dictionary
+        sentence = documents[3].units("sentence")[1].text
+        expected = transformers_vector(encoder_folder, sentence)
+        np.testing.assert_allclose(dictionary[sentence], expected, atol=2e-3)
+    assert len(documents) == 12
+
+
+def test_words_are_those_of_jieba(tmp_path: Path, corpus: Path, encoder_folder: Path) -> None:
+    import jieba
+
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    tokenizer = jieba.Tokenizer()
+    with Cache.open(tmp_path / "c.h5") as cache:
+        for document in cache.documents():
+            words = [unit.text for unit in document.units("word")]
+            expected = [
+                word
+                for sentence in document.units("sentence")
+                for word in tokenizer.cut(sentence.text)
+                if not word.isspace()
+            ]
+            assert words == expected
+
+
+def test_a_second_run_encodes_nothing(tmp_path: Path, corpus: Path, encoder_folder: Path) -> None:
+    first = build(tmp_path / "c.h5", corpus, encoder_folder)
+    before = contents(tmp_path / "c.h5")
+    second = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert (second.n_encoded, second.n_hits) == (0, first.n_unique)
+    assert second.n_unchanged == second.n_loaded == 12
+    assert second.units_by_level == first.units_by_level
+    assert contents(tmp_path / "c.h5") == before
+
+
+def test_a_second_run_imports_no_torch(tmp_path: Path, corpus: Path, encoder_folder: Path) -> None:
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    code = (
+        "import sys; from featpipe import Pipeline\n"
+        f"p = Pipeline({str(tmp_path / 'c.h5')!r}, model={str(encoder_folder)!r}, ner='none',"
+        " devices=['cpu'])\n"
+        f"r = p.build({str(corpus)!r}); states = {{w.name for w in p._pool.workers() if w.pid}}\n"
+        "p.close(); print(r.n_encoded, 'torch' in sys.modules, sorted(states))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split(maxsplit=2)[:2] == ["0", "False"]
+    assert "encode" not in done.stdout
+
+
+def test_one_and_two_workers_store_the_same_bytes(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    build(tmp_path / "one.h5", corpus, encoder_folder, devices=["cpu"])
+    build(tmp_path / "two.h5", corpus, encoder_folder, devices=["cpu", "cpu"])
+    assert contents(tmp_path / "one.h5") == contents(tmp_path / "two.h5")
+
+
+def test_one_changed_sentence_is_one_encoded_sentence(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    changed = corpus / "01.txt"
+    changed.write_text(changed.read_text("utf-8") + "\n全新补充条款也有效。", "utf-8")
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert report.n_unchanged == 11
+    new = {"全新补充条款也有效。"}
+    with Cache.open(tmp_path / "c.h5") as cache:
+        assert len(list(cache.documents())) == 12
+        latest = next(d for d in cache.documents() if d.id.endswith("01.txt"))
+        new |= {unit.text for unit in latest.units("word")[-8:]}
+        assert "全新补充条款也有效。" in cache.dictionary()
+    assert 1 <= report.n_encoded <= len(new)
+
+
+def test_another_model_fills_another_space(
+    tmp_path: Path, corpus: Path, encoder_folder: Path, tagger_folder: Path
+) -> None:
+    first = build(tmp_path / "c.h5", corpus, encoder_folder)
+    second = build(tmp_path / "c.h5", corpus, tagger_folder)
+    assert second.n_unchanged == 12
+    assert second.n_encoded == first.n_encoded
+    with Cache.open(tmp_path / "c.h5") as cache:
+        a, b = (cache.dictionary(name) for name in cache.spaces())
+        text = next(a.texts())
+        assert a[text].tobytes() != b[text].tobytes()
+
+
+def test_a_copied_file_is_the_same_content(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    (corpus / "copy.txt").write_bytes((corpus / "01.txt").read_bytes())
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert (report.n_unchanged, report.n_encoded) == (13, 0)
+    with Cache.open(tmp_path / "c.h5") as cache:
+        assert sorted(d.id for d in cache.documents())[-1].endswith("copy.txt")
+
+
+def test_entities_point_at_their_characters(
+    tmp_path: Path, corpus: Path, encoder_folder: Path, tagger_folder: Path
+) -> None:
+    from featpipe.features.tagger import Tagger
+
+    report = build(tmp_path / "c.h5", corpus, encoder_folder, ner=tagger_folder)
+    tagger = Tagger.load(tagger_folder)
+    found = 0
+    with Cache.open(tmp_path / "c.h5") as cache:
+        for document in cache.documents():
+            expected = []
+            for unit in document.units("paragraph"):
+                one = tagger.find_entities([unit.text])
+                expected += [
+                    (unit.start + int(a), unit.start + int(b), tagger.labels[kind])
+                    for a, b, kind in zip(one.start, one.end, one.label, strict=True)
+                ]
+            entities = document.entities()
+            assert [(e.start, e.end, e.label) for e in entities] == expected
+            assert all(e.text == document.text[e.start : e.end] for e in entities)
+            found += len(entities)
+    assert 0 < report.n_entities <= found
+
+
+def test_bad_documents_are_named_and_the_others_finish(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    (corpus / "empty.txt").write_bytes(b"")
+    (corpus / "blank.txt").write_text(" \n\t\n", "utf-8")
+    (corpus / "rubbish.bin").write_bytes(bytes(range(256)) * 64)
+    (corpus / "one.txt").write_text("合", "utf-8")
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert {q.source.rpartition("/")[2] for q in report.quarantined} == {
+        "empty.txt",
+        "blank.txt",
+        "rubbish.bin",
+    }
+    assert all(q.reason for q in report.quarantined)
+    assert report.n_loaded + len(report.quarantined) == report.n_documents == 16
+    with Cache.open(tmp_path / "c.h5") as cache:
+        assert "合" in cache.dictionary()
+
+
+def test_a_build_killed_at_any_time_goes_on_where_it_was(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    for number in range(100, 160):
+        (corpus / f"{number}.txt").write_text(f"第{number}份附加文件的内容。" * 20, "utf-8")
+    build(tmp_path / "whole.h5", corpus, encoder_folder)
+    whole = contents(tmp_path / "whole.h5")
+    cache = tmp_path / "c.h5"
+    command = [sys.executable, "-m", "featpipe", "build-cache", str(corpus), "--cache", str(cache)]
+    command += ["--model", str(encoder_folder), "--ner", "none", "--json", "--workers", "1"]
+    for n_encoded in (1, 40):
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as run:
+            assert run.stdout is not None
+            for line in run.stdout:
+                if '"event": "progress"' in line and f'"n_encoded": {0}' not in line:
+                    if int(line.partition('"n_encoded": ')[2].partition(",")[0]) >= n_encoded:
+                        run.kill()
+                        break
+        with h5py.File(cache, "r") as plain:
+            assert "documents" in plain
+    report = build(cache, corpus, encoder_folder)
+    assert report.is_complete
+    assert contents(cache) == whole
+
+
+def test_the_first_interrupt_commits_and_reports(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    for number in range(100, 400):
+        (corpus / f"{number}.txt").write_text(f"第{number}份附加文件的内容。" * 40, "utf-8")
+    cache = tmp_path / "c.h5"
+    with Pipeline(cache, model=encoder_folder, ner="none", devices=["cpu"]) as pipeline:
+        seen: list[int] = []
+
+        def stop_early(progress: object) -> None:
+            seen.append(progress.n_encoded)  # type: ignore[attr-defined]
+            if seen[-1]:
+                pipeline.stop_after_current()
+
+        report = pipeline.build(corpus, listen=stop_early)
+    assert report.was_interrupted
+    assert 0 < report.n_encoded < report.n_unique
+    with Cache.open(cache) as opened:
+        assert len(opened.dictionary()) == report.n_encoded
+    rest = build(cache, corpus, encoder_folder)
+    assert rest.is_complete
+    assert rest.n_hits == report.n_encoded
+
+
+def test_the_same_text_is_never_encoded_twice(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    report = build(tmp_path / "c.h5", corpus, encoder_folder, devices=["cpu", "cpu"])
+    with Cache.open(tmp_path / "c.h5") as cache:
+        texts = list(cache.dictionary().texts())
+        distinct = {
+            unit.text
+            for document in cache.documents()
+            for level in report.units_by_level
+            for unit in document.units(level)
+        }
+    assert len(texts) == len(set(texts)) == report.n_encoded == report.n_unique
+    assert set(texts) == distinct
+
+
+def test_a_cache_that_is_being_written_is_said_to_be_so(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    with Writer.open(tmp_path / "c.h5"), pytest.raises(DictionaryLocked, match=r"c\.h5"):
+        build(tmp_path / "c.h5", corpus, encoder_folder)
+
+
+def test_a_foreign_file_is_left_alone(tmp_path: Path, corpus: Path, encoder_folder: Path) -> None:
+    for name, data in (("a.h5", b"not hdf5 at all" * 100), ("b.h5", b"")):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(UnreadableDictionary, match=name):
+            build(path, corpus, encoder_folder)
+        assert path.read_bytes() == data
+
+
+def test_a_plain_hdf5_file_is_left_alone(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    path = tmp_path / "other.h5"
+    with h5py.File(path, "x") as other:
+        other["data"] = [1, 2, 3]
+    before = path.read_bytes()
+    with pytest.raises(UnreadableDictionary, match=r"other\.h5"):
+        build(path, corpus, encoder_folder)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99", "cpu:1"])
+def test_an_unknown_device_is_named(tmp_path: Path, encoder_folder: Path, device: str) -> None:
+    with pytest.raises(UnknownDevice, match=device):
+        Pipeline(tmp_path / "c.h5", model=encoder_folder, ner="none", devices=[device])
+
+
+def test_missing_and_empty_folders_are_named(tmp_path: Path, encoder_folder: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    for name in ("absent", "nothing"):
+        with pytest.raises(MissingDocuments, match=name):
+            build(tmp_path / "c.h5", tmp_path / name, encoder_folder)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_quarantined(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    (corpus / "01.txt").chmod(0)
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert [q.error for q in report.quarantined] == ["UnreadableDocument"]
+
+
+def test_a_program_without_a_guard_can_build(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "from featpipe import Pipeline\n"
+        f"with Pipeline({str(tmp_path / 'c.h5')!r}, model={str(encoder_folder)!r}, ner='none',"
+        " devices=['cpu', 'cpu']) as pipeline:\n"
+        f"    print(pipeline.build({str(corpus)!r}).summary())\n",
+        "utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=110
+    )
+    assert done.stdout.startswith("documents 12 loaded, 0 quarantined; units ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_sigterm_to_the_command_commits_and_exits(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    for number in range(100, 500):
+        (corpus / f"{number}.txt").write_text(f"第{number}份附加文件的内容。" * 40, "utf-8")
+    cache = tmp_path / "c.h5"
+    command = [sys.executable, "-m", "featpipe", "build-cache", str(corpus), "--cache", str(cache)]
+    command += ["--model", str(encoder_folder), "--ner", "none", "--json", "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if '"event": "progress"' in line and '"n_encoded": 0' not in line:
+                run.send_signal(signal.SIGTERM)
+                break
+        rest = run.stdout.read()
+    assert run.returncode == 130
+    assert '"was_interrupted": true' in rest
