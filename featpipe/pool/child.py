@@ -86,9 +86,12 @@ class Servant:
     def _sort(self, arrived: Sequence[Frame]) -> None:
         """Tasks wait their turn; news about slabs is acted on at once."""
         for item in arrived:
-            kind, _, number, _, body, descriptor = item
+            kind, flags, number, _, body, descriptor = item
             if kind == frames.FREE:
-                self._store.give_back(number)
+                if flags & frames.FOR_GOOD:
+                    self._store.discard(number)
+                else:
+                    self._store.give_back(number)
             elif kind == frames.SLAB:
                 size = int.from_bytes(body, "little")
                 self._received[number] = Slab(number, size, descriptor, is_mine=False)

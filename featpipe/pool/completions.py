@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -21,8 +20,7 @@ from featpipe.pool.loss import Cause, Loss
 from featpipe.pool.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from featpipe.pool.cargo import Cargo
     from featpipe.pool.leases import Lease
     from featpipe.pool.task import Task
 
@@ -53,9 +51,9 @@ class Completions:
     Any number may be used with one pool at the same time, each by a thread of its own.
     """
 
-    def __init__(self, open_value: Callable[[Ended], object]) -> None:
+    def __init__(self, cargo: Cargo) -> None:
         self._queue: SimpleQueue[Ended] = SimpleQueue()
-        self._open_value = open_value
+        self._cargo = cargo
         self._n_submitted = 0
         self._n_taken = 0
 
@@ -115,7 +113,7 @@ class Completions:
             error = _error_of_answer(ended)
         elif ended.body is not None:
             try:
-                value = self._open_value(ended)
+                value = self._cargo.unpack(ended.body, ended.flags, ended.lease)
             except Exception as failure:  # any class may fail to unpickle
                 error = _error_of_arrival(ended, failure)
         seconds = sum(half.seconds for half in halves) if halves else ended.seconds
@@ -131,11 +129,6 @@ class Completions:
             payload=task.payload,
             halves=halves,
         )
-
-
-def wait_until(deadline: float | None) -> float | None:
-    """Seconds left, never negative."""
-    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def _error_of_answer(ended: Ended) -> PoolError:

@@ -31,7 +31,11 @@ READY, DONE, ERROR, START_ERROR, LOG, LET_GO, FORKED, EXITED = 11, 12, 13, 14, 1
 SLAB, DROP = 21, 22
 
 #: Flags of a body: plain pickle, or a parcel (see parcels).
-FLAT, PARCEL, HOLDS, FATAL = 0, 1, 2, 4
+FLAT, PARCEL = 0, 1
+#: Flags of an answer: the role kept a view of the payload; the child ends with this.
+HOLDS, FATAL = 2, 4
+#: Flag of FREE: not to be used again.
+FOR_GOOD = 8
 
 READ_BYTES = 1 << 16
 _ANCILLARY = socket.CMSG_LEN(4 * 4)

@@ -1,32 +1,27 @@
-"""The hub: one thread that talks to every child.
+"""The hub: the thread that talks to every child.
 
-It sleeps in epoll until a socket, a process or an alarm has something to say; it never polls, and
-it never waits for one child while others could speak. What to do is decided by the scheduler; here
-it is done.
+It sleeps until a socket, a process or an alarm has something to say, and it never waits for one
+child while others could speak. What to do is decided by the scheduler; here it is done.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import pickle
-import select
 import signal
 import threading
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import frames, scheduler
-from featpipe.pool.atlas import Atlas
+from featpipe.pool.cargo import Cargo
 from featpipe.pool.completions import Ended
 from featpipe.pool.launch import boot_record, environment_of, start_fresh
-from featpipe.pool.leases import Lease
 from featpipe.pool.loss import Cause, Loss, cause_of
-from featpipe.pool.scheduler import Action, Scheduler
-from featpipe.pool.slabs import Slab, SlabStore
+from featpipe.pool.scheduler import Action, Scheduler, State
+from featpipe.pool.slabs import Slab
+from featpipe.pool.switchboard import OUT, Switchboard
 from featpipe.pool.task import Family, Task
 from featpipe.pool.worker import Worker
 
@@ -34,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from featpipe.pool.frames import Frame
-    from featpipe.pool.parcels import Parcel
+    from featpipe.pool.leases import Lease
     from featpipe.pool.role import Role
 
 log = logging.getLogger("featpipe.pool")
@@ -43,41 +38,33 @@ log = logging.getLogger("featpipe.pool")
 _ENDING_S = 0.2
 #: At a close, a worker in the middle of a task is given this long.
 _BUSY_GRACE_S = 0.5
-_IN = select.EPOLLIN
-_OUT = select.EPOLLOUT
+#: What was killed is gone after this long, or it is killed again.
+_KILL_AGAIN_S = 1.0
 
 
 class Hub:
-    """Owns the children. Other threads only ever append to its inbox and wake it.
+    """Owns the children. Other threads post to it.
 
     Args:
         roles: by name.
         arguments: each role's arguments, pickled.
-        halve: cuts a task that kills workers in two, or says that it cannot be cut.
+        halve: cuts a task that kills workers in two, or says that it cannot be cut. Called
+            with the task and with the cargo that its pieces are to travel in.
     """
 
     def __init__(
         self,
         roles: Mapping[str, Role],
         arguments: Mapping[str, bytes],
-        halve: Callable[[Task], Sequence[Task] | None],
+        halve: Callable[[Task, Cargo], Sequence[Task] | None],
     ) -> None:
         self._roles, self._arguments, self._halve = roles, arguments, halve
         self._scheduler = Scheduler(roles.values())
-        self._epoll = select.epoll()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._wake, _IN)
-        self._on_event: dict[int, Callable[[int], None]] = {self._wake: self._woken}
-        self._inbox: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
-        self._is_asleep = False
-        self._is_done = False
+        self._board = Switchboard()
         self._workers: dict[int, Worker] = {}
         self._tasks: dict[int, Task] = {}
-        self._held: dict[tuple[int, int], Parcel] = {}
-        self._leased: dict[int, Slab] = {}
         self._is_closing = False
-        self.store = SlabStore(0, lambda _: None, self._withdraw)
-        self.atlas = Atlas()
+        self.cargo = Cargo(self._withdraw)
         self.ended_by: PoolError | None = None
         self.n_ended = dict.fromkeys(roles, 0)
         self.weight_ended = dict.fromkeys(roles, 0)
@@ -106,17 +93,19 @@ class Hub:
 
     def submit(self, task: Task) -> None:
         """Accept a task. It is concluded in ``task.into``, whatever happens."""
-        self._post(self._submit, task)
+        self._board.post(self._submit, task)
+        if self._board.is_closed:  # it was closed while we posted
+            self._board.read_inbox()
 
     def cancel_waiting(self, roles: Iterable[str], why: str) -> None:
         """End the tasks of these roles that no worker has been given."""
-        self._post(self._cancel, tuple(roles), why)
+        self._board.post(self._cancel, tuple(roles), why)
 
     def close(self, grace_s: float) -> None:
         """Stop the children: idle ones at once, busy ones soon, all of them within the grace."""
-        self._post(self._close, grace_s)
+        self._board.post(self._close, grace_s)
 
-    def workers(self) -> list[tuple[Worker | None, str, int, scheduler.State, int]]:
+    def workers(self) -> list[tuple[Worker | None, str, int, State, int]]:
         """(worker, role, slot, state, tasks it holds) of every process there should be."""
         while True:
             try:
@@ -127,20 +116,21 @@ class Hub:
             except RuntimeError:  # the hub changed the table under us: look again
                 continue
 
-    @property
-    def n_leases(self) -> int:
-        """Slabs of the children that somebody here still looks at."""
-        return len(self._leased)
+    def forget_after_fork(self) -> None:
+        """In a forked child: give up the parent's descriptors, above all the lifelines.
 
-    def _post(self, what: Callable[..., None], *arguments: object) -> None:
-        self._inbox.append((what, arguments))
-        # The hub says that it goes to sleep before it looks into its inbox a last time: one of us
-        # two sees the other.
-        if self._is_asleep:
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_write(self._wake, 1)
-        elif self._is_done:
-            self._answer_the_late()
+        A lifeline held here would keep the parent's workers alive after the parent's death.
+        """
+        for worker in self._workers.values():
+            worker.slabs = {u: s for u, s in worker.slabs.items() if not self.cargo.is_leased(s)}
+            worker.forget_after_fork()
+        self._workers.clear()
+        self.cargo.forget_after_fork()
+        self._board.close()
+        self.ended_by = PoolClosed(
+            "this pool belongs to the process that forked this one",
+            hint="make the pool after the fork",
+        )
 
     # the loop
 
@@ -150,49 +140,35 @@ class Hub:
         try:
             self._act(self._scheduler.open(time.monotonic()))
             while not self._is_closing or self._workers:
-                self._turn()
+                self._board.take_turn(self._patience())
+                self._look_at_the_clock(time.monotonic())
         except BaseException as error:
             log.exception("the hub failed")
             self._end_all(PoolBroken(f"the pool failed: {error!r}"))
         finally:
             self._release_everything()
 
-    def _turn(self) -> None:
-        self._is_asleep = True
-        for descriptor, events in self._epoll.poll(self._patience()):
-            on_event = self._on_event.get(descriptor)
-            if on_event is not None:  # a worker buried a moment ago
-                on_event(events)
-        self._is_asleep = False
-        while self._inbox:
-            what, arguments = self._inbox.popleft()
-            what(*arguments)
-        now = time.monotonic()
+    def _patience(self) -> float | None:
+        if self._is_closing:
+            at: float | None = min((w.kill_at for w in self._workers.values()), default=0.0)
+        else:
+            at = self._scheduler.wake_at()
+        return None if at is None else max(0.0, at - time.monotonic())
+
+    def _look_at_the_clock(self, now: float) -> None:
         if not self._is_closing:
             self._act(self._scheduler.tick(now))
             return
         for worker in self._workers.values():
             if worker.kill_at <= now:
                 worker.signal(signal.SIGKILL)
-                worker.kill_at = now + 1.0
-
-    def _patience(self) -> float:
-        if self._inbox:
-            return 0.0
-        if self._is_closing:
-            at: float | None = min((w.kill_at for w in self._workers.values()), default=0.0)
-        else:
-            at = self._scheduler.wake_at()
-        return -1.0 if at is None else max(0.0, at - time.monotonic())
+                worker.kill_at = now + _KILL_AGAIN_S
 
     def _act(self, actions: Iterable[Action]) -> None:
         for action in actions:
             self._do[type(action)](action)
 
-    def _woken(self, _: int) -> None:
-        os.eventfd_read(self._wake)
-
-    # from other threads, in this one
+    # what other threads posted
 
     def _submit(self, task: Task) -> None:
         if self.ended_by is not None:
@@ -210,22 +186,22 @@ class Hub:
         now = time.monotonic()
         for number, _, _, state, n_tasks in self._scheduler.workers():
             worker = self._workers[number]
-            if state is scheduler.State.READY:
+            if state is State.READY:
                 self._write(worker, frames.frame(frames.STOP))
                 worker.kill_at = now + (min(grace_s, _BUSY_GRACE_S) if n_tasks else grace_s)
             else:
-                worker.signal(signal.SIGKILL)
-                worker.kill_at = now + 1.0
-        self._end_all(PoolClosed("the pool was closed before this task had ended"))
+                worker.kill_at = now
+        self._end_all(PoolClosed("the pool was closed"))
         self._is_closing = True
 
     def _free(self, worker: int, uid: int) -> None:
-        slab = self._leased.pop(uid, None)
+        slab, may_reuse = self.cargo.end_lease(uid)
         record = self._workers.get(worker)
         if record is not None:
-            self._write(record, frames.frame(frames.FREE, uid))
+            flags = 0 if may_reuse else frames.FOR_GOOD
+            self._write(record, frames.frame(frames.FREE, uid, flags=flags))
         elif slab is not None:  # its maker died before its reader
-            self._retire(slab)
+            self.cargo.retire(slab)
 
     # what the scheduler decided
 
@@ -236,17 +212,16 @@ class Hub:
         try:
             started = start_fresh(record, environment_of(role, action.slot))
         except FeatpipeError as error:
-            self._break_with(
-                PoolBroken(f"{role.name} cannot start: {error.message}", hint=error.hint)
-            )
+            message = f"{record['name']} cannot be started: {error.message}"
+            self._break_with(PoolBroken(message, hint=error.hint))
             return
         device = role.devices[action.slot]
         worker = Worker(action.worker, str(record["name"]), device, role.name, started)
         self._workers[worker.number] = worker
-        self._listen(worker.sock.fileno(), _IN, lambda events: self._speak(worker, events))
-        self._listen(worker.stderr, _IN, lambda _: self._hear(worker))
+        self._board.listen(worker.sock.fileno(), lambda events: self._speak(worker, events))
+        self._board.listen(worker.stderr, lambda _: self._hear(worker))
         if worker.pidfd >= 0:
-            self._listen(worker.pidfd, _IN, lambda _: self._bury(worker))
+            self._board.listen(worker.pidfd, lambda _: self._bury(worker))
 
     def _send(self, action: scheduler.Send) -> None:
         worker, task = self._workers[action.worker], action.task
@@ -275,22 +250,17 @@ class Hub:
 
     def _cut(self, action: scheduler.Halve) -> None:
         task = action.task
-        pieces = self._halve(task)
+        pieces = self._halve(task, self.cargo)
         if pieces is None:
-            task.can_halve = False
-            self._conclude(Ended(task, loss=action.loss))
+            self._act(self._scheduler.cannot_halve(task, action.loss, time.monotonic()))
             return
-        if task.family is None:
-            task.family = Family(task, 0, [])
-            self._release(task)
-        else:
-            task.family.n_open -= 1
+        family = task.family = task.family or Family(task, 1, [])
+        if task is not family.whole:
             del self._tasks[task.number]
-            self._release(task)
-        task.family.n_open += len(pieces)
+        self.cargo.release(task)
+        family.n_open += len(pieces) - 1
         for piece in pieces:
-            piece.family = task.family
-            piece.n_losses = 1
+            piece.family = family
             self._tasks[piece.number] = piece
         self._act(self._scheduler.halved(pieces, time.monotonic()))
 
@@ -303,16 +273,15 @@ class Hub:
     def _break_with(self, error: PoolBroken) -> None:
         self._end_all(error)
         for worker in self._workers.values():
-            worker.signal(signal.SIGKILL)
-            worker.kill_at = time.monotonic() + 1.0
+            worker.kill_at = time.monotonic()
         self._is_closing = True
 
     # what the children say
 
     def _speak(self, worker: Worker, events: int) -> None:
-        if events & _OUT and worker.flush():
-            self._epoll.modify(worker.sock.fileno(), _IN)
-        if events & ~_OUT:
+        if events & OUT and worker.flush():
+            self._board.listen_for_room(worker.sock.fileno(), is_wanted=False)
+        if events & ~OUT:
             found, is_open = worker.read()
             for item in found:
                 self._on_frame[item[0]](worker, item)
@@ -323,7 +292,7 @@ class Hub:
         kind, flags, number, seconds, body, _ = item
         if flags & frames.FATAL:
             _, message, text, _ = pickle.loads(body)  # noqa: S301  # from our own child
-            worker.reason = (f"ran out of memory: {message}", text)
+            worker.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {message}", text)
             return
         if self._is_closing:
             return
@@ -334,24 +303,20 @@ class Hub:
         finish, *actions = self._scheduler.answered(worker.number, number, time.monotonic())
         assert isinstance(finish, scheduler.Finish)  # noqa: S101  # the scheduler's contract
         task = finish.task
-        if flags & frames.HOLDS and task.parcel is not None:
-            self._held[worker.number, number] = task.parcel
-            task.parcel = None
+        if flags & frames.HOLDS:
+            self.cargo.hold(worker.number, task)
+        is_error = kind == frames.ERROR
         self._conclude(
-            Ended(
-                task, worker.name, seconds, body, flags, is_error=kind == frames.ERROR, lease=lease
-            )
+            Ended(task, worker.name, seconds, body, flags, is_error=is_error, lease=lease)
         )
         self._act(actions)
 
     def _lease(self, worker: Worker, uid: int) -> Lease | None:
         if not uid:
             return None
-        slab = worker.slabs[uid]
-        self._leased[uid] = slab
-        number, inbox, free = worker.number, self._inbox, self._free
-        # No wake: a slab that comes back late costs its worker a fresh one, a wake costs a switch.
-        return Lease(slab, lambda: inbox.append((free, (number, uid))))
+        number, post, free = worker.number, self._board.post_quietly, self._free
+        # Quietly: a slab that comes back late costs its worker a fresh one, a wake a switch.
+        return self.cargo.lease(worker.slabs[uid], lambda: post(free, number, uid))
 
     def _ready(self, worker: Worker, _: Frame) -> None:
         if not self._is_closing:
@@ -359,7 +324,8 @@ class Hub:
 
     def _start_failed(self, worker: Worker, item: Frame) -> None:
         kind, message, text, _ = pickle.loads(item[4])  # noqa: S301  # from our own child
-        worker.reason = (f"{worker.name} could not start: {kind}: {message}", text)
+        summary = f"{worker.name} could not start: {kind}: {message}"
+        worker.reason = Loss(Cause.START_FAILED, summary, text)
 
     def _log(self, worker: Worker, item: Frame) -> None:
         name, level, path, line, message, failure, function, created = pickle.loads(item[4])  # noqa: S301  # as above
@@ -376,12 +342,10 @@ class Hub:
         worker.slabs[uid] = Slab(uid, int.from_bytes(body, "little"), descriptor, is_mine=False)
 
     def _drop(self, worker: Worker, item: Frame) -> None:
-        self._retire(worker.slabs.pop(item[2]))
+        self.cargo.retire(worker.slabs.pop(item[2]))
 
     def _let_go(self, worker: Worker, item: Frame) -> None:
-        parcel = self._held.pop((worker.number, item[2]), None)
-        if parcel is not None and parcel.own is not None:
-            self.store.give_back(parcel.own.uid)
+        self.cargo.let_go(worker.number, item[2])
 
     def _hear(self, worker: Worker) -> None:
         lines, is_open = worker.read_stderr()
@@ -389,28 +353,25 @@ class Hub:
             for line in lines:
                 log.info("%s: %s", worker.name, line)
         if not is_open:
-            self._ignore(worker.stderr)
+            self._board.ignore(worker.stderr)
 
     def _bury(self, worker: Worker) -> None:
         """A worker has ended, or closed its socket, which it never does alive."""
         if worker.number not in self._workers:
             return
-        # A result that is already in the socket counts: the task was done.
-        found, _ = worker.read()
+        found, _ = worker.read(is_last=True)
         for item in found:
             self._on_frame[item[0]](worker, item)
         code = worker.reap(_ENDING_S)
         self._hear(worker)
-        loss = self._loss_of(worker, code)
-        begun = worker.begun()
+        loss, begun = self._loss_of(worker, code), worker.begun()
         del self._workers[worker.number]
         for descriptor in (worker.sock.fileno(), worker.stderr, worker.pidfd):
-            self._ignore(descriptor)
+            self._board.ignore(descriptor)
         for slab in worker.close():
-            if slab.uid not in self._leased:
-                self._retire(slab)
-        for key in [key for key in self._held if key[0] == worker.number]:
-            self._give_back(self._held.pop(key))
+            if not self.cargo.is_leased(slab):
+                self.cargo.retire(slab)
+        self.cargo.let_all_go(worker.number)
         if not self._is_closing:
             log.debug("%s %s", worker.name, loss.summary)
             self._act(self._scheduler.lost(worker.number, loss, begun, time.monotonic()))
@@ -419,29 +380,25 @@ class Hub:
         if worker.is_condemned:
             return Loss(Cause.TIMED_OUT, "took too long", worker.last_words())
         if worker.reason is not None:
-            summary, story = worker.reason
-            is_memory = summary.startswith("ran out of memory")
-            return Loss(Cause.OUT_OF_MEMORY if is_memory else Cause.START_FAILED, summary, story)
+            return worker.reason
         cause, words = cause_of(code, is_out_of_memory=False)
         return Loss(cause, f"({worker.name}, pid {worker.pid}) {words}", worker.last_words())
 
     # ends
 
     def _conclude(self, ended: Ended) -> None:
-        task = ended.task
+        task, family = ended.task, ended.task.family
         self._tasks.pop(task.number, None)
-        self._release(task)
-        family = task.family
+        self.cargo.release(task)
         if family is None:
             self._put(task, ended)
             return
         family.ended.append(ended)
         family.n_open -= 1
         if not family.n_open:
-            whole = family.whole
-            self._tasks.pop(whole.number, None)
+            self._tasks.pop(family.whole.number, None)
             pieces = sorted(family.ended, key=lambda piece: piece.task.place)
-            self._put(whole, Ended(whole, pieces=tuple(pieces)))
+            self._put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
 
     def _put(self, task: Task, ended: Ended) -> None:
         self.n_ended[task.role] += 1
@@ -449,72 +406,36 @@ class Hub:
         if task.into is not None:
             task.into.put(ended)
 
-    def _release(self, task: Task) -> None:
-        """The payload has served: its slabs may be written to again."""
-        parcel, task.parcel = task.parcel, None
-        if parcel is not None:
-            self._give_back(parcel)
-
-    def _give_back(self, parcel: Parcel) -> None:
-        if parcel.own is not None:
-            self.store.give_back(parcel.own.uid)
-
     def _end_all(self, error: PoolError) -> None:
         """Every task that is open ends with this error."""
         self.ended_by = self.ended_by or error
         wholes = [task for task in self._tasks.values() if not task.place]
         self._tasks.clear()
         for task in wholes:
-            self._release(task)
+            self.cargo.release(task)
             self._put(task, Ended(task, error=error))
-
-    # descriptors
-
-    def _write(self, worker: Worker, data: bytes, descriptor: int = -1) -> None:
-        if not worker.send(data, descriptor):
-            self._epoll.modify(worker.sock.fileno(), _IN | _OUT)
-
-    def _listen(self, descriptor: int, events: int, on_event: Callable[[int], None]) -> None:
-        self._on_event[descriptor] = on_event
-        self._epoll.register(descriptor, events)
-
-    def _ignore(self, descriptor: int) -> None:
-        if self._on_event.pop(descriptor, None) is not None:
-            self._epoll.unregister(descriptor)
-
-    def _withdraw(self, uid: int) -> None:
-        for worker in self._workers.values():
-            if uid in worker.known:
-                worker.known.discard(uid)
-                self._write(worker, frames.frame(frames.DROP, uid))
-
-    def _retire(self, slab: Slab) -> None:
-        self._withdraw(slab.uid)
-        self.atlas.forget(slab)
-        slab.close()
 
     def _release_everything(self) -> None:
         for worker in self._workers.values():
             worker.signal(signal.SIGKILL)
             worker.reap(0)
             for slab in worker.close():
-                slab.close()
+                if not self.cargo.is_leased(slab):
+                    slab.close()
         self._workers.clear()
-        self.ended_by = self.ended_by or PoolClosed("the pool is closed")
-        self._is_asleep = False
-        self._is_done = True
-        self._answer_the_late()
-        for slab in self._leased.values():
-            self.atlas.forget(slab)
-            slab.close()
-        self.store.close()
-        self._epoll.close()
-        os.close(self._wake)
+        self.ended_by = self.ended_by or PoolClosed("the pool was closed")
+        self._board.close()
+        self._board.read_inbox()  # tasks that came too late are answered
+        self.cargo.close()
 
-    def _answer_the_late(self) -> None:
-        """Tasks that came after the end get their answer; anything else is moot."""
-        with contextlib.suppress(IndexError):
-            while True:
-                what, arguments = self._inbox.popleft()
-                if what == self._submit:
-                    what(*arguments)
+    # to the children
+
+    def _write(self, worker: Worker, data: bytes, descriptor: int = -1) -> None:
+        if not worker.send(data, descriptor):
+            self._board.listen_for_room(worker.sock.fileno(), is_wanted=True)
+
+    def _withdraw(self, uid: int) -> None:
+        for worker in self._workers.values():
+            if uid in worker.known:
+                worker.known.discard(uid)
+                self._write(worker, frames.frame(frames.DROP, uid))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import weakref
@@ -10,26 +9,23 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
-from featpipe.errors import PoolBroken, PoolClosed, UsageError
+from featpipe.errors import PoolClosed, UsageError
 from featpipe.pool import travel
-from featpipe.pool.child import resolve
-from featpipe.pool.completions import Completions, Ended
+from featpipe.pool.completions import Completions
+from featpipe.pool.halving import Halver
 from featpipe.pool.hub import Hub
-from featpipe.pool.leases import lend
-from featpipe.pool.parcels import unpack, wrap
 from featpipe.pool.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from featpipe.pool.outcome import Outcome
     from featpipe.pool.role import Role
 
-#: So many results may be looked at in place at a time; further ones are copied out of their slabs,
-#: because each slab in use costs a descriptor in two processes.
-_MOST_LEASES = 200
+#: What an idle worker is given to close its instance, in `close` and at the program's end.
 _CLOSE_S = 10.0
+_EXIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +66,12 @@ class Pool:
         self._weight_submitted = dict.fromkeys(self._roles, 0)
         self._count_lock = threading.Lock()
         self._is_stopping = False
-        self._hub = Hub(self._roles, arguments, self._halve)
-        self._completions = Completions(self._open_value)
+        self._hub = Hub(self._roles, arguments, Halver(self._roles, self._numbers))
+        self._completions = self.completions()
         self._hub.thread.start()
-        _OPEN_POOLS.add(self)
+        _HUBS.add(self._hub)
+        # Nothing below refers to this object: a pool that is forgotten is closed.
+        self._finalizer = weakref.finalize(self, _shut, self._hub, self._owner, _EXIT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -138,18 +136,13 @@ class Pool:
             payload=payload if kind.bisect is not None else None,
             into=into,
         )
-        self._load(task, payload)
+        task.parcel = self._hub.cargo.pack(payload)
         with self._count_lock:
             self._n_submitted[role] += 1
             self._weight_submitted[role] += weight
             into.expect()
         self._hub.submit(task)
         return task
-
-    def _load(self, task: Task, payload: object) -> None:
-        buffers: list[object] = []
-        meta = travel.dumps(payload, "payload", buffers.append)
-        task.parcel = wrap(meta, buffers, self._hub.store, self._hub.atlas.locate)  # type: ignore[arg-type]  # the callback's only type
 
     def completed(self, timeout: float | None = None) -> list[Outcome]:
         """Outcomes of tasks submitted without ``into``, at least one, in the order of their ends.
@@ -163,7 +156,7 @@ class Pool:
 
     def completions(self) -> Completions:
         """A queue of its own for ``submit(..., into=)``."""
-        return Completions(self._open_value)
+        return Completions(self._hub.cargo)
 
     def call(self, role: str, payload: object, *, timeout: float | None = None) -> object:
         """Submit one task, wait for it, return its value or raise its error.
@@ -259,99 +252,39 @@ class Pool:
 
         Open tasks end with PoolClosed. No child is left when this returns. Repeatable.
         """
-        if os.getpid() != self._owner:
-            return
         self._is_stopping = True
-        self._hub.close(grace_s)
-        self._hub.thread.join()
-        _OPEN_POOLS.discard(self)
+        self._finalizer.detach()
+        _shut(self._hub, self._owner, grace_s)
 
     def _check_open(self) -> None:
-        if os.getpid() != self._owner:
-            raise PoolClosed(
-                "this pool belongs to the process that forked this one",
-                hint="make the pool after the fork",
-            )
-        error = self._hub.ended_by
-        if isinstance(error, PoolBroken):
-            raise error
-        if error is not None or not self._hub.thread.is_alive():
-            raise PoolClosed("the pool is closed")
-
-    # for the hub and the queues
-
-    def _open_value(self, ended: Ended) -> object:
-        lease = ended.lease
-        body = ended.body or b""
-        if lease is None:
-            return unpack(body, ended.flags, _no_view)
-        if self._hub.n_leases > _MOST_LEASES:
-            with memoryview(lease.slab.map) as whole:
-                value = unpack(body, ended.flags, lambda _: whole, is_copied=True)
-            lease.release()
-            return value
-        view, address = lend(lease.slab, lease.release)
-        self._hub.atlas.note(lease.slab, address)
-        return unpack(body, ended.flags, lambda _: view)
-
-    def _halve(self, task: Task) -> list[Task] | None:
-        """Two tasks that together are this one; None when its payload cannot be cut."""
-        how = self._roles[task.role].bisect or ""
-        cut: Callable[..., object]
-        try:
-            if ":" in how:
-                cut = resolve(how)
-                payloads = cut(task.payload)
-            else:
-                payloads = getattr(task.payload, how)()
-            if payloads is None:
-                return None
-            return [self._piece(task, place, payload) for place, payload in enumerate(payloads)]  # type: ignore[arg-type, var-annotated]  # whatever the caller's function gave
-        except Exception as error:  # the caller's function; the task is then whole
-            _log_bad_cut(task, error)
-            return None
-
-    def _piece(self, whole: Task, place: int, payload: object) -> Task:
-        piece = Task(
-            next(self._numbers),
-            whole.role,
-            deadline_s=whole.deadline_s,
-            can_halve=True,
-            tag=whole.tag,
-            index=whole.index,
-            weight=whole.weight,
-            payload=payload,
-            place=(*whole.place, place),
-        )
-        self._load(piece, payload)
-        return piece
+        if self._hub.ended_by is not None:
+            error = self._hub.ended_by
+            raise type(error)(error.message, hint=error.hint)
+        if not self._finalizer.alive:
+            raise PoolClosed("the pool was closed")
 
 
-def halve_sequence(payload: Sequence[object]) -> tuple[Sequence[object], Sequence[object]] | None:
-    """For ``Role(bisect="featpipe.pool.pool:halve_sequence")``: the two halves of a sequence."""
-    middle = len(payload) // 2
-    return (payload[:middle], payload[middle:]) if middle else None
+#: To be told of forks.
+_HUBS: weakref.WeakSet[Hub] = weakref.WeakSet()
 
 
-def _no_view(uid: int) -> memoryview:
-    raise AssertionError(f"a result without a slab refers to slab {uid}")
+def _shut(hub: Hub, owner: int, grace_s: float) -> None:
+    """Close a pool, also one that was forgotten, or that is still open when the program ends."""
+    if os.getpid() != owner:
+        return
+    hub.close(grace_s)
+    if threading.current_thread() is not hub.thread:
+        hub.thread.join()
 
 
-def _log_bad_cut(task: Task, error: Exception) -> None:
-    import logging
-
-    logging.getLogger("featpipe.pool").warning(
-        "a batch of %s that kills its workers cannot be halved: %r", task.role, error
-    )
+def _before_fork() -> None:
+    for hub in list(_HUBS):
+        hub.cargo.before_fork()
 
 
-_OPEN_POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
+def _after_fork_in_child() -> None:
+    for hub in list(_HUBS):
+        hub.forget_after_fork()
 
 
-def _close_all() -> None:
-    for pool in list(_OPEN_POOLS):
-        pool.close(grace_s=1.0)
-
-
-# Children first, while every module is still alive; the hub is a daemon thread and keeps nobody.
-atexit.register(_close_all)
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -70,7 +70,7 @@ class Finish(NamedTuple):
 
 
 class Halve(NamedTuple):
-    """The task kills workers, and may be cut: answer with `Scheduler.halved`."""
+    """The task kills workers, and may be cut: answer with `Scheduler.halved` or `cannot_halve`."""
 
     task: Task
     loss: Loss
@@ -211,8 +211,16 @@ class Scheduler:
     def halved(self, pieces: Sequence[Task], now: float) -> list[Action]:
         """The two pieces of a task that `Halve` named: next in line, one more loss ends each."""
         crew = self._crews[pieces[0].role]
+        for piece in pieces:
+            piece.n_losses = 1
         crew.retries.extend(pieces)
         return self._fill(crew, now)
+
+    def cannot_halve(self, task: Task, loss: Loss, now: float) -> list[Action]:
+        """The task that `Halve` named is one piece: it is judged like any other."""
+        task.can_halve = False
+        crew = self._crews[task.role]
+        return [*self._judge(crew, task, loss), *self._fill(crew, now)]
 
     def tick(self, now: float) -> list[Action]:
         """Time has passed."""
@@ -264,6 +272,9 @@ class Scheduler:
         """A task outlives a lost worker or two; more is its own doing."""
         task.n_losses += 1
         task.avoid = slot
+        return self._judge(crew, task, loss)
+
+    def _judge(self, crew: _Crew, task: Task, loss: Loss) -> list[Action]:
         is_certain = loss.cause in {Cause.TIMED_OUT, Cause.OUT_OF_MEMORY}
         if task.can_halve:
             if is_certain or task.n_losses >= 2:

@@ -13,7 +13,6 @@ so that a full disk is an `OSError` at the start and never a SIGBUS later.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import threading
@@ -38,12 +37,9 @@ class Slab:
         self.map = mmap.mmap(descriptor, size, access=access)
 
     def close(self) -> None:
-        """Give up the descriptor now and the memory with its last view."""
+        """Give up the descriptor now; the memory goes with this object and its last view."""
         os.close(self.descriptor)
         self.descriptor = -1
-        # BufferError: a view is still alive, and the mapping goes when it does.
-        with contextlib.suppress(BufferError):
-            self.map.close()
 
 
 def make_slab(uid: int, size: int) -> Slab:
@@ -130,6 +126,18 @@ class SlabStore:
                 oldest = self._idle.pop(0)
                 self._withdraw(oldest.uid)
                 oldest.close()
+
+    def discard(self, uid: int) -> None:
+        """Let a slab go that must not be written to again, because a view of it may live on."""
+        with self._lock:
+            slab = self._lent.pop(uid, None)
+            if slab is not None:
+                self._withdraw(uid)
+                slab.close()
+
+    def slabs(self) -> list[Slab]:
+        """All there are; for a forked child, which cannot trust the lock."""
+        return [*self._idle, *self._lent.values()]
 
     def close(self) -> None:
         """Let go of everything; views that are still alive keep their memory."""

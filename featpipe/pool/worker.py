@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from featpipe.pool.frames import Frame
     from featpipe.pool.launch import Started
+    from featpipe.pool.loss import Loss
     from featpipe.pool.slabs import Slab
 
 _TAIL_BYTES = 16_000
@@ -40,8 +41,8 @@ class Worker:
         #: Slabs it knows of, and slabs it made.
         self.known: set[int] = set()
         self.slabs: dict[int, Slab] = {}
-        self.reason: tuple[str, str] | None = None
-        """(summary, story) of why it is ending, when somebody said so before it did."""
+        self.reason: Loss | None = None
+        """Why it is ending, when it said so before it did."""
         self.is_condemned = False
         self.kill_at = 0.0
         """When a stop that was asked for is made one."""
@@ -54,8 +55,11 @@ class Worker:
 
     # its socket
 
-    def read(self) -> tuple[list[Frame], bool]:
-        """(frames that are complete, whether more may come): False at the end of the stream."""
+    def read(self, *, is_last: bool = False) -> tuple[list[Frame], bool]:
+        """(frames that are complete, whether more may come): False at the end of the stream.
+
+        One that has ended is read to the last byte: a result in the socket is a task done.
+        """
         found: list[Frame] = []
         while True:
             try:
@@ -67,7 +71,7 @@ class Worker:
             if not data:
                 return found, False
             found.extend(self._arrived.feed(data))
-            if len(data) < frames.READ_BYTES:
+            if len(data) < frames.READ_BYTES and not is_last:
                 return found, True
 
     def send(self, data: bytes, descriptor: int = -1) -> bool:
@@ -145,6 +149,12 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: the descriptors are copies, and the process is not its to wait for."""
+        self._process.returncode = 0
+        for slab in self.close():
+            slab.close()
 
     def close(self) -> Iterable[Slab]:
         """Give up every descriptor; the slabs it made are the caller's."""

@@ -91,16 +91,23 @@ def test_a_role_may_keep_its_payload_and_never_sees_it_change() -> None:
         assert pool.call("keeper", "tell") == [float(number) for number in range(20)]
 
 
-def test_a_child_knows_its_device_threads_and_name() -> None:
-    about = role("About", arguments={"more": "x"}, threads=3, devices=("cpu", "cuda:1"))
-    with Pool([about]) as pool:
-        told = {str(o.worker): o.value for o in pool.map("about", ["", "", "", ""], ordered=True)}
-    assert told["about-0"] == {
-        "device": "cpu",
-        "threads": 3,
-        "worker_name": "about-0",
-        "more": "x",
-    }
+def test_a_child_knows_its_device_threads_and_name_and_sees_only_its_card(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    plain = Role("plain", f"{HERE}:About", {"more": "x"}, threads=3)
+    card = Role("card", f"{HERE}:About", devices=("cuda:1",))
+    with Pool([plain, card]) as pool:
+        told, environment = pool.call("plain", ""), pool.call("plain", "environment")
+        assert told == {"device": "cpu", "threads": 3, "worker_name": "plain-0", "more": "x"}
+        assert isinstance(environment, dict)
+        assert environment["CUDA_VISIBLE_DEVICES"] == ""
+        assert environment["OMP_NUM_THREADS"] == "3"
+        told, environment = pool.call("card", ""), pool.call("card", "environment")
+        assert isinstance(told, dict)
+        assert isinstance(environment, dict)
+        assert told["device"] == "cuda:0"
+        assert environment["CUDA_VISIBLE_DEVICES"] == "7"
 
 
 def test_an_error_keeps_its_traceback_and_its_cause() -> None:
