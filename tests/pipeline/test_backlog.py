@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featpipe.pipeline.backlog import Backlog
-from featpipe.pipeline.messages import EncodeTask
 from featpipe.pipeline.plan import Product
 from featpipe.pipeline.units import UnitCollector, Units
+
+if TYPE_CHECKING:
+    from featpipe.pipeline.messages import EncodeTask
 
 PRODUCT = Product("vectors", "embeddings/m@0", 7)
 
