@@ -1,0 +1,90 @@
+"""The one seam through which a dictionary is changed: every write-like call, and nothing else.
+
+A :class:`Disk` does what it is told; tests replace it by one that counts, kills the process at the
+n-th call, tears a write, records a trace for replay, or fails with ENOSPC. :func:`writing` is where
+the operating system's errors become ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from featpipe.errors import WriteFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_HINTS = {
+    errno.ENOSPC: "make space and go on: nothing that was acknowledged is lost",
+    errno.EDQUOT: "the quota is used up; make space and go on: nothing acknowledged is lost",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "the file or its directory may not be written by this user",
+    errno.EPERM: "the file or its directory may not be written by this user",
+    errno.EFBIG: "a limit on file sizes (ulimit -f, or the file system's own) is reached",
+    errno.EIO: "the device reports an error; look at the kernel's log before going on",
+}
+
+
+class Disk:
+    """Real calls. Stateless: files are given by descriptor."""
+
+    def create(self, path: Path) -> int:
+        """A new, empty file; FileExistsError when there is one."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+
+    def write(self, descriptor: int, offset: int, data: bytes | memoryview) -> None:
+        """All of ``data`` at ``offset``."""
+        rest = memoryview(data).cast("B")
+        while rest:
+            n_written = os.pwrite(descriptor, rest, offset)
+            rest, offset = rest[n_written:], offset + n_written
+
+    def resize(self, descriptor: int, size: int) -> None:
+        """Make the file ``size`` bytes long; new ones read as zeros."""
+        os.ftruncate(descriptor, size)
+
+    def sync(self, descriptor: int) -> None:
+        """Return once data and size are durable."""
+        os.fdatasync(descriptor)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give ``source`` its final name; FileExistsError when it is taken."""
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            if target.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
+            source.rename(target)
+            return
+        source.unlink()
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Put ``source`` in the place of ``target``, atomically."""
+        source.replace(target)
+
+    def sync_directory(self, path: Path) -> None:
+        """Return once the names in ``path`` are durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise the operating system's refusals as WriteFailed, naming the file and the next step."""
+    try:
+        yield
+    except OSError as error:
+        code = error.errno or 0
+        raise WriteFailed(
+            f"{path} cannot be written: {os.strerror(code) if code else error}",
+            hint=_HINTS.get(code),
+        ) from error

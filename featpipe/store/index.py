@@ -1,0 +1,133 @@
+"""From keys to rows: an open-addressing table of row numbers, four bytes a slot.
+
+Guarantees: a find never returns a row whose stored key is not the one asked for, whatever the table
+holds: entries are hints, and each is held against the key column before it counts. A wrong or
+missing entry can only cause a miss. Entries are never moved or removed, so a find may run while
+another process adds to the same table.
+
+A slot holds row + 1, 0 when empty. A key's first eight bytes choose its first slot, the following
+slots are tried in order (keys are hashes: nothing is gained by hashing them again).
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.store.column_view import ColumnView
+
+PAGE_SLOTS = 1024  #: slots of one 4 KiB page, the unit of writing
+MIN_CAPACITY = 512
+_MAX_LOAD = 0.72  #: keeps the table between 5.6 and 11.1 bytes a key
+_MAX_PROBES = 1 << 16
+_BUILD_BLOCK = 1 << 16
+
+
+class IndexDamaged(Exception):
+    """The table has no empty slot within reach: it must be built again from the keys."""
+
+
+def capacity_for(n_rows: int) -> int:
+    """The smallest power of two that holds ``n_rows`` with room to probe."""
+    capacity = MIN_CAPACITY
+    while n_rows > capacity * _MAX_LOAD:
+        capacity *= 2
+    return capacity
+
+
+class KeyIndex:
+    """The table in memory. Not thread-safe to add to; finds may run beside one adder.
+
+    ``slots`` may be a private map of the file: pages are shared with every other process until
+    something is added on them.
+    """
+
+    __slots__ = ("dirty", "mask", "n_rows", "slots")
+
+    def __init__(self, slots: NDArray[np.uint32], n_rows: int) -> None:
+        self.slots = slots
+        self.mask = len(slots) - 1
+        self.n_rows = n_rows  #: rows added so far
+        self.dirty = np.zeros(-(-len(slots) // PAGE_SLOTS), np.bool_)  #: pages added to
+
+    @classmethod
+    def empty(cls, capacity: int) -> KeyIndex:
+        """A table of ``capacity`` empty slots, a power of two."""
+        index = cls(np.zeros(capacity, "<u4"), 0)
+        index.dirty[:] = True
+        return index
+
+    @classmethod
+    def mapped(cls, descriptor: int, address: int, capacity: int, n_rows: int) -> KeyIndex:
+        """The table at ``address``, mapped copy-on-write."""
+        lead = address % mmap.ALLOCATIONGRANULARITY
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        memory = mmap.mmap(
+            descriptor, lead + capacity * 4, mmap.MAP_PRIVATE, protection, offset=address - lead
+        )
+        return cls(np.ndarray(capacity, "<u4", buffer=memory, offset=lead), n_rows)
+
+    @classmethod
+    def built(cls, keys: ColumnView, n_rows: int) -> KeyIndex:
+        """A new table over the first ``n_rows`` of a key column."""
+        index = cls.empty(capacity_for(n_rows))
+        index.extend(keys, n_rows)
+        return index
+
+    def extend(self, keys: ColumnView, n_rows: int) -> None:
+        """Add the rows that the key column holds beyond those added so far, up to ``n_rows``."""
+        while self.n_rows < n_rows:
+            stop = min(n_rows, self.n_rows + _BUILD_BLOCK)
+            self.add(keys.slice(self.n_rows, stop))
+
+    def add(self, keys: NDArray[np.uint64]) -> None:
+        """Add the next rows, given their keys as (n, 2) uint64. Raises IndexDamaged when full."""
+        n = len(keys)
+        entry = np.arange(self.n_rows + 1, self.n_rows + n + 1, dtype=np.uint32)
+        slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
+        for _ in range(len(self.slots)):
+            free = self.slots.take(slot) == 0
+            # Two of the batch may want one slot: the later store wins, the other goes on.
+            self.slots[slot[free]] = entry[free]
+            placed = self.slots.take(slot) == entry
+            self.dirty[slot[placed] // PAGE_SLOTS] = True
+            rest = np.flatnonzero(~placed)
+            if not len(rest):
+                self.n_rows += n
+                return
+            entry, slot = entry[rest], (slot[rest] + 1) & self.mask
+        raise IndexDamaged
+
+    def find(self, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int) -> NDArray[np.int64]:
+        """Rows of ``keys`` ((n, 2) uint64) among the first ``n_rows``, -1 when absent: (n,) int64.
+
+        Raises IndexDamaged when a probe does not end.
+        """
+        found = np.full(len(keys), -1, np.int64)
+        if not n_rows:
+            return found
+        where: NDArray[np.int64] | None = None
+        slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
+        for _ in range(min(_MAX_PROBES, len(self.slots))):
+            entry = self.slots.take(slot)
+            # A row beyond the visible ones is read as the last visible one: its key decides, too.
+            row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
+            key = stored.gather(row)
+            taken = entry != 0
+            same = (key[:, 0] == keys[:, 0]) & (key[:, 1] == keys[:, 1]) & taken
+            if where is None:
+                np.copyto(found, row, where=same)
+                where = rest = np.flatnonzero(taken & ~same)
+            else:
+                found[where[same]] = row[same]
+                rest = np.flatnonzero(taken & ~same)
+                where = where[rest]
+            if not len(rest):
+                return found
+            keys, slot = keys[rest], (slot[rest] + 1) & self.mask
+        raise IndexDamaged

@@ -1,0 +1,123 @@
+"""Who may write: one process at a time, and everybody can see which.
+
+Guarantees: a second featpipe writer is refused wherever it runs, also in the same process; plain
+HDF5 writers (mode ``r+``) are refused by libhdf5's own lock, plain readers are not; the locks die
+with their owner, so a stale one does not exist. What a dead owner leaves is its record, which says
+after the fact who it was and that it did not close the file.
+
+Means: ``flock`` shared on the whole file (libhdf5 readers take the same, its writers want it
+exclusive) and an exclusive lock on one byte far beyond the end, owned by the open file description
+rather than by the process: a POSIX lock would be lost when any other handle of the file is closed.
+The record lies between superblock and first object, where no HDF5 library allocates.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import struct
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from featpipe.errors import DictionaryLocked
+
+RECORD_ADDRESS = 128
+RECORD_BYTES = 512
+_LOCK_BYTE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A writing process. ``started`` and ``opened`` are seconds since the epoch."""
+
+    pid: int
+    host: str
+    started: float
+    opened: float
+    is_closed: bool = False
+
+    def __str__(self) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.opened))
+        return f"process {self.pid} on {self.host}, which opened it at {when}"
+
+    def to_bytes(self) -> bytes:
+        """The record as it lies in the file: JSON, padded with zeros."""
+        return json.dumps(asdict(self)).encode()[:RECORD_BYTES].ljust(RECORD_BYTES, b"\0")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Owner | None:
+        """None when the record is empty or torn."""
+        with suppress(ValueError, TypeError, KeyError, UnicodeError):
+            parts = json.loads(data.rstrip(b"\0"))
+            return cls(
+                int(parts["pid"]),
+                str(parts["host"]),
+                float(parts["started"]),
+                float(parts["opened"]),
+                bool(parts["is_closed"]),
+            )
+        return None
+
+
+def this_process() -> Owner:
+    """The calling process as an owner."""
+    return Owner(os.getpid(), socket.gethostname()[:200], _process_start(), time.time())
+
+
+def _process_start() -> float:
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return round(time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK"), 2)
+
+
+def read_owner(descriptor: int) -> Owner | None:
+    """The last process that opened the file for writing; None when its record is torn."""
+    return Owner.from_bytes(os.pread(descriptor, RECORD_BYTES, RECORD_ADDRESS))
+
+
+def lock_for_writing(descriptor: int, path: Path) -> None:
+    """Own the file until ``descriptor`` is closed. Raises DictionaryLocked at once, never waits."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DictionaryLocked(
+            f"{path} is open for writing in another HDF5 program", hint="close it there first"
+        ) from None
+    except OSError:
+        pass  # a file system without flock: libhdf5 does without it there, too
+    try:
+        _lock_byte(descriptor)
+    except (BlockingIOError, PermissionError):
+        owner = read_owner(descriptor)
+        raise DictionaryLocked(
+            f"{path} is being written by {owner or 'another process'}",
+            hint="wait until it is done; readers may open the file at any time",
+        ) from None
+
+
+def unlock(descriptor: int) -> None:
+    """Give the file up.
+
+    Closing is not enough: a memory map keeps the open file, and with it both locks, alive for as
+    long as an array made from it.
+    """
+    with suppress(OSError):
+        _lock_byte(descriptor, fcntl.F_UNLCK)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _lock_byte(descriptor: int, kind: int = fcntl.F_WRLCK) -> None:
+    command = getattr(fcntl, "F_OFD_SETLK", None)
+    if command is not None:
+        fcntl.fcntl(descriptor, command, struct.pack("hhqqi4x", kind, 0, _LOCK_BYTE, 1, 0))
+    elif kind == fcntl.F_UNLCK:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, _LOCK_BYTE)
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _LOCK_BYTE)

@@ -1,0 +1,213 @@
+"""Reading a dictionary: by path, at any instant, from any number of processes and threads.
+
+Guarantees: a reader never waits for the writer, never locks, and never sees half of anything; what
+it shows is the dictionary at its last :meth:`Reader.refresh`. It does not outlive its file
+silently: one that was truncated is refused (DictionaryChanged), one that was replaced is opened
+anew by refresh. Nothing of the file is trusted: see :mod:`featpipe.store.structure`.
+
+Pickles as its path and opens the file again on arrival; a forked child may go on using it, since
+nothing but reads at given offsets and shared maps is behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
+from featpipe.store import format as hdf5
+from featpipe.store.index import KeyIndex
+from featpipe.store.mapping import Mapping
+from featpipe.store.root import check_root
+from featpipe.store.schema import CRC
+from featpipe.store.structure import Structure
+from featpipe.store.table_reader import Snapshot, TableReader
+from featpipe.store.table_view import load_table, spec_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from featpipe.store.structure import Header
+
+
+class Reader:
+    """A dictionary open for reading. Raises UnreadableDictionary, NewerDictionary on opening."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self._lock = threading.RLock()
+        self._tables: dict[str, TableReader] = {}
+        self._descriptor = -1
+        self._open()
+
+    def __reduce__(self) -> tuple[type[Reader], tuple[Path]]:
+        return (Reader, (self.path,))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the file up. Arrays that were given out stay valid."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.close()
+
+    # ---- tables
+
+    def tables(self) -> list[str]:
+        """The names of all tables, sorted."""
+        with self._lock:
+            structure = self._structure()
+            inside: set[int] = set()
+            names = []
+            for name, header in structure.walk(self._root):
+                if header.address not in inside and spec_of(header) is not None:
+                    inside.update(header.links.values())
+                    names.append(name)
+            return sorted(names)
+
+    def __contains__(self, name: str) -> bool:
+        with self._lock:
+            return name.strip("/") in self._tables or self._group(name.strip("/")) is not None
+
+    def table(self, name: str) -> TableReader:
+        """The table of this name, the same object each time.
+
+        Raises UnknownSpace when there is none, UnreadableDictionary when it is damaged.
+        """
+        name = name.strip("/")
+        known = self._tables.get(name)
+        if known is not None:
+            return known
+        with self._lock:
+            snapshot = self._snapshot(name)
+            return self._tables.setdefault(name, TableReader(self, snapshot))
+
+    def _group(self, name: str) -> Header | None:
+        header = self._structure().resolve(self._root, name)
+        return header if header is not None and spec_of(header) is not None else None
+
+    def _snapshot(self, name: str) -> Snapshot:
+        group = self._group(name)
+        if group is None:
+            raise UnknownSpace(f"{self.path} has no table {name}")
+        view = load_table(self._structure(), self._mapping, name, group)
+        return Snapshot(self._mapping, view, view.n_rows)
+
+    # ---- time
+
+    def refresh(self) -> bool:
+        """Show what has been committed since; says whether there was anything.
+
+        Raises DictionaryChanged when the file was truncated or removed.
+        """
+        with self._lock:
+            try:
+                named = self.path.stat()
+            except OSError as error:
+                raise DictionaryChanged(f"{self.path} is gone: {error.strerror}") from error
+            if (named.st_dev, named.st_ino) != self._identity:
+                self._reopen()
+                return True
+            if self.read_u64(hdf5.ROOT_ADDRESS) != self._root:
+                self._load()
+                return True
+            self.check_size(self._mapping.size)
+            changed = False
+            for table in self._tables.values():
+                now = table.now
+                n_rows = self.read_u64(now.view.headers[CRC].dims_address)
+                if n_rows != now.n_rows:
+                    self._check_length(n_rows, now)
+                    table.show(Snapshot(now.mapping, now.view, n_rows))
+                    changed = True
+            return changed
+
+    def _check_length(self, n_rows: int, now: Snapshot) -> None:
+        if not now.n_rows <= n_rows <= now.view.n_capacity:
+            raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
+
+    def _open(self) -> None:
+        try:
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UnreadableDictionary(f"{self.path} cannot be opened: {error.strerror}") from error
+        try:
+            status = os.fstat(self._descriptor)
+            self._identity = (status.st_dev, status.st_ino)
+            self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    def _reopen(self) -> None:
+        """The path names another file now: compaction or a merge put a new one in its place."""
+        before = self._descriptor
+        try:
+            self._open()
+        except UnreadableDictionary as error:
+            self._descriptor = before
+            raise DictionaryChanged(f"{self.path} was replaced by what is no dictionary") from error
+        os.close(before)
+
+    def _load(self) -> None:
+        """Read the structure; the root first, so that the map covers all that it leads to."""
+        root = self.read_u64(hdf5.ROOT_ADDRESS)
+        self._mapping = Mapping(self._descriptor, self.path)
+        structure = self._structure()
+        structure.superblock()
+        check_root(structure.header(root), str(self.path))
+        self._root = root
+        for name, table in list(self._tables.items()):
+            try:
+                table.show(self._snapshot(name))
+            except UnknownSpace as error:
+                raise DictionaryChanged(f"{self.path} was replaced: {error.message}") from error
+
+    # ---- what tables need
+
+    def read_u64(self, address: int) -> int:
+        """Eight bytes of the file as they are now."""
+        return int.from_bytes(os.pread(self._descriptor, 8, address), "little")
+
+    def map_index(self, address: int, capacity: int, n_rows: int) -> KeyIndex:
+        """The index at ``address``, which holds ``n_rows`` rows."""
+        return KeyIndex.mapped(self._descriptor, address, capacity, n_rows)
+
+    def check_size(self, size: int) -> None:
+        """Refuse to touch a map of a file that has become shorter: that would end the process.
+
+        The slack that a closing writer gives back is never touched, so what counts is the announced
+        end, not the size that was mapped.
+        """
+        if self._descriptor < 0:
+            raise DictionaryError(f"the reader of {self.path} is closed")
+        if os.lseek(self._descriptor, 0, os.SEEK_END) < size:
+            self._check_truncation()
+
+    def _check_truncation(self) -> None:
+        announced = self.read_u64(hdf5.EOF_ADDRESS)
+        if os.lseek(self._descriptor, 0, os.SEEK_END) < announced or not announced:
+            raise DictionaryChanged(f"{self.path} was truncated under its reader")
+
+    def damage(self, what: str) -> UnreadableDictionary:
+        """The error that says what is wrong with this file."""
+        return self._structure().damage(what)
+
+    def _structure(self) -> Structure:
+        return Structure(self._mapping.buffer, str(self.path))

@@ -1,0 +1,298 @@
+"""Reading one table: gather by row, find by key, and views instead of copies where possible."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.errors import DictionaryError
+from featpipe.store.batch import from_bfloat16
+from featpipe.store.index import IndexDamaged, KeyIndex, capacity_for
+from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from featpipe.store.column_view import ColumnView
+    from featpipe.store.mapping import Mapping
+    from featpipe.store.reader import Reader
+    from featpipe.store.schema import TableSpec
+    from featpipe.store.table_view import TableView
+
+_SCALAR_KEYS = 48  #: up to here one probe after the other is faster than numpy's overhead
+_LONG = 24  #: values per row from where copying row by row is faster than by value
+
+
+class Snapshot:
+    """One table at one time. Replaced as a whole, so a thread sees one or the other."""
+
+    __slots__ = ("_key_column", "mapping", "n_rows", "view")
+
+    def __init__(self, mapping: Mapping, view: TableView, n_rows: int) -> None:
+        self.mapping = mapping
+        self.view = view
+        self.n_rows = n_rows
+        self._key_column = view.keys(mapping) if view.spec.keyed else None
+
+    @property
+    def key_column(self) -> ColumnView:
+        """The keys as (n, 2) uint64."""
+        if self._key_column is None:
+            raise DictionaryError(f"table {self.view.name} has no keys to be found by")
+        return self._key_column
+
+
+class TableReader:
+    """A table as of its reader's last refresh. Thread-safe.
+
+    Arrays that are views of the file are read-only and stay valid after the reader is closed.
+    Methods raise DictionaryError for rows that are not there, DictionaryChanged when the file was
+    truncated.
+    """
+
+    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
+        self._reader = reader
+        self.now = snapshot
+        self._lock = threading.Lock()
+        self._index: KeyIndex | None = None
+        self._index_place: object = None
+        self._slots = memoryview(b"")
+
+    @property
+    def name(self) -> str:
+        """The path of its group."""
+        return self.now.view.name
+
+    @property
+    def n_rows(self) -> int:
+        """Rows visible."""
+        return self.now.n_rows
+
+    @property
+    def spec(self) -> TableSpec:
+        """Its schema and attributes."""
+        return self.now.view.spec
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What the table says about itself."""
+        return dict(self.now.view.spec.attributes)
+
+    def __len__(self) -> int:
+        return self.now.n_rows
+
+    # ---- rows
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A whole column, (n_rows, *shape): a read-only view if it lies in one chunk, else a copy.
+
+        bfloat16 comes as its 16 bits. A ragged column's offsets have its name with ``_end``.
+        """
+        now = self._checked()
+        return self._fixed(now, name).slice(0, now.n_rows)
+
+    def blocks(self, name: str) -> Iterator[NDArray[Any]]:
+        """A whole column as read-only views, one per chunk: nothing is copied."""
+        now = self._checked()
+        return self._fixed(now, name).blocks(0, now.n_rows)
+
+    def slice(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        """Rows start:stop of a column, a view when they lie in one chunk."""
+        now = self._checked()
+        _check_range(now, start, stop)
+        return self._fixed(now, name).slice(start, stop)
+
+    def gather(self, name: str, rows: ArrayLike, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """A copy of these rows, (len(rows), *shape), into ``out`` when given.
+
+        bfloat16 comes as float32, exactly.
+        """
+        now = self._checked()
+        wanted = _rows(now, rows)
+        column = self._fixed(now, name)
+        if name != KEYS and _is_bfloat16(now.view.spec, name):
+            widened = from_bfloat16(column.gather(wanted))
+            if out is None:
+                return widened
+            out[...] = widened
+            return out
+        return column.gather(wanted, out)
+
+    def row(self, name: str, row: int) -> NDArray[Any]:
+        """One row of a column as a read-only view."""
+        now = self._checked()
+        _check_range(now, row, row + 1)
+        found: NDArray[Any] = self._fixed(now, name).slice(row, row + 1)[0]
+        return found
+
+    def ragged(self, name: str, row: int) -> NDArray[Any]:
+        """The values of one row of a ragged column, a view when they lie in one chunk."""
+        now = self._checked()
+        _check_range(now, row, row + 1)
+        start, stop = self._ends(now, name, row, row + 1).tolist()
+        return self._values(now, name).slice(start, stop)
+
+    def ragged_many(self, name: str, rows: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The values of these rows one after the other, and the length of each."""
+        now = self._checked()
+        wanted = _rows(now, rows)
+        values = self._values(now, name)
+        if len(wanted) and (np.diff(wanted) == 1).all():
+            ends = self._ends(now, name, int(wanted[0]), int(wanted[-1]) + 1)
+            return values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
+        ends_column = self._fixed(now, name + END_SUFFIX)
+        stops = ends_column.gather(wanted).astype(np.int64)
+        starts = ends_column.gather(np.maximum(wanted - 1, 0)).astype(np.int64)
+        starts[wanted == 0] = 0
+        lengths = stops - starts
+        if len(wanted) and (
+            lengths.min() < 0 or starts.min() < 0 or stops.max() > values.n_capacity
+        ):
+            raise self._reader.damage(f"offsets of {self.name}/{name} lead outside its values")
+        return _gather_ranges(values, starts, lengths), lengths
+
+    # ---- keys
+
+    def find(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""
+        now = self._checked()
+        wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16)
+        index = self._ready_index(now)
+        if len(wanted) <= _SCALAR_KEYS:
+            data = wanted.tobytes()
+            found = [self._probe(now, data[i : i + 16]) for i in range(0, len(data), 16)]
+            return np.array(found, np.int64)
+        try:
+            return index.find(wanted.view("<u8"), now.key_column, now.n_rows)
+        except IndexDamaged:
+            return self._rebuilt(now).find(wanted.view("<u8"), now.key_column, now.n_rows)
+
+    def find_one(self, key: bytes) -> int:
+        """The row of one key; -1 when absent."""
+        now = self._checked()
+        self._ready_index(now)
+        return self._probe(now, key)
+
+    def _probe(self, now: Snapshot, key: bytes) -> int:
+        column = now.key_column
+        slots, memory, n_rows = self._slots, now.mapping.bytes, now.n_rows
+        mask = len(slots) - 1
+        slot = int.from_bytes(key[:8], "little") & mask
+        for _ in range(len(slots)):
+            entry = slots[slot]
+            if not entry:
+                return -1
+            if entry <= n_rows:
+                at = column.offset_of(entry - 1)
+                if memory[at : at + 16] == key:
+                    return entry - 1
+            slot = (slot + 1) & mask
+        return -1
+
+    def _ready_index(self, now: Snapshot) -> KeyIndex:
+        index = self._index
+        if index is not None and index.n_rows >= now.n_rows and self._index_place == now.view.index:
+            return index
+        with self._lock:
+            return self._prepare_index(now)
+
+    def _prepare_index(self, now: Snapshot) -> KeyIndex:
+        """Map the index and add the rows that the writer has not put into it yet."""
+        place, index = now.view.index, self._index
+        if index is None or self._index_place != place:
+            index = None
+            if place is not None:
+                count = self._reader.read_u64(place.count_address)
+                n_rows = min(count, now.n_rows)
+                index = self._reader.map_index(place.address, place.capacity, n_rows)
+        if index is None or capacity_for(now.n_rows) > len(index.slots):
+            index = KeyIndex.built(now.key_column, now.n_rows)
+        else:
+            try:
+                index.extend(now.key_column, now.n_rows)
+            except IndexDamaged:
+                index = KeyIndex.built(now.key_column, now.n_rows)
+        self._use(index, place)
+        return index
+
+    def _use(self, index: KeyIndex, place: object) -> None:
+        slots: Any = index.slots
+        self._slots = memoryview(slots)
+        self._index, self._index_place = index, place
+
+    def _rebuilt(self, now: Snapshot) -> KeyIndex:
+        with self._lock:
+            index = KeyIndex.built(now.key_column, now.n_rows)
+            self._use(index, now.view.index)
+        return index
+
+    # ---- snapshots
+
+    def _checked(self) -> Snapshot:
+        now = self.now
+        self._reader.check_size(now.mapping.size)
+        return now
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Answer from this snapshot from now on."""
+        self.now = snapshot
+
+    def _fixed(self, now: Snapshot, name: str) -> ColumnView:
+        try:
+            return now.view.fixed[name]
+        except KeyError:
+            raise DictionaryError(
+                f"table {self.name} has no column {name!r}: there are {list(now.view.fixed)}"
+            ) from None
+
+    def _values(self, now: Snapshot, name: str) -> ColumnView:
+        try:
+            return now.view.values[name]
+        except KeyError:
+            raise DictionaryError(f"table {self.name} has no ragged column {name!r}") from None
+
+    def _ends(self, now: Snapshot, name: str, start: int, stop: int) -> NDArray[np.int64]:
+        self._values(now, name)
+        try:
+            return now.view.ends_before(name, start, stop)
+        except ValueError as error:
+            raise self._reader.damage(f"{self.name}: {error}") from error
+
+
+def _is_bfloat16(spec: TableSpec, name: str) -> bool:
+    return any(
+        isinstance(c, Column) and c.name == name and c.dtype == BFLOAT16 for c in spec.columns
+    )
+
+
+def _rows(now: Snapshot, rows: ArrayLike) -> NDArray[np.int64]:
+    wanted = np.asarray(rows)
+    if wanted.dtype != np.int64:
+        if wanted.size and wanted.dtype.kind not in "iu":
+            raise DictionaryError(f"rows are numbers, not {wanted.dtype}")
+        wanted = wanted.astype(np.int64)
+    if wanted.ndim != 1:
+        raise DictionaryError(f"rows are a list of numbers, not of shape {wanted.shape}")
+    if len(wanted) and (int(wanted.min()) < 0 or int(wanted.max()) >= now.n_rows):
+        raise DictionaryError(f"row outside the {now.n_rows} rows of table {now.view.name}")
+    return wanted
+
+
+def _check_range(now: Snapshot, start: int, stop: int) -> None:
+    if not 0 <= start <= stop <= now.n_rows:
+        raise DictionaryError(f"rows {start}:{stop} of the {now.n_rows} of table {now.view.name}")
+
+
+def _gather_ranges(
+    column: ColumnView, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[Any]:
+    total = int(lengths.sum())
+    if total > _LONG * len(lengths):
+        ranges = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+        return np.concatenate([column.slice(start, stop) for start, stop in ranges])
+    before = np.cumsum(lengths) - lengths
+    return column.gather(np.repeat(starts - before, lengths) + np.arange(total))

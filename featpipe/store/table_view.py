@@ -1,0 +1,194 @@
+"""One table as it stands in the file: its schema, its columns in memory, how many rows are real."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import DictionaryError
+from featpipe.store import format as hdf5
+from featpipe.store.checksum import as_bytes, row_checksums
+from featpipe.store.column_view import ColumnView
+from featpipe.store.schema import (
+    COLUMNS_ATTRIBUTE,
+    CRC,
+    END_SUFFIX,
+    INDEX,
+    INDEXED,
+    KEYS,
+    SALT_ATTRIBUTE,
+    TableSpec,
+    fixed_datasets,
+    storage_dtype,
+    value_datasets,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.store.checksum import Part
+    from featpipe.store.mapping import Mapping
+    from featpipe.store.structure import Header, Structure
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """Where a table's index lies: its slots, and the count of rows it is known to hold."""
+
+    address: int
+    capacity: int
+    count_address: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A snapshot: everything but ``n_rows`` is fixed by the tree that it was read from."""
+
+    name: str
+    spec: TableSpec
+    salt: int
+    group: Header
+    headers: dict[str, Header]
+    fixed: dict[str, ColumnView]
+    values: dict[str, ColumnView]
+    index: IndexPlace | None
+    n_rows: int  #: the visible rows when the snapshot was taken
+
+    @property
+    def n_capacity(self) -> int:
+        """Rows there are chunks for."""
+        return self.fixed[CRC].n_capacity
+
+    @property
+    def has_strangers(self) -> bool:
+        """Whether another program has put something into the table's group."""
+        return not set(self.headers) <= {*self.fixed, *self.values, INDEX, INDEXED}
+
+    def keys(self, mapping: Mapping) -> ColumnView:
+        """The key column as (n, 2) uint64."""
+        column = self.fixed[KEYS]
+        return ColumnView(mapping, np.dtype("<u8"), (2,), column.chunk_rows, column.offsets)
+
+    def ends_before(self, name: str, start: int, stop: int) -> NDArray[np.int64]:
+        """Where rows start:stop of a ragged column begin and end, in its values: (n + 1,).
+
+        ValueError when they run backwards or beyond the values there is room for.
+        """
+        ends = np.zeros(stop - start + 1, np.int64)
+        ends[1:] = self.fixed[name + END_SUFFIX].slice(start, stop)
+        if start:
+            ends[0] = self.fixed[name + END_SUFFIX].slice(start - 1, start)[0]
+        if (np.diff(ends) < 0).any() or ends[0] < 0 or ends[-1] > self.values[name].n_capacity:
+            raise ValueError(f"offsets of {name!r} lead outside its values")
+        return ends
+
+    def checksums(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """The checksums that rows start:stop should have, from their bytes. Raises ValueError."""
+        parts: list[Part] = []
+        for name, column in self.fixed.items():
+            if name != CRC:
+                data = np.ascontiguousarray(column.slice(start, stop))
+                parts.append((as_bytes(data), column.row_bytes))
+        for name, column in self.values.items():
+            ends = self.ends_before(name, start, stop)
+            data = np.ascontiguousarray(column.slice(int(ends[0]), int(ends[-1])))
+            bounds = ((ends - ends[0]) * column.row_bytes).tolist()
+            parts.append((as_bytes(data), bounds))
+        return row_checksums(self.salt, start, stop - start, parts)
+
+    def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Rows of start:stop whose checksum is wrong, one by one when offsets are damaged."""
+        try:
+            wrong = self.checksums(start, stop) != self.fixed[CRC].slice(start, stop)
+            return np.flatnonzero(wrong) + start
+        except ValueError:
+            if stop - start == 1:
+                return np.array([start], np.int64)
+        middle = (start + stop) // 2
+        return np.concatenate([self.bad_rows(start, middle), self.bad_rows(middle, stop)])
+
+
+def spec_of(header: Header) -> TableSpec | None:
+    """The schema that a group's attributes describe; None when it is no table."""
+    described = header.attributes.get(COLUMNS_ATTRIBUTE)
+    if not isinstance(described, str) or not isinstance(header.attributes.get(SALT_ATTRIBUTE), int):
+        return None
+    own = {COLUMNS_ATTRIBUTE, SALT_ATTRIBUTE}
+    texts = {k: v for k, v in header.attributes.items() if isinstance(v, str) and k not in own}
+    try:
+        return TableSpec.from_json(described, texts)
+    except (ValueError, TypeError, KeyError, DictionaryError):
+        return None
+
+
+def load_table(structure: Structure, mapping: Mapping, name: str, group: Header) -> TableView:
+    """The table in ``group``, validated against its schema. Raises UnreadableDictionary."""
+    spec = spec_of(group)
+    if spec is None:
+        raise structure.damage(f"/{name} does not describe itself as a table")
+    headers = {child: structure.header(at) for child, at in group.links.items()}
+    fixed = {
+        label: _column(structure, mapping, f"{name}/{label}", headers.get(label), dtype, shape)
+        for label, dtype, shape in fixed_datasets(spec)
+    }
+    values = {
+        label: _column(structure, mapping, f"{name}/{label}", headers.get(label), dtype, shape)
+        for label, dtype, shape in value_datasets(spec)
+    }
+    if len({(column.chunk_rows, len(column.offsets)) for column in fixed.values()}) != 1:
+        raise structure.damage(f"columns of /{name} are chunked differently")
+    index = _index(structure, headers) if spec.keyed else None
+    return TableView(
+        name=name,
+        spec=spec,
+        salt=int(group.attributes[SALT_ATTRIBUTE]),
+        group=group,
+        headers=headers,
+        fixed=fixed,
+        values=values,
+        index=index,
+        n_rows=headers[CRC].shape[0],
+    )
+
+
+def _column(
+    structure: Structure,
+    mapping: Mapping,
+    path: str,
+    header: Header | None,
+    dtype: str,
+    shape: tuple[int, ...],
+) -> ColumnView:
+    if header is None:
+        raise structure.damage(f"/{path} is missing")
+    if header.refusals:
+        raise structure.damage(f"/{path} uses {header.refusals[0]}")
+    wanted = hdf5.pad8(hdf5.datatype(dtype))
+    if not header.is_dataset or header.datatype != wanted or header.shape[1:] != shape:
+        raise structure.damage(f"/{path} is not what the table's schema says")
+    storage = storage_dtype(dtype)
+    if not header.chunk_shape or header.chunk_shape[-1] != storage.itemsize:
+        raise structure.damage(f"/{path} is not chunked")
+    try:
+        chunks = structure.chunks(header)
+        return ColumnView(mapping, storage, shape, header.chunk_shape[0], chunks)
+    except ValueError as error:
+        raise structure.damage(f"/{path}: {error}") from error
+
+
+def _index(structure: Structure, headers: dict[str, Header]) -> IndexPlace | None:
+    """None when the index is damaged: it is derived, and can be built again from the keys."""
+    slots, count = headers.get(INDEX), headers.get(INDEXED)
+    if slots is None or count is None or slots.refusals or count.refusals:
+        return None
+    capacity = slots.shape[0] if len(slots.shape) == 1 else 0
+    if capacity < 1 or capacity & (capacity - 1) or slots.data_bytes != capacity * 4:
+        return None
+    try:
+        structure.bytes_at(slots.data_address, slots.data_bytes)
+        structure.bytes_at(count.data_address, 8)
+    except ValueError:
+        return None
+    return IndexPlace(slots.data_address, capacity, count.data_address)

@@ -1,0 +1,277 @@
+"""One table being written: rows into chunks, room for more, and what a commit has to publish.
+
+Order within an append: columns first, checksums last, so that a row never has its checksum before
+its bytes. Nothing here is visible to readers: lengths and structure move in :meth:`Writer.commit`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import DictionaryError
+from featpipe.store import format as hdf5
+from featpipe.store.batch import Batch
+from featpipe.store.checksum import as_bytes, row_checksums
+from featpipe.store.column_view import ColumnView
+from featpipe.store.index_writer import IndexWriter
+from featpipe.store.schema import (
+    COLUMNS_ATTRIBUTE,
+    CRC,
+    END_SUFFIX,
+    KEYS,
+    SALT_ATTRIBUTE,
+    fixed_datasets,
+    storage_dtype,
+    value_datasets,
+)
+from featpipe.store.tree import Dataset, Group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from featpipe.store.batch import ColumnData
+    from featpipe.store.checksum import Part
+    from featpipe.store.schema import TableSpec
+    from featpipe.store.table_view import TableView
+    from featpipe.store.tree import Node
+    from featpipe.store.writer import Writer
+
+#: Chunk sizes in bytes. A table starts at the first and is rewritten into the next when it has
+#: reached an eighth of it: small tables stay small, and what the rewrites leave behind is 2 MiB in
+#: all. The last is larger than libhdf5's chunk cache, so that plain HDF5 reads of one row read one
+#: row.
+_CHUNK_BYTES = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
+
+
+class TableWriter:
+    """Append-only access to one table; made by :meth:`Writer.table`.
+
+    ``n_rows`` counts appended rows, committed or not. After a WriteFailed it is back at the last
+    commit: what was appended since is to be appended again.
+    """
+
+    def __init__(self, writer: Writer, name: str, spec: TableSpec) -> None:
+        self.name = name
+        self.spec = spec
+        self.n_rows = 0
+        self.scrub_to = 0  #: rows up to here may hold remains of a failed append
+        self._writer = writer
+        self._index: IndexWriter | None = None
+
+    def create(self) -> Group:
+        """The nodes of a new, empty table."""
+        self._salt = int.from_bytes(os.urandom(4), "little") | 1
+        extras = [
+            hdf5.attribute(COLUMNS_ATTRIBUTE, self.spec.to_json()),
+            hdf5.attribute(SALT_ATTRIBUTE, self._salt),
+            *(hdf5.attribute(key, text) for key, text in self.spec.attributes.items()),
+        ]
+        self._fixed = {name: Dataset(d, s, 1) for name, d, s in fixed_datasets(self.spec)}
+        self._values = {name: Dataset(d, s, 1) for name, d, s in value_datasets(self.spec)}
+        for together in (self._fixed, *({n: d} for n, d in self._values.items())):
+            _set_chunk_rows(together, _chunk_rows(together, 0))
+        links: dict[str, Node] = {**self._values, **self._fixed}
+        self.group = Group(links, extras)
+        self.n_rows = 0
+        self._n_values = dict.fromkeys(self._values, 0)
+        if self.spec.keyed:
+            self._index = IndexWriter(self._writer, self.group, self._key_column)
+            self._index.create()
+        return self.group
+
+    def attach(self, view: TableView) -> Group:
+        """Take up an existing table at its visible rows."""
+        self._salt = view.salt
+        self._fixed = {n: _attached(view, n, d) for n, d, _ in fixed_datasets(self.spec)}
+        self._values = {n: _attached(view, n, d) for n, d, _ in value_datasets(self.spec)}
+        links: dict[str, Node] = {**view.group.links, **self._values, **self._fixed}
+        self.group = Group(links, view.group.extras, view.group.address, is_dirty=False)
+        self.n_rows = n = view.n_rows
+        self._n_values = {
+            name: int(view.fixed[name + END_SUFFIX].slice(n - 1, n)[0]) if n else 0
+            for name in self._values
+        }
+        if self.spec.keyed:
+            self._index = IndexWriter(self._writer, self.group, self._key_column)
+            self._index.attach(view.index, n)
+        return self.group
+
+    # ---- appending
+
+    def append(self, data: Mapping[str, ColumnData]) -> int:
+        """Append rows; returns how many.
+
+        ``data`` holds every column: (n, *shape) values, or (flat values, lengths) for a ragged one,
+        and (n, 16) uint8 ``keys`` in a keyed table. There, rows whose key is present already, or
+        came earlier in the same batch, are skipped. Raises DictionaryError for data that does not
+        fit and WriteFailed when the file cannot be written; nothing is acknowledged before commit.
+        """
+        batch = Batch.of(self.spec, data)
+        with self._writer.changing():
+            if self.spec.keyed:
+                batch = self._only_new(batch)
+            if batch.n_rows:
+                self._append(batch)
+                self._writer.touch(self)
+        return batch.n_rows
+
+    def find(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Rows of these keys, appended ones included; -1 when absent: (n,) int64."""
+        if self._index is None:
+            raise DictionaryError(f"table {self.name} has no keys to be found by")
+        wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16).view("<u8")
+        return self._index.find(wanted, self.n_rows)
+
+    def _only_new(self, batch: Batch) -> Batch:
+        fresh = np.flatnonzero(self.find(batch.fixed[KEYS]) < 0)
+        keys = batch.keys
+        if len(np.unique(keys[fresh, 0])) != len(fresh):
+            first: dict[bytes, int] = {}
+            for row in fresh.tolist():
+                first.setdefault(keys[row].tobytes(), row)
+            fresh = np.fromiter(first.values(), np.intp)
+        return batch if len(fresh) == batch.n_rows else batch.only(fresh)
+
+    def _append(self, batch: Batch) -> None:
+        self.scrub()
+        start, n = self.n_rows, batch.n_rows
+        ends = {
+            name: np.cumsum(lengths) + self._n_values[name]
+            for name, (_, lengths) in batch.ragged.items()
+        }
+        self._make_room(start + n, ends)
+        # From here until n_rows moves, the rows beyond it may hold anything.
+        self.scrub_to = start + n
+        parts: list[Part] = []
+        for name, dataset in self._fixed.items():
+            if name != CRC:
+                own = batch.fixed.get(name)
+                rows = ends[name.removesuffix(END_SUFFIX)].astype("<u8") if own is None else own
+                parts.append((as_bytes(rows), dataset.row_bytes))
+                self._write(dataset, start, as_bytes(rows))
+        for name, dataset in self._values.items():
+            values, lengths = batch.ragged[name]
+            bounds = np.concatenate([[0], np.cumsum(lengths)]) * dataset.row_bytes
+            parts.append((as_bytes(values), bounds.tolist()))
+            self._write(dataset, self._n_values[name], as_bytes(values))
+        sums = row_checksums(self._salt, start, n, parts)
+        self._write(self._fixed[CRC], start, as_bytes(sums))
+        self.n_rows += n
+        self._n_values = {name: int(ended[-1]) for name, ended in ends.items()}
+        if self._index is not None:
+            self._index.add(batch.keys, self.n_rows)
+        self.scrub_to = 0
+
+    def _write(self, dataset: Dataset, row: int, data: memoryview) -> None:
+        size = dataset.row_bytes
+        while data:
+            room = (dataset.chunk_rows - row % dataset.chunk_rows) * size
+            self._writer.write(dataset.offset_of(row), data[:room])
+            data, row = data[room:], row + room // size
+
+    def scrub(self) -> None:
+        """Void the checksums that a failed append may have left behind the last real row."""
+        crc = self._fixed[CRC]
+        stop = min(self.scrub_to, crc.n_capacity)
+        if stop > self.n_rows:
+            self._write(crc, self.n_rows, memoryview(bytes((stop - self.n_rows) * crc.row_bytes)))
+        self.scrub_to = 0
+
+    # ---- room
+
+    def _make_room(self, n_rows: int, ends: Mapping[str, NDArray[np.int64]]) -> None:
+        self._make_room_in(self._fixed, self.n_rows, n_rows)
+        for name, dataset in self._values.items():
+            self._make_room_in({name: dataset}, self._n_values[name], int(ends[name][-1]))
+
+    def _make_room_in(self, datasets: dict[str, Dataset], n_now: int, n_wanted: int) -> None:
+        """Chunks for ``n_wanted`` rows in datasets that are chunked alike."""
+        some = next(iter(datasets.values()))
+        chunk_rows = _chunk_rows(datasets, n_wanted)
+        if chunk_rows <= some.chunk_rows:
+            if n_wanted > some.n_capacity:
+                self._add_chunks(datasets, n_wanted)
+            return
+        old = {name: self._view(dataset) for name, dataset in datasets.items()}
+        _set_chunk_rows(datasets, chunk_rows)
+        self._add_chunks(datasets, n_wanted)
+        for name, dataset in datasets.items():
+            row = 0
+            for block in old[name].blocks(0, n_now):
+                self._write(dataset, row, as_bytes(block))
+                row += len(block)
+
+    def _add_chunks(self, datasets: dict[str, Dataset], n_wanted: int) -> None:
+        for dataset in datasets.values():
+            missing = -(-n_wanted // dataset.chunk_rows) - len(dataset.chunks)
+            size = dataset.chunk_rows * dataset.row_bytes
+            align = math.lcm(64, dataset.row_bytes)
+            for _ in range(max(missing, len(dataset.chunks) // 64)):
+                dataset.chunks.append(self._writer.space.allocate(size, align))
+            dataset.is_dirty = True
+
+    def _view(self, dataset: Dataset) -> ColumnView:
+        storage = storage_dtype(dataset.dtype)
+        mapping = self._writer.mapping()
+        return ColumnView(mapping, storage, dataset.shape, dataset.chunk_rows, dataset.chunks)
+
+    def _key_column(self) -> ColumnView:
+        keys = self._fixed[KEYS]
+        mapping = self._writer.mapping()
+        return ColumnView(mapping, np.dtype("<u8"), (2,), keys.chunk_rows, keys.chunks)
+
+    # ---- publishing
+
+    def write_index(self, *, is_last: bool) -> None:
+        """Before a commit's sync."""
+        if self._index is not None:
+            self._index.write(self.n_rows, is_last=is_last)
+
+    def mark_structure(self) -> None:
+        """Have every column's header written anew, with the length it has now."""
+        for dataset, n_rows in self._lengths():
+            dataset.n_rows = n_rows
+            dataset.is_dirty = True
+
+    def publish(self) -> None:
+        """Move the visible lengths; that of the checksums, which readers go by, last."""
+        for dataset, n_rows in self._lengths():
+            if dataset.n_rows != n_rows:
+                self._writer.write(dataset.dims_address, hdf5.u64(n_rows))
+                dataset.n_rows = n_rows
+        if self._index is not None:
+            self._index.publish()
+
+    def _lengths(self) -> list[tuple[Dataset, int]]:
+        values = [(dataset, self._n_values[name]) for name, dataset in self._values.items()]
+        return values + [(dataset, self.n_rows) for dataset in self._fixed.values()]
+
+
+def _chunk_rows(datasets: dict[str, Dataset], n_rows: int) -> int:
+    """Rows of a chunk, the same for all of ``datasets``, that suit ``n_rows``."""
+    widest = max(dataset.row_bytes for dataset in datasets.values())
+    fitting = [size for size in _CHUNK_BYTES if n_rows * widest * 8 >= size]
+    return max(1, max(fitting, default=_CHUNK_BYTES[0]) // widest)
+
+
+def _set_chunk_rows(datasets: dict[str, Dataset], chunk_rows: int) -> None:
+    for dataset in datasets.values():
+        dataset.start_over(chunk_rows)
+
+
+def _attached(view: TableView, name: str, dtype: str) -> Dataset:
+    header = view.headers[name]
+    column = view.fixed.get(name) or view.values[name]
+    dataset = Dataset(dtype, header.shape[1:], column.chunk_rows, column.offsets.tolist())
+    dataset.n_rows = header.shape[0]
+    dataset.extras = header.extras
+    dataset.address, dataset.dims_address = header.address, header.dims_address
+    dataset.is_dirty = False
+    dataset.keep_tree(header.data_address)
+    return dataset

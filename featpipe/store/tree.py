@@ -1,0 +1,140 @@
+"""The writer's picture of the file's objects, written copy-on-write.
+
+Guarantees: :func:`store` writes changed objects, and the groups above them, to fresh space and
+touches nothing that is reachable already; until the root address moves, the file is what it was.
+Objects that are not loaded are plain addresses and carried over as they are, foreign ones included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from featpipe.store import format as hdf5
+from featpipe.store.schema import storage_dtype
+
+if TYPE_CHECKING:
+    from featpipe.store.space import Space
+
+Node: TypeAlias = "Group | Dataset | Array | int"
+
+
+@dataclass(slots=True)
+class Group:
+    """Named links to other nodes, and the messages (attributes, foreign links) of its header."""
+
+    links: dict[str, Node] = field(default_factory=dict)
+    extras: list[hdf5.Message] = field(default_factory=list)
+    address: int = 0
+    is_dirty: bool = True
+
+
+@dataclass(slots=True)
+class Dataset:
+    """A growing, chunked dataset. ``n_rows`` is the length that its header shows, or will show."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    chunk_rows: int
+    chunks: list[int] = field(default_factory=list)
+    n_rows: int = 0
+    extras: list[hdf5.Message] = field(default_factory=list)
+    address: int = 0
+    dims_address: int = 0
+    is_dirty: bool = True
+    _tree: int = hdf5.UNDEFINED
+    _n_in_tree: int = 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        size = storage_dtype(self.dtype).itemsize
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def n_capacity(self) -> int:
+        """Rows there are chunks for."""
+        return len(self.chunks) * self.chunk_rows
+
+    def offset_of(self, row: int) -> int:
+        """Where a row lies in the file."""
+        chunk, within = divmod(row, self.chunk_rows)
+        return self.chunks[chunk] + within * self.row_bytes
+
+    def start_over(self, chunk_rows: int) -> None:
+        """No chunks, to be filled again with others of this length."""
+        self.chunk_rows, self.chunks, self._n_in_tree = chunk_rows, [], 0
+
+    def keep_tree(self, address: int) -> None:
+        """The chunks are listed already, by the tree at ``address``."""
+        self._tree, self._n_in_tree = address, len(self.chunks)
+
+    def tree(self, space: Space) -> int:
+        """Address of the chunk tree, written anew only when there are more chunks."""
+        if self.chunks and len(self.chunks) != self._n_in_tree:
+            nodes = hdf5.n_btree_nodes(len(self.chunks))
+            base = space.reserve(nodes * hdf5.btree_node_bytes(1 + len(self.shape)))
+            item = storage_dtype(self.dtype).itemsize
+            blob, self._tree = hdf5.chunk_btree(
+                self.chunks, self.chunk_rows, self.shape, item, base
+            )
+            space.fill(base, blob)
+            self._n_in_tree = len(self.chunks)
+        return self._tree
+
+
+@dataclass(slots=True)
+class Array:
+    """A dataset of fixed shape in one piece, whose bytes are written elsewhere."""
+
+    dtype: str
+    n_items: int
+    data_address: int
+    extras: list[hdf5.Message] = field(default_factory=list)
+    address: int = 0
+    is_dirty: bool = True
+
+
+def store(node: Node, space: Space) -> int:
+    """Write what changed below ``node``, children first; returns the node's address."""
+    if isinstance(node, int):
+        return node
+    if isinstance(node, Group):
+        return _store_group(node, space)
+    if node.is_dirty:
+        if isinstance(node, Dataset):
+            item = storage_dtype(node.dtype).itemsize
+            messages = hdf5.chunked_header(
+                (node.n_rows, *node.shape), node.dtype, item, node.chunk_rows, node.tree(space)
+            )
+        else:
+            size = node.n_items * storage_dtype(node.dtype).itemsize
+            messages = hdf5.contiguous_header((node.n_items,), node.dtype, size, node.data_address)
+        node.address = space.put(hdf5.object_header([*messages, *node.extras]))
+        if isinstance(node, Dataset):
+            node.dims_address = node.address + hdf5.DIMS_OFFSET
+        node.is_dirty = False
+    return node.address
+
+
+def _store_group(group: Group, space: Space) -> int:
+    addresses = {}
+    for name, child in group.links.items():
+        before = child if isinstance(child, int) else child.address
+        addresses[name] = store(child, space)
+        group.is_dirty |= addresses[name] != before
+    if group.is_dirty:
+        group.address = space.put(hdf5.group_header(addresses.items(), group.extras))
+        group.is_dirty = False
+    return group.address
+
+
+def is_dirty(node: Node) -> bool:
+    """Whether anything below ``node`` waits to be stored."""
+    if isinstance(node, int):
+        return False
+    if isinstance(node, Group) and any(is_dirty(child) for child in node.links.values()):
+        return True
+    return node.is_dirty
