@@ -16,7 +16,7 @@ from featpipe.errors import (
     TaskTimedOut,
     WorkerDied,
 )
-from featpipe.pool.loss import Cause, Loss
+from featpipe.pool.loss import Cause, Loss, original_of
 from featpipe.pool.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -133,20 +133,14 @@ class Completions:
 
 def _error_of_answer(ended: Ended) -> PoolError:
     kind, message, text, data = pickle.loads(ended.body or b"")  # noqa: S301  # from our own child
-    cause: object = None
-    if data is not None:
-        try:
-            cause = pickle.loads(data)  # noqa: S301  # as above
-        except Exception:  # loaded there and not here: the text has to do
-            cause = None
+    cause = original_of(data)
     if isinstance(cause, CannotTravel):
         return cause
     error = TaskFailed(
         f"{ended.task.role} failed with {kind}: {message}\n"
         f"--- traceback in {ended.worker} ---\n{text.rstrip()}"
     )
-    if isinstance(cause, BaseException):
-        error.__cause__ = cause
+    error.__cause__ = cause
     return error
 
 

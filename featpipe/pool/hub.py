@@ -266,9 +266,11 @@ class Hub:
 
     def _break(self, action: scheduler.Break) -> None:
         story = f"\n{action.loss.story}" if action.loss.story else ""
-        self._break_with(
-            PoolBroken(f"workers of role {action.role} cannot work: {action.loss.summary}{story}")
+        error = PoolBroken(
+            f"workers of role {action.role} cannot work: {action.loss.summary}{story}"
         )
+        error.__cause__ = action.loss.original
+        self._break_with(error)
 
     def _break_with(self, error: PoolBroken) -> None:
         self._end_all(error)
@@ -323,9 +325,9 @@ class Hub:
             self._act(self._scheduler.ready(worker.number, time.monotonic()))
 
     def _start_failed(self, worker: Worker, item: Frame) -> None:
-        kind, message, text, _ = pickle.loads(item[4])  # noqa: S301  # from our own child
+        kind, message, text, pickled = pickle.loads(item[4])  # noqa: S301  # from our own child
         summary = f"{worker.name} could not start: {kind}: {message}"
-        worker.reason = Loss(Cause.START_FAILED, summary, text)
+        worker.reason = Loss(Cause.START_FAILED, summary, text, pickled)
 
     def _log(self, worker: Worker, item: Frame) -> None:
         name, level, path, line, message, failure, function, created = pickle.loads(item[4])  # noqa: S301  # as above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 from enum import Enum
 from typing import NamedTuple
@@ -27,6 +28,24 @@ class Loss(NamedTuple):
     cause: Cause
     summary: str
     story: str = ""
+    pickled: bytes | None = None
+    """The exception that ended it, as its process pickled it."""
+
+    @property
+    def original(self) -> BaseException | None:
+        """The exception itself, where it can be had here."""
+        return original_of(self.pickled)
+
+
+def original_of(pickled: bytes | None) -> BaseException | None:
+    """An exception of a child of ours; None when its class cannot be loaded in this process."""
+    if pickled is None:
+        return None
+    try:
+        found = pickle.loads(pickled)  # noqa: S301  # from our own child
+    except Exception:  # loaded there and not here: the text has to do
+        return None
+    return found if isinstance(found, BaseException) else None
 
 
 def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, str]:
