@@ -156,7 +156,7 @@ def test_a_copied_file_is_the_same_content(
     report = build(tmp_path / "c.h5", corpus, encoder_folder)
     assert (report.n_unchanged, report.n_encoded) == (13, 0)
     with Cache.open(tmp_path / "c.h5") as cache:
-        assert max(d.id for d in cache.documents()).endswith("copy.txt")
+        assert "copy.txt" in {d.id for d in cache.documents()}
 
 
 def test_entities_point_at_their_characters(
