@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from featpipe.errors import UsageError
 
@@ -15,7 +16,7 @@ class BuildSettings:
     """How ``build-cache`` cuts, loads and schedules. Vectors do not depend on anything in here."""
 
     levels: tuple[str, ...] = LEVELS
-    analyser: str = "words"
+    analyser: Literal["words", "search", "chars", "words+chars"] = "words"
     """Terms counted for BM25; see :mod:`featpipe.features.terms`."""
     n_prepare_workers: int = 1
     document_deadline_s: float = 120.0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.features.feature import EncoderSettings, TaggerSettings
+    from featpipe.features.terms import AnalyserName
     from featpipe.settings import BuildSettings
     from featpipe.store import TableSpec
 
@@ -117,7 +118,7 @@ def _plan_tagger(ner: Path | str, settings: TaggerSettings) -> tuple[TaggerPlan,
     )
 
 
-def _plan_terms(name: str) -> tuple[TermTables, dict[str, TableSpec]]:
+def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:
     analyser = Analyser(name)
     group = layout.terms_group(name, analyser.fingerprint)
     tables = TermTables(vocabulary=f"{group}/vocabulary", units=f"{group}/units")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.documents import Document
+    from featpipe.features.terms import AnalyserName
     from featpipe.pipeline.messages import Rows
 
 
@@ -46,7 +47,7 @@ class PrepareRole:
         self,
         preparation: str,
         levels: tuple[str, ...],
-        analyser: str,
+        analyser: AnalyserName,
         max_bytes: int,
         max_characters: int,
     ) -> None:

@@ -205,7 +205,7 @@ class Run:
         for key, reason in batch.failed:
             ledger.give_up(np.frombuffer(key, np.uint8), reason)
         if batch.rows:
-            keys = np.array(batch.rows["keys"])
+            keys = np.array(batch.rows["keys"], np.uint8)
             self._write(WriteTask({task.table: batch.rows}), acknowledge=(task.table, keys))
 
     def _take_written(self, outcome: Outcome) -> None:
