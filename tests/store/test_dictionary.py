@@ -24,11 +24,6 @@ from featpipe.store import Column, Ragged, Reader, TableSpec, Writer, key_of, ke
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vector_of, vectors_of
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "d.h5"
-
-
 def append_vectors(writer: Writer, texts: list[str], name: str = "embeddings/a") -> int:
     return writer.table(name, VECTORS).append(
         {"keys": keys_of(texts), "vectors": vectors_of(texts)}
