@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,8 +46,14 @@ _DIRTY = re.compile(
     r"|(?P<mark>\w[\u0300-\u036f]+|[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?)"
     r"|(?P<surrogate>[\ud800-\udfff])"
 )
+#: Any character that the sweep could change, white space apart.
+_SUSPECT = re.compile(
+    rf"[{_NOISE}\uff03\uff05\uff06\uff0a\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a"
+    "\u2e9f\u2ef3\u2f00-\u2fd5\uf900-\ufad9\ufb00-\ufb06\u0300-\u036f\u1100-\u1112"
+    "\ud800-\udfff\U0002f800-\U0002fa1d]"
+)
 _FULL = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_HAS_BREAK = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
+_HAS_BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _IS_WIDE = re.compile(f"[{WIDE}]")
 _IS_EITHER = re.compile(f"[{WIDE}{EITHER}]")
 
@@ -56,6 +63,8 @@ Edit = tuple[int, int, str]
 
 def clean(raw: str) -> str:
     """The cleaned paragraph."""
+    if not _SUSPECT.search(raw):  # nothing but white space to see to: no need for the sweep
+        return _joined_lines(raw)
     text, is_stable = _sweep(raw, None)
     while not is_stable:
         text, is_stable = _sweep(text, None)
@@ -76,6 +85,19 @@ def clean_traced(raw: str, starts: Offsets, ends: Offsets) -> tuple[str, Offsets
     left = len(text) - len(kept)
     kept = kept.rstrip(" ")
     return kept, starts[left : left + len(kept)], ends[left : left + len(kept)]
+
+
+def _joined_lines(raw: str) -> str:
+    """What the sweep gives for a text in which only white space is to be seen to."""
+    lines = [line for line in (" ".join(line.split()) for line in raw.splitlines()) if line]
+    if len(lines) < 2:
+        return lines[0] if lines else ""
+    parts = [lines[0]]
+    for before, after in pairwise(lines):
+        if not is_joined(before[-1], after[0]):
+            parts.append(" ")
+        parts.append(after)
+    return "".join(parts)
 
 
 def _sweep(text: str, edits: list[Edit] | None) -> tuple[str, bool]:

@@ -96,6 +96,10 @@ class Draft:
         first = min(start + 1 if start and self.length > start else start, self.length)
         self.pages.append(Page(number, first, self.length, confidence))
 
+    def add_page(self, number: int, start: int, end: int, confidence: float | None = None) -> None:
+        """Note that ``text[start:end]`` is page ``number``."""
+        self.pages.append(Page(number, start, end, confidence))
+
     def note(self, what: str) -> None:
         """Say a doubt or a loss, once."""
         if what not in self.notes:

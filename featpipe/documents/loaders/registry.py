@@ -78,6 +78,7 @@ BUILT_IN = (
     Loader("plain", 1, (kinds.PLAIN,), _HERE + "plain:load"),
     Loader("markdown", 1, (kinds.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 1, (kinds.HTML,), _HERE + "html:load"),
+    Loader("pdf", 1, (kinds.PDF,), _HERE + "pdf:load"),
 )
 
 

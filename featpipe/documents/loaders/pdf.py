@@ -1,0 +1,206 @@
+"""PDF by its text layer: pages, lines, paragraphs. Needs the ``docs`` extra (pypdfium2).
+
+Guarantees: pages are numbered as they stand in the file, and every character knows its page; what
+has no text layer is named in the notes; a locked or damaged file is a reason, not a crash; only one
+thread of a process is inside PDFium at a time (it is not thread-safe).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from featpipe.documents.cleaning import clean
+from featpipe.documents.draft import Draft
+from featpipe.documents.loaders.pdf_layout import (
+    Box,
+    PageLines,
+    find_running,
+    join_words,
+    to_blocks,
+    upright,
+)
+from featpipe.errors import (
+    DocumentTooLarge,
+    UnreadableDocument,
+    UnsupportedDocument,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from featpipe.documents.limits import LoadLimits
+
+_PDFIUM = Lock()
+_PASSWORD_ERROR = 4
+_UNKNOWN = re.compile("[\ufffd\ue000-\uf8ff]")
+_MAX_UNKNOWN_SHARE = 0.2
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+    """Read a PDF file (a PDF has no source text, so nothing can be traced).
+
+    Raises:
+        UnsupportedDocument: the ``docs`` extra is missing.
+        UnreadableDocument: locked by a password, or damaged.
+        DocumentTooLarge: more pages or text than the limits allow.
+    """
+    draft = Draft(limits)
+    with _PDFIUM, _opened(data) as file:
+        n_pages = len(file)
+        if n_pages > limits.max_pages:
+            raise DocumentTooLarge(f"{n_pages:,} pages are more than {limits.max_pages:,}")
+        draft.title = clean(file.get_metadata_value("Title"))
+        pages = list(_read_pages(file, limits))
+    left_out, running = find_running(pages)
+    if running:
+        shown = "; ".join(running[:4])
+        draft.note(f"running heads kept once: {shown}")
+    blocks = to_blocks(pages, left_out)
+    join_words(blocks)
+    _write(draft, blocks, [page.number for page in pages])
+    _say_doubts(draft, pages)
+    return draft
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
+    try:
+        import pypdfium2
+    except ImportError as error:
+        raise UnsupportedDocument(
+            "reading PDF needs the extra 'docs'", hint='pip install "featpipe[docs]"'
+        ) from error
+    try:
+        file = pypdfium2.PdfDocument(data)
+        n_pages = len(file)
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) == _PASSWORD_ERROR or "password" in str(error).lower():
+            raise UnreadableDocument(
+                "a PDF locked by a password", hint="save it without a password"
+            ) from error
+        raise UnreadableDocument(f"a damaged PDF ({error})") from error
+    try:
+        if not n_pages:
+            raise UnreadableDocument("a PDF without pages")
+        yield file
+    finally:
+        file.close()
+
+
+def _read_pages(file: Any, limits: LoadLimits) -> Iterator[PageLines]:  # noqa: ANN401 - untyped library
+    import pypdfium2
+
+    n_characters = 0
+    for index in range(len(file)):
+        try:
+            page = file[index]
+        except pypdfium2.PdfiumError:
+            yield PageLines(index + 1, 0.0, [])
+            continue
+        try:
+            lines = _read_lines(page)
+        finally:
+            page.close()
+        n_characters += sum(len(line.text) for line in lines.lines)
+        if n_characters > limits.max_characters:
+            raise DocumentTooLarge(f"the text is longer than {limits.max_characters:,} characters")
+        yield PageLines(index + 1, lines.height, lines.lines)
+
+
+def _read_lines(page: Any) -> PageLines:  # noqa: ANN401 - untyped library
+    import pypdfium2.raw as pdfium
+
+    textpage = page.get_textpage()
+    try:
+        n = pdfium.FPDFText_CountChars(textpage.raw)
+        buffer = ctypes.create_string_buffer(2 * (n + 1))
+        units = ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort))
+        n_units = max(0, pdfium.FPDFText_GetText(textpage.raw, 0, n, units) - 1)
+        text = buffer.raw[: 2 * n_units].decode("utf-16-le", errors="replace")
+        width, height = page.get_size()
+        if pdfium.FPDFPage_GetRotation(page.raw) % 2:
+            width, height = height, width
+        places = _Places(textpage.raw).lines(text, is_direct=n_units == n)
+    finally:
+        textpage.close()
+    return upright(places, width, height)
+
+
+class _Places:
+    """Where the characters of one page stand, in the page's own coordinates."""
+
+    def __init__(self, textpage: Any) -> None:  # noqa: ANN401 - untyped library
+        import pypdfium2.raw as pdfium
+
+        self.textpage = textpage
+        self.rectangle = pdfium.FS_RECTF()
+        self.box_of = pdfium.FPDFText_GetLooseCharBox
+        self.index_of = pdfium.FPDFText_GetCharIndexFromTextIndex
+
+    def lines(self, text: str, *, is_direct: bool) -> list[tuple[str, Box, Box]]:
+        r"""Every line with the boxes of its first and last characters.
+
+        Args:
+            text: the page's text; its lines end in ``\r\n``.
+            is_direct: indices of text and of characters are the same.
+        """
+        found: list[tuple[str, Box, Box]] = []
+        at = 0
+        is_plain = text.isascii() or max(text) <= "\uffff"
+        for raw in text.split("\r\n"):
+            shown = raw.strip()
+            if shown:
+                first = at if shown[0] == raw[0] else at + len(raw) - len(raw.lstrip())
+                n_units = len(shown) if is_plain else len(shown.encode("utf-16-le")) // 2
+                last = first + n_units - 1
+                if not is_direct:
+                    first, last = self._index(first), self._index(last)
+                found.append((shown, self._box(first), self._box(last)))
+            at += (len(raw) if is_plain else len(raw.encode("utf-16-le")) // 2) + 2
+        return found
+
+    def _index(self, text_index: int) -> int:
+        return int(self.index_of(self.textpage, text_index))
+
+    def _box(self, index: int) -> Box:
+        box = self.rectangle
+        if index < 0 or not self.box_of(self.textpage, index, box):
+            return 0.0, 0.0, 0.0, 0.0
+        return box.left, box.bottom, box.right, box.top
+
+
+def _write(draft: Draft, blocks: list[Any], numbers: list[int]) -> None:
+    """Paragraphs into the draft, and the pages' spans."""
+    starts: dict[int, int] = {}
+    for block in blocks:
+        begin = draft.length + bool(draft.length)
+        if not draft.add(block.text):
+            continue
+        starts.setdefault(block.page, begin)
+        for position, number in block.breaks:
+            # The text before the break is cleaned alone to see how long it became.
+            before = len(clean(block.text[:position]))
+            starts.setdefault(number, min(begin + before, draft.length))
+    end = draft.length
+    for number in reversed(numbers):
+        start = starts.get(number, end)
+        draft.add_page(number, start, end)
+        end = start
+    draft.pages.reverse()
+
+
+def _say_doubts(draft: Draft, pages: list[PageLines]) -> None:
+    blank = [page.number for page in pages if not page.lines]
+    if blank:
+        shown = ", ".join(map(str, blank[:10])) + (" ..." if len(blank) > 10 else "")
+        draft.note(f"{len(blank)} of {len(pages)} pages without a text layer: {shown}")
+    text = draft.text()
+    n_unknown = len(_UNKNOWN.findall(text))
+    if n_unknown > _MAX_UNKNOWN_SHARE * max(1, len(text)):
+        draft.note(
+            f"{n_unknown} of {len(text)} characters have no known meaning: fonts without one"
+        )

@@ -1,0 +1,290 @@
+"""From the lines of PDF pages to paragraphs: pure decisions over text and boxes.
+
+A PDF knows glyphs and places, no paragraphs. Rules, each with its test:
+- a line goes on in the next one when the next line's first word would not have fitted, the two are
+  of one size, one step apart, and the next does not begin a clause or an item;
+- pieces at one height are one row of text;
+- a word parted by a hyphen at the line's end is put together, unless the document shows that the
+  hyphen is its own;
+- lines in the outer zone that come back on most pages are running heads: they stay where they come
+  first, and are left out after that, as are bare page numbers; both are reported;
+- a paragraph may run over the page's edge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Share of the page's height, at either end, in which running heads stand.
+_OUTER_ZONE = 0.12
+_OUTER_LINES = 4
+_DIGITS = re.compile(r"[0-9]{1,9}|(?<![a-z])[ivxlc]{1,5}(?![a-z])")
+_PAGE_NUMBER = re.compile(
+    r"[\s\-–—~·.|/\[\]()（）]*(?:(?:page|第|p\.?)\s*)?#(?:\s*页)?"
+    r"(?:\s*(?:of|/|共|，共|,共|-|–)\s*(?:第\s*)?#?\s*页?)?[\s\-–—~·.|/\[\]()（）页]*"
+)
+_ITEM = re.compile(
+    r"\s*(?:第[一二三四五六七八九十百零〇\d]{1,5}[章节条款编部分]"
+    r"|[（(][一二三四五六七八九十百\d]{1,4}[）)]|[一二三四五六七八九十]{1,3}[、.．]"
+    r"|\d{1,3}(?:\.\d{1,3}){0,5}[、.．)）](?!\d)|\d{1,2}(?:\.\d{1,3}){1,5}\s"
+    r"|[①-⑳•●○◆■□▪▶➢✓·※\uf0b7\uf06c\uf0d8]|[-–—*]\s"
+    r"|\(?[a-zA-Z]\)\s|\([ivxIVX]{1,5}\)|(?:Article|Section|ARTICLE|SECTION|Chapter|Exhibit)\s+[\dIVX])"
+)
+_LOUD = re.compile(r"\([a-z]\)|\d{1,2}(?:\.\d{1,3}){1,5}\s+[^\W\d]")
+#: Width of a line, in font sizes, below which it is no sign of a margin.
+_SHORT = 14
+_ENDS = "。！？；：.!?;:"
+_CLOSERS = "”’」』）)】\"' "
+_FIRST_WORD = re.compile(r"\s*([^\s\u2e80-\u9fff\uff00-\uffef]+|.)")
+_HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
+_BROKEN_WORD = re.compile(r"([^\W\d_]{2,})(?:\ufffe|-\n|\u2010\n|\xad\n)\s*([^\W\d_]{2,})")
+
+
+#: left, bottom, right, top in points, y upwards.
+Box = tuple[float, float, float, float]
+
+
+class Line(NamedTuple):
+    """One line of text with its box, in points, y upwards; ``size`` is the font's height."""
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    size: float
+
+
+@dataclass(slots=True)
+class PageLines:
+    """The lines of one page, in reading order."""
+
+    number: int
+    height: float
+    lines: list[Line]
+
+
+@dataclass(slots=True)
+class Block:
+    """A paragraph: its raw text, and where in it further pages begin: (position, page number)."""
+
+    page: int
+    text: str
+    breaks: list[tuple[int, int]] = field(default_factory=list)
+
+
+def upright(places: Sequence[tuple[str, Box, Box]], width: float, height: float) -> PageLines:
+    """Lines from the boxes of their first and last characters, turned so that most text is upright.
+
+    What the page says about its rotation is no help: pages are turned to show turned text, and
+    turned with upright text. The text itself tells. Right-to-left text is not turned.
+    """
+    n_up = n_down = 0
+    for _, (left, bottom, _, _), (last_left, last_bottom, _, _) in places:
+        rise = last_bottom - bottom
+        if abs(rise) > abs(last_left - left):
+            n_up += rise > 0
+            n_down += rise < 0
+    if max(n_up, n_down) * 2 <= len(places):
+        return PageLines(0, height, [_line(text, a, b) for text, a, b in places])
+    if n_up >= n_down:  # reads upwards: its lines follow one another to the right
+        turned = [(t, (a[1], -a[2], a[3], -a[0]), (b[1], -b[2], b[3], -b[0])) for t, a, b in places]
+        lift = width
+    else:
+        turned = [(t, (-a[3], a[0], -a[1], a[2]), (-b[3], b[0], -b[1], b[2])) for t, a, b in places]
+        lift = 0.0
+    lines = [_line(text, a, b) for text, a, b in turned]
+    return PageLines(0, width, [line._replace(bottom=line.bottom + lift) for line in lines])
+
+
+def _line(text: str, first: Box, last: Box) -> Line:
+    left, bottom, right, top = first
+    return Line(text, min(left, last[0]), max(right, last[2]), bottom, top - bottom)
+
+
+def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list[str]]:
+    """Which lines are repeated heads, feet and page numbers.
+
+    Returns:
+        (page index, line index) of every line to leave out, and the texts that are repeated, as
+        they first stand.
+    """
+    alike: dict[str, list[_Outer]] = {}
+    for i, page in enumerate(pages):
+        for k in _outer_lines(page):
+            text = " ".join(page.lines[k].text.lower().split())
+            numbers = [_number(digits) for digits in _DIGITS.findall(text)]
+            outer = _Outer(i, k, page.number, numbers)
+            alike.setdefault(_DIGITS.sub("#", text), []).append(outer)
+    n_needed = max(2, min(len(pages), 3), 0.4 * sum(bool(page.lines) for page in pages))
+    left_out: set[tuple[int, int]] = set()
+    heads: list[str] = []
+    for pattern, lines in alike.items():
+        running = _running_of(lines)
+        runs_along = len({tuple(line.numbers) for line in running}) > 1
+        is_number = bool(_PAGE_NUMBER.fullmatch(pattern)) and (runs_along or len(lines) == 1)
+        if len({line.page for line in running}) < n_needed:
+            running = [line for line in lines if is_number and line.numbers[:1] == [line.number]]
+        elif not is_number:
+            first = running.pop(0)
+            heads.append(" ".join(pages[first.page].lines[first.line].text.split()))
+        left_out.update((line.page, line.line) for line in running)
+    return left_out, heads
+
+
+class _Outer(NamedTuple):
+    """A line in an outer zone: indices of page and line, the page's number, the numbers in it."""
+
+    page: int
+    line: int
+    number: int
+    numbers: list[int]
+
+
+def _running_of(lines: list[_Outer]) -> list[_Outer]:
+    """Those of some lines alike but for their numbers that are one running head.
+
+    Each number in it must stay the same, or run along with the pages: two invoices with another
+    number each are no running head.
+    """
+    for slot in range(len(lines[0].numbers)):
+        values = Counter(line.numbers[slot] for line in lines)
+        distances = Counter(line.numbers[slot] - line.number for line in lines)
+        (value, n_same), (distance, n_along) = values.most_common(1)[0], distances.most_common(1)[0]
+        if n_same >= n_along:
+            lines = [line for line in lines if line.numbers[slot] == value]
+        else:
+            lines = [line for line in lines if line.numbers[slot] - line.number == distance]
+    return lines
+
+
+def _number(digits: str) -> int:
+    if digits.isdecimal():
+        return int(digits)
+    values = [{"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}[c] for c in digits]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
+
+
+def _outer_lines(page: PageLines) -> list[int]:
+    """Indices of the few lines nearest to either end, in the top and bottom zones of the page."""
+    low, high = _OUTER_ZONE * page.height, (1 - _OUTER_ZONE) * page.height
+    outer = [(line.bottom, k) for k, line in enumerate(page.lines) if not low < line.bottom < high]
+    outer.sort()
+    feet = [k for bottom, k in outer[:_OUTER_LINES] if bottom <= low]
+    tops = [k for bottom, k in outer[-_OUTER_LINES:] if bottom >= high]
+    return sorted(feet + tops)
+
+
+def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> list[Block]:
+    """Paragraphs of a whole document, in reading order."""
+    blocks: list[Block] = []
+    previous: Line | None = None
+    previous_limit = 0.0
+    for i, page in enumerate(pages):
+        limits = _right_limits(page.lines)
+        is_first = True
+        for k, line in enumerate(page.lines):
+            if (i, k) in left_out:
+                continue
+            if (
+                previous
+                and blocks
+                and _goes_on(previous, line, previous_limit, is_new_page=is_first)
+            ):
+                block = blocks[-1]
+                if is_first:
+                    block.breaks.append((len(block.text) + 1, page.number))
+                block.text += (
+                    "\n" if line.bottom < previous.bottom or is_first else " "
+                ) + line.text
+            else:
+                blocks.append(Block(page.number, line.text))
+            previous, previous_limit, is_first = line, limits[k], False
+    return blocks
+
+
+def _extend(block: Block, text: str, separator: str, page: int, *, is_new_page: bool) -> None:
+    if is_new_page:
+        block.breaks.append((len(block.text) + 1, page))
+    block.text += separator + text
+
+
+def _right_limits(lines: Sequence[Line]) -> list[float]:
+    """How far each line could have gone: the farthest line that begins about where it does."""
+    limits: dict[int, float] = {}
+    columns = [int(line.left // 24) for line in lines]
+    for line, column in zip(lines, columns, strict=True):
+        # Overlapping bins of 48 points: an indented line shares one with its column.
+        if line.right > limits.get(column, 0.0):
+            limits[column] = line.right
+        if line.right > limits.get(column + 1, 0.0):
+            limits[column + 1] = line.right
+    return [max(limits[column], limits[column + 1]) for column in columns]
+
+
+def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) -> bool:
+    size = max(line.size, following.size, 1.0)
+    if abs(line.size - following.size) > 0.25 * size:
+        return False
+    if is_new_page:
+        is_near = not _is_ended(line.text) and not following.text[:1].isupper()
+    else:
+        step = line.bottom - following.bottom
+        if abs(step) < 0.3 * size:
+            return following.left >= line.right - size  # one row
+        is_near = 0 < step < 2.2 * size
+    return is_near and _is_wrapped(line, following, limit - line.right, size)
+
+
+def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
+    """Whether a line ended for want of room only."""
+    if room > 40 * size or room >= _width_of_first_word(following) + 0.3 * size:
+        return False  # the next word would have fitted: the line was ended on purpose
+    if line.right - line.left < _SHORT * size and following.text[:1].isupper():
+        return False  # a list of short lines, whose longest is no margin
+    if following.left - line.left > 1.2 * size and _is_ended(line.text):
+        return False  # indented: the first line of a paragraph
+    if _ITEM.match(following.text):
+        return not (_is_ended(line.text) or _is_loud(following.text))
+    return True
+
+
+def _is_ended(text: str) -> bool:
+    return text.rstrip(_CLOSERS)[-1:] in _ENDS
+
+
+def _is_loud(text: str) -> bool:
+    """Items that no sentence would begin a line with by chance."""
+    return text[:1] in "第（①•●○◆■□▪▶➢✓※" or bool(_LOUD.match(text))
+
+
+def _width_of_first_word(line: Line) -> float:
+    match = _FIRST_WORD.match(line.text)
+    n_characters = len(match[1]) if match else 1
+    return n_characters * (line.right - line.left) / max(1, len(line.text))
+
+
+def join_words(blocks: Sequence[Block]) -> None:
+    """Put words parted by a hyphen at a line's end together, by the document's own evidence."""
+    parted = [block for block in blocks if any(mark in block.text for mark in _HYPHENS)]
+    if not parted:
+        return
+    everything = " ".join(block.text for block in blocks)
+
+    def join(match: re.Match[str]) -> str:
+        left, right = match[1], match[2]
+        is_own = (
+            everything.count(f"{left}-{right}") > everything.count(left + right)
+            or right[0].isupper()
+        )
+        joined = f"{left}-{right}" if is_own else left + right
+        # Filled up to its old length with marks that cleaning drops: page breaks keep their place.
+        return joined + "\u200b" * (len(match[0]) - len(joined))
+
+    for block in parted:
+        block.text = _BROKEN_WORD.sub(join, block.text)

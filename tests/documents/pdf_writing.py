@@ -1,0 +1,61 @@
+"""A small PDF writer for tests: text at places, Latin and Chinese, without any library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: A page is a list of (text, left, bottom).
+PageText = Sequence[tuple[str, float, float]]
+
+
+def write_pdf(pages: Sequence[PageText], *, title: str = "", size: int = 10) -> bytes:
+    """A PDF of A4 pages whose text stands where it is told; fonts are not embedded."""
+    latin = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    system = b"/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >>"
+    descendant = b"<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light " + system + b" >>"
+    chinese = (
+        b"<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H"
+        b" /DescendantFonts [4 0 R] >>"
+    )
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", latin, descendant, chinese]
+    objects.append(b"<< /Title " + _utf16(title) + b" >>")
+    kids = []
+    for page in pages:
+        stream = b"".join(_shown(text, x, y, size) for text, x, y in page)
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R /F2 5 0 R >> >> >>" % len(objects)
+        )
+        kids.append(b"%d 0 R" % len(objects))
+    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
+    return _assembled(objects)
+
+
+def _shown(text: str, x: float, y: float, size: int) -> bytes:
+    font, string = (b"F1", _latin(text)) if text.isascii() else (b"F2", _utf16(text, mark=b""))
+    return b"BT /%s %d Tf %f %f Td %s Tj ET\n" % (font, size, x, y, string)
+
+
+def _latin(text: str) -> bytes:
+    escaped = text.encode("ascii")
+    for character in (b"\\", b"(", b")"):
+        escaped = escaped.replace(character, b"\\" + character)
+    return b"(" + escaped + b")"
+
+
+def _utf16(text: str, mark: bytes = b"FEFF") -> bytes:
+    return b"<" + mark + text.encode("utf-16-be").hex().encode() + b">"
+
+
+def _assembled(objects: Sequence[bytes]) -> bytes:
+    data = b"%PDF-1.4\n"
+    places = []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    return data + (
+        b"xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R /Info 6 0 R >>\n"
+        b"startxref\n%d\n%%%%EOF\n" % (len(objects) + 1, table, len(objects) + 1, len(data))
+    )

@@ -1,0 +1,153 @@
+"""Lines to paragraphs: each rule of the layout on its own, without a PDF."""
+
+from __future__ import annotations
+
+import pytest
+
+from featpipe.documents.loaders.pdf_layout import (
+    Block,
+    Line,
+    PageLines,
+    find_running,
+    join_words,
+    to_blocks,
+    upright,
+)
+
+SIZE = 10.0
+WIDE = "本公司及董事会全体成员保证公告内容的真实准确完整不存在虚假记载误导性陈述或者"
+
+
+def page(*lines: tuple[str, float, float], number: int = 1) -> PageLines:
+    """Lines as (text, left, bottom), every character a font size wide."""
+    made = [Line(text, x, x + SIZE * len(text), y, SIZE) for text, x, y in lines]
+    return PageLines(number, 800.0, made)
+
+
+def texts(*pages: PageLines) -> list[str]:
+    return [block.text for block in to_blocks(pages, set())]
+
+
+def test_a_full_line_goes_on_and_a_short_one_ends() -> None:
+    assert texts(page((WIDE, 50, 700), ("重大遗漏。", 50, 685), ("特此公告。", 50, 670))) == [
+        WIDE + "\n重大遗漏。",
+        "特此公告。",
+    ]
+
+
+def test_a_clause_number_begins_a_paragraph_even_after_a_full_line() -> None:
+    for head in ("第三条 付款", "（一）付款", "2.3.2 付款", "● 付款"):
+        assert len(texts(page((WIDE, 50, 700), (head, 50, 685)))) == 2
+
+
+def test_a_number_that_only_looks_like_a_clause_goes_on() -> None:
+    assert len(texts(page((WIDE, 50, 700), ("12.5万元", 50, 685)))) == 1
+
+
+def test_an_indented_line_after_a_full_stop_begins_a_paragraph() -> None:
+    assert len(texts(page((WIDE + "。", 50, 700), ("上述合同生效后执行", 70, 685)))) == 2
+    assert len(texts(page((WIDE + "。", 70, 700), ("上述合同生效后执行", 50, 685)))) == 1
+
+
+def test_a_gap_or_another_size_ends_a_paragraph() -> None:
+    assert len(texts(page((WIDE, 50, 700), ("重大遗漏。", 50, 640)))) == 2
+    head = Line("重大合同公告", 50, 400, 720, 20.0)
+    lines = page((WIDE, 50, 700)).lines
+    assert len(to_blocks([PageLines(1, 800.0, [head, *lines])], set())) == 2
+
+
+def test_pieces_at_one_height_are_one_row() -> None:
+    assert texts(page(("甲方：", 50, 700), ("某公司", 120, 700.5))) == ["甲方： 某公司"]
+
+
+def test_a_list_of_short_lines_is_not_prose() -> None:
+    assert len(texts(page(("Acme Inc.", 50, 700), ("Beta Corp.", 50, 685)))) == 2
+
+
+def test_two_columns_have_two_margins() -> None:
+    left, right = WIDE[:20], WIDE[20:]
+    lines = ((left, 50, 700), ("左栏完。", 50, 685), (right, 300, 700), ("右栏完。", 300, 685))
+    assert texts(page(*lines)) == [left + "\n左栏完。", right + "\n右栏完。"]
+
+
+def test_a_paragraph_runs_over_the_page_and_knows_where() -> None:
+    (block,) = to_blocks([page((WIDE, 50, 100)), page(("重大遗漏。", 50, 700), number=2)], set())
+    assert block.page == 1
+    assert block.text == WIDE + "\n重大遗漏。"
+    assert block.breaks == [(len(WIDE) + 1, 2)]
+
+
+def running_pages(n: int) -> list[PageLines]:
+    return [
+        page(
+            ("某公司合同", 50, 780),
+            (f"正文{i}，内容各不相同。", 50, 400),
+            (f"- {i} -", 300, 20),
+            number=i,
+        )
+        for i in range(1, n + 1)
+    ]
+
+
+def test_running_heads_stay_once_and_page_numbers_go() -> None:
+    pages = running_pages(5)
+    left_out, heads = find_running(pages)
+    assert heads == ["某公司合同"]
+    shown = [block.text for block in to_blocks(pages, left_out)]
+    assert shown.count("某公司合同") == 1
+    assert not any("-" in text for text in shown)
+    assert sum("正文" in text for text in shown) == 5
+
+
+@pytest.mark.parametrize("foot", ["第 3 页 共 9 页", "Page 3 of 9", "3/9", "— 3 —", "iii", "第3页"])
+def test_page_numbers_are_known_in_their_many_forms(foot: str) -> None:
+    feet = [foot, foot.replace("3", "4"), foot.replace("3", "5")]
+    if foot == "iii":
+        feet = ["iii", "iv", "v"]
+    pages = [
+        page(("正文", 50, 400), (text, 300, 20), number=i) for i, text in enumerate(feet, start=1)
+    ]
+    assert find_running(pages)[0] == {(0, 1), (1, 1), (2, 1)}
+
+
+def test_what_comes_back_in_the_middle_of_pages_stays() -> None:
+    pages = [page(("签字：", 50, 400), ("2017", 50, 380), number=i) for i in range(1, 6)]
+    assert find_running(pages) == (set(), [])
+
+
+def test_numbers_that_do_not_run_with_the_pages_stay() -> None:
+    pages = [
+        page((f"Invoice No. {n}", 50, 780), ("正文", 50, 400), ("2017", 50, 20), number=i)
+        for i, n in enumerate((4711, 815, 1234), start=1)
+    ]
+    left_out, heads = find_running(pages)
+    assert left_out == {(1, 2), (2, 2)}
+    assert heads == ["2017"]
+
+
+def test_amounts_at_the_foot_of_two_pages_are_no_page_numbers() -> None:
+    pages = [page(("合计 1,000 元", 50, 20)), page(("合计 2,000 元", 50, 20))]
+    assert find_running(pages)[0] == set()
+
+
+def test_a_parted_word_is_joined_unless_the_document_writes_it_with_a_hyphen() -> None:
+    blocks = [Block(1, "the agree-\nment and long-\nterm state"), Block(1, "a long-term plan")]
+    join_words(blocks)
+    assert blocks[0].text.replace("\u200b", "") == "the agreement and long-term state"
+    assert len(blocks[0].text) == len("the agree-\nment and long-\nterm state")
+
+
+def test_turned_text_is_read_upright_whatever_the_page_says() -> None:
+    def box(x: float, y: float) -> tuple[float, float, float, float]:
+        return (x, y, x + 10, y + 10)
+
+    up = [("一行字", box(100, 200), box(100, 400)), ("二行字", box(120, 200), box(120, 400))]
+    lines = upright(up, 595, 842).lines
+    assert [(line.left, line.right) for line in lines] == [(200, 410)] * 2
+    assert lines[0].bottom > lines[1].bottom
+    down = [("一行字", box(400, 600), box(400, 300)), ("二行字", box(380, 600), box(380, 300))]
+    lines = upright(down, 595, 842).lines
+    assert lines[0].bottom > lines[1].bottom
+    assert lines[0].left < lines[0].right
+    arabic = [("كلمة", box(500, 700), box(100, 700))]
+    assert upright(arabic, 595, 842).lines[0][1:4] == (100, 510, 700)

@@ -1,0 +1,108 @@
+"""PDF files, written by the tests themselves, through the real library."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+
+import pytest
+from pdf_writing import write_pdf
+
+from featpipe.documents import Document, LoadLimits, load_document
+from featpipe.errors import (
+    DocumentTooLarge,
+    EmptyDocument,
+    UnreadableDocument,
+    UnsupportedDocument,
+)
+
+pytest.importorskip("pypdfium2")
+WIDE = (
+    "本公司及董事会全体成员保证公告内容的真实准确完整不存在虚假记载误导性陈述或者重大遗漏并承担责"
+)
+
+
+def loaded(data: bytes, **limits: int) -> Document:
+    return load_document(data, source="a.pdf", limits=LoadLimits(**limits))
+
+
+def test_chinese_lines_are_joined_and_pages_are_known() -> None:
+    document = loaded(
+        write_pdf(
+            [
+                [("重大合同公告", 200, 780), (WIDE, 50, 700), ("任。", 50, 685)],
+                [("Signed by Acme Inc. on 2017-05-03.", 50, 700)],
+            ],
+            title="公告",
+        )
+    )
+    assert document.text == f"重大合同公告\n{WIDE}任。\nSigned by Acme Inc. on 2017-05-03."
+    assert document.title == "公告"
+    assert [(p.number, document.text[p.start : p.end].strip()) for p in document.pages] == [
+        (1, f"重大合同公告\n{WIDE}任。"),
+        (2, "Signed by Acme Inc. on 2017-05-03."),
+    ]
+    assert document.page_of(document.text.index("Acme")) == 2
+    assert document.page_of(0) == 1
+
+
+def test_a_paragraph_over_two_pages_has_characters_on_both() -> None:
+    pages = [[(WIDE, 50, 100)], [("任。", 50, 780)], [("第二条 其他。", 50, 780)]]
+    document = loaded(write_pdf(pages))
+    assert document.text == f"{WIDE}任。\n第二条 其他。"
+    assert [document.page_of(document.text.index(c)) for c in ("本", "任。", "二条")] == [1, 2, 3]
+
+
+def test_pages_tile_the_text() -> None:
+    document = loaded(write_pdf([[("one", 50, 700)], [], [("three", 50, 700)]]))
+    edges = [(page.start, page.end) for page in document.pages]
+    assert edges[0][0] == 0
+    assert edges[-1][1] == len(document.text)
+    assert all(a[1] == b[0] for a, b in pairwise(edges))
+    assert document.notes == ("1 of 3 pages without a text layer: 2",)
+
+
+def test_a_scan_without_a_text_layer_says_so() -> None:
+    with pytest.raises(EmptyDocument, match="2 of 2 pages without a text layer: 1, 2"):
+        loaded(write_pdf([[], []]))
+
+
+@pytest.mark.parametrize("keep", [0.02, 0.3, 0.6])
+def test_a_torn_file_is_read_or_named_and_never_a_crash(keep: float) -> None:
+    data = write_pdf([[("one", 50, 700)]] * 5)
+    try:
+        assert "one" in loaded(data[: int(len(data) * keep)]).text
+    except (UnreadableDocument, EmptyDocument) as error:
+        assert str(error).startswith("a.pdf: ")  # noqa: PT017 - either outcome is right
+
+
+def test_too_many_pages_are_refused_before_they_are_read() -> None:
+    with pytest.raises(DocumentTooLarge, match="5 pages are more than 4"):
+        loaded(write_pdf([[("one", 50, 700)]] * 5), max_pages=4)
+
+
+def test_too_much_text_is_refused() -> None:
+    with pytest.raises(DocumentTooLarge):
+        loaded(write_pdf([[("one two three", 50, 700)]] * 5), max_characters=20)
+
+
+def test_a_login_page_named_pdf_is_read_as_what_it_is() -> None:
+    assert loaded(b"<html><body>Please log in</body></html>").loader.startswith("html/")
+
+
+def test_threads_may_load_at_the_same_time() -> None:
+    data = write_pdf([[(f"page {i}", 50, 700)] for i in range(20)])
+    expected = loaded(data)
+    found: list[Document] = []
+    threads = [threading.Thread(target=lambda: found.append(loaded(data))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 8
+
+
+def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pypdfium2", None)
+    with pytest.raises(UnsupportedDocument, match="needs the extra 'docs'"):
+        loaded(write_pdf([[("one", 50, 700)]]))
