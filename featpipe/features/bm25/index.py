@@ -1,0 +1,267 @@
+"""BM25 over the sentences of documents that come, change and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from featpipe.errors import UsageError
+from featpipe.features.bm25.collection import Collection, Held
+from featpipe.features.bm25.fields import score_fields
+from featpipe.features.bm25.numpy_kernels import best_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from featpipe.features.backend import Backend
+    from featpipe.features.bm25.statistics import Statistics
+    from featpipe.features.bm25.variants import Columns, Floats, Variant
+
+Query = NDArray[np.int32]
+Level = Literal["sentence", "document"]
+
+
+class Ranking(NamedTuple):
+    """The best rows of each query, best first; rows of equal score in order of position.
+
+    ``rows`` (n_queries, n) int64 and ``scores`` (n_queries, n) float64, where n is k or the number
+    of rows there are to choose from.
+    """
+
+    rows: NDArray[np.int64]
+    scores: Floats
+
+
+class Part(NamedTuple):
+    """What one query term added to one row's score."""
+
+    term: int
+    frequency: int
+    n_rows: int
+    idf: float
+    score: float
+
+
+class Index(Collection):
+    """Scores of sentences, equal to the last bit to a fresh rank-bm25 over the living ones.
+
+    Readers may share an index between threads as long as nobody adds or removes.
+
+    Args:
+        variant: :class:`Okapi`, :class:`L` or :class:`Plus`.
+        backend: whose kernels run; scores are the same.
+        strict: raise ZeroDivisionError, as rank-bm25 does, where a corpus without rows or terms
+            is asked for scores, instead of answering zeros.
+    """
+
+    def __init__(
+        self, variant: Variant | None = None, *, backend: Backend = "auto", strict: bool = False
+    ) -> None:
+        super().__init__(variant, backend)
+        self.is_strict = strict
+
+    def scores(self, queries: Sequence[Query]) -> Floats:
+        """Score every living row for every query: (n_queries, n_rows) float64.
+
+        Terms may repeat, and count each time; ids no row holds add nothing.
+
+        Raises:
+            ZeroDivisionError: the index is strict and there are no rows or no terms.
+        """
+        statistics = self._telling()
+        out = np.zeros((len(queries), self._n_rows))
+        if not statistics.is_defined:
+            return out
+        for scores, query in zip(out, queries, strict=True):
+            known, idf = self._weigh(query, statistics)
+            at = 0
+            for held in self._held:
+                found = self._score(held, known, idf, 0, held.segment.n_rows)
+                scores[at : at + held.n_alive] = found if held.alive.all() else found[held.alive]
+                at += held.n_alive
+        return out
+
+    def top_k(
+        self,
+        queries: Sequence[Query],
+        k: int,
+        *,
+        within: Iterable[str] | None = None,
+        level: Level = "sentence",
+    ) -> Ranking:
+        """The best rows for every query, by score and then by position.
+
+        Args:
+            queries: term ids of each.
+            k: how many rows, or how many documents.
+            within: only rows of these documents; the statistics stay the whole corpus's.
+            level: ``"document"`` ranks documents by their best sentence and answers its row.
+
+        Raises:
+            UsageError: k below 1, or a document that is not in the index.
+            ZeroDivisionError: the index is strict and there are no rows or no terms.
+        """
+        if k < 1:
+            raise UsageError(f"k must be at least 1, not {k}")
+        if level == "document" or within is not None:
+            return self._top_of_documents(queries, k, within, level)
+        k = min(k, self._n_rows)
+        statistics = self._telling()
+        if self._backend == "numba" and statistics.is_defined and k:
+            found = [self._best_compiled(*self._weigh(query, statistics), k) for query in queries]
+        else:
+            found = []
+            for query in queries:
+                scores = self.scores([query])[0]
+                rows = best_rows(scores, k)
+                found.append((rows, scores[rows]))
+        return _as_ranking(found, k)
+
+    def explain(self, query: Query, row: int) -> list[Part]:
+        """What each term of the query adds to a row's score, in the order of the query.
+
+        Added up one by one in this order, the parts' scores are the row's score, to the last bit.
+        """
+        statistics = self._telling()
+        if not 0 <= row < self._n_rows:
+            raise UsageError(f"there is no row {row} among {self._n_rows}")
+        held, inner = self._held_row(row)
+        low, high = held.bounds[inner : inner + 2].tolist()
+        ids = held.segment.ids[low:high]
+        parts = []
+        for term in np.asarray(query).tolist():
+            known, idf = self._weigh(np.array([term], np.int32), statistics)
+            n_rows = int(self._row_counts[term]) if len(known) else 0
+            alone = self._score(held, known, idf, inner, inner + 1) if len(known) else np.zeros(1)
+            weight = float(idf[0]) if len(known) else 0.0
+            parts.append(Part(term, int((ids == term).sum()), n_rows, weight, float(alone[0])))
+        return parts
+
+    def fields(
+        self,
+        document: str,
+        queries: Sequence[Query],
+        *,
+        statistics: Literal["document", "corpus"] = "document",
+    ) -> Floats:
+        """Score one document's sentences for all field queries: (n_queries, n_sentences).
+
+        With the document's own statistics the scores are a fresh rank-bm25's over its sentences;
+        with the corpus's they are the rows of :meth:`scores`.
+
+        Raises:
+            UsageError: there is no such document.
+        """
+        ids, lengths = self.rows_of(*self.place_of(document))
+        whose = self.statistics if statistics == "corpus" else None
+        return score_fields(
+            ids, lengths, queries, self.variant, statistics=whose, backend=self._backend
+        )
+
+    def _top_of_documents(
+        self, queries: Sequence[Query], k: int, within: Iterable[str] | None, level: Level
+    ) -> Ranking:
+        wanted = set(self._documents) if within is None else set(within)
+        for name in wanted:
+            self.place_of(name)
+        places, rows, first = [], [], 0
+        for name, place in self._documents.items():
+            n_rows = place.end - place.begin
+            if name in wanted and n_rows:
+                places.append(place)
+                rows.append(np.arange(first, first + n_rows))
+            first += n_rows
+        numbers = np.concatenate([*rows, np.zeros(0, np.int64)])
+        starts = np.cumsum([0, *map(len, rows)])[:-1]
+        k = min(k, len(places) if level == "document" else len(numbers))
+        statistics = self._telling()
+        found = []
+        for query in queries:
+            scores = np.zeros(len(numbers))
+            if statistics.is_defined and len(numbers):
+                known, idf = self._weigh(query, statistics)
+                parts = [
+                    self._score(place.held, known, idf, place.begin, place.end) for place in places
+                ]
+                scores = np.concatenate(parts)
+            chosen = np.arange(len(numbers))
+            if level == "document" and len(starts):
+                tops = np.repeat(np.maximum.reduceat(scores, starts), [len(each) for each in rows])
+                reached = np.flatnonzero(scores == tops)
+                owners = np.searchsorted(starts, reached, side="right")
+                chosen = reached[np.diff(owners, prepend=0) > 0]
+            best = chosen[best_rows(scores[chosen], k)]
+            found.append((numbers[best], scores[best]))
+        return _as_ranking(found, k)
+
+    def _best_compiled(
+        self, known: NDArray[np.int32], idf: Floats, k: int
+    ) -> tuple[NDArray[np.int64], Floats]:
+        from featpipe.features.bm25.numba_kernels import best_of
+
+        scores, rows = np.empty(k), np.empty(k, np.int64)
+        n_kept, base = 0, 0
+        for held in self._held:
+            everyone = held.n_alive == held.segment.n_rows
+            n_kept = best_of(
+                held.segment,
+                (held.segment.places_of(known), idf),
+                self._columns(held),
+                (self.variant.background, self.variant.scale),
+                held.alive[:0] if everyone else held.alive,
+                (scores, rows, n_kept, base),
+            )
+            base += held.segment.n_rows
+        if base > self._n_rows:  # rows were removed: number the living ones
+            living = np.cumsum(np.concatenate([held.alive for held in self._held])) - 1
+            rows = living[rows]
+        return rows, scores
+
+    def _score(
+        self, held: Held, known: NDArray[np.int32], idf: Floats, begin: int, end: int
+    ) -> Floats:
+        """Scores of the rows ``begin`` to ``end`` of a segment, dead ones included."""
+        if self._backend == "numba":
+            from featpipe.features.bm25.numba_kernels import add_scores
+        else:
+            from featpipe.features.bm25.numpy_kernels import add_scores
+        scores = np.zeros(end - begin)
+        query = (held.segment.places_of(known), idf)
+        constants = (self.variant.background, self.variant.scale)
+        add_scores(scores, held.segment, query, self._columns(held), constants, begin)
+        return scores
+
+    def _columns(self, held: Held) -> Columns:
+        if held.columns is None:
+            lengths, frequencies = held.segment.pairs.astype(np.int64).T
+            norms = self.variant.norms(lengths, self.statistics.mean_length)
+            held.columns = self.variant.columns(frequencies, norms)
+        return held.columns
+
+    def _weigh(self, query: Query, statistics: Statistics) -> tuple[NDArray[np.int32], Floats]:
+        """The query's terms that some living row holds, in order, and their idf."""
+        asked = np.asarray(query, np.int32)
+        asked = asked[(asked >= 0) & (asked < len(self._row_counts))]
+        known = asked[self._row_counts[asked] > 0]
+        return known, statistics.idf[known]
+
+    def _telling(self) -> Statistics:
+        statistics = self.statistics
+        if self.is_strict and not statistics.is_defined:
+            raise ZeroDivisionError("BM25 of a corpus without rows or without terms")
+        return statistics
+
+    def _held_row(self, row: int) -> tuple[Held, int]:
+        for held in self._held:
+            if row < held.n_alive:
+                return held, int(np.flatnonzero(held.alive)[row])
+            row -= held.n_alive
+        raise UsageError(f"there is no row {row}")
+
+
+def _as_ranking(found: list[tuple[NDArray[np.int64], Floats]], k: int) -> Ranking:
+    rows = np.array([each[0] for each in found], np.int64).reshape(len(found), k)
+    scores = np.array([each[1] for each in found], np.float64).reshape(len(found), k)
+    return Ranking(rows, scores)

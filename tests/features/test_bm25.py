@@ -1,0 +1,290 @@
+"""BM25's scores are those of the installed rank-bm25, to the last bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pytest
+import rank_bm25
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from featpipe.errors import DictionaryError, UsageError
+from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Variant, Vocabulary, score_fields
+from featpipe.features.bm25.numpy_kernels import best_rows
+
+if TYPE_CHECKING:
+    from featpipe.features.bm25.index import Level
+
+Case = tuple[Variant, Any, dict[str, float]]
+KernelBackend = Literal["numba", "numpy"]
+
+VARIANTS: list[Case] = [
+    (Okapi(), rank_bm25.BM25Okapi, {}),
+    (Okapi(k1=0.9, b=0.4, epsilon=0.1), rank_bm25.BM25Okapi, {"k1": 0.9, "b": 0.4, "epsilon": 0.1}),
+    (L(), rank_bm25.BM25L, {}),
+    (L(k1=2.0, b=0.3, delta=1.5), rank_bm25.BM25L, {"k1": 2.0, "b": 0.3, "delta": 1.5}),
+    (Plus(), rank_bm25.BM25Plus, {}),
+    (Plus(k1=1.2, b=0.9, delta=0.3), rank_bm25.BM25Plus, {"k1": 1.2, "b": 0.9, "delta": 0.3}),
+]
+
+BACKENDS: list[KernelBackend] = ["numpy", "numba"]
+
+Corpus = list[list[str]]
+
+
+def zipf_corpus(n_rows: int, seed: int, n_terms: int = 800) -> Corpus:
+    """Rows of words whose frequencies fall off as in real text; some rows empty, some long."""
+    choice = random.Random(seed)  # noqa: S311  # a fixed sample, not a secret
+    words = [f"词{number}" for number in range(n_terms)]
+    weights = [1 / (number + 1) for number in range(n_terms)]
+    lengths = [choice.choice([0, 1, 3, 8, 12, 20, 45]) for _ in range(n_rows)]
+    return [choice.choices(words, weights, k=length) for length in lengths]
+
+
+def flatten(
+    corpus: Sequence[Sequence[str]], vocabulary: Vocabulary
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    ids = [vocabulary.add(row) for row in corpus]
+    return np.concatenate([*ids, np.zeros(0, np.int32)]), np.array([len(row) for row in corpus])
+
+
+def build(
+    corpus: Corpus, variant: Variant, backend: KernelBackend, parts: int = 1
+) -> tuple[Index, Vocabulary]:
+    vocabulary, index = Vocabulary(), Index(variant, backend=backend)
+    for number, part in enumerate(np.array_split(np.arange(len(corpus)), parts)):
+        index.add(f"document {number}", *flatten([corpus[row] for row in part], vocabulary))
+    return index, vocabulary
+
+
+def queries_for(corpus: Corpus, seed: int, n: int) -> Corpus:
+    choice = random.Random(seed)  # noqa: S311  # a fixed sample, not a secret
+    rows = [row for row in corpus if row] or [["词1"]]
+    asked = [choice.sample(row, min(len(row), 9)) for row in choice.choices(rows, k=n)]
+    return [*asked, [], ["未知"], ["词0", "词0", "未知", "词5"]]
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> KernelBackend:
+    return request.param  # type: ignore[no-any-return]  # pytest's params are untyped
+
+
+@pytest.fixture(params=VARIANTS, ids=lambda each: repr(each[0]))
+def variant(request: pytest.FixtureRequest) -> Case:
+    return request.param  # type: ignore[no-any-return]  # pytest's params are untyped
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_scores_are_rank_bm25s_to_the_last_bit(
+    variant: Case, backend: KernelBackend, parts: int
+) -> None:
+    ours, theirs, parameters = variant
+    corpus = zipf_corpus(1500, seed=3)
+    index, vocabulary = build(corpus, ours, backend, parts)
+    peer = theirs(corpus, **parameters)
+    queries = queries_for(corpus, 4, 40)
+    scores = index.scores([vocabulary.find(query) for query in queries])
+    assert np.array_equal(scores, [peer.get_scores(query) for query in queries])
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 60])
+def test_fields_are_rank_bm25s_over_one_document(
+    variant: Case, backend: KernelBackend, n_rows: int
+) -> None:
+    ours, theirs, parameters = variant
+    corpus = zipf_corpus(n_rows, seed=n_rows, n_terms=40)
+    corpus[0] = ["词1", "词2", "词1"]
+    vocabulary = Vocabulary(f"垫{number}" for number in range(1000))
+    ids, lengths = flatten(corpus, vocabulary)
+    queries = queries_for(corpus, 5, 30)
+    peer = theirs(corpus, **parameters)
+    scores = score_fields(
+        ids, lengths, [vocabulary.find(query) for query in queries], ours, backend=backend
+    )
+    assert np.array_equal(scores, [peer.get_scores(query) for query in queries])
+
+
+def test_fields_with_the_corpuss_statistics_are_rows_of_its_scores(
+    variant: Case, backend: KernelBackend
+) -> None:
+    corpus = zipf_corpus(400, seed=8)
+    index, vocabulary = build(corpus, variant[0], backend, parts=9)
+    queries = [vocabulary.find(query) for query in queries_for(corpus, 9, 20)]
+    every, first = index.scores(queries), 0
+    for document in index.documents:
+        found = index.fields(document, queries, statistics="corpus")
+        assert np.array_equal(found, every[:, first : first + found.shape[1]])
+        first += found.shape[1]
+    assert first == index.n_rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    corpus=st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), min_size=1, max_size=12),
+    query=st.lists(st.sampled_from("abcdefghxyz"), max_size=6),
+    which=st.sampled_from(VARIANTS),
+    backend=st.sampled_from(BACKENDS),
+)
+def test_any_small_corpus_scores_as_rank_bm25(
+    corpus: Corpus, query: list[str], which: Case, backend: KernelBackend
+) -> None:
+    ours, theirs, parameters = which
+    index, vocabulary = build(corpus, ours, backend)
+    asked = vocabulary.find(query)
+    if not any(corpus):
+        assert not index.statistics.is_defined
+        assert not index.scores([asked]).any()
+        return
+    expected = theirs(corpus, **parameters).get_scores(query)
+    assert np.array_equal(index.scores([asked])[0], expected)
+    assert np.array_equal(index.fields("document 0", [asked])[0], expected)
+
+
+def test_the_best_rows_go_by_score_and_then_by_position(
+    variant: Case, backend: KernelBackend
+) -> None:
+    corpus = zipf_corpus(700, seed=12, n_terms=30) * 2  # every row twice: ties everywhere
+    index, vocabulary = build(corpus, variant[0], backend, parts=3)
+    queries = [vocabulary.find(query) for query in queries_for(corpus, 13, 12)]
+    scores = index.scores(queries)
+    for k in (1, 10, 333, 5000):
+        ranking = index.top_k(queries, k)
+        expected = np.lexsort((np.tile(np.arange(len(corpus)), (len(queries), 1)), -scores))[:, :k]
+        assert np.array_equal(ranking.rows, expected)
+        assert np.array_equal(ranking.scores, np.take_along_axis(scores, expected, axis=1))
+
+
+@pytest.mark.parametrize("level", ["sentence", "document"])
+def test_ranking_within_some_documents_leaves_the_statistics_alone(
+    backend: KernelBackend, level: Level
+) -> None:
+    corpus = zipf_corpus(300, seed=15)
+    index, vocabulary = build(corpus, Okapi(), backend, parts=20)
+    queries = [vocabulary.find(query) for query in queries_for(corpus, 16, 10)]
+    scores = index.scores(queries)
+    for within in ([f"document {n}" for n in (3, 4, 11)], ["document 0"], index.documents, None):
+        ranking = index.top_k(queries, 8, within=within, level=level)
+        for query in range(len(queries)):
+            places = index.locate(np.arange(index.n_rows))
+            order = sorted(range(len(places)), key=lambda row: (-scores[query, row], row))
+            rows = [row for row in order if within is None or places[row][0] in within]
+            if level == "document":
+                seen: set[str] = set()
+                rows = [r for r in rows if not (places[r][0] in seen or seen.add(places[r][0]))]  # type: ignore[func-returns-value]  # set.add as a condition
+            assert ranking.rows[query].tolist() == rows[:8]
+            assert np.array_equal(ranking.scores[query], scores[query, rows[:8]])
+
+
+def test_explained_parts_add_up_to_the_score(variant: Case, backend: KernelBackend) -> None:
+    corpus = zipf_corpus(200, seed=18, n_terms=50)
+    index, vocabulary = build(corpus, variant[0], backend, parts=4)
+    query = vocabulary.find(["词0", "词3", "未知", "词3", "词7"])
+    scores = index.scores([query])[0]
+    for row in range(0, 200, 7):
+        parts = index.explain(query, row)
+        total = 0.0
+        for part in parts:
+            total += part.score
+        assert total == scores[row]
+        assert [part.term for part in parts] == query.tolist()
+        assert [part.frequency for part in parts] == [
+            corpus[row].count(word) for word in ("词0", "词3", "未知", "词3", "词7")
+        ]
+    with pytest.raises(UsageError, match="no row 200"):
+        index.explain(query, 200)
+
+
+@pytest.mark.parametrize("corpus", [[], [[]], [[], []]])
+def test_nothing_to_score_is_zeros_and_a_flag(corpus: Corpus, backend: KernelBackend) -> None:
+    index, _ = build(corpus, Okapi(), backend)
+    query = np.array([0, 1], np.int32)
+    assert index.scores([query]).tolist() == [[0.0] * len(corpus)]
+    assert not index.statistics.is_defined
+    assert index.top_k([query], 5).rows.tolist() == [list(range(len(corpus)))]
+    assert index.fields("document 0", [query]).tolist() == [[0.0] * len(corpus)]
+    strict = Index(backend=backend, strict=True)
+    with pytest.raises(ZeroDivisionError):
+        strict.scores([query])
+    with pytest.raises(ZeroDivisionError):
+        rank_bm25.BM25Okapi(corpus)
+
+
+def test_fewer_than_three_rows_are_said_to_tell_little(backend: KernelBackend) -> None:
+    for n_rows, telling in ((1, False), (2, False), (3, True)):
+        index, _ = build([["a", "b"]] * n_rows, Okapi(), backend)
+        assert index.statistics.is_defined
+        assert index.statistics.is_telling is telling
+
+
+def test_kept_postings_are_taken_back_unread(backend: KernelBackend) -> None:
+    corpus = zipf_corpus(500, seed=21)
+    vocabulary = Vocabulary()
+    ids, lengths = flatten(corpus, vocabulary)
+    derived = Segment.from_ids(ids, lengths, backend=backend).derived()
+    index = Index(backend=backend)
+    index.add_segment(["all"], Segment.from_arrays(ids, lengths, derived), [500])
+    query = vocabulary.find(["词1", "词9"])
+    assert np.array_equal(
+        index.scores([query])[0], rank_bm25.BM25Okapi(corpus).get_scores(["词1", "词9"])
+    )
+    with pytest.raises(DictionaryError, match="do not belong"):
+        Segment.from_arrays(ids[:-1], lengths, derived)
+    with pytest.raises(DictionaryError, match="lack 'rows'"):
+        Segment.from_arrays(ids, lengths, {k: v for k, v in derived.items() if k != "rows"})
+
+
+def test_both_backends_derive_the_same_postings() -> None:
+    for seed, rows in ((1, 0), (2, 1), (3, 40), (4, 900)):
+        ids, lengths = flatten(zipf_corpus(rows, seed), Vocabulary())
+        one, other = (Segment.from_ids(ids, lengths, backend=each).derived() for each in BACKENDS)
+        assert {name: array.tolist() for name, array in one.items()} == {
+            name: array.tolist() for name, array in other.items()
+        }
+        assert {name: array.dtype for name, array in one.items()} == {
+            name: array.dtype for name, array in other.items()
+        }
+
+
+def test_many_tokens_are_transposed_to_the_same_postings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from featpipe.features.bm25 import numpy_kernels, segment
+
+    ids, lengths = flatten(zipf_corpus(900, 5), Vocabulary())
+    expected = Segment.from_ids(ids, lengths, backend="numpy").derived()
+    monkeypatch.setattr(numpy_kernels, "_MANY_TOKENS", 1)
+    monkeypatch.setattr(segment, "_DENSE_PAIRS", 1)
+    found = Segment.from_ids(ids, lengths, backend="numpy").derived()
+    for name, array in expected.items():
+        assert array.dtype == found[name].dtype
+        assert np.array_equal(array, found[name]), name
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.5, 0.5, 1.0, 2.5, -1.0]), max_size=3000),
+    st.integers(1, 40),
+)
+@settings(max_examples=60, deadline=None)
+def test_best_rows_are_those_of_a_full_sort(values: list[float], k: int) -> None:
+    scores = np.array(values)
+    expected = sorted(range(len(values)), key=lambda row: (-values[row], row))[:k]
+    assert best_rows(scores, min(k, len(values))).tolist() == expected
+
+
+def test_wrong_arguments_are_named(backend: KernelBackend) -> None:
+    index, _ = build([["a"]], Okapi(), backend)
+    one = np.array([0], np.int32)
+    with pytest.raises(UsageError, match="'document 0' is in the index"):
+        index.add("document 0", one, np.array([1]))
+    with pytest.raises(UsageError, match="not in the index"):
+        index.remove("nobody")
+    with pytest.raises(UsageError, match="not add up"):
+        index.add("short", one, np.array([2]))
+    with pytest.raises(UsageError, match="from 0 on"):
+        index.add("negative", np.array([-1], np.int32), np.array([1]))
+    with pytest.raises(UsageError, match="at least 1"):
+        index.top_k([one], 0)
+    with pytest.raises(UsageError, match="k1 > 0"):
+        Okapi(k1=0.0)

@@ -1,0 +1,122 @@
+"""An index that grows, shrinks and is compacted scores like a fresh rank-bm25 over what lives."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import rank_bm25
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Variant, Vocabulary
+
+KernelBackend = Literal["numba", "numpy"]
+
+NAMES = st.sampled_from([f"文件{number}" for number in range(6)])
+SENTENCES = st.lists(st.lists(st.sampled_from("甲乙丙丁戊己庚辛"), max_size=6), max_size=5)
+PEERS: list[tuple[Variant, Any]] = [
+    (Okapi(), rank_bm25.BM25Okapi),
+    (L(), rank_bm25.BM25L),
+    (Plus(), rank_bm25.BM25Plus),
+]
+QUERIES = [["甲"], ["乙", "丙", "乙"], ["辛", "庚", "无", "己", "戊", "丁"], []]
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """The model is a dict of documents in order; the oracle is rank-bm25 built from it anew."""
+
+    @initialize(which=st.sampled_from(PEERS), backend=st.sampled_from(["numpy", "numba"]))
+    def begin(self, which: tuple[Variant, Any], backend: KernelBackend) -> None:
+        self.peer = which[1]
+        self.variant, self.backend = which[0], backend
+        self.index = Index(self.variant, backend=backend)
+        self.vocabulary = Vocabulary("壬癸")
+        self.model: dict[str, list[list[str]]] = {}
+
+    def rows(self, sentences: list[list[str]]) -> tuple[Any, Any]:
+        ids = [self.vocabulary.add(sentence) for sentence in sentences]
+        return np.concatenate([*ids, np.zeros(0, np.int32)]), np.array(
+            list(map(len, sentences)), int
+        )
+
+    @rule(name=NAMES, sentences=SENTENCES)
+    def put(self, name: str, sentences: list[list[str]]) -> None:
+        self.index.replace(name, *self.rows(sentences))
+        self.model.pop(name, None)
+        self.model[name] = sentences
+
+    @rule(documents=st.dictionaries(NAMES, SENTENCES, min_size=1))
+    def add_many(self, documents: dict[str, list[list[str]]]) -> None:
+        new = {name: each for name, each in documents.items() if name not in self.model}
+        sentences = [sentence for each in new.values() for sentence in each]
+        self.index.add_many(list(new), *self.rows(sentences), [len(each) for each in new.values()])
+        self.model |= new
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(list(self.model)))
+        self.index.remove(name)
+        del self.model[name]
+
+    @rule()
+    def compact(self) -> None:
+        self.index.compact()
+        assert len(self.index.segments) == bool(self.model)
+
+    @precondition(lambda self: self.model)
+    @rule()
+    def keep_and_take_back(self) -> None:
+        self.index.compact()
+        segment = self.index.segments[0]
+        self.index = Index(self.variant, backend=self.backend)
+        again = Segment.from_arrays(segment.ids, segment.lengths, segment.derived())
+        self.index.add_segment(list(self.model), again, [len(each) for each in self.model.values()])
+
+    @invariant()
+    def scores_are_those_of_a_fresh_rank_bm25(self) -> None:
+        corpus = [sentence for sentences in self.model.values() for sentence in sentences]
+        assert self.index.n_rows == len(corpus)
+        assert self.index.documents == list(self.model)
+        asked = [self.vocabulary.find(query) for query in QUERIES]
+        scores = self.index.scores(asked)
+        if not any(corpus):
+            assert not scores.any()
+            return
+        peer = self.peer(corpus)
+        assert np.array_equal(scores, [peer.get_scores(query) for query in QUERIES])
+        ranking = self.index.top_k(asked, 4)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :4]
+        assert np.array_equal(ranking.rows, order)
+
+    @invariant()
+    def rows_are_found_in_their_documents(self) -> None:
+        places = [
+            (name, number) for name, each in self.model.items() for number in range(len(each))
+        ]
+        assert self.index.locate(np.arange(self.index.n_rows)) == places
+
+
+IndexMachine.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, print_blob=True
+)
+test_an_index_scores_like_a_fresh_rank_bm25_whatever_came_before = IndexMachine.TestCase
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_removed_documents_terms_leave_the_mean_idf(backend: KernelBackend) -> None:
+    """Words in most rows take a share of the mean idf: dead words must not count in it."""
+    vocabulary, index = Vocabulary(), Index(backend=backend)
+    kept = [["常", "用", "甲"], ["常", "用"], ["常", "乙"]]
+    gone = [["弃", "常"], ["弃", "废", "去"]]
+    for name, rows in (("gone", gone), ("kept", kept)):
+        ids = np.concatenate([vocabulary.add(row) for row in rows])
+        index.add(name, ids, np.array(list(map(len, rows))))
+    index.remove("gone")
+    peer = rank_bm25.BM25Okapi(kept)
+    scores = index.scores([vocabulary.find(["常", "弃"])])[0]
+    assert peer.idf["常"] == peer.epsilon * peer.average_idf
+    assert np.array_equal(scores, peer.get_scores(["常", "弃"]))
