@@ -11,6 +11,7 @@ import pickle
 import signal
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
@@ -19,6 +20,7 @@ from featpipe.pool.cargo import Cargo
 from featpipe.pool.completions import Ended
 from featpipe.pool.launch import boot_record, environment_of, start_fresh
 from featpipe.pool.loss import Cause, Loss, cause_of
+from featpipe.pool.memory import count_oom_kills
 from featpipe.pool.scheduler import Action, Scheduler, State
 from featpipe.pool.slabs import Slab
 from featpipe.pool.switchboard import OUT, Switchboard
@@ -64,6 +66,8 @@ class Hub:
         self._workers: dict[int, Worker] = {}
         self._tasks: dict[int, Task] = {}
         self._is_closing = False
+        self._to_do: deque[Action] = deque()
+        self._is_acting = False
         self.cargo = Cargo(self._withdraw)
         self.ended_by: PoolError | None = None
         self.n_ended = dict.fromkeys(roles, 0)
@@ -165,8 +169,18 @@ class Hub:
                 worker.kill_at = now + _KILL_AGAIN_S
 
     def _act(self, actions: Iterable[Action]) -> None:
-        for action in actions:
-            self._do[type(action)](action)
+        # Acting may give the scheduler new facts, and that new actions. They come last: a worker
+        # must get its tasks in the order in which the scheduler handed them out.
+        self._to_do.extend(actions)
+        if self._is_acting:
+            return
+        self._is_acting = True
+        try:
+            while self._to_do and not self._is_closing:
+                action = self._to_do.popleft()
+                self._do[type(action)](action)
+        finally:
+            self._is_acting = False
 
     # what other threads posted
 
@@ -296,8 +310,8 @@ class Hub:
             _, message, text, _ = pickle.loads(body)  # noqa: S301  # from our own child
             worker.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {message}", text)
             return
-        if self._is_closing:
-            return
+        if self._is_closing or worker.is_condemned:
+            return  # too late: the request for its stack may itself have ended a sleep
         lease = None
         if kind == frames.DONE and flags & frames.PARCEL:
             lease = self._lease(worker, int.from_bytes(body[:8], "little"))
@@ -383,7 +397,8 @@ class Hub:
             return Loss(Cause.TIMED_OUT, "took too long", worker.last_words())
         if worker.reason is not None:
             return worker.reason
-        cause, words = cause_of(code, is_out_of_memory=False)
+        is_starved = code == -signal.SIGKILL and count_oom_kills() > worker.n_oom_kills
+        cause, words = cause_of(code, is_out_of_memory=is_starved)
         return Loss(cause, f"({worker.name}, pid {worker.pid}) {words}", worker.last_words())
 
     # ends

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from featpipe.pool.task import Task
 
-#: A SIGKILL from outside says little about the role: this many count as one failed start.
-KILLS_PER_FAILURE = 8
+#: A SIGKILL that was not for want of memory says little about the role: somebody else sent it.
+KILLS_PER_FAILURE = 100
 #: Between a killing stack request and the kill: time for the child to write its stack.
 LAST_WORDS_S = 0.05
 _BACK_OFF_S = 0.1
@@ -291,7 +291,7 @@ class Scheduler:
             self._is_over = True
             return [Break(slot.crew.role.name, loss)]
         if state is not State.READY:
-            slot.may_start_at = now + _BACK_OFF_S * slot.failures
+            slot.may_start_at = now + _BACK_OFF_S * slot.failures**2
             place = self._crews_in_order().index(slot.crew)
             heapq.heappush(self._alarms, (slot.may_start_at, -1 - place, 0))
         return []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
 from featpipe.pool.frames import FrameBuffer
+from featpipe.pool.memory import count_oom_kills
 
 if TYPE_CHECKING:
     import signal
@@ -44,6 +45,7 @@ class Worker:
         self.reason: Loss | None = None
         """Why it is ending, when it said so before it did."""
         self.is_condemned = False
+        self.n_oom_kills = count_oom_kills()
         self.kill_at = 0.0
         """When a stop that was asked for is made one."""
         self.send(started.greeting)

@@ -14,8 +14,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 
 class Echo:
     """Gives back what it gets."""
@@ -114,7 +112,7 @@ class Trouble:
         hold_the_interpreter_lock(3600)
 
     def eats_memory(self, n_bytes: int) -> int:
-        return len(np.ones(n_bytes, np.uint8))
+        return len(bytearray(n_bytes))
 
     def closes_everything(self, _: object) -> None:
         os.closerange(3, 256)
@@ -153,35 +151,6 @@ class DiesAtStart:
 class HangsAtStart:
     def __init__(self) -> None:
         time.sleep(3600)
-
-
-class Sum:
-    """Adds an array up, without keeping it."""
-
-    def run(self, payload: dict[str, Any]) -> float:
-        return float(payload["array"].sum())
-
-
-class Keeper:
-    """Keeps the arrays it was given, as a writer that gathers rows would."""
-
-    def __init__(self) -> None:
-        self.kept: list[np.ndarray[Any, Any]] = []
-
-    def run(self, payload: object) -> list[float]:
-        if isinstance(payload, np.ndarray):
-            self.kept.append(payload)
-        elif payload == "forget":
-            self.kept.clear()
-        return [float(array[0]) for array in self.kept]
-
-
-class Maker:
-    """Makes arrays of a given size, filled with one number."""
-
-    def run(self, payload: tuple[int, float]) -> np.ndarray[Any, Any]:
-        size, value = payload
-        return np.full(size, value)
 
 
 class Closer:

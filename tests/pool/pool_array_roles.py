@@ -1,0 +1,36 @@
+"""Roles that take and give arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Sum:
+    """Adds an array up, without keeping it."""
+
+    def run(self, payload: dict[str, Any]) -> float:
+        return float(payload["array"].sum())
+
+
+class Keeper:
+    """Keeps the arrays it was given, as a writer that gathers rows would."""
+
+    def __init__(self) -> None:
+        self.kept: list[np.ndarray[Any, Any]] = []
+
+    def run(self, payload: object) -> list[float]:
+        if isinstance(payload, np.ndarray):
+            self.kept.append(payload)
+        elif payload == "forget":
+            self.kept.clear()
+        return [float(array[0]) for array in self.kept]
+
+
+class Maker:
+    """Makes arrays of a given size, filled with one number."""
+
+    def run(self, payload: tuple[int, float]) -> np.ndarray[Any, Any]:
+        size, value = payload
+        return np.full(size, value)
