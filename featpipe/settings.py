@@ -23,6 +23,8 @@ class BuildSettings:
     """A document that takes longer to load is quarantined and its worker replaced."""
     unit_deadline_s: float = 600.0
     """A batch of units that takes longer is halved until the one to blame is alone."""
+    lock_wait_s: float = 0.0
+    """How long to wait for another run that writes the same cache."""
     max_document_bytes: int = 256 << 20
     max_document_characters: int = 40_000_000
     max_worker_memory_bytes: int | None = None

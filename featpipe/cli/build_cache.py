@@ -40,6 +40,7 @@ _MOST_LISTED = 50
 @click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
 @click.option("--deadline", type=click.FloatRange(min=0.1), default=120.0, metavar="SECONDS")
+@click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: object) -> None:
@@ -138,6 +139,7 @@ def _build_settings(options: dict[str, object]) -> BuildSettings:
     return BuildSettings(
         levels=tuple(level for level in LEVELS if level in _many(options["level"])) or LEVELS,
         document_deadline_s=float(str(options["deadline"])),
+        lock_wait_s=float(str(options["wait"])),
     )
 
 

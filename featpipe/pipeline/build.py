@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from featpipe.documents import find_sources
+from featpipe.errors import PoolBroken
 from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.pipeline.devices import check_devices, default_devices
 from featpipe.pipeline.intake import Intake
+from featpipe.pipeline.messages import WriteTask
 from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
 from featpipe.pipeline.plan import Plan, make_plan
-from featpipe.pipeline.run import Run
+from featpipe.pipeline.run import Run, raise_original
 from featpipe.pipeline.tally import Tally
 from featpipe.pool import Pool, Role
 from featpipe.settings import BuildSettings
@@ -26,7 +28,6 @@ from featpipe.store import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from featpipe.documents import Source
     from featpipe.outcome import RunReport
     from featpipe.pipeline.progress import Progress
 
@@ -110,19 +111,17 @@ class Pipeline:
         """
         paths = [documents] if isinstance(documents, str | Path) else documents
         sources = find_sources([Path(p) for p in paths], include=include, exclude=exclude)
-        self._run = Run(
-            self._cache,
-            self._plan,
-            self._open_pool(),
-            self._open_intake(sources),
-            Tally(run_id=_new_run_id(), n_documents=len(sources)),
-            listen or _ignore,
-        )
-        try:
-            return self._run.finish()
-        finally:
-            self._run.close()
-            self._run = None
+        tally = Tally(run_id=_new_run_id(), n_documents=len(sources))
+        pool = self._open_pool()
+        self._own_cache(pool)
+        with Reader(self._cache) as reader:
+            limit = self._settings.max_document_bytes
+            intake = Intake(sources, self._plan.preparation, reader, limit)
+            self._run = Run(self._plan, pool, intake, reader, tally, listen or _ignore)
+            try:
+                return self._run.finish()
+            finally:
+                self._run = None
 
     def stop_after_current(self) -> None:
         """Let the running ``build`` finish what is in flight, commit and return its report.
@@ -144,10 +143,18 @@ class Pipeline:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _open_intake(self, sources: Sequence[Source]) -> Intake:
-        reader = Reader(self._cache) if self._cache.exists() else None
-        limit = self._settings.max_document_bytes
-        return Intake(sources, self._plan.preparation, reader, limit)
+    def _own_cache(self, pool: Pool) -> None:
+        """Have the writer make the file, if need be, and hold its lock.
+
+        Before anything is looked up: what another run has written until now is seen, and from here
+        on no other run can write, so that no text is encoded by both.
+        """
+        try:
+            pool.call("write", WriteTask({}))
+        except PoolBroken as error:
+            # A pool cannot be used after its writer failed to start; the next build makes another.
+            self.close()
+            raise_original(error)
 
     def _open_pool(self) -> Pool:
         if self._pool is None:
@@ -185,9 +192,15 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
         Role(
             name="write",
             target="featpipe.pipeline.write_role:WriteRole",
-            arguments={"cache": str(cache), "specs": dict(plan.specs), "terms": plan.terms},
+            arguments={
+                "cache": str(cache),
+                "specs": dict(plan.specs),
+                "terms": plan.terms,
+                "lock_wait_s": settings.lock_wait_s,
+            },
             threads=1,
             prefetch=8,
+            start_deadline_s=settings.lock_wait_s + 300,
         ),
     ]
 

@@ -63,7 +63,7 @@ class Intake:
     Args:
         sources: the files.
         preparation: fingerprint of the way they are read and cut.
-        reader: of the cache as it was before the run; None when there is none.
+        reader: of the cache.
         max_bytes: a larger file is quarantined unread.
 
     """
@@ -72,10 +72,9 @@ class Intake:
         self,
         sources: Iterable[Source],
         preparation: str,
-        reader: Reader | None,
+        reader: Reader,
         max_bytes: int,
     ) -> None:
-        self.reader = reader
         self._sources: Iterator[Source] = iter(sources)
         self._preparation = preparation
         self._documents = _table(reader, layout.DOCUMENTS)
@@ -130,5 +129,5 @@ class Intake:
         chunk.n_bytes += n_bytes
 
 
-def _table(reader: Reader | None, name: str) -> TableReader | None:
-    return reader.table(name) if reader is not None and name in reader else None
+def _table(reader: Reader, name: str) -> TableReader | None:
+    return reader.table(name) if name in reader else None

@@ -40,11 +40,11 @@ class KnownDocuments:
     """Looks up units of documents by their rows in ``/documents``.
 
     Args:
-        reader: of the cache; None when there is no file yet.
+        reader: of the cache.
 
     """
 
-    def __init__(self, reader: Reader | None) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def find_units(self, chunk: Chunk) -> KnownUnits | None:
@@ -53,8 +53,6 @@ class KnownDocuments:
         None when a text is not stored: the file was cut short between two rows that no commit
         had acknowledged, and the documents must be prepared again.
         """
-        if self._reader is None:
-            return None
         documents = self._reader.table(layout.DOCUMENTS)
         texts = self._reader.table(layout.TEXTS)
         wanted = np.frombuffer(b"".join(chunk.known_keys), np.uint8).reshape(-1, 16)

@@ -25,7 +25,7 @@ class Ledger:
     when the row was there before the run began.
     """
 
-    def __init__(self, product: Product, reader: Reader | None) -> None:
+    def __init__(self, product: Product, reader: Reader) -> None:
         self.product = product
         self.n_hits = 0
         self.n_issued = 0
@@ -33,20 +33,20 @@ class Ledger:
         self.failed: dict[bytes, str] = {}
         self._in_flight: set[bytes] = set()
         table = None
-        if reader is not None and product.table in reader:
+        if product.table in reader:
             table = reader.table(product.table)
         n_before = 0 if table is None else table.n_rows
         self._is_counted = np.zeros(n_before, bool)
 
     def find_missing(
-        self, reader: Reader | None, keys: NDArray[np.uint8], levels: NDArray[np.uint8]
+        self, reader: Reader, keys: NDArray[np.uint8], levels: NDArray[np.uint8]
     ) -> NDArray[np.intp]:
         """Positions of the units that lack a row and that nobody was given yet.
 
         They are in flight from here on. Shapes: ``keys`` (n, 16), distinct; ``levels`` (n,).
         """
         wanted = np.flatnonzero(levels & self.product.levels)
-        if reader is not None and self.product.table in reader:
+        if self.product.table in reader:
             rows = reader.table(self.product.table).find(keys[wanted])
             self._count_hits(rows)
             wanted = wanted[rows < 0]

@@ -32,9 +32,9 @@ def source_rows(sources: Sequence[SourceFile], keys: bytes) -> Rows:
     }
 
 
-def last_places(reader: Reader | None) -> dict[str, tuple[str, bytes]]:
+def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
     """Absolute path -> (readable name, key of the document last seen there)."""
-    if reader is None or layout.SOURCES not in reader:
+    if layout.SOURCES not in reader:
         return {}
     table = reader.table(layout.SOURCES)
     rows = np.arange(table.n_rows)

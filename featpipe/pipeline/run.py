@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 
@@ -26,11 +26,9 @@ from featpipe.pipeline.known import KnownDocuments
 from featpipe.pipeline.ledger import Ledger
 from featpipe.pipeline.messages import PrepareTask, WriteTask
 from featpipe.pipeline.units import Texts
-from featpipe.store import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from featpipe.pipeline.progress import Progress
     from featpipe.pipeline.tally import Tally
     from featpipe.pool import Outcome, Pool
+    from featpipe.store import Reader
 
 #: Seconds between two calls of the listener, and the longest wait for an answer.
 _TICK_S = 0.25
@@ -53,10 +52,10 @@ class Run:
     """State of one ``build``. Used once.
 
     Args:
-        cache: path of the file; it may not exist yet.
         plan: what to fill.
         pool: with the roles ``prepare``, ``encode`` and ``write``.
         intake: the files.
+        reader: of the cache, whose lock the writer holds.
         tally: counts, for the report.
         listen: called with a :class:`Progress` a few times a second.
 
@@ -64,18 +63,17 @@ class Run:
 
     def __init__(
         self,
-        cache: Path,
         plan: Plan,
         pool: Pool,
         intake: Intake,
+        reader: Reader,
         tally: Tally,
         listen: Callable[[Progress], None],
     ) -> None:
-        self._cache = cache
         self._pool = pool
         self._intake = intake
         self._tally = tally
-        self._reader = reader = intake.reader
+        self._reader = reader
         self._listen = listen
         n_devices = len(plan.devices)
         self._ledgers = {p.table: Ledger(p, reader) for p in plan.products}
@@ -102,11 +100,6 @@ class Run:
         self._write_record(report)
         self._tick(is_last=True)
         return report
-
-    def close(self) -> None:
-        """Let go of the cache; the workers are the pipeline's."""
-        if self._reader is not None:
-            self._reader.close()
 
     # ---- handing out
 
@@ -163,9 +156,7 @@ class Run:
         try:
             outcomes = self._pool.completed(timeout=_TICK_S)
         except PoolBroken as error:
-            if isinstance(error.__cause__, FeatpipeError):
-                raise error.__cause__ from error
-            raise
+            raise_original(error)
         for outcome in outcomes:
             self._take(outcome)
 
@@ -211,7 +202,8 @@ class Run:
     def _take_written(self, outcome: Outcome) -> None:
         if outcome.error is not None:
             raise outcome.error.__cause__ or outcome.error
-        self._refresh()
+        # The reader must see the rows before the ledger forgets that they were under way.
+        self._reader.refresh()
         table, keys = self._to_acknowledge.pop(cast("int", outcome.tag), ("", None))
         if keys is not None:
             self._ledgers[table].acknowledge(keys)
@@ -230,13 +222,6 @@ class Run:
             self._to_acknowledge[self._n_writes] = acknowledge
         self._submit("write", task, tag=self._n_writes)
 
-    def _refresh(self) -> None:
-        # The reader must see the rows before the ledger forgets that they were under way.
-        if self._reader is None:
-            self._reader = Reader(self._cache)
-        else:
-            self._reader.refresh()
-
     def _write_record(self, report: RunReport) -> None:
         record = Texts.from_strings([json.dumps(report.as_dict(), ensure_ascii=False)])
         self._write(WriteTask({layout.RUNS: {"record": record.ragged}}))
@@ -248,6 +233,13 @@ class Run:
         if is_last or now - self._last_tick >= _TICK_S:
             self._last_tick = now
             self._listen(self._tally.progress(self._vectors))
+
+
+def raise_original(error: PoolBroken) -> NoReturn:
+    """Raise what kept a worker from starting, where that is an error of ours; else the loss."""
+    if isinstance(error.__cause__, FeatpipeError):
+        raise error.__cause__ from None
+    raise error
 
 
 def _first_line(error: PoolError) -> str:

@@ -6,11 +6,14 @@ Every task is one commit: when the answer arrives, its rows are durable.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from logging import getLogger
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.errors import DictionaryLocked
 from featpipe.pipeline.messages import Written
 from featpipe.store import Writer, keys_of
 
@@ -21,6 +24,11 @@ if TYPE_CHECKING:
     from featpipe.store import TableSpec
 
 
+logger = getLogger(__name__)
+
+_TRY_AGAIN_S = 0.1
+
+
 @dataclass(slots=True)
 class WriteRole:
     """Appends rows to tables it creates when first needed.
@@ -29,16 +37,21 @@ class WriteRole:
         cache: path of the file; created when missing.
         specs: table name -> its columns, for every table this run may write.
         terms: the tables of the term analyser.
+        lock_wait_s: how long to wait for another writer to be done.
+
+    Raises:
+        DictionaryLocked: another process writes this file, and went on for longer than that.
 
     """
 
     cache: str
     specs: Mapping[str, TableSpec]
     terms: TermTables
+    lock_wait_s: float = 0.0
     _writer: Writer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._writer = Writer.open(Path(self.cache))
+        self._writer = _open_when_free(Path(self.cache), self.lock_wait_s)
 
     def run(self, task: WriteTask) -> Written:
         """Append and commit; when this returns, the rows survive the loss of any process."""
@@ -63,3 +76,19 @@ class WriteRole:
         )
         ids = vocabulary.find(keys)[terms.ids].astype(np.uint32)
         return self._append(self.terms.units, {"keys": terms.keys, "ids": (ids, terms.lengths)})
+
+
+def _open_when_free(cache: Path, wait_s: float) -> Writer:
+    until = monotonic() + wait_s
+    is_told = False
+    while True:
+        try:
+            return Writer.open(cache)
+        except DictionaryLocked as error:
+            if monotonic() >= until:
+                raise
+            if not is_told:
+                logger.warning("waiting up to %.0f s: %s", wait_s, error.message)
+                is_told = True
+            # The lock belongs to a process we know nothing of: it can only be tried again.
+            sleep(_TRY_AGAIN_S)

@@ -268,6 +268,19 @@ def test_the_same_text_is_never_encoded_twice(
     assert set(texts) == distinct
 
 
+def test_two_runs_at_once_encode_every_text_once(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    command = [sys.executable, "-m", "featpipe", "build-cache", str(corpus), "--json"]
+    command += ["--cache", str(tmp_path / "c.h5"), "--model", str(encoder_folder), "--ner", "none"]
+    command += ["--workers", "1"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    reports = [json.loads(run.communicate(timeout=110)[0].splitlines()[-1]) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert reports[0]["n_unique"] == reports[1]["n_unique"]
+    assert sum(report["n_encoded"] for report in reports) == reports[0]["n_unique"]
+
+
 def test_a_cache_that_is_being_written_is_said_to_be_so(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
