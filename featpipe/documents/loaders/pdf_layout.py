@@ -121,7 +121,7 @@ def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list
             numbers = [_number(digits) for digits in _DIGITS.findall(text)]
             outer = _Outer(i, k, page.number, numbers)
             alike.setdefault(_DIGITS.sub("#", text), []).append(outer)
-    n_needed = max(2, min(len(pages), 3), 0.4 * sum(bool(page.lines) for page in pages))
+    n_needed = max(3, 0.4 * sum(bool(page.lines) for page in pages))
     left_out: set[tuple[int, int]] = set()
     heads: list[str] = []
     for pattern, lines in alike.items():

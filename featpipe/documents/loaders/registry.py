@@ -79,6 +79,12 @@ BUILT_IN = (
     Loader("markdown", 1, (kinds.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 1, (kinds.HTML,), _HERE + "html:load"),
     Loader("pdf", 1, (kinds.PDF,), _HERE + "pdf:load"),
+    Loader("docx", 1, (kinds.DOCX,), _HERE + "docx:load"),
+    Loader("pptx", 1, (kinds.PPTX,), _HERE + "pptx:load"),
+    Loader("xlsx", 1, (kinds.XLSX,), _HERE + "xlsx:load"),
+    Loader("odt", 1, (kinds.ODT,), _HERE + "odt:load"),
+    Loader("epub", 1, (kinds.EPUB,), _HERE + "epub:load"),
+    Loader("mail", 1, (kinds.MAIL,), _HERE + "mail:load"),
 )
 
 

@@ -1,0 +1,161 @@
+"""Read the parts of a zip-based document (Office, OpenDocument, EPUB) within limits.
+
+Guarantees: nothing is written to disk, so no member's path can escape; a member is never unpacked
+beyond its share of the limits, whatever the archive says about its size; XML that defines a
+document type or entities is refused before it is parsed.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+import zlib
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from featpipe.errors import DocumentTooLarge, UnreadableDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
+
+    from featpipe.documents.limits import LoadLimits
+
+_MIB = 1024 * 1024
+_DECLARES = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+
+
+class Container:
+    """A zip archive that is read a bounded amount of.
+
+    Raises:
+        UnreadableDocument: damaged, or locked by a password.
+        DocumentTooLarge: more members or bytes than the limits allow, or packed beyond reason.
+    """
+
+    def __init__(self, data: bytes, limits: LoadLimits) -> None:
+        self._limits = limits
+        self._n_unpacked = 0
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(data))
+            self._members = {info.filename: info for info in self._archive.infolist()}
+        except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError) as error:
+            raise UnreadableDocument(f"a damaged archive ({error})") from error
+        if len(self._archive.infolist()) > limits.max_members:
+            raise DocumentTooLarge(f"more than {limits.max_members:,} parts in one file")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def names(self) -> list[str]:
+        """Names of all members, in their order."""
+        return list(self._members)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one member."""
+        info = self._members.get(name)
+        if info is None:
+            raise UnreadableDocument(f"damaged: its part {name!r} is missing")
+        if info.flag_bits & 0x1:
+            raise UnreadableDocument(
+                "an archive locked by a password", hint="save it without a password"
+            )
+        allowed = self._limits.max_unpacked_bytes - self._n_unpacked
+        packed = max(1, info.compress_size)
+        if info.file_size > max(_MIB, packed * self._limits.max_ratio):
+            raise DocumentTooLarge(
+                f"part {name!r} unpacks to {info.file_size / packed:,.0f} times its size"
+            )
+        try:
+            with self._archive.open(info) as member:
+                data = member.read(min(allowed, info.file_size) + 1)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
+            raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
+        except (NotImplementedError, RuntimeError) as error:
+            raise UnreadableDocument(f"part {name!r} cannot be unpacked ({error})") from error
+        self._n_unpacked += len(data)
+        if self._n_unpacked > self._limits.max_unpacked_bytes:
+            limit = self._limits.max_unpacked_bytes
+            raise DocumentTooLarge(f"unpacks to more than {limit:,} bytes")
+        return data
+
+    def xml(self, name: str) -> Element:
+        """The root element of one member."""
+        try:
+            return ET.fromstring(self.safe_xml(name))  # noqa: S314 - entities are refused
+        except ET.ParseError as error:
+            raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
+
+    def safe_xml(self, name: str) -> bytes:
+        """The bytes of an XML member that defines nothing."""
+        data = self.read(name)
+        if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+            text = data.decode("utf-16", "replace")
+            data = re.sub(r"<\?xml[^>]*\?>", "", text, count=1).encode()
+        if b"\0" in data or _DECLARES.search(data):
+            raise UnreadableDocument(f"part {name!r} defines XML entities, which is refused")
+        return data
+
+    def xml_or_none(self, name: str) -> Element | None:
+        """The root element of a member that need not be there."""
+        return self.xml(name) if name in self else None
+
+    def related(self, part: str) -> dict[str, tuple[str, str]]:
+        """Relations of an Office part: id -> (last word of the type, member name)."""
+        folder, name = posixpath.split(part)
+        root = self.xml_or_none(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")
+        found: dict[str, tuple[str, str]] = {}
+        for relation in root.iter(_RELATION) if root is not None else ():
+            if relation.get("TargetMode") == "External":
+                continue
+            target = relation.get("Target", "")
+            path = target[1:] if target.startswith("/") else posixpath.join(folder, target)
+            kind = relation.get("Type", "").rsplit("/", 1)[-1]
+            found[relation.get("Id", "")] = (kind, posixpath.normpath(path))
+        return found
+
+    def main_part(self, usual: str) -> str:
+        """The member that is the document: as the package says, or where it usually stands."""
+        for kind, name in self.related("").values():
+            if kind == "officeDocument" and name in self:
+                return name
+        return usual
+
+    def title(self) -> str:
+        """The title in the document's properties."""
+        root = self.xml_or_none("docProps/core.xml")
+        return " ".join(text_of(root, "title").split()) if root is not None else ""
+
+
+def local(tag: object) -> str:
+    """The name of an element without its namespace ("" for comments and instructions)."""
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def attribute(element: Element, name: str) -> str | None:
+    """An attribute by its local name, whatever its namespace (strict and transitional differ)."""
+    for key, value in element.attrib.items():
+        if key.rpartition("}")[2] == name:
+            return value
+    return None
+
+
+def child(element: Element, name: str) -> Element | None:
+    """The first child of this local name."""
+    return next(children(element, name), None)
+
+
+def children(element: Element, name: str) -> Iterator[Element]:
+    """The children of this local name."""
+    return (inner for inner in element if local(inner.tag) == name)
+
+
+def text_of(root: Element, name: str) -> str:
+    """The text of the first descendant of this local name, or ""."""
+    for element in root.iter():
+        if local(element.tag) == name:
+            return "".join(element.itertext())
+    return ""
