@@ -127,7 +127,8 @@ def _zip_kind(data: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError):
+            declared = _declared_kind(archive)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, RuntimeError):
         return _torn_zip_kind(data)
     for member, kind in (
         ("word/document.xml", DOCX),
@@ -136,7 +137,7 @@ def _zip_kind(data: bytes) -> str:
     ):
         if member in names:
             return kind
-    return _declared_zip_kind(data) or (_main_part_kind(names) or ZIP)
+    return declared or _main_part_kind(names) or ZIP
 
 
 def _main_part_kind(names: set[str]) -> str | None:
@@ -150,16 +151,16 @@ def _main_part_kind(names: set[str]) -> str | None:
     return found[0] if found else None
 
 
-def _declared_zip_kind(data: bytes) -> str | None:
-    """OpenDocument and EPUB begin with a stored member named ``mimetype``."""
-    if data[30:38] != b"mimetype":
+def _declared_kind(archive: zipfile.ZipFile) -> str | None:
+    """OpenDocument and EPUB hold a small member named ``mimetype``."""
+    try:
+        info = archive.getinfo("mimetype")
+    except KeyError:
         return None
-    value = data[38:120]
-    for kind in (EPUB, ODT):
-        if value.startswith(kind.encode()) or kind.encode() in value[:80]:
-            return kind
-    match = re.match(rb"[\w.+/-]+", value)
-    return match[0].split(b"PK")[0].decode("ascii") if match else None
+    if info.file_size > 200:
+        return None
+    match = re.match(rb"[\w.+/-]+", archive.read(info))
+    return match[0].decode("ascii") if match else None
 
 
 def _torn_zip_kind(data: bytes) -> str:
@@ -168,7 +169,7 @@ def _torn_zip_kind(data: bytes) -> str:
     for name, kind in ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX)):
         if name in head:
             return kind
-    return _declared_zip_kind(data) or ZIP
+    return ODT if ODT.encode() in head else EPUB if EPUB.encode() in head else ZIP
 
 
 def _ole_kind(data: bytes) -> str:

@@ -71,8 +71,9 @@ def plain(value: float) -> str:
     text = f"{value:.15g}"
     if "e" not in text:
         return text
-    shown = f"{value:.20f}" if abs(value) < 1 else f"{value:.0f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown and abs(value) > 1e-15 else text
+    if abs(value) >= 1:
+        return f"{value:.0f}"
+    return f"{value:.20f}".rstrip("0") if abs(value) > 1e-15 else text
 
 
 def _kind(number: int, code: str | None) -> str | int | None:

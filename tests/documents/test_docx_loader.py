@@ -1,0 +1,211 @@
+"""Word: what a reader sees on the page, clause numbers included."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zip_writing import W, paragraph, write_docx
+
+from featpipe.documents import Document, load_document
+from featpipe.documents.loaders.numbering import chinese, written
+
+
+def loaded(data: bytes) -> Document:
+    return load_document(data, source="a.docx")
+
+
+def numbered(text: str, level: int = 0, number: int = 1) -> str:
+    return paragraph(
+        text, f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>'
+    )
+
+
+def level(index: int, style: str, text: str, start: int = 1) -> str:
+    return (
+        f'<w:lvl w:ilvl="{index}"><w:start w:val="{start}"/><w:numFmt w:val="{style}"/>'
+        f'<w:lvlText w:val="{text}"/></w:lvl>'
+    )
+
+
+def numbering(*levels: str, extra: str = "") -> str:
+    return (
+        f'<w:numbering {W}><w:abstractNum w:abstractNumId="0">{"".join(levels)}</w:abstractNum>'
+        f'<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>{extra}</w:numbering>'
+    )
+
+
+def test_clause_numbers_are_counted_and_written_as_on_the_page() -> None:
+    rules = numbering(
+        level(0, "chineseCountingThousand", "第%1条"),
+        level(1, "decimal", "%1.%2"),
+        level(2, "chineseCounting", "（%3）"),
+        level(3, "bullet", "●"),
+    )
+    body = [
+        numbered("合同标的"),
+        numbered("货物", 1),
+        numbered("数量", 1),
+        numbered("甲", 2),
+        numbered("乙", 2),
+        numbered("点", 3),
+        numbered("价款"),
+        numbered("单价", 1),
+        paragraph("无编号"),
+        numbered("付款"),
+    ]
+    assert loaded(write_docx("".join(body), numbering=rules)).text.split("\n") == [
+        "第一条 合同标的",
+        "一.1 货物",
+        "一.2 数量",
+        "（一）甲",
+        "（二）乙",
+        "点",
+        "第二条 价款",
+        "二.1 单价",
+        "无编号",
+        "第三条 付款",
+    ]
+
+
+def test_a_list_that_starts_anew_starts_anew_and_one_that_does_not_goes_on() -> None:
+    again = (
+        '<w:num w:numId="2"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0">'
+        '<w:startOverride w:val="1"/></w:lvlOverride></w:num>'
+        '<w:num w:numId="3"><w:abstractNumId w:val="0"/></w:num>'
+    )
+    rules = numbering(level(0, "decimal", "%1."), extra=again)
+    body = [
+        numbered(text, number=n) for text, n in (("a", 1), ("b", 1), ("c", 3), ("d", 2), ("e", 2))
+    ]
+    assert loaded(write_docx("".join(body), numbering=rules)).text == "1. a\n2. b\n3. c\n1. d\n2. e"
+
+
+def test_numbers_and_levels_come_from_styles_and_their_ancestors() -> None:
+    styles = (
+        f'<w:styles {W}><w:style w:styleId="A"><w:name w:val="heading 2"/><w:pPr><w:numPr>'
+        '<w:numId w:val="1"/></w:numPr></w:pPr></w:style>'
+        '<w:style w:styleId="B"><w:name w:val="条款"/><w:basedOn w:val="A"/></w:style></w:styles>'
+    )
+    body = paragraph("总则", '<w:pStyle w:val="B"/>') + paragraph("正文")
+    rules = numbering(level(0, "chineseCounting", "%1、"))
+    document = loaded(write_docx(body, numbering=rules, styles=styles))
+    assert document.text == "一、总则\n正文"
+    assert [(h.start, h.end, h.level) for h in document.headings] == [(0, 4, 2)]
+
+
+def test_what_was_deleted_or_hidden_is_no_text_and_what_was_inserted_is() -> None:
+    body = (
+        "<w:p><w:r><w:t>甲</w:t></w:r><w:del><w:r><w:delText>乙</w:delText></w:r></w:del>"
+        "<w:ins><w:r><w:t>丙</w:t></w:r></w:ins>"
+        "<w:r><w:rPr><w:vanish/></w:rPr><w:t>丁</w:t></w:r>"
+        "<w:r><w:fldChar/><w:instrText>PAGE</w:instrText></w:r>"
+        "<w:hyperlink><w:r><w:t>戊</w:t></w:r></w:hyperlink>"
+        "<w:sdt><w:sdtContent><w:r><w:t>己</w:t></w:r></w:sdtContent></w:sdt></w:p>"
+    )
+    document = loaded(write_docx(body))
+    assert document.text == "甲丙戊己"
+    assert document.notes == ("hidden text is left out",)
+
+
+def test_a_text_box_comes_once_after_its_paragraph() -> None:
+    box = f"<w:txbxContent>{paragraph('框内文字')}</w:txbxContent>"
+    body = (
+        "<w:p><w:r><w:t>段落</w:t></w:r><w:r>"
+        '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+        f"<mc:Choice><w:drawing>{box}</w:drawing></mc:Choice>"
+        f"<mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent></w:r></w:p>"
+    )
+    assert loaded(write_docx(body + paragraph("下段"))).text == "段落\n框内文字\n下段"
+
+
+def cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{paragraph(text)}</w:tc>"
+
+
+def test_tables_keep_rows_cells_and_merges() -> None:
+    body = (
+        "<w:tbl><w:tr>" + cell("项目", '<w:gridSpan w:val="2"/>') + cell("金额") + "</w:tr><w:tr>"
+        + cell("甲", '<w:vMerge w:val="restart"/>') + cell("一期") + cell("100") + "</w:tr><w:tr>"
+        + cell("", "<w:vMerge/>") + cell("二期") + cell("200") + "</w:tr></w:tbl>"
+    )  # fmt: skip
+    document = loaded(write_docx(paragraph("前") + body + paragraph("后")))
+    assert document.text == "前\n项目\t金额\n甲\t一期\t100\n二期\t200\n后"
+    (table,) = document.tables
+    shown = {(c.row, c.column): (document.text[c.start : c.end], c.row_span, c.column_span)
+             for c in table.cells}  # fmt: skip
+    assert shown[0, 0] == ("项目", 1, 2)
+    assert shown[0, 2] == ("金额", 1, 1)
+    assert shown[1, 0] == ("甲", 2, 1)
+    assert shown[2, 1] == ("二期", 1, 1)
+
+
+def test_notes_and_heads_follow_the_body_once() -> None:
+    heads = f"<w:hdr {W}>{paragraph('合同编号：2017-001')}{paragraph('第 1 页')}</w:hdr>"
+    notes = (
+        f'<w:footnotes {W}><w:footnote w:type="separator">{paragraph("—")}</w:footnote>'
+        f"<w:footnote>{paragraph('见附件一。')}</w:footnote></w:footnotes>"
+    )
+    document = loaded(write_docx(paragraph("正文"), header1=heads, header2=heads, footnotes=notes))
+    assert document.text == "正文\n见附件一。\n合同编号：2017-001"
+
+
+def test_line_breaks_part_and_tabs_do_not() -> None:
+    body = "<w:p><w:r><w:t>甲</w:t><w:br/><w:t>乙</w:t><w:tab/><w:t>丙</w:t></w:r></w:p>"
+    assert loaded(write_docx(body)).text == "甲\n乙 丙"
+
+
+def test_another_writer_s_file_is_read_as_that_library_reads_it() -> None:
+    docx = pytest.importorskip("docx")
+    written_file = docx.Document()
+    written_file.add_heading("采购合同", 0)
+    for text in ("甲方：某某公司", "  two  blanks ", "", "金额１２万"):
+        written_file.add_paragraph(text)
+    table = written_file.add_table(2, 2)
+    for i, text in enumerate("一二三四"):
+        table.cell(i // 2, i % 2).text = text
+    buffer = io.BytesIO()
+    written_file.save(buffer)
+    document = loaded(buffer.getvalue())
+    assert document.text == "采购合同\n甲方：某某公司\ntwo blanks\n金额12万\n一\t二\n三\t四"
+    assert document.headings[0].level == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1, "一"), (10, "十"), (12, "十二"), (20, "二十"), (101, "一百零一"), (110, "一百一十"),
+     (1001, "一千零一"), (1010, "一千零一十"), (9999, "九千九百九十九"), (10000, "10000")],
+)  # fmt: skip
+def test_chinese_numbers(number: int, text: str) -> None:
+    assert chinese(number) == text
+
+
+@pytest.mark.parametrize(
+    ("style", "texts"),
+    [
+        ("upperRoman", ["I", "IV", "XLIX"]),
+        ("lowerLetter", ["a", "d", "ww"]),
+        ("decimalZero", ["01", "04", "49"]),
+        ("ideographTraditional", ["甲", "丁", "壬"]),
+        ("chineseLegalSimplified", ["壹", "肆", "肆拾玖"]),
+        ("decimalEnclosedCircle", ["①", "④", "49"]),
+        ("unheardOf", ["1", "4", "49"]),
+    ],
+)
+def test_number_styles(style: str, texts: list[str]) -> None:
+    assert [written(n, style) for n in (1, 4, 49)] == texts
+
+
+@given(st.integers(1, 9999))
+def test_every_chinese_number_can_be_read_back(number: int) -> None:
+    values = {c: i for i, c in enumerate("零一二三四五六七八九")}
+    total = digit = 0
+    for c in chinese(number):
+        if c in values:
+            digit = values[c]
+        else:
+            total += (digit or 1) * {"十": 10, "百": 100, "千": 1000}[c]
+            digit = 0
+    assert total + digit == number

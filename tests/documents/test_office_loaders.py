@@ -1,0 +1,172 @@
+"""PowerPoint, Excel, OpenDocument, EPUB and mail; files are written by the libraries others use."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+
+import pytest
+from zip_writing import write_zip
+
+from featpipe.documents import Document, load_document
+from featpipe.documents.loaders.xlsx_formats import plain
+
+
+def loaded(data: bytes, source: str = "file") -> Document:
+    return load_document(data, source=source)
+
+
+def test_slides_are_pages_with_titles_groups_tables_and_notes() -> None:
+    pptx = pytest.importorskip("pptx")
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[1])
+    slide.shapes.title.text = "项目概况"
+    slide.placeholders[1].text = "总投资１２亿元\n建设期三年"
+    group = slide.shapes.add_group_shape()
+    group.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "组内文字"
+    table = slide.shapes.add_table(2, 2, 0, 0, 9, 9).table
+    for i, text in enumerate("甲乙丙丁"):
+        table.cell(i // 2, i % 2).text = text
+    slide.notes_slide.notes_text_frame.text = "备注"
+    show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = "第二页"
+    buffer = io.BytesIO()
+    show.save(buffer)
+    document = loaded(buffer.getvalue())
+    first = "项目概况\n总投资12亿元\n建设期三年\n组内文字\n甲\t乙\n丙\t丁\n备注"
+    assert document.text == first + "\n第二页"
+    assert [document.text[p.start : p.end].strip("\n") for p in document.pages] == [first, "第二页"]
+    assert [document.text[h.start : h.end] for h in document.headings] == ["项目概况", "第二页"]
+
+
+def test_sheets_show_what_excel_shows() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "合同清单"
+    sheet.append(["名称", "金额", "日期", "比例", "时间", "签署"])
+    sheet.append(["甲", 1234567.5, dt.date(2017, 5, 3), 0.0523, dt.time(9, 30), True])
+    sheet["D2"].number_format = "0.00%"
+    sheet.append([None, 0.1 + 0.2, dt.datetime(2017, 5, 3, 18, 0), 1e-7, 10**15, None])
+    sheet.merge_cells("A4:B5")
+    sheet["A4"] = "合并"
+    book.create_sheet("空表")
+    hidden = book.create_sheet("隐藏")
+    hidden.sheet_state = "hidden"
+    hidden["B2"] = "内容"
+    buffer = io.BytesIO()
+    book.save(buffer)
+    document = loaded(buffer.getvalue())
+    assert document.text.split("\n") == [
+        "合同清单",
+        "名称\t金额\t日期\t比例\t时间\t签署",
+        "甲\t1234567.5\t2017-05-03\t5.23%\t09:30:00\tTRUE",
+        "0.3\t2017-05-03 18:00:00\t0.0000001\t1000000000000000",
+        "合并",
+        "隐藏",
+        "内容",
+    ]
+    assert [page.number for page in document.pages] == [1, 2, 3]
+    merged = document.tables[0].cells[-1]
+    assert (merged.row, merged.column, merged.row_span, merged.column_span) == (3, 0, 2, 2)
+    assert document.notes == ("hidden sheets are read like the others",)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1"), (-0.5, "-0.5"), (0.1 + 0.2, "0.3"), (1e-7, "0.0000001"), (1e20, "1" + "0" * 20)],
+)
+def test_numbers_are_written_without_exponent_or_noise(value: float, text: str) -> None:
+    assert plain(value) == text
+
+
+def test_an_opendocument_text_gives_headings_lists_and_tables() -> None:
+    spaces = " ".join(
+        f'xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"'
+        for n in ("office", "text", "table")
+    )
+    content = (
+        f"<office:document-content {spaces}><office:body><office:text>"
+        '<text:h text:outline-level="2">标题</text:h><text:p>一<text:s/>二<text:span>三</text:span>'
+        "<text:line-break/>四</text:p><text:list><text:list-item><text:p>项</text:p></text:list-item>"
+        "</text:list><table:table><table:table-row><table:table-cell><text:p>甲</text:p>"
+        "</table:table-cell><table:table-cell><text:p>乙</text:p></table:table-cell>"
+        "</table:table-row></table:table></office:text></office:body></office:document-content>"
+    )
+    kind = "application/vnd.oasis.opendocument.text"
+    document = loaded(write_zip({"mimetype": kind, "content.xml": content}))
+    assert document.text == "标题\n一 二三\n四\n项\n甲\t乙"
+    assert document.media_type == kind
+    assert document.headings[0].level == 2
+
+
+def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata><title>书名</title></metadata>'
+        '<manifest><item id="b" href="text/two.xhtml"/>'
+        '<item id="a" href="text/one.xhtml"/></manifest>'
+        '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>'
+    )
+    document = loaded(
+        write_zip(
+            {
+                "mimetype": "application/epub+zip",
+                "META-INF/container.xml": '<c><rootfile full-path="OPS/book.opf"/></c>',
+                "OPS/book.opf": package,
+                "OPS/text/two.xhtml": "<html><body><p>第二章</p></body></html>",
+                "OPS/text/one.xhtml": "<html><body><p>第一章</p></body></html>",
+            }
+        )
+    )
+    assert (document.title, document.text) == ("书名", "第一章\n第二章")
+
+
+MAIL = """From: =?utf-8?b?5byg5LiJ?= <zhang@example.com>\r
+To: li@example.com\r
+Subject: =?gb2312?b?us/NrA==?=\r
+Date: Wed, 03 May 2017 09:30:00 +0800\r
+MIME-Version: 1.0\r
+Content-Type: multipart/mixed; boundary=B\r
+\r
+--B\r
+Content-Type: multipart/alternative; boundary=A\r
+\r
+--A\r
+Content-Type: text/plain; charset=gbk\r
+Content-Transfer-Encoding: base64\r
+\r
+{plain}\r
+--A\r
+Content-Type: text/html; charset=utf-8\r
+\r
+<p>HTML</p>\r
+--A--\r
+--B\r
+Content-Type: application/pdf; name=a.pdf\r
+Content-Disposition: attachment; filename=a.pdf\r
+\r
+JVBERi0=\r
+--B--\r
+"""
+
+
+def test_mail_gives_its_fields_its_plain_body_and_the_names_of_attachments() -> None:
+    import base64
+
+    body = base64.b64encode("请查收合同。\r\n\r\n此致".encode("gbk")).decode()
+    document = loaded(MAIL.format(plain=body).encode(), "letter")
+    assert document.text.split("\n") == [
+        "Subject: 合同",
+        "From: 张三 <zhang@example.com>",
+        "To: li@example.com",
+        "Date: Wed, 03 May 2017 09:30:00 +0800",
+        "请查收合同。",
+        "此致",
+    ]
+    assert document.title == "合同"
+    assert document.notes == ("attachment left out: a.pdf",)
+    assert document.media_type == "message/rfc822"
+
+
+def test_mail_with_html_only_and_a_false_charset_is_read() -> None:
+    data = "From: a@b.c\nTo: d@e.f\nContent-Type: text/html; charset=x-none\n\n<p>正文</p>".encode()
+    assert loaded(data).text.endswith("正文")
