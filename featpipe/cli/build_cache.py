@@ -41,6 +41,7 @@ _MOST_LISTED = 50
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
 @click.option("--deadline", type=click.FloatRange(min=0.1), default=120.0, metavar="SECONDS")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
+@click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: object) -> None:
@@ -60,6 +61,9 @@ def command(ctx: click.Context, /, **options: object) -> None:
         encoder=encoder,
         settings=_build_settings(options),
     ) as pipeline:
+        if options["dry_run"]:
+            _preview(pipeline, options)
+            return
         report = _build(pipeline, options)
     if not options["as_json"]:
         _print_left_out(report)
@@ -81,6 +85,20 @@ def _build(pipeline: Pipeline, options: dict[str, object]) -> RunReport:
         whole = {"event": "report", **report.as_dict(), "summary": report.summary()}
         click.echo(json.dumps(whole, ensure_ascii=False))
     return report
+
+
+def _preview(pipeline: Pipeline, options: dict[str, object]) -> None:
+    found = pipeline.preview(
+        _many(options["documents"]),
+        include=_many(options["include"]),
+        exclude=_many(options["exclude"]),
+    )
+    if options["as_json"]:
+        click.echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
+        return
+    for lost in found.quarantined[:_MOST_LISTED]:
+        click.echo(f"cannot be read: {lost.source}: {lost.reason}", err=True)
+    click.echo(found.summary())
 
 
 @contextmanager

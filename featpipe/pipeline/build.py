@@ -19,6 +19,7 @@ from featpipe.pipeline.intake import Intake
 from featpipe.pipeline.messages import WriteTask
 from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
 from featpipe.pipeline.plan import Plan, make_plan
+from featpipe.pipeline.preview import Preview, open_or_empty, preview
 from featpipe.pipeline.run import Run, raise_original
 from featpipe.pipeline.tally import Tally
 from featpipe.pool import Pool, Role
@@ -28,6 +29,7 @@ from featpipe.store import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from featpipe.documents import Source
     from featpipe.outcome import RunReport
     from featpipe.pipeline.progress import Progress
 
@@ -109,8 +111,7 @@ class Pipeline:
             PoolBroken: workers cannot start.
 
         """
-        paths = [documents] if isinstance(documents, str | Path) else documents
-        sources = find_sources([Path(p) for p in paths], include=include, exclude=exclude)
+        sources = _find(documents, include, exclude)
         tally = Tally(run_id=_new_run_id(), n_documents=len(sources))
         pool = self._open_pool()
         self._own_cache(pool)
@@ -122,6 +123,20 @@ class Pipeline:
                 return self._run.finish()
             finally:
                 self._run = None
+
+    def preview(
+        self,
+        documents: str | Path | Iterable[str | Path],
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> Preview:
+        """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
+        sources = _find(documents, include, exclude)
+        with open_or_empty(self._cache) as reader:
+            limit = self._settings.max_document_bytes
+            intake = Intake(sources, self._plan.preparation, reader, limit)
+            return preview(self._cache, self._plan, self._open_pool(), intake, reader, len(sources))
 
     def stop_after_current(self) -> None:
         """Let the running ``build`` finish what is in flight, commit and return its report.
@@ -184,7 +199,11 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
         Role(
             name="encode",
             target="featpipe.pipeline.encode_role:EncodeRole",
-            arguments={"encoder": plan.encoder, "tagger": plan.tagger},
+            arguments={
+                "cache": str(cache),
+                "encoder": plan.encoder,
+                "tagger": plan.tagger,
+            },
             devices=plan.devices,
             deadline_s=settings.unit_deadline_s,
             bisect="split",
@@ -203,6 +222,13 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             start_deadline_s=settings.lock_wait_s + 300,
         ),
     ]
+
+
+def _find(
+    documents: str | Path | Iterable[str | Path], include: Sequence[str], exclude: Sequence[str]
+) -> list[Source]:
+    paths = [documents] if isinstance(documents, str | Path) else documents
+    return find_sources([Path(path) for path in paths], include=include, exclude=exclude)
 
 
 def _refuse_foreign(cache: Path) -> None:

@@ -1,10 +1,13 @@
 """Encode: a worker that owns one device and turns unit texts into vectors and entities.
 
-Vectors and entities share a process, so that a card holds one context.
+Vectors and entities share a process, so that a card holds one context. The cache arrives as a path;
+the worker opens it itself and leaves out what is stored by now (a task that is repeated after the
+loss of a worker may find its rows there).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,16 +15,19 @@ import numpy as np
 from featpipe.errors import CheckpointError
 from featpipe.features.encoder import Encoder
 from featpipe.features.tagger import Tagger
-from featpipe.pipeline.messages import EncodedBatch
+from featpipe.pipeline.messages import EncodedBatch, EncodeTask
+from featpipe.store import Reader
 
 if TYPE_CHECKING:
-    from featpipe.pipeline.messages import EncoderPlan, EncodeTask, TaggerPlan
+    from featpipe.pipeline.messages import EncoderPlan, TaggerPlan
+    from featpipe.pipeline.units import Keys
 
 
 class EncodeRole:
     """Loads its checkpoints at the first task that needs them.
 
     Args:
+        cache: path of the file, for looking up what it holds.
         encoder, tagger: what to fill; either may be absent.
         threads: CPU threads for this worker; given by the engine.
         device: ``cpu`` or ``cuda:i``; given by the engine.
@@ -29,8 +35,14 @@ class EncodeRole:
     """
 
     def __init__(
-        self, encoder: EncoderPlan | None, tagger: TaggerPlan | None, threads: int, device: str
+        self,
+        cache: str,
+        encoder: EncoderPlan | None,
+        tagger: TaggerPlan | None,
+        threads: int,
+        device: str,
     ) -> None:
+        self._reader = Reader(cache)
         self._encoder_plan = encoder
         self._tagger_plan = tagger
         self._threads = threads
@@ -39,7 +51,27 @@ class EncodeRole:
         self._tagger: Tagger | None = None
 
     def run(self, task: EncodeTask) -> EncodedBatch:
-        """One row per unit of the task; a unit that cannot be computed costs only itself."""
+        """One row per unit that lacks one; a unit that cannot be computed costs only itself."""
+        missing, stored = self._split_stored(task)
+        batch = self._compute(missing) if len(missing) else EncodedBatch(task.table, {})
+        return replace(batch, stored=stored)
+
+    def close(self) -> None:
+        """Let go of the cache."""
+        self._reader.close()
+
+    def _split_stored(self, task: EncodeTask) -> tuple[EncodeTask, Keys]:
+        """The units without a row, and the keys of those that have one."""
+        self._reader.refresh()
+        if task.table not in self._reader:
+            return task, task.units.keys[:0]
+        rows = self._reader.table(task.table).find(task.units.keys)
+        if (rows < 0).all():
+            return task, task.units.keys[:0]
+        missing = task.units.take(np.flatnonzero(rows < 0))
+        return EncodeTask(task.table, missing), task.units.keys[rows >= 0]
+
+    def _compute(self, task: EncodeTask) -> EncodedBatch:
         if self._encoder_plan is not None and task.table == self._encoder_plan.table:
             return self._encode(task, self._encoder_plan)
         if self._tagger_plan is not None and task.table == self._tagger_plan.table:
@@ -81,7 +113,6 @@ class EncodeRole:
                 "labels": (found.label, found.lengths),
                 "scores": (found.score, found.lengths),
             },
-            failed=(),
             n_entities=len(found.start),
         )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from featpipe.features.feature import EncoderSettings, TaggerSettings
     from featpipe.outcome import Quarantined
-    from featpipe.pipeline.units import Texts, Units
+    from featpipe.pipeline.units import Keys, Texts, Units
 
     Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
 
@@ -116,8 +116,10 @@ class EncodedBatch:
 
     table: str
     rows: Rows
-    failed: tuple[tuple[bytes, str], ...]
+    failed: tuple[tuple[bytes, str], ...] = ()
     """(key, reason) of every unit that could not be computed."""
+    stored: Keys | None = None
+    """Keys of units that had a row already."""
     n_entities: int = 0
     n_tokens: int = 0
     n_extra_windows: int = 0

@@ -53,6 +53,8 @@ class Plan:
     specs: Mapping[str, TableSpec]
     devices: tuple[str, ...]
     terms: TermTables
+    vector_bytes: int
+    """Stored size of one vector."""
 
 
 def make_plan(  # the same decisions as Pipeline's, once
@@ -69,7 +71,7 @@ def make_plan(  # the same decisions as Pipeline's, once
         CheckpointError: a model folder that cannot be used.
         UsageError: settings that the checkpoint cannot follow.
     """
-    encoder_plan, vectors = _plan_encoder(model, encoder)
+    encoder_plan, vectors, vector_bytes = _plan_encoder(model, encoder)
     every_level = sum(LEVEL_BIT[level] for level in settings.levels)
     products = [Product("vectors", encoder_plan.table, every_level)]
     specs = {
@@ -93,10 +95,13 @@ def make_plan(  # the same decisions as Pipeline's, once
         specs=specs | specs_terms,
         devices=devices,
         terms=terms,
+        vector_bytes=vector_bytes,
     )
 
 
-def _plan_encoder(model: Path | str, settings: EncoderSettings) -> tuple[EncoderPlan, TableSpec]:
+def _plan_encoder(
+    model: Path | str, settings: EncoderSettings
+) -> tuple[EncoderPlan, TableSpec, int]:
     checkpoint = describe_checkpoint(model)
     spec = encoder_spec(checkpoint, settings)
     fingerprint = fingerprint_of(spec)
@@ -104,6 +109,7 @@ def _plan_encoder(model: Path | str, settings: EncoderSettings) -> tuple[Encoder
     return (
         EncoderPlan(table, str(checkpoint.path), settings, fingerprint),
         layout.vectors_spec(spec, fingerprint, checkpoint.dim, settings.dtype),
+        checkpoint.dim * (4 if settings.dtype == "float32" else 2),
     )
 
 

@@ -193,6 +193,8 @@ class Run:
         batch = cast("EncodedBatch", outcome.value)
         self._backlogs[task.table].learn(task, outcome.seconds)
         self._tally.add_encoded(batch)
+        if batch.stored is not None and len(batch.stored):
+            ledger.acknowledge(batch.stored)
         for key, reason in batch.failed:
             ledger.give_up(np.frombuffer(key, np.uint8), reason)
         if batch.rows:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    #: Shape (n, 16).
     Keys = NDArray[np.uint8]
 
 #: One bit per level, so that a text which is a sentence and a paragraph is one unit with two bits.

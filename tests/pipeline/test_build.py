@@ -268,6 +268,23 @@ def test_the_same_text_is_never_encoded_twice(
     assert set(texts) == distinct
 
 
+def test_a_preview_counts_what_a_build_then_does(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    cache = tmp_path / "c.h5"
+    with Pipeline(cache, model=encoder_folder, ner="none", devices=["cpu"]) as pipeline:
+        before = pipeline.preview(corpus)
+        assert not cache.exists()
+        report = pipeline.build(corpus)
+        (corpus / "new.txt").write_text("新增补充条款也有效。", "utf-8")
+        after = pipeline.preview(corpus)
+        then = pipeline.build(corpus)
+    assert (before.n_missing, before.n_hits) == (report.n_encoded, 0)
+    assert before.units_by_level == report.units_by_level
+    assert (after.n_missing, after.n_unchanged) == (then.n_encoded, 12)
+    assert after.n_hits == then.n_hits
+
+
 def test_two_runs_at_once_encode_every_text_once(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:

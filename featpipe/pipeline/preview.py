@@ -1,0 +1,120 @@
+"""Preview: what a build would do, counted without computing a vector or writing a row."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, cast
+
+from featpipe.pipeline.known import KnownDocuments
+from featpipe.pipeline.ledger import Ledger
+from featpipe.pipeline.messages import PrepareTask
+from featpipe.pipeline.tally import Tally
+from featpipe.store import Reader, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from featpipe.outcome import Quarantined
+    from featpipe.pipeline.intake import Intake
+    from featpipe.pipeline.messages import PreparedBatch
+    from featpipe.pipeline.plan import Plan
+    from featpipe.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exact counts: documents are read and cut, only the encoding is left out."""
+
+    n_documents: int
+    n_loaded: int
+    n_unchanged: int
+    quarantined: tuple[Quarantined, ...]
+    units_by_level: Mapping[str, int]
+    n_unique: int
+    n_hits: int
+    n_missing: int
+    missing_characters: int
+    missing_bytes: int
+    """Size of the vectors that would be added."""
+    free_bytes: int
+    """Free space where the cache lies."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return asdict(self)
+
+    def summary(self) -> str:
+        """One line."""
+        return (
+            f"documents {self.n_loaded} readable, {len(self.quarantined)} not; "
+            f"units {sum(self.units_by_level.values())}, unique {self.n_unique}, "
+            f"hits {self.n_hits}, to encode {self.n_missing} "
+            f"({self.missing_characters} characters); vectors {self.missing_bytes / 2**20:.1f} MiB,"
+            f" free {self.free_bytes / 2**30:.1f} GiB"
+        )
+
+
+@contextmanager
+def open_or_empty(cache: Path) -> Iterator[Reader]:
+    """The cache's reader, or that of an empty one that is gone afterwards."""
+    if cache.exists():
+        with Reader(cache) as reader:
+            yield reader
+        return
+    with TemporaryDirectory() as folder:
+        empty = Path(folder) / "empty.h5"
+        Writer.open(empty).close()
+        with Reader(empty) as reader:
+            yield reader
+
+
+def preview(
+    cache: Path, plan: Plan, pool: Pool, intake: Intake, reader: Reader, n_documents: int
+) -> Preview:
+    """Read and cut every document that is not known, and look up every unit."""
+    tally = Tally(run_id="", n_documents=n_documents)
+    ledger = Ledger(plan.products[0], reader)
+    known = KnownDocuments(reader)
+    sizes: Counter[str] = Counter()
+
+    def tasks() -> Iterator[PrepareTask]:
+        while (chunk := intake.next_chunk()) is not None:
+            tally.quarantined.extend(chunk.quarantined)
+            found = known.find_units(chunk) if chunk.known else None
+            if found is not None:
+                tally.add_unchanged(len(chunk.known), found.n_units)
+                rows = ledger.find_missing(reader, found.keys, found.levels)
+                sizes["characters"] += sum(map(len, found.take(rows).texts.strings()))
+            elif chunk.known:
+                yield PrepareTask(tuple(chunk.known))
+            if chunk.task is not None:
+                yield chunk.task
+
+    for outcome in pool.map("prepare", tasks(), ordered=False):
+        for part in outcome.parts:
+            if part.error is not None:
+                tally.add_lost_documents(cast("PrepareTask", part.payload).sources, part.error)
+                continue
+            batch = cast("PreparedBatch", part.value)
+            tally.add_prepared(batch)
+            rows = ledger.find_missing(reader, batch.units.keys, batch.units.levels)
+            sizes["characters"] += sum(map(len, batch.units.texts.take(rows).strings()))
+    report = tally.report(ledger, [ledger], was_interrupted=False)
+    return Preview(
+        n_documents=n_documents,
+        n_loaded=report.n_loaded,
+        n_unchanged=report.n_unchanged,
+        quarantined=report.quarantined,
+        units_by_level=report.units_by_level,
+        n_unique=report.n_unique,
+        n_hits=report.n_hits,
+        n_missing=ledger.n_issued,
+        missing_characters=sizes["characters"],
+        missing_bytes=ledger.n_issued * plan.vector_bytes,
+        free_bytes=shutil.disk_usage(cache.absolute().parent).free,
+    )
