@@ -18,6 +18,7 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from featpipe.pool.completions import Completions
+    from featpipe.pool.interrupt import stopping_in_two_steps
     from featpipe.pool.outcome import Outcome
     from featpipe.pool.pool import Pool, WorkerView
     from featpipe.pool.role import Role
@@ -28,9 +29,10 @@ _HOMES = {
     "Pool": "featpipe.pool.pool",
     "Role": "featpipe.pool.role",
     "WorkerView": "featpipe.pool.pool",
+    "stopping_in_two_steps": "featpipe.pool.interrupt",
 }
 
-__all__ = ["Completions", "Outcome", "Pool", "Role", "WorkerView"]
+__all__ = ["Completions", "Outcome", "Pool", "Role", "WorkerView", "stopping_in_two_steps"]
 
 
 def __getattr__(name: str) -> object:

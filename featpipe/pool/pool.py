@@ -259,7 +259,7 @@ class Pool:
     def _check_open(self) -> None:
         if self._hub.ended_by is not None:
             error = self._hub.ended_by
-            raise type(error)(error.message, hint=error.hint)
+            raise type(error)(error.message, hint=error.hint) from error.__cause__
         if not self._finalizer.alive:
             raise PoolClosed("the pool was closed")
 

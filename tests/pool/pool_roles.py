@@ -108,6 +108,10 @@ class Trouble:
         time.sleep(seconds or 3600)
         return seconds or 3600
 
+    def spins(self, _: object) -> None:
+        while True:
+            pass
+
     def hangs_in_c(self, _: object) -> None:
         hold_the_interpreter_lock(3600)
 

@@ -1,0 +1,232 @@
+"""No child outlives its parent, none hangs it, and nothing is used while there is nothing to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from pool_watch import children, wait_for
+
+from featpipe.pool import Pool, Role, stopping_in_two_steps
+
+HERE = Path(__file__).parent
+PHASES = ("starting", "asleep", "in a loop", "in C", "idle")
+
+
+class Program:
+    """A running pool_program.py."""
+
+    def __init__(self, phase: str, report: Path) -> None:
+        self.report = report
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "pool_program.py"), phase, str(report)],
+            env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert wait_for(lambda: self.workers, 120)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.report.read_text().splitlines() if self.report.exists() else []
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        pids = [line.split()[1:] for line in self.lines if line.startswith("pids")]
+        return [psutil.Process(int(pid)) for pid in pids[0]] if pids else []
+
+    def ends(self) -> str:
+        output, _ = self.process.communicate(timeout=120)
+        return output.decode()
+
+
+Runs = Callable[[str], Program]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    programs: list[Program] = []
+
+    def start(phase: str) -> Program:
+        programs.append(Program(phase, tmp_path / "report"))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.process.kill()
+        program.process.communicate()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_no_child_outlives_a_killed_parent(phase: str, runs: Runs) -> None:
+    program = runs(phase)
+    workers = program.workers
+    program.process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive
+
+
+@pytest.mark.parametrize("phase", ["starting", "asleep", "in a loop", "in C"])
+def test_a_second_interrupt_stops_at_once(phase: str, runs: Runs) -> None:
+    program = runs(phase)
+    workers = program.workers
+    # To the whole group, as a terminal does.
+    os.killpg(program.process.pid, signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.process.wait(0.5)
+    os.killpg(program.process.pid, signal.SIGINT)
+    output = program.ends()
+    assert program.lines[-1] == "interrupted"
+    assert "Traceback" not in output, "children say nothing about it"
+    assert not any(worker.is_running() for worker in workers)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_interrupt_finishes_what_is_in_flight(number: signal.Signals, runs: Runs) -> None:
+    program = runs("short tasks")
+    assert wait_for(lambda: "done" in program.lines)
+    os.killpg(program.process.pid, number)
+    output = program.ends()
+    assert program.process.returncode == 0, output
+    assert program.lines[-1] == "stopped"
+    assert "finishing what is in flight" in output
+    assert "Traceback" not in output
+
+
+def test_an_idle_program_with_a_pool_is_stopped_by_the_first_interrupt(runs: Runs) -> None:
+    program = runs("idle")
+    os.killpg(program.process.pid, signal.SIGINT)
+    program.ends()
+    assert program.lines[-1] == "stopped"
+
+
+def test_handlers_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with Pool([Role("echo", "pool_roles:Echo")]) as pool, stopping_in_two_steps(pool):
+        assert signal.getsignal(signal.SIGINT) != before[0]
+        signal.raise_signal(signal.SIGINT)
+        assert pool.is_stopping
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_another_thread_installs_no_handlers() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def use() -> None:
+        with Pool([Role("echo", "pool_roles:Echo")]) as pool, stopping_in_two_steps(pool):
+            seen.append(signal.getsignal(signal.SIGINT))
+            assert pool.call("echo", 1) == 1
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+def test_a_program_may_end_with_tasks_open(tmp_path: Path) -> None:
+    program = (
+        "from featpipe.pool import Pool, Role\n"
+        "pool = Pool([Role('t', 'pool_roles:Trouble', devices=('cpu', 'cpu'))])\n"
+        "for _ in range(9): pool.submit('t', ('sleeps', 3600))\n"
+    )
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1])])
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_a_pool_with_nothing_to_do_uses_no_processor_time() -> None:
+    role = Role("echo", "pool_roles:Echo", devices=("cpu", "cpu"), is_lazy=False)
+    with Pool([role]) as pool:
+        list(pool.map("echo", range(10)))
+        processes = [psutil.Process(), *children()]
+
+        def n_switches() -> int:
+            return sum(
+                int(re.findall(r"\nvoluntary_ctxt_switches:\s+(\d+)", status.read_text())[0])
+                for process in processes
+                for status in Path(f"/proc/{process.pid}/task").glob("*/status")
+                if int(status.parent.name) != threading.get_native_id()
+            )
+
+        first = n_switches()
+        # The claim is about doing nothing: the wait is its subject.
+        threading.Event().wait(1.0)
+        assert n_switches() - first <= 2, "something polls"
+
+
+MODES = {
+    "a tiny /dev/shm": "mount -t tmpfs -o size=16m none /dev/shm",
+    "a read-only /dev/shm": "mount -t tmpfs -o ro none /dev/shm",
+    "no /dev/shm": "mount --bind /proc/sys /dev/shm",
+}
+
+BIG = """
+import numpy, sys
+from featpipe.pool import Pool, Role
+with Pool([Role("maker", "pool_array_roles:Maker"), Role("sum", "pool_array_roles:Sum")]) as pool:
+    array = pool.call("maker", (8_000_000, 2.0))
+    assert pool.call("sum", {"array": array}) == 16_000_000.0
+    assert pool.call("sum", {"array": numpy.ones(8_000_000)}) == 8_000_000.0
+print("fine")
+"""
+
+
+def run_big(prefix: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1])])
+    return subprocess.run(
+        [*prefix, sys.executable, "-c", BIG],
+        env={**os.environ, "PYTHONPATH": path, **variables},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_large_arrays_do_not_need_shared_memory_of_the_system(mode: str) -> None:
+    if shutil.which("unshare") is None or os.geteuid():
+        pytest.skip("needs a mount namespace")
+    command = f'{MODES[mode]} && exec "$0" "$@"'
+    ended = run_big(["unshare", "-m", "sh", "-c", command])
+    if "mount" in ended.stderr or "unshare" in ended.stderr:
+        pytest.skip("mounting is not permitted here")
+    assert ended.stdout == "fine\n", ended.stderr
+
+
+def test_without_memfd_an_unlinked_file_does(tmp_path: Path) -> None:
+    ended = run_big([], FEATPIPE_NO_MEMFD="1", TMPDIR=str(tmp_path))
+    assert ended.stdout == "fine\n", ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_room_for_slabs_arrays_ride_in_the_frames() -> None:
+    """A full disk is found out when space is reserved, not by a SIGBUS."""
+    if shutil.which("unshare") is None or os.geteuid():
+        pytest.skip("needs a mount namespace")
+    command = 'mount -t tmpfs -o size=8m none /mnt && exec "$0" "$@"'
+    prefix = ["unshare", "-m", "sh", "-c", command]
+    ended = run_big(prefix, FEATPIPE_NO_MEMFD="1", TMPDIR="/mnt")
+    if "mount" in ended.stderr or "unshare" in ended.stderr:
+        pytest.skip("mounting is not permitted here")
+    assert ended.stdout == "fine\n", ended.stderr
