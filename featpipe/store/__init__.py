@@ -1,4 +1,10 @@
-"""The dictionary: one HDF5 file of keyed rows. Knows no torch and no documents."""
+"""The dictionary: one HDF5 file of keyed rows. Knows no torch and no documents.
+
+Reading and writing are here; whole files are handled by :mod:`verify <featpipe.store.verify>`,
+:mod:`compact <featpipe.store.compact>`, :mod:`merge <featpipe.store.merge>`,
+:mod:`export <featpipe.store.export>`, :mod:`inspect <featpipe.store.inspect>` and
+:mod:`import_old <featpipe.store.import_old>`.
+"""
 
 from featpipe.store.keys import key_of, keys_of
 from featpipe.store.reader import Reader

@@ -21,7 +21,7 @@ from featpipe.store import format as hdf5
 from featpipe.store.index import KeyIndex
 from featpipe.store.mapping import Mapping
 from featpipe.store.root import check_root
-from featpipe.store.schema import CRC
+from featpipe.store.schema import CRC, datasets_of
 from featpipe.store.structure import Structure
 from featpipe.store.table_reader import Snapshot, TableReader
 from featpipe.store.table_view import load_table, spec_of
@@ -69,17 +69,39 @@ class Reader:
 
     # ---- tables
 
-    def tables(self) -> list[str]:
-        """The names of all tables, sorted."""
+    def tables(self, problems: list[str] | None = None) -> list[str]:
+        """The names of all tables, sorted; what cannot be read is named in ``problems``."""
         with self._lock:
             structure = self._structure()
             inside: set[int] = set()
             names = []
-            for name, header in structure.walk(self._root):
+            for name, header in structure.walk(self._root, problems):
                 if header.address not in inside and spec_of(header) is not None:
                     inside.update(header.links.values())
                     names.append(name)
             return sorted(names)
+
+    def strangers(self) -> list[str]:
+        """Paths of objects that another program put into the file."""
+        with self._lock:
+            structure = self._structure()
+            found: list[str] = []
+            inside: set[int] = set()
+            for name, header in structure.walk(self._root):
+                if header.address in inside:
+                    continue
+                spec = spec_of(header)
+                if spec is not None:
+                    inside.update(header.links.values())
+                    found += [f"{name}/{child}" for child in set(header.links) - datasets_of(spec)]
+                elif not header.is_group or header.refusals:
+                    found.append(name)
+            return sorted(found)
+
+    def root_attributes(self) -> dict[str, str | int]:
+        """What the file says about itself."""
+        with self._lock:
+            return self._structure().header(self._root).attributes
 
     def __contains__(self, name: str) -> bool:
         with self._lock:

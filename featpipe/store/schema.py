@@ -208,6 +208,12 @@ def fixed_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
     return [*found, (CRC, "<u4", ())]
 
 
+def datasets_of(spec: TableSpec) -> set[str]:
+    """The names of all datasets of a table."""
+    names = {name for name, _, _ in [*fixed_datasets(spec), *value_datasets(spec)]}
+    return names | {INDEX, INDEXED} if spec.keyed else names
+
+
 def value_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
     """(name, dtype, shape) of the flat datasets behind ragged columns."""
     return [(c.name, str(c.dtype), c.shape) for c in spec.columns if isinstance(c, Ragged)]

@@ -203,7 +203,7 @@ class Structure:
             header = self.header(header.links[name])
         return header
 
-    def walk(self, root: int) -> Iterator[tuple[str, Header]]:
+    def walk(self, root: int, problems: list[str] | None = None) -> Iterator[tuple[str, Header]]:
         """Every readable object with its path, groups before what they hold.
 
         Each object once, so a cycle ends where it began; what cannot be read is passed over.
@@ -217,9 +217,11 @@ class Structure:
             seen.add(address)
             try:
                 header = self.header(address)
-            except UnreadableDictionary:
+            except UnreadableDictionary as error:
                 if not path:
                     raise
+                if problems is not None:
+                    problems.append(f"/{path}: {error.message}")
                 continue
             yield path, header
             pending.extend(

@@ -155,6 +155,16 @@ class TableReader:
             raise self._reader.damage(f"offsets of {self.name}/{name} lead outside its values")
         return _gather_ranges(values, starts, lengths), lengths
 
+    def n_values(self, name: str) -> int:
+        """How many values a ragged column holds in all."""
+        now = self._checked()
+        return int(self._ends(now, name, now.n_rows, now.n_rows)[-1])
+
+    def gather_bits(self, name: str, rows: ArrayLike) -> NDArray[Any]:
+        """As :meth:`gather`, but bfloat16 comes as its 16 bits."""
+        now = self._checked()
+        return self._fixed(now, name).gather(_rows(now, rows))
+
     # ---- keys
 
     def find(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:

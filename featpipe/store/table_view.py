@@ -20,6 +20,7 @@ from featpipe.store.schema import (
     KEYS,
     SALT_ATTRIBUTE,
     TableSpec,
+    datasets_of,
     fixed_datasets,
     storage_dtype,
     value_datasets,
@@ -64,7 +65,7 @@ class TableView:
     @property
     def has_strangers(self) -> bool:
         """Whether another program has put something into the table's group."""
-        return not set(self.headers) <= {*self.fixed, *self.values, INDEX, INDEXED}
+        return not set(self.headers) <= datasets_of(self.spec)
 
     def keys(self, mapping: Mapping) -> ColumnView:
         """The key column as (n, 2) uint64."""

@@ -105,7 +105,7 @@ class Writer:
         if kind is None:
             self.close()
         else:
-            self._abandon()
+            self.abandon()
 
     # ---- tables
 
@@ -230,9 +230,9 @@ class Writer:
                 self.write(RECORD_ADDRESS, record.to_bytes())
                 self.space.trim()
         finally:
-            self._abandon()
+            self.abandon()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """Give the file up as a killed process would: what is not committed is left to recovery."""
         descriptor, self.descriptor = self.descriptor, -1
         self._map = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 from featpipe.store.disk import Disk
@@ -73,14 +72,23 @@ class KillingDisk(CountingDisk):
 
 
 class FailingDisk(CountingDisk):
-    """Raises ``OSError(code)`` while ``fails(point, kind)``."""
+    """Raises ``OSError(code)`` at ``n_times`` points from ``fail_at`` on; a write fails half
+    done."""
 
-    def __init__(self, code: int, fails: Callable[[int, str], bool]) -> None:
+    def __init__(self, code: int, fail_at: int, n_times: int = 1) -> None:
         super().__init__()
         self.code = code
-        self.fails = fails
+        self.failing = range(fail_at, fail_at + n_times)
 
     def before(self, kind: str) -> None:
         super().before(kind)
-        if self.fails(self.n_points, kind):
+        if self.n_points in self.failing and kind != "write":
             raise OSError(self.code, os.strerror(self.code))
+
+    def write(self, descriptor: int, offset: int, data: bytes | memoryview) -> None:
+        self.before("write")
+        if self.n_points in self.failing:
+            half = memoryview(data).cast("B")
+            os.pwrite(descriptor, half[: len(half) // 2 if len(half) > 8 else 0], offset)
+            raise OSError(self.code, os.strerror(self.code))
+        Disk.write(self, descriptor, offset, data)

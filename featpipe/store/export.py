@@ -1,0 +1,183 @@
+"""Tables as files that anything can read: NumPy arrays and JSON lines, or Parquet.
+
+``export_npy`` makes one folder per table with ``<column>.npy`` for every column (for a ragged one
+its flat values and ``<column>_end.npy``) and ``rows.jsonl``: one line per row with its key in
+hexadecimal, its numbers, and its bytes that are UTF-8 text. ``export_parquet`` makes one file per
+table.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.errors import DictionaryError, MissingExtra
+from featpipe.store.copy import sound_blocks
+from featpipe.store.disk import writing
+from featpipe.store.reader import Reader
+from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.store.table_reader import TableReader
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The files made, and rows written by table."""
+
+    files: tuple[Path, ...]
+    n_rows: dict[str, int]
+
+    def __str__(self) -> str:
+        tables = ", ".join(f"{name} {n:,}" for name, n in self.n_rows.items())
+        return f"{len(self.files)} files; rows: {tables or 'none'}"
+
+
+def export_npy(
+    source: str | Path, folder: str | Path, *, tables: Sequence[str] | None = None
+) -> Export:
+    """Write ``tables`` (all by default) below ``folder``, one folder each.
+
+    Raises UnknownSpace, UnreadableDictionary, WriteFailed, and DictionaryError when a folder
+    exists.
+    """
+    files: list[Path] = []
+    counts = {}
+    with Reader(source) as reader:
+        for name in reader.tables() if tables is None else tables:
+            table = reader.table(name)
+            target = Path(folder) / name
+            with writing(target):
+                _make_folder(target)
+                files += _write_arrays(table, target)
+                files.append(_write_lines(table, target / "rows.jsonl"))
+            counts[table.name] = table.n_rows
+    return Export(tuple(files), counts)
+
+
+def _make_folder(target: Path) -> None:
+    try:
+        target.mkdir(parents=True)
+    except FileExistsError:
+        raise DictionaryError(f"{target} exists already", hint="export into a new folder") from None
+
+
+def _write_arrays(table: TableReader, target: Path) -> Iterator[Path]:
+    for name, column in table.now.view.fixed.items():
+        yield _write_blocks(target / f"{name}.npy", table.blocks(name), table.n_rows, column)
+    for name, column in table.now.view.values.items():
+        n_values = table.n_values(name)
+        yield _write_blocks(target / f"{name}.npy", column.blocks(0, n_values), n_values, column)
+
+
+def _write_blocks(path: Path, blocks: Iterator[NDArray[Any]], n: int, column: Any) -> Path:  # noqa: ANN401 - a ColumnView
+    header = {"descr": column.dtype.str, "fortran_order": False, "shape": (n, *column.shape)}
+    with path.open("xb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(np.ascontiguousarray(block).data)
+    return path
+
+
+def _write_lines(table: TableReader, path: Path) -> Path:
+    with path.open("x", encoding="utf-8") as file:
+        for start in range(0, table.n_rows, _ROWS):
+            for row in range(start, min(start + _ROWS, table.n_rows)):
+                file.write(json.dumps(_line(table, row), ensure_ascii=False) + "\n")
+    return path
+
+
+def _line(table: TableReader, row: int) -> dict[str, object]:
+    line: dict[str, object] = {"row": row}
+    if table.spec.keyed:
+        line["key"] = table.row(KEYS, row).tobytes().hex()
+    for column in table.spec.columns:
+        if isinstance(column, Column):
+            if not column.shape:
+                line[column.name] = table.gather(column.name, [row])[0].item()
+        elif column.dtype == "|u1" and not column.shape:
+            data = table.ragged(column.name, row).tobytes()
+            try:
+                line[column.name] = data.decode()
+            except UnicodeDecodeError:
+                line[column.name + END_SUFFIX] = len(data)
+    return line
+
+
+def export_parquet(
+    source: str | Path, folder: str | Path, *, tables: Sequence[str] | None = None
+) -> Export:
+    """Write ``tables`` (all by default) as ``<table>.parquet`` below ``folder``.
+
+    Damaged rows are left out. Raises MissingExtra without pyarrow, and as :func:`export_npy`.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtra("Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'") from None
+    files, counts = [], {}
+    with Reader(source) as reader:
+        for name in reader.tables() if tables is None else tables:
+            table = reader.table(name)
+            path = Path(folder) / f"{name}.parquet"
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                writer, counts[table.name] = None, 0
+                for rows, _ in sound_blocks(table):
+                    batch = pa.table(_arrow_columns(pa, table, rows))
+                    writer = writer or pq.ParquetWriter(path, batch.schema)
+                    writer.write_table(batch)
+                    counts[table.name] += len(rows)
+                if writer is not None:
+                    writer.close()
+                    files.append(path)
+    return Export(tuple(files), counts)
+
+
+def _arrow_columns(pa: Any, table: TableReader, rows: NDArray[np.int64]) -> dict[str, Any]:  # noqa: ANN401 - untyped
+    columns: dict[str, Any] = {}
+    if table.spec.keyed:
+        keys = table.gather(KEYS, rows)
+        columns["key"] = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(16), len(keys), [None, pa.py_buffer(keys.tobytes())]
+        )
+    for column in table.spec.columns:
+        if isinstance(column, Ragged):
+            values, lengths = table.ragged_many(column.name, rows)
+            columns[column.name] = _arrow_ragged(pa, column, values, lengths)
+        else:
+            columns[column.name] = _arrow_nested(pa, table.gather(column.name, rows), column.shape)
+    return columns
+
+
+def _arrow_nested(pa: Any, values: NDArray[Any], shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - untyped
+    array = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for extent in reversed(shape):
+        array = pa.FixedSizeListArray.from_arrays(array, extent)
+    return array
+
+
+def _arrow_ragged(
+    pa: Any,  # noqa: ANN401 - untyped
+    column: Ragged,
+    values: NDArray[Any],
+    lengths: NDArray[np.int64],
+) -> Any:  # noqa: ANN401 - untyped
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    if column.dtype == "|u1" and not column.shape:
+        buffers = [None, pa.py_buffer(ends.astype("<i8")), pa.py_buffer(values.tobytes())]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), buffers)
+    return pa.LargeListArray.from_arrays(
+        pa.array(ends, pa.int64()), _arrow_nested(pa, values, column.shape)
+    )

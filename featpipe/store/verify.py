@@ -1,0 +1,144 @@
+"""Is a dictionary whole? What is damaged is named, and what can be saved is counted.
+
+The quick check reads the structure of every table. The deep one works out every row's checksum
+again, looks every key up in the index, and has libhdf5 read the file, in a child process: on a
+damaged file it may hang or abort, and that is its verdict, not our end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import DictionaryError, UnreadableDictionary
+from featpipe.store.reader import Reader
+
+if TYPE_CHECKING:
+    from featpipe.store.table_reader import TableReader
+
+_BLOCK = 4096
+_JUDGE_TIMEOUT_S = 600
+_JUDGE = """
+import sys, h5py
+def visit(name, node):
+    if isinstance(node, h5py.Dataset) and len(node):
+        node[0], node[-1]
+with h5py.File(sys.argv[1], "r", locking=False) as file:
+    file.visititems(visit)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """One table: ``damaged_rows`` fail their checksum, ``unfound_rows`` are missed by key."""
+
+    name: str
+    n_rows: int
+    damaged_rows: tuple[int, ...] = ()
+    unfound_rows: tuple[int, ...] = ()
+    problem: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing to complain of."""
+        return not (self.damaged_rows or self.unfound_rows or self.problem)
+
+    @property
+    def n_savable(self) -> int:
+        """Rows that compacting carries over."""
+        return self.n_rows - len(self.damaged_rows)
+
+    def __str__(self) -> str:
+        if self.is_good:
+            return f"{self.name}: {self.n_rows:,} rows, good"
+        parts = [self.problem] if self.problem else []
+        if self.damaged_rows:
+            parts.append(f"{len(self.damaged_rows):,} damaged, first row {self.damaged_rows[0]}")
+        if self.unfound_rows:
+            parts.append(f"{len(self.unfound_rows):,} not found by key")
+        return f"{self.name}: {self.n_savable:,} of {self.n_rows:,} rows good; {'; '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A dictionary: its tables, and what is wrong outside of them."""
+
+    path: Path
+    is_deep: bool
+    tables: tuple[TableCheck, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing to complain of."""
+        return not self.problems and all(table.is_good for table in self.tables)
+
+    def __str__(self) -> str:
+        verdict = "good" if self.is_good else "DAMAGED"
+        depth = "every row" if self.is_deep else "structure only"
+        return "\n".join(
+            (f"{self.path}: {verdict} ({depth})", *self.problems, *map(str, self.tables))
+        )
+
+
+def verify_dictionary(path: str | Path, *, is_deep: bool = False) -> Verification:
+    """Check without changing anything; may run beside a writer. Raises nothing for damage."""
+    path = Path(path).absolute()
+    problems: list[str] = []
+    tables: list[TableCheck] = []
+    try:
+        with Reader(path) as reader:
+            names = reader.tables(problems)
+            tables.extend(_check_table(reader, name, is_deep=is_deep) for name in names)
+    except DictionaryError as error:
+        problems.append(error.message)
+    if is_deep:
+        problems.extend(_ask_libhdf5(path))
+    return Verification(path, is_deep, tuple(tables), tuple(problems))
+
+
+def _check_table(reader: Reader, name: str, *, is_deep: bool) -> TableCheck:
+    try:
+        table = reader.table(name)
+    except UnreadableDictionary as error:
+        return TableCheck(name, 0, problem=error.message)
+    if not is_deep:
+        problem = "" if table.now.view.index or not table.spec.keyed else "no usable index"
+        return TableCheck(name, table.n_rows, problem=problem)
+    damaged = np.concatenate([np.zeros(0, np.int64), *_damaged_rows(table)])
+    unfound = _unfound_rows(table) if table.spec.keyed else []
+    return TableCheck(name, table.n_rows, tuple(damaged.tolist()), tuple(unfound))
+
+
+def _damaged_rows(table: TableReader) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    starts = range(0, table.n_rows, _BLOCK)
+    return [table.now.view.bad_rows(at, min(at + _BLOCK, table.n_rows)) for at in starts]
+
+
+def _unfound_rows(table: TableReader) -> list[int]:
+    """Rows whose key leads elsewhere: a key held twice, or an index that lost it."""
+    unfound: list[int] = []
+    for start in range(0, table.n_rows, _BLOCK):
+        stop = min(start + _BLOCK, table.n_rows)
+        rows = table.find(table.slice("keys", start, stop))
+        unfound += (np.flatnonzero(rows != np.arange(start, stop)) + start).tolist()
+    return unfound
+
+
+def _ask_libhdf5(path: Path) -> list[str]:
+    command = [sys.executable, "-c", _JUDGE, str(path)]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter and program
+            command, capture_output=True, text=True, timeout=_JUDGE_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return [f"libhdf5 hangs on {path}"]
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+        return [f"libhdf5 cannot read {path}: {last}"]
+    return []

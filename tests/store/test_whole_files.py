@@ -1,0 +1,280 @@
+"""Verify, compact, merge, export, import and inspect: whole files at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from featpipe.errors import DictionaryError, DictionaryLocked, MissingExtra, UnreadableDictionary
+from featpipe.store import Reader, TableSpec, Writer, key_of, keys_of
+from featpipe.store.compact import compact_dictionary
+from featpipe.store.export import export_npy, export_parquet
+from featpipe.store.import_old import import_old
+from featpipe.store.inspect import inspect_dictionary
+from featpipe.store.merge import merge_dictionaries
+from featpipe.store.schema import CRC
+from featpipe.store.verify import verify_dictionary
+from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vectors_of
+
+
+def fill(path: Path, texts: list[str], *, n_commits: int = 20) -> None:
+    with Writer.open(path) as writer:
+        for part in np.array_split(np.arange(len(texts)), n_commits):
+            some = [texts[i] for i in part]
+            keys = keys_of(some)
+            vectors = {"keys": keys, "vectors": vectors_of(some)}
+            writer.table("embeddings/a", VECTORS).append(vectors)
+            writer.table("texts", TEXTS).append({"keys": keys, "text": ragged_text(some)})
+            writer.table("documents", DOCUMENTS).append(
+                {
+                    "keys": keys[:1],
+                    "text": ragged_text(some[:1]),
+                    "spans": (np.ones((2, 2), np.uint32), [2][: len(some)]),
+                    "weights": (np.zeros(0, np.float32), [0]),
+                    "n_pages": np.array([3], np.int32),
+                    "mean": np.full((1, 3), 1.5, np.float32),
+                }
+            )
+            writer.table("runs", RUNS).append({"record": ragged_text(["{}"])})
+            writer.commit()
+
+
+def harm(path: Path, table: str, column: str, row: int) -> None:
+    """Flip one bit of one row."""
+    with Reader(path) as reader:
+        view = reader.table(table).now.view
+        offset = (view.fixed | view.values)[column].offset_of(row)
+    with path.open("r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 4]))
+
+
+def content(path: Path) -> dict[str, dict[bytes, bytes]]:
+    """Every keyed row's bytes, by table and key."""
+    found: dict[str, dict[bytes, bytes]] = {}
+    with Reader(path) as reader:
+        for name in reader.tables():
+            table = reader.table(name)
+            if not table.spec.keyed:
+                continue
+            rows = {}
+            for row in range(table.n_rows):
+                parts = [
+                    table.ragged(c.name, row).tobytes()
+                    if c.name in table.now.view.values
+                    else table.gather_bits(c.name, [row]).tobytes()
+                    for c in table.spec.columns
+                ]
+                rows[table.row("keys", row).tobytes()] = b"|".join(parts)
+            found[name] = rows
+    return found
+
+
+TEXTS_A = [f"a{i}" for i in range(700)] + ["共有"]
+TEXTS_B = [f"b{i}" for i in range(300)] + ["共有"]
+
+
+def test_a_good_dictionary_is_said_to_be_good(path: Path) -> None:
+    fill(path, TEXTS_A)
+    for is_deep in (False, True):
+        found = verify_dictionary(path, is_deep=is_deep)
+        assert found.is_good, str(found)
+        assert [table.name for table in found.tables] == [
+            "documents",
+            "embeddings/a",
+            "runs",
+            "texts",
+        ]
+        assert "701 rows, good" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("embeddings/a", "vectors"), ("embeddings/a", CRC), ("texts", "text"), ("texts", "text_end")],
+)
+def test_a_flipped_bit_is_found_and_compacting_drops_its_row(
+    path: Path, table: str, column: str
+) -> None:
+    fill(path, TEXTS_A)
+    before = content(path)
+    harm(path, table, column, 5)
+    found = verify_dictionary(path, is_deep=True)
+    bad = {t.name: t.damaged_rows for t in found.tables if t.damaged_rows}
+    assert list(bad) == [table]
+    assert 1 <= len(bad[table]) <= 2  # an offset belongs to the row and to the one after it
+    assert found.tables[-1].n_savable + found.tables[1].n_savable == 1402 - len(bad[table])
+    done = compact_dictionary(path)
+    assert done.n_dropped == len(bad[table])
+    assert verify_dictionary(path, is_deep=True).is_good
+    after = content(path)
+    for name, rows in before.items():
+        dropped = set(rows) - set(after[name])
+        assert len(dropped) == (len(bad[table]) if name == table else 0)
+        assert all(after[name][key] == rows[key] for key in after[name])
+
+
+def test_a_flipped_key_is_found(path: Path) -> None:
+    fill(path, TEXTS_A)
+    harm(path, "texts", "keys", 9)
+    checked = {table.name: table for table in verify_dictionary(path, is_deep=True).tables}
+    assert checked["texts"].damaged_rows == (9,)
+    assert checked["texts"].unfound_rows == (9,)
+
+
+def test_compacting_keeps_every_row_and_gives_space_back(path: Path) -> None:
+    fill(path, TEXTS_A)
+    fill(path, TEXTS_B)
+    before = content(path)
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        done = compact_dictionary(path)
+        assert done.after_bytes < done.before_bytes
+        assert done.n_rows == sum(map(len, before.values())) + 40
+        assert table.n_rows == 1001
+        assert reader.refresh()
+        assert table.n_rows == 1001
+        assert table.find_one(key_of("共有")) == 700
+    assert content(path) == before
+    with h5py.File(path) as file:
+        assert len(file["embeddings/a/vectors"]) == 1001
+    assert not list(path.parent.glob(".*"))
+
+
+def test_compacting_waits_for_nobody_and_loses_nothing_foreign(path: Path) -> None:
+    fill(path, ["a", "b"], n_commits=1)
+    with Writer.open(path), pytest.raises(DictionaryLocked):
+        compact_dictionary(path)
+    with h5py.File(path, "r+") as file:
+        file["notes"] = [1, 2, 3]
+    with pytest.raises(DictionaryError, match="notes"):
+        compact_dictionary(path)
+    fill(path, ["c"], n_commits=1)
+    with h5py.File(path) as file:
+        assert file["notes"][:].tolist() == [1, 2, 3]
+        assert len(file["texts/crc"]) == 3
+
+
+def test_merging_is_the_union(path: Path) -> None:
+    a, b = path.with_name("a.h5"), path.with_name("b.h5")
+    fill(a, TEXTS_A)
+    fill(b, TEXTS_B)
+    done = merge_dictionaries([a, b], path)
+    assert not done.conflicts
+    assert not done.unread
+    assert done.n_doubled == 2  # one text, in two tables
+    expected = {name: content(a)[name] | content(b)[name] for name in content(a)}
+    assert content(path) == expected
+    assert verify_dictionary(path, is_deep=True).is_good
+    with pytest.raises(DictionaryError, match="exists"):
+        merge_dictionaries([a, b], path)
+
+
+def test_merging_reports_a_key_with_other_bytes_and_keeps_the_first(path: Path) -> None:
+    a, b = path.with_name("a.h5"), path.with_name("b.h5")
+    for target, value in ((a, 1.0), (b, 2.0)):
+        with Writer.open(target) as writer:
+            vectors = np.full((2, 8), value, np.float16)
+            vectors[1] = 0
+            table = writer.table("t", VECTORS)
+            table.append({"keys": keys_of(["x", "y"]), "vectors": vectors})
+            data = {"keys": keys_of(["x"]), "text": ragged_text([str(value)])}
+            writer.table("texts", TEXTS).append(data)
+    done = merge_dictionaries([a, b], path)
+    assert [(c.table, c.key) for c in done.conflicts] == [
+        ("t", key_of("x").hex()),
+        ("texts", key_of("x").hex()),
+    ]
+    with Reader(path) as reader:
+        assert reader.table("t").gather("vectors", [0])[0, 0] == 1.0
+
+
+def test_merging_refuses_another_schema_and_leaves_nothing(path: Path) -> None:
+    a, b = path.with_name("a.h5"), path.with_name("b.h5")
+    for target, spec in ((a, VECTORS), (b, TableSpec(VECTORS.columns))):
+        with Writer.open(target) as writer:
+            writer.table("t", spec)
+            writer.commit()
+    with pytest.raises(DictionaryError, match="other columns"):
+        merge_dictionaries([a, b], path)
+    assert not path.exists()
+
+
+def test_exported_arrays_and_lines_hold_every_row(path: Path, tmp_path: Path) -> None:
+    fill(path, TEXTS_A)
+    done = export_npy(path, tmp_path / "out")
+    assert done.n_rows == {"documents": 20, "embeddings/a": 701, "runs": 20, "texts": 701}
+    vectors = np.load(tmp_path / "out/embeddings/a/vectors.npy")
+    assert np.array_equal(vectors, vectors_of(TEXTS_A))
+    lines = (tmp_path / "out/texts/rows.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == TEXTS_A
+    assert json.loads(lines[3])["key"] == key_of(TEXTS_A[3]).hex()
+    ends = np.load(tmp_path / "out/texts/text_end.npy")
+    data = np.load(tmp_path / "out/texts/text.npy").tobytes()
+    assert data[ends[2] : ends[3]].decode() == TEXTS_A[3]
+    with pytest.raises(DictionaryError, match="exists"):
+        export_npy(path, tmp_path / "out")
+
+
+def test_exported_parquet_holds_every_row(path: Path, tmp_path: Path) -> None:
+    fill(path, TEXTS_A)
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        with pytest.raises(MissingExtra, match="pyarrow"):
+            export_parquet(path, tmp_path / "out")
+        return
+    export_parquet(path, tmp_path / "out")
+    table = pq.read_table(tmp_path / "out/texts.parquet")
+    assert [text.decode() for text in table["text"].to_pylist()] == TEXTS_A
+    vectors = pq.read_table(tmp_path / "out/embeddings/a.parquet")["vectors"].to_pylist()
+    assert np.array_equal(np.array(vectors, np.float16), vectors_of(TEXTS_A))
+    spans = pq.read_table(tmp_path / "out/documents.parquet")["spans"].to_pylist()
+    assert spans[0] == [[1, 1], [1, 1]]
+
+
+def test_old_files_of_one_dataset_per_text_are_taken_over(path: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old.h5"
+    texts = ["合同", "甲/乙", "a/b/c", "x"]
+    with h5py.File(old, "w") as file:
+        for i, text in enumerate(texts):
+            file[f"word_emb/{text}"] = np.full(4, i, np.float32)
+        file["word_emb/odd"] = np.zeros(5, np.float32)
+        file["word_emb/scalar"] = 3.0
+        file["word_emb/away"] = h5py.ExternalLink("/etc/passwd", "/")
+        file["word_emb/soft"] = h5py.SoftLink("/word_emb/x")
+    done = import_old(old, path, table="embeddings/word@old", attributes={"spec": "old"})
+    assert done.n_rows == 4
+    assert sorted(text for text, _ in done.skipped) == ["odd", "scalar"]
+    with Reader(path) as reader:
+        table = reader.table("embeddings/word@old")
+        rows = table.find(keys_of(texts))
+        assert table.gather("vectors", rows)[:, 0].tolist() == [0, 1, 2, 3]
+        words = reader.table("texts")
+        row = words.find_one(key_of("甲/乙"))
+        assert words.ragged("text", row).tobytes().decode() == "甲/乙"
+    again = import_old(old, path, table="embeddings/word@old", attributes={"spec": "old"})
+    assert (again.n_rows, again.n_known) == (0, 4)
+    with pytest.raises(UnreadableDictionary, match="no group"):
+        import_old(old, path, table="t", group="para_emb")
+    with pytest.raises(UnreadableDictionary):
+        import_old(tmp_path / "absent", path, table="t")
+
+
+def test_a_dictionary_says_what_it_holds(path: Path) -> None:
+    fill(path, TEXTS_A)
+    found = inspect_dictionary(path)
+    assert found.version == 1
+    assert found.owner is not None
+    assert found.owner.is_closed
+    tables = {table.name: table for table in found.tables}
+    assert tables["embeddings/a"].columns == ("vectors f2[8]",)
+    assert tables["embeddings/a"].n_rows == 701
+    assert tables["runs"].columns == ("record u1…",)
+    assert "embeddings/a: 701 rows by key" in str(found)
+    assert 0 < found.spare_bytes < found.disk_bytes
