@@ -110,13 +110,12 @@ class Index(Collection):
         k = min(k, self._n_rows)
         statistics = self._telling()
         if self._backend == "numba" and statistics.is_defined and k:
-            found = [self._best_compiled(*self._weigh(query, statistics), k) for query in queries]
-        else:
-            found = []
-            for query in queries:
-                scores = self.scores([query])[0]
-                rows = best_rows(scores, k)
-                found.append((rows, scores[rows]))
+            return self._best_compiled(queries, k, statistics)
+        found = []
+        for query in queries:
+            scores = self.scores([query])[0]
+            rows = best_rows(scores, k)
+            found.append((rows, scores[rows]))
         return _as_ranking(found, k)
 
     def explain(self, query: Query, row: int) -> list[Part]:
@@ -196,18 +195,17 @@ class Index(Collection):
             found.append((numbers[best], scores[best]))
         return _as_ranking(found, k)
 
-    def _best_compiled(
-        self, known: NDArray[np.int32], idf: Floats, k: int
-    ) -> tuple[NDArray[np.int64], Floats]:
+    def _best_compiled(self, queries: Sequence[Query], k: int, statistics: Statistics) -> Ranking:
         from featpipe.features.bm25.numba_kernels import best_of
 
-        scores, rows = np.empty(k), np.empty(k, np.int64)
-        n_kept, base = 0, 0
+        known, idf, bounds = self._weigh_many(queries, statistics)
+        scores, rows = np.empty((len(queries), k)), np.zeros((len(queries), k), np.int64)
+        n_kept, base = np.zeros(len(queries), np.int64), 0
         for held in self._held:
             everyone = held.n_alive == held.segment.n_rows
-            n_kept = best_of(
+            best_of(
                 held.segment,
-                (held.segment.places_of(known), idf),
+                (held.segment.places_of(known), idf, bounds),
                 self._columns(held),
                 (self.variant.background, self.variant.scale),
                 held.alive[:0] if everyone else held.alive,
@@ -217,7 +215,18 @@ class Index(Collection):
         if base > self._n_rows:  # rows were removed: number the living ones
             living = np.cumsum(np.concatenate([held.alive for held in self._held])) - 1
             rows = living[rows]
-        return rows, scores
+        return Ranking(rows, scores)
+
+    def _weigh_many(
+        self, queries: Sequence[Query], statistics: Statistics
+    ) -> tuple[NDArray[np.int32], Floats, NDArray[np.int64]]:
+        """As :meth:`_weigh` for queries laid end to end, and where each begins."""
+        asked = np.concatenate([*queries, np.zeros(0, np.int32)]).astype(np.int32, copy=False)
+        bounds = np.cumsum([0, *map(len, queries)])
+        is_known = (asked >= 0) & (asked < len(self._row_counts))
+        is_known &= self._row_counts.take(asked, mode="clip") > 0
+        known = asked[is_known]
+        return known, statistics.idf[known], np.concatenate(([0], np.cumsum(is_known)))[bounds]
 
     def _score(
         self, held: Held, known: NDArray[np.int32], idf: Floats, begin: int, end: int

@@ -1,7 +1,7 @@
 """Postings, scores and the best rows, compiled by numba. Imported only where numba is to run."""
 
 # Compiled functions take arrays, not objects, and speak in loops.
-# ruff: noqa: ANN001, ANN202, PLR0912, PLR0913, PLR0915, PLR0917
+# ruff: noqa: ANN001, ANN201, ANN202, PLR0912, PLR0913, PLR0915, PLR0917
 # mypy: allow-untyped-defs
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Rows scored at a time, so that their sums stay in the core's own cache.
 _BLOCK = 8192
+#: Rows looked at together for anything worth keeping.
+_STRIP = 256
 
 
 def build_postings(ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Postings:
@@ -78,6 +80,22 @@ def _build(ids, lengths, size):
     return terms, pointers, rows, frequencies, firsts[:n_terms].copy()
 
 
+@compiled
+def mark_pairs(is_used, bases, rows, frequencies):
+    """Mark, in place, every place ``bases[row] + frequency`` that a posting has."""
+    for at in range(len(rows)):
+        is_used[bases[rows[at]] + frequencies[at]] = True
+
+
+@compiled
+def read_codes(numbers, bases, rows, frequencies):
+    """The number at every posting's place."""
+    codes = np.empty(len(rows), numbers.dtype)
+    for at in range(len(rows)):
+        codes[at] = numbers[bases[rows[at]] + frequencies[at]]
+    return codes
+
+
 def add_scores(
     scores: Floats,
     segment: Segment,
@@ -124,7 +142,8 @@ def _add_term(scores, begin, postings, low, high, idf, columns, constants):
     if len(divisor) > 0:
         while at < high and rows[at] < end:
             code = codes[at]
-            scores[rows[at] - begin] += idf * factor[code] * scale * numerator[code] / divisor[code]
+            part = idf * factor[code] * scale * numerator[code] / divisor[code]
+            scores[np.uint64(rows[at] - begin)] += part
             at += 1
     elif background != 0.0:
         absent = idf * background
@@ -137,36 +156,73 @@ def _add_term(scores, begin, postings, low, high, idf, columns, constants):
                 scores[row - begin] += absent
             row += 1
     else:
-        while at < high and rows[at] < end:
-            scores[rows[at] - begin] += idf * factor[codes[at]]
-            at += 1
+        at = _add_products(scores, begin, (rows, codes), low, high, idf, factor)
     return at
+
+
+@compiled
+def _add_products(scores, begin, postings, low, high, idf, factor):
+    """The hot loop: four postings for one comparison, and unsigned places, which may not wrap."""
+    rows, codes = postings
+    first, end = np.int32(begin), np.int32(begin + len(scores))
+    at, stop = np.uint64(low), np.uint64(high)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    while at + three < stop and rows[at + three] < end:
+        part_0 = idf * factor[codes[at]]
+        part_1 = idf * factor[codes[at + one]]
+        part_2 = idf * factor[codes[at + two]]
+        part_3 = idf * factor[codes[at + three]]
+        scores[np.uint32(rows[at] - first)] += part_0
+        scores[np.uint32(rows[at + one] - first)] += part_1
+        scores[np.uint32(rows[at + two] - first)] += part_2
+        scores[np.uint32(rows[at + three] - first)] += part_3
+        at += np.uint64(4)
+    while at < stop and rows[at] < end:
+        scores[np.uint32(rows[at] - first)] += idf * factor[codes[at]]
+        at += one
+    return np.int64(at)
 
 
 def best_of(
     segment: Segment,
-    query: tuple[NDArray[np.int64], Floats],
+    queries: tuple[NDArray[np.int64], Floats, NDArray[np.int64]],
     columns: Columns,
     constants: tuple[float, float],
     allowed: NDArray[np.bool_],
-    best: tuple[Floats, NDArray[np.int64], int, int],
-) -> int:
-    """Score a whole segment block by block and keep the best rows seen so far.
+    best: tuple[Floats, NDArray[np.int64], NDArray[np.int64], int],
+) -> None:
+    """Score a whole segment for many queries and keep the best rows seen so far of each.
 
-    ``allowed`` (n_rows,) or (0,) for all. ``best`` are the scores and rows kept, best first, how
-    many there are, and the number of the segment's first row; the first two are changed in place.
-    Returns how many are kept now.
+    ``queries`` are places in ``segment.terms`` (-1: not there), idf, and bounds, laid end to end.
+    ``allowed`` (n_rows,) or (0,) for all. ``best`` are the scores and rows kept (n_queries, k),
+    best first, how many there are (n_queries,), all changed in place, and the segment's first row.
     """
     postings = (segment.pointers, segment.rows, segment.codes)
-    n_kept: int = _best_of(
-        segment.n_rows, postings, *query, tuple(columns), constants, allowed, best
-    )
-    return n_kept
+    _best_of(segment.n_rows, postings, queries, tuple(columns), constants, allowed, best)
 
 
 @compiled
-def _best_of(n_rows, postings, places, idf, columns, constants, allowed, best):
+def _best_of(n_rows, postings, queries, columns, constants, allowed, best):
+    places, idf, bounds = queries
     top_scores, top_rows, n_kept, base = best
+    block = np.zeros(_BLOCK)
+    for query in range(len(bounds) - 1):
+        low, high = bounds[query], bounds[query + 1]
+        n_kept[query] = _best_of_one(
+            n_rows,
+            postings,
+            (places[low:high], idf[low:high]),
+            columns,
+            constants,
+            allowed,
+            (top_scores[query], top_rows[query], n_kept[query], base, block),
+        )
+
+
+@compiled
+def _best_of_one(n_rows, postings, query, columns, constants, allowed, best):
+    places, idf = query
+    top_scores, top_rows, n_kept, base, block = best
     k = len(top_scores)
     cursors = np.zeros(len(places), np.int64)
     ends = np.zeros(len(places), np.int64)
@@ -174,7 +230,6 @@ def _best_of(n_rows, postings, places, idf, columns, constants, allowed, best):
         if places[number] >= 0:
             cursors[number] = postings[0][places[number]]
             ends[number] = postings[0][places[number] + 1]
-    block = np.zeros(_BLOCK)
     for begin in range(0, n_rows, _BLOCK):
         size = min(_BLOCK, n_rows - begin)
         scores = block[:size]
@@ -190,16 +245,25 @@ def _best_of(n_rows, postings, places, idf, columns, constants, allowed, best):
                 columns,
                 constants,
             )
-        threshold = top_scores[k - 1] if n_kept == k else -np.inf
-        for row in range(size):
-            value = scores[row]
-            if n_kept == k and value <= threshold:
+        for low in range(0, size, _STRIP):
+            high = min(low + _STRIP, size)
+            if n_kept == k and not _reaches(scores, low, high, top_scores[k - 1]):
                 continue
-            if len(allowed) > 0 and not allowed[begin + row]:
-                continue
-            n_kept = _keep(top_scores, top_rows, n_kept, value, base + begin + row)
-            threshold = top_scores[k - 1]
+            for row in range(low, high):
+                if n_kept == k and scores[row] <= top_scores[k - 1]:
+                    continue
+                if len(allowed) == 0 or allowed[begin + row]:
+                    n_kept = _keep(top_scores, top_rows, n_kept, scores[row], base + begin + row)
     return n_kept
+
+
+@compiled
+def _reaches(scores, low, high, threshold):
+    """Whether any score is above the threshold; a loop without exits, for vector instructions."""
+    found = False
+    for row in range(low, high):
+        found |= scores[np.uint64(row)] > threshold
+    return found
 
 
 @compiled

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.features.bm25.segment import Segment
+    from featpipe.features.bm25.segment import Codes, Segment
     from featpipe.features.bm25.statistics import Statistics
     from featpipe.features.bm25.variants import Columns, Floats, Variant
 
@@ -65,6 +65,26 @@ def _transpose(
     return terms, np.append(pointers[terms], pointers[-1]), rows, by_term.data
 
 
+def mark_pairs(
+    is_used: NDArray[np.bool_],
+    bases: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    frequencies: NDArray[np.int32],
+) -> None:
+    """Mark, in place, every place ``bases[row] + frequency`` that a posting has."""
+    is_used[bases.take(rows) + frequencies] = True
+
+
+def read_codes(
+    numbers: Codes,
+    bases: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    frequencies: NDArray[np.int32],
+) -> Codes:
+    """The number at every posting's place."""
+    return numbers.take(bases.take(rows) + frequencies)
+
+
 def add_scores(
     scores: Floats,
     segment: Segment,
@@ -95,9 +115,7 @@ def add_scores(
             np.add.at(scores, rows, values)
 
 
-def _values(
-    idf: float, columns: Columns, codes: NDArray[np.uint16] | NDArray[np.uint32], scale: float
-) -> Floats:
+def _values(idf: float, columns: Columns, codes: Codes, scale: float) -> Floats:
     if len(columns.divisor):
         product = idf * columns.factor.take(codes) * scale * columns.numerator.take(codes)
         quotient: Floats = product / columns.divisor.take(codes)

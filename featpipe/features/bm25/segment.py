@@ -64,7 +64,7 @@ class Segment:
             from featpipe.features.bm25.numpy_kernels import build_postings
         lengths = np.asarray(lengths, np.int64)
         terms, pointers, rows, frequencies, firsts = build_postings(ids, lengths)
-        codes, pairs = _encode_pairs(lengths, rows, frequencies)
+        codes, pairs = _encode_pairs(lengths, rows, frequencies, backend)
         return cls(ids, lengths, terms, pointers, rows, codes, pairs, ids[firsts], firsts)
 
     @classmethod
@@ -144,22 +144,32 @@ def first_places(ids: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _encode_pairs(
-    lengths: NDArray[np.int64], rows: NDArray[np.int32], frequencies: NDArray[np.int32]
+    lengths: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    frequencies: NDArray[np.int32],
+    backend: Literal["numba", "numpy"],
 ) -> tuple[Codes, NDArray[np.int32]]:
+    """A code for each posting, and the pairs they stand for, ascending."""
     if not len(rows):
         return np.zeros(0, np.uint16), np.zeros((0, 2), np.int32)
     width = int(frequencies.max()) + 1
     n_places = (int(lengths.max()) + 1) * width
-    keys = (lengths * width)[rows]
-    keys += frequencies
-    if n_places <= _DENSE_PAIRS:
-        is_used = np.zeros(n_places, np.bool_)
-        is_used[keys] = True
-        used = np.flatnonzero(is_used)
-        numbers = np.cumsum(is_used) - 1
-        inverse = numbers.take(keys)
+    if n_places > _DENSE_PAIRS:
+        used, inverse = np.unique((lengths * width)[rows] + frequencies, return_inverse=True)
+        codes: Codes = inverse.astype(_narrowest(len(used)))
     else:
-        used, inverse = np.unique(keys, return_inverse=True)
-    is_narrow = len(used) <= 1 << 16
-    codes: Codes = inverse.astype(np.uint16) if is_narrow else inverse.astype(np.uint32)
+        if backend == "numba":
+            from featpipe.features.bm25.numba_kernels import mark_pairs, read_codes
+        else:
+            from featpipe.features.bm25.numpy_kernels import mark_pairs, read_codes
+        bases = (lengths * width).astype(np.int32)
+        is_used = np.zeros(n_places, np.bool_)
+        mark_pairs(is_used, bases, rows, frequencies)
+        used = np.flatnonzero(is_used)
+        numbers = (np.cumsum(is_used) - 1).astype(_narrowest(len(used)))
+        codes = read_codes(numbers, bases, rows, frequencies)
     return codes, np.stack((used // width, used % width), axis=1).astype(np.int32)
+
+
+def _narrowest(n_codes: int) -> type[np.uint16 | np.uint32]:
+    return np.uint16 if n_codes <= 1 << 16 else np.uint32
