@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 Group = tuple[int, int, int]
 """(first token, number of sequences, their length)."""
 
-#: Below this length bf16 `matmul` picks its kernel by the size of the whole batch, which would let
-#: neighbours change a sequence's bits; SDPA does not.
-_SHORT = 16
+#: Numbers in one sequence's queries below which `matmul` picks its bf16 kernel by the size of the
+#: whole batch, which would let neighbours change a sequence's bits; SDPA does not. (The limit in
+#: torch is 16**3, over the batch.)
+_SMALL = 4 * 16**3
 
 
 def attend(qkv: torch.Tensor, groups: Sequence[Group], *, n_heads: int) -> torch.Tensor:
@@ -37,9 +38,19 @@ def attend(qkv: torch.Tensor, groups: Sequence[Group], *, n_heads: int) -> torch
     return out
 
 
+#: Narrower heads are widened by zeros: for 8 or 10 columns the float32 kernel's bits were seen to
+#: depend on which thread it runs on; for 12 and more never.
+_NARROWEST = 16
+
+
 def _mix(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Shapes: each (sequences, heads, length, size) -> the same."""
-    if query.dtype == torch.float32 or query.shape[2] < _SHORT or query.is_cuda:
+    size = query.shape[-1]
+    if size < _NARROWEST:
+        query, key, value = (F.pad(x, (0, _NARROWEST - size)) for x in (query, key, value))
+        mixed = F.scaled_dot_product_attention(query, key, value, scale=size**-0.5)
+        return mixed[..., :size]
+    if query.dtype == torch.float32 or query[0].numel() < _SMALL or query.is_cuda:
         return F.scaled_dot_product_attention(query, key, value)
-    scores = torch.matmul(query, key.transpose(-1, -2)).mul_(query.shape[-1] ** -0.5)
+    scores = torch.matmul(query, key.transpose(-1, -2)).mul_(size**-0.5)
     return torch.matmul(torch.softmax(scores, -1), value)

@@ -18,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from pathlib import Path
+from time import time_ns as now_ns
 from typing import TYPE_CHECKING
 
 from featpipe.errors import CheckpointError
@@ -62,7 +62,7 @@ def digest_file(file: Path) -> str:
             if known is not None:
                 _memory[before] = known
                 return known
-            started_ns = time.time_ns()
+            started_ns = now_ns()
             digest = _read_and_digest(file)
             if identity_of(file) == before:
                 _remember(file, before, digest, started_ns)

@@ -17,11 +17,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from featpipe.errors import CheckpointError, UnsupportedModel
 from featpipe.features.recipe import read_json_object
-from featpipe.features.tokens import Ids, Ints, Tokens
+from featpipe.features.tokens import Tokens, concatenate, encode_slowly
+from featpipe.features.wordpiece import FastWordPiece
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +41,9 @@ class Tokenizer:
     """Turns texts into flat ids; holds the ids to put before and after each sequence."""
 
     def __init__(self, raw: RawTokenizer, *, lowercase: bool = False) -> None:
-        raw.no_truncation()
-        raw.no_padding()
         self._raw = raw
         self._lowercase = lowercase
+        self._fast = FastWordPiece.of(raw)
         self.prefix, self.suffix = _probe_specials(raw)
         self.n_ids = int(raw.get_vocab_size(with_added_tokens=True))
 
@@ -59,31 +57,55 @@ class Tokenizer:
         """
         return cls(load_raw(checkpoint), lowercase=checkpoint.recipe.lowercase)
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether the vectorised twin is at work."""
+        return self._fast is not None
+
     def encode(self, texts: Sequence[str], *, with_offsets: bool = False) -> Tokens:
         """Tokens of `texts` without special tokens, in order."""
-        readable = [_without_surrogates(text) for text in texts]
+        try:
+            return self._encode(texts, with_offsets=with_offsets)
+        except UnicodeEncodeError:
+            readable = [_SURROGATE.sub("\ufffd", text) for text in texts]
+            return self._encode(readable, with_offsets=with_offsets)
+
+    def _encode(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
         if self._lowercase:
-            readable = [text.lower() for text in readable]
-        return encode_slowly(self._raw, readable, with_offsets=with_offsets)
-
-
-def encode_slowly(raw: RawTokenizer, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
-    """One call of the tokenizer per batch, and Python objects in between: the reference path."""
-    batch = raw.encode_batch if with_offsets else raw.encode_batch_fast
-    encodings = batch(list(texts), add_special_tokens=False)
-    lengths = np.fromiter((len(e) for e in encodings), np.int64, len(encodings))
-    ends: Ints = np.cumsum(lengths)
-    total = int(lengths.sum())
-    ids: Ids = np.fromiter((i for e in encodings for i in e.ids), np.int32, total)
-    if not with_offsets:
-        return Tokens(ids, ends)
-    flat = (edge for e in encodings for pair in e.offsets for edge in pair)
-    offsets = np.fromiter(flat, np.uint32, 2 * total).reshape(total, 2)
-    return Tokens(ids, ends, offsets[:, 0].copy(), offsets[:, 1].copy())
+            texts = [text.lower() for text in texts]
+        fast = self._fast
+        if fast is None:
+            return encode_slowly(self._raw, texts, with_offsets=with_offsets)
+        if not fast.holds_literal("\n".join(texts)):
+            return fast.encode(texts, with_offsets=with_offsets)
+        # Line by line only now: hardly any batch holds a literal.
+        return concatenate(
+            [
+                encode_slowly(self._raw, [text], with_offsets=with_offsets)
+                if fast.holds_literal(text)
+                else fast.encode([text], with_offsets=with_offsets)
+                for text in texts
+            ],
+            with_offsets=with_offsets,
+        )
 
 
 def load_raw(checkpoint: Checkpoint) -> RawTokenizer:
-    """The ``tokenizers`` object of a checkpoint, from the leanest source that is exact."""
+    """The ``tokenizers`` object of a checkpoint, from the leanest source that is exact.
+
+    Its truncation and padding are off, whatever the files say.
+
+    Raises:
+        CheckpointError: no tokenizer files, or damaged ones.
+        UnsupportedModel: files that neither tokenizers nor transformers can turn into one.
+    """
+    raw = _load_with_state(checkpoint)
+    raw.no_truncation()
+    raw.no_padding()
+    return raw
+
+
+def _load_with_state(checkpoint: Checkpoint) -> RawTokenizer:
     folder = checkpoint.path
     options = read_json_object(folder / "tokenizer_config.json")
     if (folder / "tokenizer.json").exists():
@@ -182,11 +204,3 @@ def _probe_specials(raw: RawTokenizer) -> tuple[tuple[int, ...], tuple[int, ...]
     if not bare:
         raise CheckpointError('the tokenizer makes nothing of the letter "a"')
     raise UnsupportedModel("the tokenizer changes a text's tokens when special ones are added")
-
-
-def _without_surrogates(text: str) -> str:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
