@@ -1,0 +1,102 @@
+"""Values compare by what they mean: the table, its spellings in running text, and a few laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featpipe.templates.folding import compact, fold, fold_width
+from featpipe.templates.values import FIELD_TYPES, Value, find_values, is_readable, read_value
+
+#: kind, text, key, unit, bound; the expected keys were written by hand or by another speller.
+LINES = (Path(__file__).parent / "value_cases.tsv").read_text("utf-8").splitlines()
+CASES = [tuple(line.split("\t")) for line in LINES]
+SHAPED = ("money", "percent", "date", "period", "email")
+
+
+def shaped() -> Iterator[tuple[str, ...]]:
+    """Cases whose text is found by its shape alone, and is no range."""
+    for case in CASES:
+        kind, text, key, unit, _ = case
+        is_bare = kind == "money" and not unit
+        is_fraction = kind == "percent" and text.isascii() and text.replace(".", "").isdigit()
+        starts_late = text.startswith(("约", "不", "最", "至")) or text.replace(".", "").isdigit()
+        if kind in SHAPED and ".." not in key and not (is_bare or is_fraction or starts_late):
+            yield case
+
+
+def test_the_table_has_three_hundred_cases() -> None:
+    assert len(CASES) >= 300
+
+
+@pytest.mark.parametrize(("kind", "text", "key", "unit", "bound"), CASES)
+def test_every_spelling_has_its_value(kind, text, key, unit, bound) -> None:  # noqa: ANN001  # a table
+    assert read_value(text, kind) == Value(kind, key, unit, bound)
+    assert is_readable(text, kind)
+
+
+@pytest.mark.parametrize(("kind", "text", "key", "unit", "bound"), list(shaped()))
+def test_a_shaped_value_is_found_in_running_text(kind, text, key, unit, bound) -> None:  # noqa: ANN001, ARG001
+    sentence = f"双方约定，{text}，以此为准。"
+    found = [f for f in find_values(fold_width(sentence), kind) if f.value.key == key]
+    assert [sentence[f.start : f.end] for f in found] == [text]
+
+
+def test_a_range_is_also_found_as_its_two_ends() -> None:
+    text = "金额为3,000-5,000万元。"
+    found = list(find_values(fold_width(text), "money"))
+    assert [(text[f.start : f.end], f.value.key) for f in found] == [
+        ("3,000-5,000万元", "30000000..50000000"),
+        ("3,000", "30000000"),
+        ("5,000万元", "50000000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("money", "第3条"),
+        ("money", "A100元件"),
+        ("date", "2017年度报告第5页2017-034"),
+        ("period", "5月13日"),
+    ],
+)
+def test_what_only_looks_like_a_value_is_none(kind, text) -> None:  # noqa: ANN001  # a table
+    keys = {f.value.key for f in find_values(fold_width(text), kind)}
+    assert keys <= {"2017"}
+
+
+def test_a_unit_left_out_does_not_part_two_values() -> None:
+    assert read_value("68587100", "money").means(read_value("6,858.71万元", "money"))
+    assert not read_value("100美元", "money").means(read_value("100元", "money"))
+
+
+@given(st.text(), st.sampled_from(FIELD_TYPES))
+def test_any_text_has_some_value_and_found_ones_lie_inside_it(text: str, kind: str) -> None:
+    assert read_value(text, kind).means(read_value(text, kind))
+    folded = fold_width(text)
+    assert len(folded) == len(text)
+    for found in find_values(folded, kind):
+        assert 0 <= found.start < found.end <= len(text)
+
+
+@given(st.text())
+def test_a_compact_text_knows_where_each_character_came_from(text: str) -> None:
+    folded = compact(text)
+    assert folded.text == fold(text)
+    assert len(folded.places) == len(folded.text)
+    for at, char in enumerate(folded.text):
+        start, end = folded.original_span(at, at + 1)
+        assert char in fold(text[start:end])
+
+
+@given(st.text(alphabet="甲乙丙 ,，（）a1"), st.text(alphabet=" \u3000,"))
+def test_blanks_and_separators_do_not_hide_a_name(name: str, noise: str) -> None:
+    text = f"由{noise.join(name)}承担"
+    for start, end in compact(text).find_all(fold(name)):
+        assert fold(text[start:end]) == fold(name)
+    assert bool(compact(text).find_all(fold(name))) == bool(fold(name))
