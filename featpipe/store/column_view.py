@@ -25,7 +25,9 @@ class ColumnView:
         "_rows",
         "chunk_rows",
         "dtype",
+        "memory",
         "n_capacity",
+        "offset_list",
         "offsets",
         "row_bytes",
         "shape",
@@ -47,6 +49,8 @@ class ColumnView:
             self.row_bytes *= extent
         self.chunk_rows = chunk_rows
         self.offsets = np.asarray(offsets, np.int64)
+        self.offset_list: list[int] = self.offsets.tolist()
+        self.memory = mapping.bytes
         if (self.offsets % self.row_bytes).any():
             raise ValueError("chunks are not aligned to rows")
         #: What to add to a row's number to get its place in the file counted in rows.
@@ -93,4 +97,9 @@ class ColumnView:
     def offset_of(self, row: int) -> int:
         """The file offset of one row."""
         chunk, within = divmod(row, self.chunk_rows)
-        return int(self.offsets[chunk]) + within * self.row_bytes
+        return self.offset_list[chunk] + within * self.row_bytes
+
+    def row(self, row: int) -> NDArray[Any]:
+        """One row, a read-only view."""
+        found: NDArray[Any] = self._rows[self.offset_of(row) // self.row_bytes]
+        return found

@@ -12,9 +12,11 @@ slots are tried in order (keys are hashes: nothing is gained by hashing them aga
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from featpipe.store.keys import KEY_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +28,7 @@ MIN_CAPACITY = 512
 _MAX_LOAD = 0.72  #: keeps the table between 5.6 and 11.1 bytes a key
 _MAX_PROBES = 1 << 16
 _BUILD_BLOCK = 1 << 16
+_FEW = 12  #: keys that are quicker handled one by one
 
 
 class IndexDamaged(Exception):
@@ -47,10 +50,12 @@ class KeyIndex:
     something is added on them.
     """
 
-    __slots__ = ("dirty", "mask", "n_rows", "slots")
+    __slots__ = ("dirty", "mask", "memory", "n_rows", "slots")
 
     def __init__(self, slots: NDArray[np.uint32], n_rows: int) -> None:
         self.slots = slots
+        raw: Any = slots
+        self.memory = memoryview(raw)
         self.mask = len(slots) - 1
         self.n_rows = n_rows  #: rows added so far
         self.dirty = np.zeros(-(-len(slots) // PAGE_SLOTS), np.bool_)  #: pages added to
@@ -90,17 +95,26 @@ class KeyIndex:
         n = len(keys)
         entry = np.arange(self.n_rows + 1, self.n_rows + n + 1, dtype=np.uint32)
         slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
-        for _ in range(len(self.slots)):
+        while len(slot) > _FEW:
             free = self.slots.take(slot) == 0
             # Two of the batch may want one slot: the later store wins, the other goes on.
             self.slots[slot[free]] = entry[free]
             placed = self.slots.take(slot) == entry
             self.dirty[slot[placed] // PAGE_SLOTS] = True
             rest = np.flatnonzero(~placed)
-            if not len(rest):
-                self.n_rows += n
-                return
             entry, slot = entry[rest], (slot[rest] + 1) & self.mask
+        for value, start in zip(entry.tolist(), slot.tolist(), strict=True):
+            self._add_one(value, start)
+        self.n_rows += n
+
+    def _add_one(self, entry: int, slot: int) -> None:
+        memory = self.memory
+        for _ in range(len(memory)):
+            if not memory[slot]:
+                memory[slot] = entry
+                self.dirty[slot // PAGE_SLOTS] = True
+                return
+            slot = (slot + 1) & self.mask
         raise IndexDamaged
 
     def find(self, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int) -> NDArray[np.int64]:
@@ -111,23 +125,43 @@ class KeyIndex:
         found = np.full(len(keys), -1, np.int64)
         if not n_rows:
             return found
-        where: NDArray[np.int64] | None = None
+        where = np.arange(0)
         slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
-        for _ in range(min(_MAX_PROBES, len(self.slots))):
+        for n_round in range(_MAX_PROBES):
             entry = self.slots.take(slot)
             # A row beyond the visible ones is read as the last visible one: its key decides, too.
             row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
             key = stored.gather(row)
             taken = entry != 0
             same = (key[:, 0] == keys[:, 0]) & (key[:, 1] == keys[:, 1]) & taken
-            if where is None:
-                np.copyto(found, row, where=same)
-                where = rest = np.flatnonzero(taken & ~same)
-            else:
+            rest = np.flatnonzero(taken & ~same)
+            if n_round:
                 found[where[same]] = row[same]
-                rest = np.flatnonzero(taken & ~same)
                 where = where[rest]
-            if not len(rest):
-                return found
+            else:
+                np.copyto(found, row, where=same)
+                where = rest
+            if len(rest) <= _FEW:
+                break
             keys, slot = keys[rest], (slot[rest] + 1) & self.mask
+        else:
+            raise IndexDamaged
+        # The last few take the longest ways, and one after the other they are quicker.
+        for i, at, start in zip(where.tolist(), rest.tolist(), slot[rest].tolist(), strict=True):
+            found[i] = self.find_one(keys[at].tobytes(), start + 1, stored, n_rows)
+        return found
+
+    def find_one(self, key: bytes, slot: int, stored: ColumnView, n_rows: int) -> int:
+        """The row of ``key``, tried from ``slot`` on; -1 when absent. Raises IndexDamaged."""
+        memory, mask, data = self.memory, self.mask, stored.memory
+        chunk_rows, offsets = stored.chunk_rows, stored.offset_list
+        for at in range(slot, slot + _MAX_PROBES):
+            entry = memory[at & mask]
+            if not entry:
+                return -1
+            if entry <= n_rows:
+                chunk, within = divmod(entry - 1, chunk_rows)
+                start = offsets[chunk] + within * KEY_BYTES
+                if data[start : start + KEY_BYTES] == key:
+                    return entry - 1
         raise IndexDamaged

@@ -9,7 +9,8 @@ import numpy as np
 
 from featpipe.errors import DictionaryError
 from featpipe.store.batch import from_bfloat16
-from featpipe.store.index import IndexDamaged, KeyIndex, capacity_for
+from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for
+from featpipe.store.keys import KEY_BYTES
 from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Column
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from featpipe.store.mapping import Mapping
     from featpipe.store.reader import Reader
     from featpipe.store.schema import TableSpec
-    from featpipe.store.table_view import TableView
+    from featpipe.store.table_view import IndexPlace, TableView
 
 _SCALAR_KEYS = 48  #: up to here one probe after the other is faster than numpy's overhead
 _LONG = 24  #: values per row from where copying row by row is faster than by value
@@ -30,20 +31,21 @@ _LONG = 24  #: values per row from where copying row by row is faster than by va
 class Snapshot:
     """One table at one time. Replaced as a whole, so a thread sees one or the other."""
 
-    __slots__ = ("_key_column", "mapping", "n_rows", "view")
+    __slots__ = ("key_column", "mapping", "n_rows", "size", "view")
 
     def __init__(self, mapping: Mapping, view: TableView, n_rows: int) -> None:
         self.mapping = mapping
+        self.size = mapping.size
         self.view = view
         self.n_rows = n_rows
-        self._key_column = view.keys(mapping) if view.spec.keyed else None
+        if view.spec.keyed:
+            self.key_column = view.keys(mapping)
 
-    @property
-    def key_column(self) -> ColumnView:
-        """The keys as (n, 2) uint64."""
-        if self._key_column is None:
-            raise DictionaryError(f"table {self.view.name} has no keys to be found by")
-        return self._key_column
+    def __getattr__(self, name: str) -> ColumnView:
+        """Reached for what is not set: ``key_column``, where there are no keys."""
+        if name != "key_column":
+            raise AttributeError(name)
+        raise DictionaryError(f"table {self.view.name} has no keys to be found by")
 
 
 class TableReader:
@@ -58,9 +60,9 @@ class TableReader:
         self._reader = reader
         self.now = snapshot
         self._lock = threading.Lock()
-        self._index: KeyIndex | None = None
-        self._index_place: object = None
-        self._slots = memoryview(b"")
+        self._index = KeyIndex.empty(MIN_CAPACITY)
+        self._index_place: IndexPlace | None = None
+        self._ready: Snapshot | None = None  #: the last snapshot whose rows the index holds
 
     @property
     def name(self) -> str:
@@ -126,8 +128,7 @@ class TableReader:
         """One row of a column as a read-only view."""
         now = self._checked()
         _check_range(now, row, row + 1)
-        found: NDArray[Any] = self._fixed(now, name).slice(row, row + 1)[0]
-        return found
+        return self._fixed(now, name).row(row)
 
     def ragged(self, name: str, row: int) -> NDArray[Any]:
         """The values of one row of a ragged column, a view when they lie in one chunk."""
@@ -169,13 +170,13 @@ class TableReader:
 
     def find(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""
-        now = self._checked()
-        wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16)
-        index = self._ready_index(now)
+        wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)
         if len(wanted) <= _SCALAR_KEYS:
             data = wanted.tobytes()
-            found = [self._probe(now, data[i : i + 16]) for i in range(0, len(data), 16)]
-            return np.array(found, np.int64)
+            starts = range(0, len(data), KEY_BYTES)
+            return np.array([self.find_one(data[i : i + KEY_BYTES]) for i in starts], np.int64)
+        now = self._checked()
+        index = self._ready_index(now)
         try:
             return index.find(wanted.view("<u8"), now.key_column, now.n_rows)
         except IndexDamaged:
@@ -184,67 +185,51 @@ class TableReader:
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""
         now = self._checked()
-        self._ready_index(now)
-        return self._probe(now, key)
-
-    def _probe(self, now: Snapshot, key: bytes) -> int:
-        column = now.key_column
-        slots, memory, n_rows = self._slots, now.mapping.bytes, now.n_rows
-        mask = len(slots) - 1
-        slot = int.from_bytes(key[:8], "little") & mask
-        for _ in range(len(slots)):
-            entry = slots[slot]
-            if not entry:
-                return -1
-            if entry <= n_rows:
-                at = column.offset_of(entry - 1)
-                if memory[at : at + 16] == key:
-                    return entry - 1
-            slot = (slot + 1) & mask
-        return -1
+        index = self._index if self._ready is now else self._ready_index(now)
+        slot = int.from_bytes(key[:8], "little") & index.mask
+        try:
+            return index.find_one(key, slot, now.key_column, now.n_rows)
+        except IndexDamaged:
+            index = self._rebuilt(now)
+            slot = int.from_bytes(key[:8], "little") & index.mask
+            return index.find_one(key, slot, now.key_column, now.n_rows)
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
-        index = self._index
-        if index is not None and index.n_rows >= now.n_rows and self._index_place == now.view.index:
-            return index
+        """The index with every row of ``now`` in it."""
         with self._lock:
-            return self._prepare_index(now)
+            if self._ready is not now:
+                self._index = self._prepared(now)
+                self._index_place = now.view.index
+                self._ready = now
+            return self._index
 
-    def _prepare_index(self, now: Snapshot) -> KeyIndex:
+    def _prepared(self, now: Snapshot) -> KeyIndex:
         """Map the index and add the rows that the writer has not put into it yet."""
         place, index = now.view.index, self._index
-        if index is None or self._index_place != place:
-            index = None
-            if place is not None:
-                count = self._reader.read_u64(place.count_address)
-                n_rows = min(count, now.n_rows)
-                index = self._reader.map_index(place.address, place.capacity, n_rows)
-        if index is None or capacity_for(now.n_rows) > len(index.slots):
+        if place is None or capacity_for(now.n_rows) > place.capacity:
+            if index.n_rows > now.n_rows or capacity_for(now.n_rows) > len(index.slots):
+                return KeyIndex.built(now.key_column, now.n_rows)
+        elif place != self._index_place:
+            n_rows = min(self._reader.read_u64(place.count_address), now.n_rows)
+            index = self._reader.map_index(place.address, place.capacity, n_rows)
+        try:
+            index.extend(now.key_column, now.n_rows)
+        except IndexDamaged:
             index = KeyIndex.built(now.key_column, now.n_rows)
-        else:
-            try:
-                index.extend(now.key_column, now.n_rows)
-            except IndexDamaged:
-                index = KeyIndex.built(now.key_column, now.n_rows)
-        self._use(index, place)
         return index
-
-    def _use(self, index: KeyIndex, place: object) -> None:
-        slots: Any = index.slots
-        self._slots = memoryview(slots)
-        self._index, self._index_place = index, place
 
     def _rebuilt(self, now: Snapshot) -> KeyIndex:
+        """A private index made from the keys: the file's is damaged."""
         with self._lock:
-            index = KeyIndex.built(now.key_column, now.n_rows)
-            self._use(index, now.view.index)
-        return index
+            self._index = KeyIndex.built(now.key_column, now.n_rows)
+            self._ready = now
+            return self._index
 
     # ---- snapshots
 
     def _checked(self) -> Snapshot:
         now = self.now
-        self._reader.check_size(now.mapping.size)
+        self._reader.check_size(now.size)
         return now
 
     def show(self, snapshot: Snapshot) -> None:

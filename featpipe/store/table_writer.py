@@ -131,7 +131,8 @@ class TableWriter:
     def _only_new(self, batch: Batch) -> Batch:
         fresh = np.flatnonzero(self.find(batch.fixed[KEYS]) < 0)
         keys = batch.keys
-        if len(np.unique(keys[fresh, 0])) != len(fresh):
+        heads = np.sort(keys[fresh, 0])
+        if (heads[1:] == heads[:-1]).any():
             first: dict[bytes, int] = {}
             for row in fresh.tolist():
                 first.setdefault(keys[row].tobytes(), row)
