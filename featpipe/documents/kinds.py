@@ -25,6 +25,7 @@ ENCRYPTED_OFFICE = "application/x-encrypted-office"
 UNKNOWN = "application/octet-stream"
 
 _HEAD = 4096
+_CONTROLS = bytes([*range(9), *range(14, 27)])
 _MAGIC = (
     (b"{\\rtf", RTF),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -114,13 +115,13 @@ def _without_zeros(head: bytes) -> bytes | None:
         if head.startswith(mark):
             return head[len(mark) :].replace(b"\0", b"")
     readable = head.replace(b"\0", b"")
-    n_controls = sum(byte < 9 or 13 < byte < 27 for byte in readable)
+    n_controls = len(readable) - len(readable.translate(None, _CONTROLS))
     return None if n_controls * 20 > len(readable) or not readable else readable
 
 
 def _is_printable(head: bytes) -> bool:
     """Text that happens to begin with a two-letter signature, such as BM or MZ."""
-    return not any(byte < 9 or 13 < byte < 27 for byte in head)
+    return len(head.translate(None, _CONTROLS)) == len(head)
 
 
 def _zip_kind(data: bytes) -> str:

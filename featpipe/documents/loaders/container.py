@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _MIB = 1024 * 1024
 _DECLARES = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+#: Tags seen so far and their local names: files use a few hundred, over and over.
+_LOCAL: dict[object, str] = {}
+_MAX_LOCAL = 10_000
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 
 
@@ -132,7 +135,12 @@ class Container:
 
 def local(tag: object) -> str:
     """The name of an element without its namespace ("" for comments and instructions)."""
-    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+    name = _LOCAL.get(tag)
+    if name is None:
+        name = tag.rpartition("}")[2] if isinstance(tag, str) else ""
+        if len(_LOCAL) < _MAX_LOCAL:
+            _LOCAL[tag] = name
+    return name
 
 
 def attribute(element: Element, name: str) -> str | None:
@@ -145,7 +153,10 @@ def attribute(element: Element, name: str) -> str | None:
 
 def child(element: Element, name: str) -> Element | None:
     """The first child of this local name."""
-    return next(children(element, name), None)
+    for inner in element:
+        if local(inner.tag) == name:
+            return inner
+    return None
 
 
 def children(element: Element, name: str) -> Iterator[Element]:

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING
 from featpipe.documents.abbreviations import words_in
 from featpipe.documents.draft import Draft, Pieces, RawCell
 from featpipe.documents.encoding import decode
-from featpipe.documents.loaders.html_tokens import TOKEN, attributes_of, unescaped
+from featpipe.documents.loaders.html_tokens import (
+    ATTRIBUTES,
+    CDATA,
+    CLOSE,
+    NAME,
+    TOKEN,
+    attributes_of,
+    unescaped,
+)
 
 if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
@@ -117,18 +125,19 @@ class _Page:
 
     def read(self, source: str) -> None:
         at = 0
+        texts = self.texts
         for match in TOKEN.finditer(source):
-            start = match.start()
+            start, end = match.span()
             if start > at:
-                self._text(source[at:start], at)
-            at = match.end()
-            name = match["name"]
+                text = source[at:start]
+                if texts or not text.isspace():  # blanks before a block's first word are nothing
+                    self._text(text, at)
+            at = end
+            name = match[NAME]
             if name is None:
-                if match["cdata"]:
-                    self._text(match["cdata"], match.start("cdata"))
-                continue
-            name = name.lower()
-            if name in _BLOCKS:
+                if match[CDATA]:
+                    self._text(match[CDATA], match.start(CDATA))
+            elif (name := name.lower()) in _BLOCKS:
                 self._block_tag(name, match)
         if at < len(source):
             self._text(source[at:], at)
@@ -160,25 +169,27 @@ class _Page:
             at += len(line) + 1
 
     def _block_tag(self, name: str, match: re.Match[str]) -> None:
-        is_open = not match["close"]
-        self._end_block()
+        is_open = not match[CLOSE]
+        if self.texts:
+            self._end_block()
         self.is_title = is_open and name == "title"
         self.level = _LEVELS.get(name, 0) if is_open else 0
-        if name in _TABLE_TAGS:
+        if name == "div":
+            if is_open and "title" in match[ATTRIBUTES]:
+                self._section(match)
+        elif name in _TABLE_TAGS:
             self._table_tag(name, is_open, match)
         elif name == "pre":
             self.n_pre = max(0, self.n_pre + (1 if is_open else -1))
-        elif name == "div" and is_open and "title" in match["attributes"]:
-            self._section(match)
 
     def _section(self, match: re.Match[str]) -> None:
         """A heading that stands in ``<div type=... title=...>`` only."""
-        attributes = attributes_of(match["attributes"])
+        attributes = attributes_of(match[ATTRIBUTES])
         level = _SECTION_LEVEL.get(attributes.get("type", ("", 0))[0])
         value, at = attributes.get("title", ("", 0))
         if level and value.strip():
             self.level = level
-            self._text(value, match.start("attributes") + at)
+            self._text(value, match.start(ATTRIBUTES) + at)
             self._end_block()
             self.level = 0
 
@@ -187,7 +198,8 @@ class _Page:
             return
         text = "".join(self.texts)
         pieces = self.pieces
-        self.texts, self.pieces = [], []
+        self.texts.clear()
+        self.pieces = []
         if text.isspace():
             return
         if self.is_title:
@@ -205,7 +217,7 @@ class _Page:
             if name == "tr" or not table.rows:
                 table.rows.append([])
             if name != "tr":
-                table.rows[-1].append(_open_cell(match["attributes"]))
+                table.rows[-1].append(_open_cell(match[ATTRIBUTES]))
 
     def _table_edge(self, *, is_open: bool) -> None:
         if is_open and len(self.tables) >= _MAX_NESTED:

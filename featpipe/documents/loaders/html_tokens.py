@@ -30,6 +30,10 @@ TOKEN = re.compile(
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
+#: Numbers of the groups: by number they are found twice as fast as by name.
+CLOSE, NAME, ATTRIBUTES, CDATA = (
+    TOKEN.groupindex[name] for name in ("close", "name", "attributes", "cdata")
+)
 _ATTRIBUTE = re.compile(
     r"""([^\s"'>/=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""", re.DOTALL
 )
