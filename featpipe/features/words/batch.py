@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -22,3 +25,14 @@ class TermBatch:
     vocabulary: list[str]
     ids: NDArray[np.int32]
     lengths: NDArray[np.int64]
+
+
+def join_batches(batches: Sequence[TermBatch]) -> TermBatch:
+    """One batch of the texts of all, in order; its vocabulary is numbered by first appearance."""
+    numbers: dict[str, int] = {}
+    ids = [np.zeros(0, np.int32)]
+    for batch in batches:
+        own = [numbers.setdefault(term, len(numbers)) for term in batch.vocabulary]
+        ids.append(np.array(own, np.int32).take(batch.ids))
+    lengths = np.concatenate([np.zeros(0, np.int64), *(batch.lengths for batch in batches)])
+    return TermBatch(list(numbers), np.concatenate(ids), lengths)

@@ -38,12 +38,12 @@ class CompiledCutter:
 
     def cut(self, coded: CodedTexts, *, hmm: bool) -> Offsets:
         """Where words start, over all texts laid end to end: (n_words,) int64, ascending."""
+        self._backends.count(len(coded.codes))
         if self.backend == "numba":
             from featpipe.features.words.numba_kernel import cut
         else:
             from featpipe.features.words.numpy_kernel import cut
         parts = [cut(self._tables, part, hmm=hmm) + base for base, part in self._slices(coded)]
-        self._backends.count(len(coded.codes))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def words_within(
