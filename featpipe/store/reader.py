@@ -40,6 +40,8 @@ class Reader:
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
         self._descriptor = -1
+        self._identity = (-1, -1)
+        self._is_other_file = False  #: a table's address says nothing about the one before
         self._open()
 
     def __reduce__(self) -> tuple[type[Reader], tuple[Path]]:
@@ -72,7 +74,7 @@ class Reader:
     def tables(self, problems: list[str] | None = None) -> list[str]:
         """The names of all tables, sorted; what cannot be read is named in ``problems``."""
         with self._lock:
-            structure = self._structure()
+            structure = self._structure
             inside: set[int] = set()
             names = []
             for name, header in structure.walk(self._root, problems):
@@ -84,7 +86,7 @@ class Reader:
     def strangers(self) -> list[str]:
         """Paths of objects that another program put into the file."""
         with self._lock:
-            structure = self._structure()
+            structure = self._structure
             found: list[str] = []
             inside: set[int] = set()
             for name, header in structure.walk(self._root):
@@ -101,7 +103,7 @@ class Reader:
     def root_attributes(self) -> dict[str, str | int]:
         """What the file says about itself."""
         with self._lock:
-            return self._structure().header(self._root).attributes
+            return self._structure.header(self._root).attributes
 
     def __contains__(self, name: str) -> bool:
         with self._lock:
@@ -121,17 +123,36 @@ class Reader:
             return self._tables.setdefault(name, TableReader(self, snapshot))
 
     def _group(self, name: str) -> Header | None:
-        header = self._structure().resolve(self._root, name)
+        header = self._structure.resolve(self._root, name)
         return header if header is not None and spec_of(header) is not None else None
 
     def _snapshot(self, name: str) -> Snapshot:
         group = self._group(name)
         if group is None:
             raise UnknownSpace(f"{self.path} has no table {name}")
-        view = load_table(self._structure(), self._mapping, name, group)
+        view = load_table(self._structure, self._mapping, name, group)
         return Snapshot(self._mapping, view, view.n_rows)
 
     # ---- time
+
+    def _bring_up_to_date(self, name: str, table: TableReader) -> None:
+        group = self._group(name)
+        view = table.now.view
+        if group is None or group.address != view.group.address or self._is_other_file:
+            table.show(self._snapshot(name))
+        else:
+            self._show_length(table)
+
+    def _show_length(self, table: TableReader) -> bool:
+        """Show as many rows as there are now; whether there are more."""
+        now = table.now
+        n_rows = self.read_u64(now.view.headers[CRC].dims_address)
+        if n_rows == now.n_rows:
+            return False
+        if not now.n_rows <= n_rows <= now.view.n_capacity:
+            raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
+        table.show(Snapshot(now.mapping, now.view, n_rows))
+        return True
 
     def refresh(self) -> bool:
         """Show what has been committed since; says whether there was anything.
@@ -147,22 +168,12 @@ class Reader:
                 self._reopen()
                 return True
             if self.read_u64(hdf5.ROOT_ADDRESS) != self._root:
+                self._is_other_file = False
                 self._load()
                 return True
             self.check_size(self._mapping.size)
-            changed = False
-            for table in self._tables.values():
-                now = table.now
-                n_rows = self.read_u64(now.view.headers[CRC].dims_address)
-                if n_rows != now.n_rows:
-                    self._check_length(n_rows, now)
-                    table.show(Snapshot(now.mapping, now.view, n_rows))
-                    changed = True
-            return changed
-
-    def _check_length(self, n_rows: int, now: Snapshot) -> None:
-        if not now.n_rows <= n_rows <= now.view.n_capacity:
-            raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
+            changed = [self._show_length(table) for table in self._tables.values()]
+            return any(changed)
 
     def _open(self) -> None:
         try:
@@ -171,7 +182,8 @@ class Reader:
             raise UnreadableDictionary(f"{self.path} cannot be opened: {error.strerror}") from error
         try:
             status = os.fstat(self._descriptor)
-            self._identity = (status.st_dev, status.st_ino)
+            identity = (status.st_dev, status.st_ino)
+            self._is_other_file, self._identity = identity != self._identity, identity
             self._load()
         except BaseException:
             self.close()
@@ -191,13 +203,13 @@ class Reader:
         """Read the structure; the root first, so that the map covers all that it leads to."""
         root = self.read_u64(hdf5.ROOT_ADDRESS)
         self._mapping = Mapping(self._descriptor, self.path)
-        structure = self._structure()
-        structure.superblock()
-        check_root(structure.header(root), str(self.path))
+        self._structure = Structure(self._mapping.buffer, str(self.path))
+        self._structure.superblock()
+        check_root(self._structure.header(root), str(self.path))
         self._root = root
         for name, table in list(self._tables.items()):
             try:
-                table.show(self._snapshot(name))
+                self._bring_up_to_date(name, table)
             except UnknownSpace as error:
                 raise DictionaryChanged(f"{self.path} was replaced: {error.message}") from error
 
@@ -229,7 +241,4 @@ class Reader:
 
     def damage(self, what: str) -> UnreadableDictionary:
         """The error that says what is wrong with this file."""
-        return self._structure().damage(what)
-
-    def _structure(self) -> Structure:
-        return Structure(self._mapping.buffer, str(self.path))
+        return self._structure.damage(what)

@@ -61,6 +61,7 @@ class Structure:
     def __init__(self, buffer: memoryview, name: str) -> None:
         self._buffer = buffer
         self._name = name
+        self._groups: dict[int, Header] = {}  # written once, never changed: worth remembering
         self.reach = hdf5.SUPERBLOCK_BYTES
         """One past the last byte that anything read so far occupies."""
 
@@ -109,11 +110,16 @@ class Structure:
 
     def header(self, address: int) -> Header:
         """The object at ``address``. Raises UnreadableDictionary."""
+        known = self._groups.get(address)
+        if known is not None:
+            return known
         with self._reading(f"object header at {address}"):
             header = Header(address)
             for kind, flags, at, body in self._messages(address):
                 _take(header, hdf5.Message(kind, flags, body), at)
-            return header
+        if header.is_group:
+            self._groups[address] = header
+        return header
 
     def _messages(self, address: int) -> Iterator[tuple[int, int, int, bytes]]:
         """(type, flags, address of the body, body) of every message, continuations included."""

@@ -1,0 +1,69 @@
+"""A reader in a process of its own: opens a dictionary again and again while it is written.
+
+    python -m tests.store.hammering plain|featpipe PATH N
+
+Prints how many opens it made, and fails at the first that does not show whole, right rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.store import Reader, keys_of
+from tests.store.samples import vectors_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROWS_PER_TABLE = 3
+
+
+def texts_of(number: int) -> list[str]:
+    return [f"{number}-{i}" for i in range(ROWS_PER_TABLE)]
+
+
+def name_of(number: int) -> str:
+    """Tables in groups of fifty: rewriting a group costs as much as it lists."""
+    return f"{number // 50:05d}/{number:07d}"
+
+
+def plain(path: str, n: int) -> Iterator[int]:
+    """h5py with its defaults: what anybody would write."""
+    import h5py
+
+    for _ in range(n):
+        with h5py.File(path, "r") as file:
+            groups = sorted(file)
+            names = sorted(file[groups[-1]]) if groups else []
+            for name in names[-3:]:
+                group = file[groups[-1]][name]
+                assert np.array_equal(group["vectors"][:], vectors_of(texts_of(int(name))))
+        yield int(names[-1]) if names else -1
+
+
+def featpipe(path: str, n: int) -> Iterator[int]:
+    """One reader that is refreshed, and one that is opened each time."""
+    number = 0
+    with Reader(path) as kept:
+        for _ in range(n):
+            kept.refresh()
+            with Reader(path) as opened:
+                while name_of(number + 1) in opened:
+                    number += 1
+                for reader in (opened, kept):
+                    if name_of(number) not in reader:
+                        continue
+                    table = reader.table(name_of(number))
+                    rows = table.find(keys_of(texts_of(number)))
+                    found = table.gather("vectors", rows)
+                    assert np.array_equal(found, vectors_of(texts_of(number)))
+            yield number
+
+
+if __name__ == "__main__":
+    kind, target, count = sys.argv[1:]
+    seen = list({"plain": plain, "featpipe": featpipe}[kind](target, int(count)))
+    sys.stdout.write(f"{len(seen)} {len(set(seen))}\n")
