@@ -149,9 +149,10 @@ def bench_segment(texts: Sequence[str], rounds: int) -> float:
         begun = time.perf_counter()
         n_sentences = sum(len(segment(text).sentences) for text in texts)
         seconds.append(time.perf_counter() - begun)
-    rate = n_bytes / min(seconds) / 1e6
+    megabytes = n_bytes / 1e6
+    rate = megabytes / min(seconds)
     print(
-        f"segment {len(texts)} texts {n_bytes / 1e6:.1f} MB {n_sentences:,} sentences {rate:.1f} MB/s"
+        f"segment {len(texts)} texts {megabytes:.1f} MB {n_sentences:,} sentences {rate:.1f} MB/s"
     )
     return round(rate, 2)
 

@@ -7,8 +7,8 @@
   amounts, as a number in the text with its unit;
 - ``raw/cuad_pdf_txt``: character similarity (blanks removed, NFKC) of loaded PDF files to their
   texts;
-- ``raw/docs_zh``, ``raw/docs_edge``: one line per file. Each is loaded in a process of its own under
-  a deadline; every file must end as text or as a named reason.
+- ``raw/docs_zh``, ``raw/docs_edge``: one line per file. Each is loaded in a process of its own
+  under a deadline; every file must end as text or as a named reason.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from featpipe.documents.expansion import of_texts
 from featpipe.documents.limits import LoadLimits
-from featpipe.documents.load import hash_bytes, hash_text, load_document
+from featpipe.documents.load import hash_bytes, hash_text, load_document, load_source
 from featpipe.documents.model import Cell, Document, Heading, Page, Paragraph, Sentence, Table, Word
 from featpipe.documents.offsets import OffsetMap
 from featpipe.documents.segment import MAX_SENTENCE, SEGMENTER_VERSION, Segments, segment
-from featpipe.documents.sources import Source, find_sources
+from featpipe.documents.source import Source
+from featpipe.documents.sources import find_sources
 
 __all__ = [
     "MAX_SENTENCE",
@@ -28,5 +30,7 @@ __all__ = [
     "hash_bytes",
     "hash_text",
     "load_document",
+    "load_source",
+    "of_texts",
     "segment",
 ]

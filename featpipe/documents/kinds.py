@@ -11,6 +11,8 @@ import re
 import zipfile
 from pathlib import PurePosixPath
 
+#: A text that was handed in as one: UTF-8 for certain, and never looked into for tags.
+GIVEN = "text/plain; charset=utf-8"
 HTML, PLAIN, MARKDOWN, MAIL = "text/html", "text/plain", "text/markdown", "message/rfc822"
 PDF, RTF, ZIP = "application/pdf", "application/rtf", "application/zip"
 _OFFICE = "application/vnd.openxmlformats-officedocument."

@@ -25,6 +25,7 @@ from featpipe.errors import (
 
 if TYPE_CHECKING:
     from featpipe.documents.draft import Draft
+    from featpipe.documents.source import Source
 
 #: Kind -> (what to call it, what to do): files that are known and not read.
 _UNREAD = {
@@ -39,7 +40,12 @@ _UNREAD = {
 
 
 def load_document(
-    data: bytes, *, source: str, limits: LoadLimits | None = None, keep_origin: bool = False
+    data: bytes,
+    *,
+    source: str,
+    limits: LoadLimits | None = None,
+    media_type: str | None = None,
+    keep_origin: bool = False,
 ) -> Document:
     """Read one file.
 
@@ -47,6 +53,7 @@ def load_document(
         data: its bytes.
         source: the name it is known by; the suffix only breaks ties between kinds of text.
         limits: bounds; ``LoadLimits()`` when None.
+        media_type: what the bytes are, if that is known; None lets them tell.
         keep_origin: also keep the map from the text to the decoded source (text formats).
 
     Raises:
@@ -57,7 +64,7 @@ def load_document(
     """
     limits = limits or LoadLimits()
     try:
-        return _load(data, source, limits, keep_origin=keep_origin)
+        return _load(data, source, limits, media_type, keep_origin=keep_origin)
     except DocumentError as error:
         raise _named(error, source) from error.__cause__
     except FeatpipeError:
@@ -83,14 +90,34 @@ def hash_text(text: str) -> str:
     return blake2b(text.encode(), digest_size=16, person=b"featpipe-text-v1").hexdigest()
 
 
-def _load(data: bytes, source: str, limits: LoadLimits, *, keep_origin: bool) -> Document:
+def load_source(
+    source: Source, limits: LoadLimits | None = None, *, keep_origin: bool = False
+) -> Document:
+    """Read one source: its bytes, and what is in them.
+
+    Raises:
+        DocumentError: as ``Source.read`` and ``load_document``.
+    """
+    data = source.read(limits)
+    return load_document(
+        data,
+        source=source.id,
+        limits=limits,
+        media_type=source.media_type,
+        keep_origin=keep_origin,
+    )
+
+
+def _load(
+    data: bytes, source: str, limits: LoadLimits, known_type: str | None, *, keep_origin: bool
+) -> Document:
     if not data:
         raise EmptyDocument("the file is empty")
     if len(data) > limits.max_bytes:
         raise DocumentTooLarge(f"{len(data):,} bytes are more than {limits.max_bytes:,}")
     if not data.strip(b"\0"):
         raise UnreadableDocument(f"{len(data):,} zero bytes and nothing else")
-    media_type, loader = find_loader(data, source)
+    media_type, loader = find_loader(data, source, known_type)
     if loader is None:
         raise _unsupported(media_type)
     draft = loader.function()(data, limits, is_traced=keep_origin)

@@ -8,12 +8,14 @@ that of the ids.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import sys
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.documents.expansion import expanded, in_list, in_list_file
+from featpipe.documents.source import Source
 from featpipe.errors import MissingDocuments
 
 if TYPE_CHECKING:
@@ -23,30 +25,29 @@ if TYPE_CHECKING:
 IGNORED = (".*", "~$*", "*.tmp", "*.swp", "Thumbs.db", "desktop.ini", "__MACOSX", "__pycache__")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Source:
-    """One file to read: ``id`` is stable and readable, the path below the folder that was given."""
-
-    id: str
-    path: Path
-
-
 def find_sources(
-    paths: Sequence[Path | str], include: Sequence[str] = (), exclude: Sequence[str] = ()
+    paths: Sequence[Path | str],
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    *,
+    expand: bool = False,
 ) -> list[Source]:
     """Every file under the paths, once, sorted by id.
 
     Args:
-        paths: files, folders (searched to the bottom) and globs (``**`` goes down).
+        paths: files, folders (searched to the bottom) and globs (``**`` goes down); ``@FILE`` is a
+            list of such paths, one on a line, and ``-`` such a list on standard input.
         include: patterns; a file found in a folder must match one (all do when empty).
         exclude: patterns; a file or folder found in a folder must match none. Patterns are those
             of the shell, held against the name and against the path below the folder.
+        expand: give the members of zip archives and the records of JSONL files of texts in the
+            place of these files. Such sources must be read by ``Source.read``.
 
     Raises:
         MissingDocuments: a path does not exist, a pattern matches nothing, or nothing is left.
     """
     found: dict[Path, Source] = {}
-    for path in paths:
+    for path in _listed(paths):
         for source in _expand(str(path), tuple(include), (*IGNORED, *exclude)):
             found.setdefault(source.path.resolve(), source)
     if not found:
@@ -54,17 +55,31 @@ def find_sources(
         raise MissingDocuments(
             f"no documents in {named}", hint="check the patterns of include and exclude"
         )
-    return sorted(_distinct(found.values()))
+    whole = _distinct(found.values())
+    return sorted(inner for s in whole for inner in expanded(s)) if expand else sorted(whole)
+
+
+def _listed(paths: Sequence[Path | str]) -> Iterator[Path | str]:
+    """The paths, with those of lists in the place of the lists."""
+    for path in paths:
+        if str(path) == "-":
+            yield from in_list(sys.stdin, Path())
+        elif str(path).startswith("@") and not Path(path).exists():
+            yield from in_list_file(Path(str(path)[1:]))
+        else:
+            yield path
 
 
 def _expand(path: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
     root = Path(path)
     if root.is_dir():
         yield from _walk(root, include, exclude)
-    elif root.exists():
+    elif root.is_file():
         yield Source(root.name, root)
     elif has_magic(path):
         yield from _globbed(path, include, exclude)
+    elif root.exists():
+        raise MissingDocuments(f"{path} is neither a file nor a folder")
     else:
         raise MissingDocuments(f"{path} does not exist")
 
@@ -104,10 +119,15 @@ def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Ite
         folders[:] = sorted(f for f in folders if not _matches(f, (below / f).as_posix(), exclude))
         for name in sorted(names):
             inner = (below / name).as_posix()
-            if _matches(name, inner, exclude) or not (Path(folder) / name).is_file():
+            if _matches(name, inner, exclude) or not _is_readable(Path(folder) / name):
                 continue
             if not include or _matches(name, inner, include):
                 yield Source(inner, Path(folder) / name)
+
+
+def _is_readable(path: Path) -> bool:
+    """Files, and links that lead nowhere (reading says so); pipes and devices could block."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def _raise(error: OSError) -> None:

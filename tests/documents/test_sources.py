@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import pickle
+import zipfile
 from pathlib import Path
 
 import pytest
+from zip_writing import paragraph, write_docx, write_zip
 
-from featpipe.documents import find_sources
-from featpipe.errors import MissingDocuments
+from featpipe.documents import LoadLimits, Source, find_sources, load_source, of_texts
+from featpipe.errors import (
+    DocumentTooLarge,
+    MissingDocuments,
+    UnreadableDocument,
+    UnsupportedDocument,
+    UsageError,
+)
 
 
 @pytest.fixture
@@ -56,3 +68,157 @@ def test_what_is_not_there_is_named(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingDocuments, match=path.replace("*", r"\*")):
         find_sources([tmp_path / path])
+
+
+def test_a_link_that_leads_nowhere_is_a_document_that_cannot_be_read(folder: Path) -> None:
+    (folder / "gone.txt").symlink_to(folder / "absent")
+    source = next(s for s in find_sources([folder]) if s.id == "gone.txt")
+    with pytest.raises(UnreadableDocument, match=r"gone\.txt: cannot be read"):
+        source.read()
+
+
+def test_a_pipe_is_never_opened(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    assert "pipe" not in ids(folder)
+    with pytest.raises(MissingDocuments, match="neither a file nor a folder"):
+        find_sources([folder / "pipe"])
+
+
+def test_a_list_names_paths_below_its_own_folder(folder: Path) -> None:
+    listed = folder.parent / "list.txt"
+    listed.write_text("# chosen\ndocs/a.html\n\ndocs/sub\n", "utf-8")
+    assert ids(f"@{listed}") == ["a.html", "c.txt", "deep/d.pdf"]
+
+
+def test_a_list_on_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{folder / 'a.html'}\n{folder / 'b.txt'}\n"))
+    assert ids("-") == ["a.html", "b.txt"]
+
+
+@pytest.mark.parametrize("content", [None, "", "# nothing\n"])
+def test_a_list_that_names_nothing_is_named(tmp_path: Path, content: str | None) -> None:
+    listed = tmp_path / "list.txt"
+    if content is not None:
+        listed.write_text(content, "utf-8")
+    with pytest.raises(MissingDocuments, match=r"list\.txt"):
+        find_sources([f"@{listed}"])
+
+
+def read_all(path: Path) -> dict[str, str]:
+    return {s.id: load_source(s).text for s in find_sources([path], expand=True)}
+
+
+def test_records_of_a_jsonl_file_are_documents(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    lines = [
+        json.dumps({"id": "甲", "text": "第一篇"}, ensure_ascii=False),
+        "",
+        json.dumps({"id": 2, "text": "<b>不是网页</b>"}),
+        json.dumps({"text": "没有编号"}),
+        json.dumps({"id": "甲", "text": "同名"}),
+    ]
+    path.write_text("\n".join(lines), "utf-8")
+    assert read_all(path) == {
+        "texts.jsonl/甲": "第一篇",
+        "texts.jsonl/2": "<b>不是网页</b>",
+        "texts.jsonl/line 4": "没有编号",
+        "texts.jsonl/甲 (line 5)": "同名",
+    }
+
+
+def test_a_bad_record_costs_itself_only(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"id": "a", "text": "x"}\n{"id": "b"}\nno json\n', "utf-8")
+    good, *bad = find_sources([path], expand=True)
+    assert load_source(good).text == "x"
+    reasons = []
+    for source in bad:
+        with pytest.raises(UnreadableDocument) as caught:
+            source.read()
+        reasons.append(caught.value.message)
+    assert reasons[0].startswith("texts.jsonl/b: the record has no text")
+    assert reasons[1].startswith("texts.jsonl/line 3: the line is no JSON")
+
+
+def test_other_jsonl_files_are_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"level": "info"}\n', "utf-8")
+    assert read_all(path) == {"log.jsonl": '{"level": "info"}'}
+
+
+def test_files_in_an_archive_are_documents_and_nothing_is_unpacked_to_disk(tmp_path: Path) -> None:
+    path = tmp_path / "档案.zip"
+    path.write_bytes(
+        write_zip(
+            {
+                "合同/a.docx": write_docx(paragraph("正文")),
+                "../../b.txt": "逃不出去",
+                "__MACOSX/a": "x",
+                "empty/": "",
+            }
+        )
+    )
+    assert read_all(path) == {"档案.zip/合同/a.docx": "正文", "档案.zip/b.txt": "逃不出去"}
+    assert [p.name for p in tmp_path.iterdir()] == ["档案.zip"]
+    assert [s.id for s in find_sources([path])] == ["档案.zip"]
+
+
+def test_chinese_names_in_archives_of_old_packers_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    placeholder = "x" * len("合同.txt".encode("gbk"))
+    data = write_zip({placeholder: "正文"})
+    path.write_bytes(data.replace(placeholder.encode(), "合同.txt".encode("gbk")))
+    assert read_all(path) == {"a.zip/合同.txt": "正文"}
+
+
+def test_a_damaged_archive_is_one_document_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(write_zip({"a.txt": "x"})[:-10])
+    (source,) = find_sources([path], expand=True)
+    with pytest.raises(UnsupportedDocument, match="a zip archive"):
+        load_source(source)
+
+
+def test_a_member_beyond_the_limits_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(write_zip({"big.txt": "x" * 5_000_000}))
+    (source,) = find_sources([path], expand=True)
+    with pytest.raises(DocumentTooLarge, match="5,000,000 bytes are more than 1,000"):
+        source.read(LoadLimits(max_bytes=1000))
+    with pytest.raises(DocumentTooLarge, match="many times its packed size"):
+        source.read()
+
+
+def test_a_locked_member_is_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    data = bytearray(write_zip({"a.txt": "x"}))
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(mark) + at] |= 1
+    path.write_bytes(bytes(data))
+    (source,) = find_sources([path], expand=True)
+    with pytest.raises(UnreadableDocument, match="locked by a password"):
+        source.read()
+
+
+def test_texts_at_hand_are_sources() -> None:
+    sources = list(of_texts(["甲", ("second", "<p>乙"), "\ud800", "a\0b\0c\0d\0"]))
+    assert [(s.id, load_source(s).text) for s in sources] == [
+        ("text 1", "甲"),
+        ("second", "<p>乙"),
+        ("text 3", "\ufffd"),
+        ("text 4", "abcd"),
+    ]
+    with pytest.raises(UsageError, match="item 1 is neither"):
+        list(of_texts([("a", "b", "c")]))
+
+
+def test_sources_travel_and_know_their_size(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(write_zip({"a.txt": "正文", "b.txt": "x"}))
+    for source in [*find_sources([path], expand=True), *of_texts(["abc"]), Source("z", path)]:
+        assert pickle.loads(pickle.dumps(source)) == source  # noqa: S301 - our own value
+        assert source.n_bytes() == len(source.read())
+    addresses = {source.address for source in find_sources([path], expand=True)}
+    assert len(addresses) == 2
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == 2

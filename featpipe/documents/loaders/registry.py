@@ -76,6 +76,7 @@ _HERE = "featpipe.documents.loaders."
 
 BUILT_IN = (
     Loader("plain", 1, (kinds.PLAIN,), _HERE + "plain:load"),
+    Loader("text", 1, (kinds.GIVEN,), _HERE + "plain:load_given"),
     Loader("markdown", 1, (kinds.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 1, (kinds.HTML,), _HERE + "html:load"),
     Loader("pdf", 1, (kinds.PDF,), _HERE + "pdf:load"),
@@ -110,12 +111,20 @@ def registered() -> tuple[Loader, ...]:
     return tuple(found)
 
 
-def find_loader(data: bytes, source: str) -> tuple[str, Loader | None]:
-    """The media type of some bytes, and the loader that takes it (None: nobody does)."""
-    for loader in registered():
+def find_loader(
+    data: bytes, source: str, known_type: str | None = None
+) -> tuple[str, Loader | None]:
+    """The media type of some bytes, and the loader that takes it (None: nobody does).
+
+    Args:
+        data: the bytes.
+        source: the name they came under.
+        known_type: their media type, where it is known.
+    """
+    for loader in registered() if known_type is None else ():
         if loader.recognise and loader.recognise(data, source):
             return loader.media_types[0], loader
-    media_type = kinds.media_type_of(data, source)
+    media_type = known_type or kinds.media_type_of(data, source)
     for loader in (*registered(), *BUILT_IN):
         if media_type in loader.media_types:
             return media_type, loader

@@ -1,0 +1,167 @@
+"""One thing to read: a file, a member of an archive, a record of a JSONL file, or a text at hand.
+
+A source is small, frozen and picklable; it names where the bytes are and reads them only in the
+process that needs them. Whatever stops it from being read is a ``DocumentError``.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featpipe.documents.kinds import GIVEN
+from featpipe.documents.limits import LoadLimits
+from featpipe.errors import DocumentTooLarge, UnreadableDocument
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ZipMember:
+    """A file in a zip archive, by its number in the archive's directory (names may repeat)."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JsonLine:
+    """A record ``{"id": ..., "text": ...}``: where its line starts, and how long it is."""
+
+    start: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GivenText:
+    """A text that the caller holds."""
+
+    text: str
+
+
+Part = ZipMember | JsonLine | GivenText
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One document to read.
+
+    Attributes:
+        id: stable and readable, such as the path below the folder that was given; unique in a run.
+        path: the file that holds it.
+        part: which part of the file it is; None for the whole.
+    """
+
+    id: str
+    path: Path
+    part: Part | None = None
+
+    def __lt__(self, other: Source) -> bool:
+        """Sources sort by id."""
+        return self.id < other.id
+
+    @property
+    def media_type(self) -> str | None:
+        """What it is, where that is known without looking: texts are never sniffed for tags."""
+        return GIVEN if isinstance(self.part, JsonLine | GivenText) else None
+
+    @property
+    def address(self) -> str:
+        """Where it is, in one string that tells it from every other."""
+        if isinstance(self.part, ZipMember):
+            return f"{self.path}!{self.part.number}"
+        if isinstance(self.part, JsonLine):
+            return f"{self.path}@{self.part.start}"
+        return str(self.path)
+
+    def n_bytes(self) -> int:
+        """Its size, for planning: of a zip member what the archive says.
+
+        Raises:
+            UnreadableDocument: it is gone or cannot be looked at.
+        """
+        if isinstance(self.part, GivenText):
+            return len(_encoded(self.part.text))
+        if isinstance(self.part, JsonLine):
+            return self.part.n_bytes
+        try:
+            if self.part is None:
+                return self.path.stat().st_size
+            with zipfile.ZipFile(self.path) as archive:
+                return archive.infolist()[self.part.number].file_size
+        except (OSError, zipfile.BadZipFile, IndexError, ValueError) as error:
+            raise _unreadable(self, error) from error
+
+    def read(self, limits: LoadLimits | None = None) -> bytes:
+        """Its bytes; of a text, the text in UTF-8.
+
+        Raises:
+            DocumentTooLarge: more than ``limits.max_bytes``.
+            UnreadableDocument: gone, not permitted, damaged, or locked.
+        """
+        limits = limits or LoadLimits()
+        if isinstance(self.part, GivenText):
+            return _encoded(self.part.text)
+        try:
+            if self.part is None:
+                _bounded(self, self.path.stat().st_size, limits)
+                return self.path.read_bytes()
+            if isinstance(self.part, JsonLine):
+                return self._read_line(self.part)
+            return self._read_member(self.part, limits)
+        except (OSError, zipfile.BadZipFile, zlib.error, IndexError, EOFError) as error:
+            raise _unreadable(self, error) from error
+
+    def _read_line(self, part: JsonLine) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(part.start)
+            line = file.read(part.n_bytes)
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise UnreadableDocument(f"{self.id}: the line is no JSON ({error})") from error
+        text = record.get("text") if isinstance(record, dict) else None
+        if not isinstance(text, str):
+            raise UnreadableDocument(
+                f"{self.id}: the record has no text",
+                hint='every line must be an object such as {"id": "a", "text": "..."}',
+            )
+        return _encoded(text)
+
+    def _read_member(self, part: ZipMember, limits: LoadLimits) -> bytes:
+        with zipfile.ZipFile(self.path) as archive:
+            info = archive.infolist()[part.number]
+            if info.flag_bits & 0x1:
+                raise UnreadableDocument(
+                    f"{self.id}: the archive is locked by a password",
+                    hint="unpack it first, or pack it without a password",
+                )
+            _bounded(self, info.file_size, limits)
+            if info.file_size > max(1 << 20, info.compress_size * limits.max_ratio):
+                raise DocumentTooLarge(f"{self.id}: unpacks to many times its packed size")
+            try:
+                with archive.open(info) as member:
+                    return member.read(limits.max_bytes + 1)
+            except (NotImplementedError, RuntimeError) as error:
+                raise _unreadable(self, error) from error
+
+
+def _encoded(text: str) -> bytes:
+    """The text in UTF-8; pairs of surrogates are put together, lone ones become U+FFFD."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _bounded(source: Source, n_bytes: int, limits: LoadLimits) -> None:
+    if n_bytes > limits.max_bytes:
+        raise DocumentTooLarge(f"{source.id}: {n_bytes:,} bytes are more than {limits.max_bytes:,}")
+
+
+def _unreadable(source: Source, error: Exception) -> UnreadableDocument:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return UnreadableDocument(f"{source.id}: cannot be read ({why})")
