@@ -120,6 +120,7 @@ class PackedBert:
         device: torch.device,
     ) -> None:
         self.shape = shape
+        self.n_words = shape.n_words
         self.device = device
         self.dtype = dtype
         self.n_layers = n_layers

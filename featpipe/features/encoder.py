@@ -26,12 +26,15 @@ from featpipe.features.foreign import load_foreign
 from featpipe.features.packing import Sequences, pack_by_length
 from featpipe.features.pooling import pool
 from featpipe.features.tokenizer import Tokenizer
+from featpipe.features.tokens import Tokens, find_unknown
 from featpipe.features.trunk import Trunk, is_own, load_trunk, open_parts
 from featpipe.features.windows import Vectors, Windows, combine, plan_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+UNKNOWN = "it holds a token for which the model has no embedding"
 
 #: Tokens of a pack: large enough to fill the kernels, small enough for the cache.
 CPU_BUDGET = 4096
@@ -63,6 +66,7 @@ class Encoder:
         self.tokenizer = tokenizer
         self.dim = trunk.width
         self.threads = 1
+        self._n_special = len(tokenizer.prefix) + len(tokenizer.suffix)
         self._budget = CPU_BUDGET if trunk.device.type == "cpu" else CUDA_BUDGET
 
     @classmethod
@@ -127,15 +131,19 @@ class Encoder:
             (numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts)
         )
         with running_threads(self.threads), torch.inference_mode():
-            vectors, windows, n_tokens = self._encode_unique(list(numbers))
+            vectors, windows, tokens = self._encode_unique(list(numbers))
         finished, reasons = self._finish(vectors)
+        for unique in find_unknown(tokens, self.trunk.n_words):
+            finished[unique] = 0
+            reasons[unique] = UNKNOWN
+        n_tokens = tokens.lengths + self._n_special
         faults = {
             number: reasons[unique]
             for number, unique in enumerate(inverse.tolist())
             if unique in reasons
         }
         if faults and on_fault == "raise":
-            raise _report(faults)
+            raise report_faults(faults)
         return Encoded(
             vectors=finished[inverse],
             n_tokens=n_tokens[inverse].astype(np.int32),
@@ -143,24 +151,24 @@ class Encoder:
             faults=faults,
         )
 
-    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, npt.NDArray[np.int64]]:
+    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, Tokens]:
         prompt = str(self.spec["prompt"])
         tokens = self.tokenizer.encode([prompt + text for text in texts] if prompt else texts)
-        n_special = len(self.tokenizer.prefix) + len(self.tokenizer.suffix)
+        capacity = self.spec["max_length"] - self._n_special
         windows = plan_windows(
-            tokens.lengths,
-            capacity=self.spec["max_length"] - n_special,
-            stride=min(self.spec["stride"], self.spec["max_length"] - n_special),
+            tokens.lengths, capacity=capacity, stride=min(self.spec["stride"], capacity)
         )
+        # An id without an embedding is computed as another; `encode` reports its text.
+        ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
         sequences = Sequences(
-            tokens.ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
+            ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
         out = np.empty((len(windows.start), self.dim), np.float32)
         for pack in pack_by_length(sequences, budget=self._budget):
             states = self.trunk.forward(pack, n_layers=self.spec["layer"])
             out[pack.sequences] = pool(states, pack, self.spec["pooling"]).cpu().numpy()
         vectors = combine(out, windows, self.spec["pooling"])
-        return vectors, windows, tokens.lengths + n_special
+        return vectors, windows, tokens
 
     def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
         """Normalise and cast; name the rows that are not finite."""
@@ -191,7 +199,8 @@ def cast_vectors(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
         return vectors.astype(dtype)
 
 
-def _report(faults: dict[int, str]) -> EncodingError:
+def report_faults(faults: dict[int, str]) -> EncodingError:
+    """The error that names units by number; they are in its ``units``, too."""
     first, reason = next(iter(faults.items()))
     error = EncodingError(f"{len(faults)} unit(s) cannot be encoded; number {first}: {reason}")
     error.units = tuple(faults)  # type: ignore[attr-defined]  # travels in the error's __dict__

@@ -27,6 +27,7 @@ class ForeignTrunk:
     def __init__(self, model: Any, *, width: int, device: torch.device, dtype: torch.dtype) -> None:  # noqa: ANN401 - untyped library
         self.width = width
         self.device = device
+        self.n_words = int(model.get_input_embeddings().num_embeddings)
         self._model = model
         self._dtype = dtype
 

@@ -1,15 +1,23 @@
-"""What turns hidden states into labels, found in a checkpoint by shape."""
+"""What turns hidden states into labels, found in a checkpoint by the shapes of its tensors.
+
+Optional bidirectional LSTM, one linear layer with as many rows as there are labels, optional CRF
+(square transitions, a start and an end vector). Names differ from author to author and are not
+looked at beyond that; `load_head` says which tensors it took, so that the rest can be refused.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from featpipe.errors import MissingWeights
-from featpipe.features.linear import make_linear
+from featpipe.errors import MissingWeights, UnsupportedModel
+from featpipe.features.linear import Linear, make_linear
+from featpipe.features.viterbi import Transitions, find_best_paths
 from featpipe.features.weights import Weights, is_unused
 
 if TYPE_CHECKING:
@@ -20,30 +28,40 @@ if TYPE_CHECKING:
 
 Logits = npt.NDArray[np.float32]
 
+_LSTM = re.compile(r"(?P<prefix>(.*\.)?)(weight|bias)_(ih|hh)_l\d+(_reverse)?")
 
+
+@dataclass(frozen=True, slots=True)
 class Head:
-    """A linear layer from hidden states to one score per label."""
+    """Scores per token and label, and the choice among them."""
 
-    def __init__(self, weights: Weights, name: str, device: torch.device) -> None:
-        self.names = frozenset({f"{name}.weight", f"{name}.bias"})
-        self._linear = make_linear(
-            [weights[f"{name}.weight"]],
-            [weights[f"{name}.bias"]],
-            dtype=torch.float32,
-            device=device,
-        )
+    linear: Linear
+    lstm: torch.nn.LSTM | None
+    transitions: Transitions | None
+    names: frozenset[str]
+    """Tensors of the checkpoint that this head is made of."""
 
-    def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:  # noqa: ARG002 - other heads look at sequences
+    def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Shapes: states (tokens, width) -> (tokens, labels) float32."""
-        return self._linear(states)
+        if self.lstm is None:
+            return self.linear(states)
+        # One sequence at a time: in a batch its bits would depend on the others.
+        parts = torch.split(states, pack.lengths.tolist())
+        seen = [self.lstm(part[None])[0][0] for part in parts]
+        return self.linear(torch.cat(seen))
 
     def choose(
-        self,
-        logits: Logits,
-        lengths: Ints,  # noqa: ARG002 - other heads decode text by text
+        self, logits: Logits, lengths: Ints
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-        """Label and its probability per token. Shapes: (tokens, labels) -> (tokens,), (tokens,)."""
-        labels = logits.argmax(axis=1)
+        """Label per token, and that label's softmax probability.
+
+        Shapes: logits (tokens, labels), lengths (texts,) -> (tokens,), (tokens,). With a CRF the
+        labels of a text are its best path; the probability is still the token's own.
+        """
+        if self.transitions is None:
+            labels = logits.argmax(axis=1)
+        else:
+            labels = find_best_paths(logits, lengths, self.transitions)
         return labels, probability_of(logits, labels)
 
 
@@ -60,8 +78,10 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
     """The head among the tensors outside the trunk.
 
     Raises:
-        MissingWeights: none, or several, fit.
+        MissingWeights: no layer, or several, fit; or half a CRF.
+        UnsupportedModel: a CRF without start and end scores, whose direction cannot be told.
     """
+    lstm, lstm_names = _load_lstm(weights, source, device)
     names = [
         name.removesuffix(".weight")
         for name, tensor in weights.items()
@@ -72,6 +92,64 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
     ]
     if len(names) != 1 or f"{names[0]}.bias" not in weights:
         raise MissingWeights(
-            f"{source} has {len(names)} layers with {n_labels} labels instead of one: {names}"
+            f"{source} has {len(names)} layers with {n_labels} labels instead of one: {names}",
+            hint=f"outside the transformer it holds {sorted(weights)[:12]}",
         )
-    return Head(weights, names[0], device)
+    linear = make_linear(
+        [weights[f"{names[0]}.weight"]],
+        [weights[f"{names[0]}.bias"]],
+        dtype=torch.float32,
+        device=device,
+    )
+    taken = {f"{names[0]}.weight", f"{names[0]}.bias", *lstm_names}
+    rest = {name: tensor for name, tensor in weights.items() if name not in taken}
+    transitions, crf_names = _load_crf(rest, n_labels, source)
+    return Head(linear, lstm, transitions, frozenset({*taken, *crf_names}))
+
+
+def _load_lstm(
+    weights: Weights, source: Path, device: torch.device
+) -> tuple[torch.nn.LSTM | None, list[str]]:
+    names = [name for name in weights if _LSTM.fullmatch(name)]
+    if not names:
+        return None, []
+    prefixes = {match["prefix"] for name in names if (match := _LSTM.fullmatch(name))}
+    if len(prefixes) != 1:
+        raise UnsupportedModel(f"{source} has {len(prefixes)} LSTMs; one is understood")
+    prefix = prefixes.pop()
+    first = weights[f"{prefix}weight_ih_l0"]
+    lstm = torch.nn.LSTM(
+        input_size=first.shape[1],
+        hidden_size=first.shape[0] // 4,
+        num_layers=sum(bool(re.search(r"weight_ih_l\d+$", name)) for name in names),
+        bidirectional=any(name.endswith("_reverse") for name in names),
+        batch_first=True,
+    )
+    state = {name.removeprefix(prefix): weights[name].float() for name in names}
+    try:
+        lstm.load_state_dict(state)
+    except RuntimeError as error:
+        raise MissingWeights(
+            f"{source}: the LSTM's weights do not fit together: {error}"
+        ) from error
+    return lstm.to(device).eval(), names
+
+
+def _load_crf(
+    weights: Weights, n_labels: int, source: Path
+) -> tuple[Transitions | None, list[str]]:
+    square = [n for n, t in weights.items() if tuple(t.shape) == (n_labels, n_labels)]
+    vectors = [n for n, t in weights.items() if tuple(t.shape) == (n_labels,)]
+    if not square:
+        return None, []
+    start = [name for name in vectors if "start" in name.lower()]
+    end = [name for name in vectors if "end" in name.lower()]
+    if len(square) != 1 or len(start) != 1 or len(end) != 1:
+        raise UnsupportedModel(
+            f"{source} has transitions {square} with start scores {start} and end scores {end};"
+            " one of each is understood",
+            hint="pytorch-crf's layout, in which transitions lead from row to column",
+        )
+    names = [square[0], start[0], end[0]]
+    between, begin, finish = (weights[n].detach().float().cpu().numpy().copy() for n in names)
+    return Transitions(between, begin, finish), names

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from featpipe.errors import CheckpointError, EncodingError
+from featpipe.errors import CheckpointError
 from featpipe.features.bert import PackedBert
 from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.features.devices import find_device, running_threads
+from featpipe.features.encoder import UNKNOWN, report_faults
 from featpipe.features.entities import Entities, decode
 from featpipe.features.feature import Spec, TaggerSettings, fingerprint_of, tagger_spec
 from featpipe.features.fingerprint import identity_of
@@ -29,6 +30,7 @@ from featpipe.features.labels import Tags
 from featpipe.features.packing import Sequences, pack_by_length
 from featpipe.features.stitching import Cuts, cut_text, find_sentence_starts, own_starts
 from featpipe.features.tokenizer import Tokenizer
+from featpipe.features.tokens import find_unknown
 from featpipe.features.trunk import load_trunk, open_parts
 
 if TYPE_CHECKING:
@@ -112,14 +114,19 @@ class Tagger:
         """Entities of each text.
 
         Raises:
-            EncodingError: the model gives NaN.
+            EncodingError: the model gives NaN for some; ``error.units`` holds their numbers.
         """
         tokens = self.tokenizer.encode(texts, with_offsets=True)
+        unknown = find_unknown(tokens, self.trunk.n_words)
+        if unknown:
+            raise report_faults(dict.fromkeys(unknown, UNKNOWN))
         cuts = self._cut(texts, tokens)
         with running_threads(self.threads), torch.inference_mode():
             logits = self._compute_logits(tokens, cuts)
-        if not np.isfinite(logits).all():
-            raise EncodingError("the tagger gives NaN or infinity")
+        broken = np.flatnonzero(~np.isfinite(logits).all(axis=1))
+        if len(broken):
+            units = np.unique(np.searchsorted(tokens.ends, broken, side="right")).tolist()
+            raise report_faults(dict.fromkeys(units, "the tagger gives NaN or infinity for it"))
         labels, scores = self.head.choose(logits, tokens.lengths)
         return decode(labels, scores, tokens, self._tags)
 

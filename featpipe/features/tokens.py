@@ -37,6 +37,13 @@ class Tokens:
         return np.diff(self.ends, prepend=0)
 
 
+def find_unknown(tokens: Tokens, n_words: int) -> list[int]:
+    """Numbers of the texts with an id of `n_words` or more."""
+    beyond = np.flatnonzero(tokens.ids >= n_words)
+    found: list[int] = np.unique(np.searchsorted(tokens.ends, beyond, side="right")).tolist()
+    return found
+
+
 def encode_slowly(raw: RawTokenizer, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
     """One call of the tokenizer per batch, and Python objects in between: the reference path."""
     batch = raw.encode_batch if with_offsets else raw.encode_batch_fast

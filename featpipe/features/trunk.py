@@ -29,6 +29,8 @@ class Trunk(Protocol):
     """Turns packs into hidden states."""
 
     width: int
+    n_words: int
+    """Rows of the word embeddings; a higher token id has no meaning."""
     device: torch.device
 
     @property

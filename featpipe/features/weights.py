@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -162,7 +163,10 @@ def _read_safetensors(file: Path) -> Weights:
 
 def _read_pickle(file: Path) -> Weights:
     try:
-        content = torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
+        with warnings.catch_warnings():
+            # Newer pickle protocols are read, or refused as below; the warning adds nothing.
+            warnings.filterwarnings("ignore", message="Detected pickle protocol")
+            content = torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
     except pickle.UnpicklingError as error:
         raise CheckpointError(
             f"{file} is a pickle that would run code, or is damaged",
