@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.pipeline.messages import EncodeTask
+from featpipe.pipeline.messages import FeatureTask
 from featpipe.pipeline.units import Units
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Backlog:
 
     Args:
         product: the table they lack.
-        n_workers: devices that share them.
+        n_workers: how many share them.
 
     """
 
@@ -48,7 +48,7 @@ class Backlog:
         self._n_workers = n_workers
         self._parts: list[Units] = []
         self._part_bytes = 0
-        self._tasks: deque[EncodeTask] = deque()
+        self._tasks: deque[FeatureTask] = deque()
         self._task_bytes = float(_FIRST_BYTES)
 
     def add(self, units: Units) -> None:
@@ -59,7 +59,7 @@ class Backlog:
             self._part_bytes += cost
             self.n_bytes += cost
 
-    def next_task(self, *, is_last: bool) -> EncodeTask | None:
+    def next_task(self, *, is_last: bool) -> FeatureTask | None:
         """The next task, longest texts of the reservoir first; None when it pays to wait for more.
 
         ``is_last``: no more units will be added, so what is left is shared out evenly.
@@ -74,7 +74,7 @@ class Backlog:
         self.n_bytes -= _cost(task.units)
         return task
 
-    def learn(self, task: EncodeTask, seconds: float) -> None:
+    def learn(self, task: FeatureTask, seconds: float) -> None:
         """Follow the measured rate; the first task also paid for loading the model."""
         if seconds <= 0:
             return
@@ -91,7 +91,7 @@ class Backlog:
         cost = np.cumsum(units.texts.lengths[order] + _PER_TEXT)
         cuts = np.flatnonzero(np.diff(cost // budget)) + 1
         self._tasks.extend(
-            EncodeTask(self.product.table, units.take(rows)) for rows in np.split(order, cuts)
+            FeatureTask(self.product.table, units.take(rows)) for rows in np.split(order, cuts)
         )
         self._parts, self._part_bytes = [], 0
 

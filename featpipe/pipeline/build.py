@@ -178,7 +178,7 @@ class Pipeline:
 
 
 def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
-    """The three roles; their children start when there is work for them."""
+    """The four roles; their children start when there is work for them."""
     return [
         Role(
             name="prepare",
@@ -186,7 +186,6 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             arguments={
                 "preparation": plan.preparation,
                 "levels": settings.levels,
-                "analyser": settings.analyser,
                 "max_bytes": settings.max_document_bytes,
                 "max_characters": settings.max_document_characters,
             },
@@ -205,6 +204,14 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
                 "tagger": plan.tagger,
             },
             devices=plan.devices,
+            deadline_s=settings.unit_deadline_s,
+            bisect="split",
+        ),
+        Role(
+            name="count",
+            target="featpipe.pipeline.count_role:CountRole",
+            arguments={"analyser": settings.analyser},
+            threads=1,
             deadline_s=settings.unit_deadline_s,
             bisect="split",
         ),

@@ -15,7 +15,7 @@ import numpy as np
 from featpipe.errors import CheckpointError
 from featpipe.features.encoder import Encoder
 from featpipe.features.tagger import Tagger
-from featpipe.pipeline.messages import EncodedBatch, EncodeTask
+from featpipe.pipeline.messages import FeatureBatch, FeatureTask
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
@@ -50,17 +50,17 @@ class EncodeRole:
         self._encoder: Encoder | None = None
         self._tagger: Tagger | None = None
 
-    def run(self, task: EncodeTask) -> EncodedBatch:
+    def run(self, task: FeatureTask) -> FeatureBatch:
         """One row per unit that lacks one; a unit that cannot be computed costs only itself."""
         missing, stored = self._split_stored(task)
-        batch = self._compute(missing) if len(missing) else EncodedBatch(task.table, {})
+        batch = self._compute(missing) if len(missing) else FeatureBatch(task.table, {})
         return replace(batch, stored=stored)
 
     def close(self) -> None:
         """Let go of the cache."""
         self._reader.close()
 
-    def _split_stored(self, task: EncodeTask) -> tuple[EncodeTask, Keys]:
+    def _split_stored(self, task: FeatureTask) -> tuple[FeatureTask, Keys]:
         """The units without a row, and the keys of those that have one."""
         self._reader.refresh()
         if task.table not in self._reader:
@@ -69,16 +69,16 @@ class EncodeRole:
         if (rows < 0).all():
             return task, task.units.keys[:0]
         missing = task.units.take(np.flatnonzero(rows < 0))
-        return EncodeTask(task.table, missing), task.units.keys[rows >= 0]
+        return FeatureTask(task.table, missing), task.units.keys[rows >= 0]
 
-    def _compute(self, task: EncodeTask) -> EncodedBatch:
+    def _compute(self, task: FeatureTask) -> FeatureBatch:
         if self._encoder_plan is not None and task.table == self._encoder_plan.table:
             return self._encode(task, self._encoder_plan)
         if self._tagger_plan is not None and task.table == self._tagger_plan.table:
             return self._tag(task, self._tagger_plan)
         raise ValueError(f"this worker fills no table named {task.table}")
 
-    def _encode(self, task: EncodeTask, plan: EncoderPlan) -> EncodedBatch:
+    def _encode(self, task: FeatureTask, plan: EncoderPlan) -> FeatureBatch:
         if self._encoder is None:
             self._encoder = Encoder.load(
                 plan.path, plan.settings, device=self._device, threads=self._threads
@@ -88,7 +88,7 @@ class EncodeRole:
         good = np.array([at for at in range(len(task)) if at not in encoded.faults], np.intp)
         keys = task.units.keys
         extra = encoded.n_windows[good] - 1
-        return EncodedBatch(
+        return FeatureBatch(
             table=task.table,
             rows={"keys": keys[good], "vectors": encoded.vectors[good]} if len(good) else {},
             failed=tuple((keys[at].tobytes(), why) for at, why in encoded.faults.items()),
@@ -97,7 +97,7 @@ class EncodeRole:
             n_long=int(np.count_nonzero(extra > 0)),
         )
 
-    def _tag(self, task: EncodeTask, plan: TaggerPlan) -> EncodedBatch:
+    def _tag(self, task: FeatureTask, plan: TaggerPlan) -> FeatureBatch:
         if self._tagger is None:
             self._tagger = Tagger.load(
                 plan.path, plan.settings, device=self._device, threads=self._threads
@@ -105,7 +105,7 @@ class EncodeRole:
             _refuse_other(plan.fingerprint, self._tagger.fingerprint, plan.path)
         found = self._tagger.find_entities(task.units.texts.strings())
         spans = np.stack([found.start, found.end], axis=1).astype(np.uint32)
-        return EncodedBatch(
+        return FeatureBatch(
             table=task.table,
             rows={
                 "keys": task.units.keys,

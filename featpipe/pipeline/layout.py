@@ -7,7 +7,7 @@
     /texts                      keyed by unit text      text: every unit text once, UTF-8
     /documents                  keyed by content        text, meta, and per level spans and keys
     /sources                    log                     where a document was found; last row wins
-    /terms/<analyser>@<fp12>/   vocabulary (term ids are its row numbers) and units (ids per text)
+    /terms/<analyser>@<fp12>/   vocabulary (term, id) and units (ids per text)
     /runs                       log                     one JSON record per run
 
 A vector is a function of (fingerprint, text) alone, so one table serves all levels: a sentence that
@@ -114,9 +114,14 @@ def sources_spec() -> TableSpec:
 
 
 def vocabulary_spec(spec: Mapping[str, object], fingerprint: str) -> TableSpec:
-    """Distinct terms; a term's id is its row number."""
+    """Distinct terms and the ids by which ``units`` refer to them.
+
+    The id is stored, not the row number: a table that was compacted keeps its ids.
+    """
     return TableSpec(
-        columns=(Ragged("term", "uint8"),), keyed=True, attributes=_identity(spec, fingerprint)
+        columns=(Column("id", "uint32"), Ragged("term", "uint8")),
+        keyed=True,
+        attributes=_identity(spec, fingerprint),
     )
 
 

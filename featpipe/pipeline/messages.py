@@ -65,7 +65,6 @@ class PreparedBatch:
     units: Units
     n_units: Mapping[str, int]
     """Occurrences per level."""
-    terms: LocalTerms | None
     quarantined: tuple[Quarantined, ...]
     notes: tuple[str, ...]
     n_loaded: int
@@ -92,30 +91,32 @@ class TaggerPlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodeTask:
-    """Parent -> encode worker: units that lack a row in ``table``."""
+class FeatureTask:
+    """Parent -> encode or count worker: units that lack a row in ``table``."""
 
     table: str
     units: Units
 
-    def split(self) -> tuple[EncodeTask, EncodeTask]:
+    def split(self) -> tuple[FeatureTask, FeatureTask]:
         """Two halves; the engine calls this to find the unit to blame."""
         first, second = self.units.halves()
-        return EncodeTask(self.table, first), EncodeTask(self.table, second)
+        return FeatureTask(self.table, first), FeatureTask(self.table, second)
 
     def __len__(self) -> int:
         return len(self.units)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodedBatch:
-    """Encode worker -> parent (-> writer): rows for one table, and the units that have none.
+class FeatureBatch:
+    """Encode or count worker -> parent (-> writer): rows, and the units that have none.
 
     ``n_extra_windows`` counts the windows of ``n_long`` long texts beyond their first.
     """
 
     table: str
     rows: Rows
+    terms: LocalTerms | None = None
+    """Instead of ``rows``, where the writer must turn term ids into the file's."""
     failed: tuple[tuple[bytes, str], ...] = ()
     """(key, reason) of every unit that could not be computed."""
     stored: Keys | None = None

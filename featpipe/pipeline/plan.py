@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Product:
     """A table of the cache that this run fills: one row for every unit of some levels."""
 
-    kind: str
-    """``vectors`` or ``entities``."""
+    role: str
+    """Which workers compute it: ``encode`` or ``count``."""
     table: str
     levels: int
     """Bits of :data:`LEVEL_BIT`: the units that get a row."""
@@ -73,7 +73,7 @@ def make_plan(  # the same decisions as Pipeline's, once
     """
     encoder_plan, vectors, vector_bytes = _plan_encoder(model, encoder)
     every_level = sum(LEVEL_BIT[level] for level in settings.levels)
-    products = [Product("vectors", encoder_plan.table, every_level)]
+    products = [Product("encode", encoder_plan.table, every_level)]
     specs = {
         encoder_plan.table: vectors,
         layout.TEXTS: layout.texts_spec(),
@@ -84,9 +84,10 @@ def make_plan(  # the same decisions as Pipeline's, once
     tagger_plan = None
     if ner is not None and "paragraph" in settings.levels:
         tagger_plan, specs_entities = _plan_tagger(ner, tagger)
-        products.append(Product("entities", tagger_plan.table, LEVEL_BIT["paragraph"]))
+        products.append(Product("encode", tagger_plan.table, LEVEL_BIT["paragraph"]))
         specs[tagger_plan.table] = specs_entities
     terms, specs_terms = _plan_terms(settings.analyser)
+    products.append(Product("count", terms.units, LEVEL_BIT["sentence"]))
     return Plan(
         encoder=encoder_plan,
         tagger=tagger_plan,
@@ -135,7 +136,7 @@ def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:
 
 
 def _preparation(settings: BuildSettings) -> str:
-    """Fingerprint of everything that decides how a file's bytes become units and terms."""
+    """Fingerprint of everything that decides how a file's bytes become units."""
     return fingerprint_of(
         {
             "layout": layout.LAYOUT_VERSION,
@@ -143,6 +144,5 @@ def _preparation(settings: BuildSettings) -> str:
             "segmenter": SEGMENTER_VERSION,
             "words": Words().spec,
             "levels": list(settings.levels),
-            "analyser": Analyser(settings.analyser).spec,
         }
     )

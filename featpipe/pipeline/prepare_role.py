@@ -15,30 +15,27 @@ import numpy as np
 
 from featpipe.documents import LoadLimits, load_document, segment
 from featpipe.errors import DocumentError, UnreadableDocument
-from featpipe.features.terms import Analyser
 from featpipe.features.words import Words
 from featpipe.outcome import Quarantined
 from featpipe.pipeline import layout
-from featpipe.pipeline.messages import LocalTerms, PreparedBatch, PrepareTask, SourceFile
+from featpipe.pipeline.messages import PreparedBatch, PrepareTask, SourceFile
 from featpipe.pipeline.places import document_key, source_rows
-from featpipe.pipeline.units import LEVEL_BIT, Texts, UnitCollector, Units
+from featpipe.pipeline.units import Texts, UnitCollector, Units
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.documents import Document
-    from featpipe.features.terms import AnalyserName
     from featpipe.pipeline.messages import Rows
 
 
 class PrepareRole:
-    """Reads files, cuts their text into units, counts terms.
+    """Reads files and cuts their text into units.
 
     Args:
         preparation: fingerprint of loaders, segmenter and words; part of a document's identity.
         levels: which levels to cut, of :data:`featpipe.settings.LEVELS`.
-        analyser: name of the term analyser.
         max_bytes, max_characters: limits beyond which a document is refused.
 
     """
@@ -47,7 +44,6 @@ class PrepareRole:
         self,
         preparation: str,
         levels: tuple[str, ...],
-        analyser: AnalyserName,
         max_bytes: int,
         max_characters: int,
     ) -> None:
@@ -55,7 +51,6 @@ class PrepareRole:
         self._levels = levels
         self._limits = LoadLimits(max_bytes=max_bytes, max_characters=max_characters)
         self._words = Words()
-        self._analyser = Analyser(analyser)
 
     def run(self, task: PrepareTask) -> PreparedBatch:
         """Read every file of the task; one that cannot be used becomes a ``Quarantined``."""
@@ -67,7 +62,7 @@ class PrepareRole:
                 batch.quarantined.append(
                     Quarantined(source.id, error.message, type(error).__name__)
                 )
-        return batch.finished(self._analyser)
+        return batch.finished()
 
     def _prepare(self, source: SourceFile, batch: _Batch) -> None:
         try:
@@ -112,7 +107,7 @@ class _Batch:
         self.metas.append(_meta(document))
         self.notes.extend(f"{source.id}: {note}" for note in document.notes)
 
-    def finished(self, analyser: Analyser) -> PreparedBatch:
+    def finished(self) -> PreparedBatch:
         units = self.collector.units()
         return PreparedBatch(
             rows={
@@ -124,7 +119,6 @@ class _Batch:
             else {},
             units=units,
             n_units={level: sum(map(len, self.positions[level])) for level in self.levels},
-            terms=_count_terms(units, analyser) if self.sources else None,
             quarantined=tuple(self.quarantined),
             notes=tuple(self.notes),
             n_loaded=len(self.sources),
@@ -160,17 +154,6 @@ def spans_by_level(
         blank = [text[a:b].isspace() for a, b in shifted.tolist()]
         found["word"] = shifted[~np.array(blank, bool)].astype(np.uint32).reshape(-1, 2)
     return {level: found[level] if level in levels else none for level in LEVELS}
-
-
-def _count_terms(units: Units, analyser: Analyser) -> LocalTerms:
-    sentences = np.flatnonzero(units.levels & LEVEL_BIT["sentence"])
-    counted = analyser.count(units.texts.take(sentences).strings())
-    return LocalTerms(
-        keys=units.keys[sentences],
-        vocabulary=Texts.from_strings(counted.vocabulary),
-        ids=counted.ids,
-        lengths=counted.lengths.astype(np.int64),
-    )
 
 
 def _meta(document: Document) -> str:

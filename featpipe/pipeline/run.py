@@ -1,9 +1,9 @@
-"""One run: a single loop in the caller's thread that feeds three roles and reacts to their answers.
+"""One run: a single loop in the caller's thread that feeds four roles and reacts to their answers.
 
 ::
 
-    files -> prepare -> rows ------------------------------> write -> acknowledged
-                        units -> ledger -> encode -> rows -> write -> acknowledged
+    files -> prepare -> rows ------------------------------------> write -> acknowledged
+                        units -> ledger -> encode, count -> rows -> write -> acknowledged
 
 Guarantees: memory is bounded (files are read on only while few units wait), every file is accounted
 for, a lost worker costs at most the unit it died on, and what was acknowledged counts even when the
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from featpipe.outcome import RunReport
     from featpipe.pipeline.intake import Chunk, Intake
-    from featpipe.pipeline.messages import EncodedBatch, EncodeTask, PreparedBatch
+    from featpipe.pipeline.messages import FeatureBatch, FeatureTask, PreparedBatch
     from featpipe.pipeline.plan import Plan
     from featpipe.pipeline.progress import Progress
     from featpipe.pipeline.tally import Tally
@@ -76,12 +76,13 @@ class Run:
         self._reader = reader
         self._listen = listen
         n_devices = len(plan.devices)
+        n_workers = {"encode": n_devices, "count": 1}
         self._ledgers = {p.table: Ledger(p, reader) for p in plan.products}
-        self._backlogs = {p.table: Backlog(p, n_devices) for p in plan.products}
+        self._backlogs = {p.table: Backlog(p, n_workers[p.role]) for p in plan.products}
         self._known = KnownDocuments(reader)
         self._vectors = self._ledgers[plan.encoder.table]
         self._open: Counter[str] = Counter()
-        self._windows = {"prepare": 4, "encode": 2 * n_devices + 1}
+        self._windows = {"prepare": 4, "encode": 2 * n_devices + 1, "count": 3}
         self._to_acknowledge: dict[int, tuple[str, NDArray[np.uint8]]] = {}
         self._n_writes = 0
         self._last_tick = 0.0
@@ -129,11 +130,12 @@ class Run:
     def _hand_out(self) -> None:
         is_last = self._intake.is_exhausted and not self._open["prepare"]
         for backlog in self._backlogs.values():
-            while self._open["encode"] < self._windows["encode"]:
+            role = backlog.product.role
+            while self._open[role] < self._windows[role]:
                 task = backlog.next_task(is_last=is_last)
                 if task is None:
                     break
-                self._submit("encode", task)
+                self._submit(role, task)
 
     def _recognise(self, chunk: Chunk) -> None:
         """Documents of a former run: nothing is read, and only what is missing is computed."""
@@ -162,12 +164,9 @@ class Run:
 
     def _take(self, outcome: Outcome) -> None:
         self._open[outcome.role] -= 1
-        take = {"prepare": self._take_prepared, "encode": self._take_encoded}
+        take = {"prepare": self._take_prepared, "write": self._take_written}
         for part in outcome.parts:
-            if outcome.role == "write":
-                self._take_written(part)
-            else:
-                take[outcome.role](part)
+            take.get(outcome.role, self._take_features)(part)
 
     def _take_prepared(self, outcome: Outcome) -> None:
         if outcome.error is not None:
@@ -177,29 +176,31 @@ class Run:
         batch = cast("PreparedBatch", outcome.value)
         self._tally.add_prepared(batch)
         if batch.rows:
-            self._write(WriteTask(batch.rows, batch.terms))
+            self._write(WriteTask(batch.rows))
         for table, ledger in self._ledgers.items():
             rows = ledger.find_missing(self._reader, batch.units.keys, batch.units.levels)
             self._backlogs[table].add(batch.units.take(rows))
 
-    def _take_encoded(self, outcome: Outcome) -> None:
-        task = cast("EncodeTask", outcome.payload)
+    def _take_features(self, outcome: Outcome) -> None:
+        task = cast("FeatureTask", outcome.payload)
         ledger = self._ledgers[task.table]
         if outcome.error is not None:
             if isinstance(outcome.error.__cause__, CheckpointError):
                 raise outcome.error.__cause__
             ledger.give_up(task.units.keys, _first_line(outcome.error))
             return
-        batch = cast("EncodedBatch", outcome.value)
+        batch = cast("FeatureBatch", outcome.value)
         self._backlogs[task.table].learn(task, outcome.seconds)
         self._tally.add_encoded(batch)
         if batch.stored is not None and len(batch.stored):
             ledger.acknowledge(batch.stored)
         for key, reason in batch.failed:
             ledger.give_up(np.frombuffer(key, np.uint8), reason)
-        if batch.rows:
+        if batch.terms is not None:
+            self._write(WriteTask({}, batch.terms), (task.table, np.array(batch.terms.keys)))
+        elif batch.rows:
             keys = np.array(batch.rows["keys"], np.uint8)
-            self._write(WriteTask({task.table: batch.rows}), acknowledge=(task.table, keys))
+            self._write(WriteTask({task.table: batch.rows}), (task.table, keys))
 
     def _take_written(self, outcome: Outcome) -> None:
         if outcome.error is not None:

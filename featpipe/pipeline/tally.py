@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from featpipe.errors import PoolError
     from featpipe.pipeline.ledger import Ledger
-    from featpipe.pipeline.messages import EncodedBatch, PreparedBatch, SourceFile
+    from featpipe.pipeline.messages import FeatureBatch, PreparedBatch, SourceFile
 
 #: Doubts beyond this many are counted, not listed.
 _MOST_NOTES = 200
@@ -59,7 +59,7 @@ class Tally:
             Quarantined(source.id, error.message, type(error).__name__) for source in sources
         )
 
-    def add_encoded(self, batch: EncodedBatch) -> None:
+    def add_encoded(self, batch: FeatureBatch) -> None:
         """Rows that were computed; they count as encoded once the writer acknowledged them."""
         self.n_entities += batch.n_entities
         self.n_long += batch.n_long

@@ -12,9 +12,9 @@ from featpipe.pipeline.plan import Product
 from featpipe.pipeline.units import UnitCollector, Units
 
 if TYPE_CHECKING:
-    from featpipe.pipeline.messages import EncodeTask
+    from featpipe.pipeline.messages import FeatureTask
 
-PRODUCT = Product("vectors", "embeddings/m@0", 7)
+PRODUCT = Product("encode", "embeddings/m@0", 7)
 
 
 def units(texts: list[str]) -> Units:
@@ -23,7 +23,7 @@ def units(texts: list[str]) -> Units:
     return collector.units()
 
 
-def drained(backlog: Backlog, *, is_last: bool) -> list[EncodeTask]:
+def drained(backlog: Backlog, *, is_last: bool) -> list[FeatureTask]:
     tasks = []
     while (task := backlog.next_task(is_last=is_last)) is not None:
         tasks.append(task)

@@ -20,7 +20,7 @@ from featpipe.errors import (
     UnknownDevice,
     UnreadableDictionary,
 )
-from featpipe.store import Writer
+from featpipe.store import Writer, key_of
 
 
 def build(cache: Path, documents: Path | list[Path], model: Path, **options: object) -> RunReport:
@@ -181,6 +181,40 @@ def test_entities_point_at_their_characters(
             assert all(e.text == document.text[e.start : e.end] for e in entities)
             found += len(entities)
     assert 0 < report.n_entities <= found
+
+
+def stored_terms(cache: Cache) -> dict[bytes, list[str]]:
+    (name,) = [t for t in cache.reader.tables() if t.startswith("terms/") and t.endswith("/units")]
+    vocabulary = cache.reader.table(name.replace("/units", "/vocabulary"))
+    terms = {
+        int(vocabulary.gather("id", [row])[0]): bytes(vocabulary.ragged("term", row)).decode()
+        for row in range(vocabulary.n_rows)
+    }
+    units = cache.reader.table(name)
+    keys = np.asarray(units.gather("keys", np.arange(units.n_rows)))
+    return {
+        key.tobytes(): [terms[int(number)] for number in units.ragged("ids", row)]
+        for row, key in enumerate(keys)
+    }
+
+
+def test_terms_of_every_sentence_are_those_of_the_analyser_also_after_another_run(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    from featpipe.features.terms import Analyser
+
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    (corpus / "more.txt").write_text("全新词语使词表变长。甲方与乙方协商解决争议。", "utf-8")
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    analyser = Analyser("words")
+    with Cache.open(tmp_path / "c.h5") as cache:
+        stored = stored_terms(cache)
+        sentences = {u.text for d in cache.documents() for u in d.units("sentence")}
+        assert len(stored) == len(sentences)
+        for sentence in sentences:
+            counted = analyser.count([sentence])
+            expected = [counted.vocabulary[number] for number in counted.ids]
+            assert stored[key_of(sentence)] == expected
 
 
 def test_bad_documents_are_named_and_the_others_finish(
