@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,7 @@ Codes = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class CodedTexts:
+class CodedTexts(NamedTuple):
     """Texts laid end to end.
 
     ``codes`` (n_characters,) int32 holds one number per Python character, so offsets into it are

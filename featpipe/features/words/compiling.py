@@ -135,8 +135,7 @@ def _with_force_split(tables: Tables, words: set[str]) -> Tables:
     if not coded.n_texts:
         return tables
     states, _ = walk(tables, coded.codes, coded.bounds[:-1], coded.bounds[1:])
-    arrays = {name: getattr(tables, name) for name in Tables.names()}
-    return Tables(**{**arrays, "force_split": np.unique(states[states >= 0])})
+    return tables._replace(force_split=np.unique(states[states >= 0]))
 
 
 def probe_texts(jieba: Jieba) -> list[str]:

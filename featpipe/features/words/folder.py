@@ -59,7 +59,7 @@ def _map_tables(folder: Path) -> Tables | None:
     if described["is_equal"] is False:
         return None
     arrays = {}
-    for name in Tables.names():
+    for name in Tables._fields:
         array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         if described[name] != [str(array.dtype), list(array.shape)]:
             raise ValueError(f"{folder / name} is not what was written")
@@ -75,7 +75,7 @@ def _keep(folder: Path, tables: Tables | None) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         description: dict[str, object] = {"is_equal": tables is not None}
-        for name in Tables.names() if tables else ():
+        for name in Tables._fields if tables else ():
             array = getattr(tables, name)
             description[name] = [str(array.dtype), list(array.shape)]
             with (aside / f"{name}.npy").open("wb") as file:

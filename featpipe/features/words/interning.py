@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ _SHIFT = np.uint64(29)
 _LONG = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Interned:
+class Interned(NamedTuple):
     """``ids`` (n,) int32 by stretch; ``first`` (n_distinct,) int64, where each was first met."""
 
     ids: NDArray[np.int32]

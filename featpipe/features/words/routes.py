@@ -8,8 +8,7 @@ few long blocks are walked one by one, which is faster than lockstep with hardly
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +24,14 @@ Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(NamedTuple):
     """Stretches jieba cuts by its dictionary: ``starts`` and ``ends`` (n_blocks,), ascending."""
 
     starts: Places
     ends: Places
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
+class _Candidates(NamedTuple):
     """Words of two and more characters: where they start, how many characters follow, weight."""
 
     places: Places

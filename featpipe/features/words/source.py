@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.errors import MissingExtra, UsageError
 
@@ -16,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-#: jieba's own expressions: a line of a user dictionary, and what cannot be part of a word.
-_LINE = re.compile(r"^(.+?)( [0-9]+)?( [a-z]+)?$")
-_OUTSIDE = re.compile(r"[^\u4E00-\u9FD5a-zA-Z0-9+#&._%\-]")
+#: jieba's own expressions: a line of a user dictionary, and what cannot be part of a word. They
+#: are compiled when first used: most processes have no such dictionary.
+_LINE = r"^(.+?)( [0-9]+)?( [a-z]+)?$"
+_OUTSIDE = r"[^\u4E00-\u9FD5a-zA-Z0-9+#&._%\-]"
 
 
 def hash_of(*parts: bytes) -> str:
@@ -30,8 +30,7 @@ def hash_of(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledJieba:
+class InstalledJieba(NamedTuple):
     """The jieba this interpreter would import, described without importing it.
 
     ``dictionary`` and ``model`` are hashes of its word list and of its hidden Markov tables.
@@ -76,8 +75,7 @@ def find_jieba() -> InstalledJieba:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class UserDictionary:
+class UserDictionary(NamedTuple):
     """A file of the user's own words, in jieba's format, known by what it holds.
 
     Travels to other processes as path and hash. A file that has changed in between is an error
@@ -102,9 +100,11 @@ class UserDictionary:
                 f"the user dictionary {path} is not UTF-8",
                 hint="one word a line: word, optional frequency, optional tag",
             ) from error
-        matches = map(_LINE.match, filter(None, map(str.strip, lines)))
+        matches = [re.match(_LINE, line.strip()) for line in lines]
         words = [match[1] for match in matches if match]
-        return cls(absolute, hash_of(data), tuple(filter(_OUTSIDE.search, words)))
+        return cls(
+            absolute, hash_of(data), tuple(word for word in words if re.search(_OUTSIDE, word))
+        )
 
     def read(self) -> bytes:
         """The file's bytes, proved to be those that were hashed.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ CODE_BITS = 21
 B, M, E, S = 0, 1, 2, 3
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(NamedTuple):
     """What the kernels walk. Read-only; usually mapped from files.
 
     - ``trie`` (n_slots, 2) int64: an open-addressed hash table with linear probing. Column 0 is
@@ -52,11 +50,6 @@ class Tables:
     transitions: NDArray[np.float64]
     unknown: NDArray[np.float64]
     force_split: NDArray[np.int64]
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """The arrays' names, in order."""
-        return tuple(field.name for field in fields(cls))
 
     def classes_of(self, codes: Codes) -> NDArray[np.uint8]:
         """Class by character (n,) -> (n,)."""
