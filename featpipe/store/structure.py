@@ -164,6 +164,8 @@ class Structure:
             found = np.zeros(0, np.int64)
             if header.data_address != hdf5.UNDEFINED:
                 found = self._walk_tree(header.data_address, len(chunk_shape), chunk_shape[0], size)
+            if len(found) * size > self.size:
+                raise ValueError("chunks that share their bytes")
             if len(found) * chunk_shape[0] < header.shape[0]:
                 raise ValueError(f"{header.shape[0]} rows in {len(found)} chunks")
             if len(found):

@@ -149,11 +149,9 @@ class TableReader:
         stops = ends_column.gather(wanted).astype(np.int64)
         starts = ends_column.gather(np.maximum(wanted - 1, 0)).astype(np.int64)
         starts[wanted == 0] = 0
-        lengths = stops - starts
-        if len(wanted) and (
-            lengths.min() < 0 or starts.min() < 0 or stops.max() > values.n_capacity
-        ):
+        if (starts < 0).any() or (stops < starts).any() or (stops > values.n_capacity).any():
             raise self._reader.damage(f"offsets of {self.name}/{name} lead outside its values")
+        lengths = stops - starts
         return _gather_ranges(values, starts, lengths), lengths
 
     def n_values(self, name: str) -> int:

@@ -236,8 +236,9 @@ class Writer:
         """Give the file up as a killed process would: what is not committed is left to recovery."""
         descriptor, self.descriptor = self.descriptor, -1
         self._map = None
-        unlock(descriptor)
-        os.close(descriptor)
+        if descriptor >= 0:
+            unlock(descriptor)
+            os.close(descriptor)
 
     # ---- what tables need
 

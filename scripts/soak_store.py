@@ -1,0 +1,213 @@
+"""The long sweeps behind the store's tests: kills, power cuts, refusals, hammers, fuzz.
+
+    python scripts/soak_store.py [--quick] [--json FILE] [kills power refusals hammer rows fuzz]
+
+Each sweep prints one line; the last line is one JSON object of figures. Exit code 1 when anything
+that was acknowledged was lost, anything half was seen, or any file did not open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from featpipe.store import Column, Reader, TableSpec, Writer, keys_of
+from featpipe.store.verify import verify_dictionary
+from tests.store.crashing_disk import CountingDisk, FailingDisk
+from tests.store.hostile import check_hostile, damaged_copies
+from tests.store.judges import H5DUMP
+from tests.store.power_loss import Image, TracingDisk, states
+from tests.store.sweeps import check_after_kill, check_state, killed_at, points_of_the_workload
+from tests.store.test_concurrency import hammer, start_reader
+from tests.store.test_refusals import write_insisting
+from tests.store.workload import BATCHES, check_featpipe, write_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Figures = dict[str, float]
+
+
+def require(condition: bool, complaint: str) -> None:
+    """Complain unless."""
+    if not condition:
+        raise RuntimeError(complaint)
+
+
+class Tally:
+    """Counts steps, and says what went wrong without stopping at it."""
+
+    def __init__(self) -> None:
+        self.n = self.n_bad = 0
+
+    def step(self, what: str, action: Callable[[], object]) -> None:
+        """Do it and count it."""
+        self.n += 1
+        try:
+            action()
+        except Exception:
+            self.n_bad += 1
+            if self.n_bad <= 3:
+                print(f"BAD {what}", traceback.format_exc(), sep="\n")
+
+
+def kills(folder: Path, *, is_quick: bool) -> Figures:
+    """SIGKILL at every write-like call, whole and torn; h5py, h5dump, pyfive and featpipe judge."""
+    tally, n_points = Tally(), points_of_the_workload(folder)
+    for is_torn in (False, True):
+        for point in range(1, n_points + 1, 10 if is_quick else 1):
+
+            def step(point: int = point, is_torn: bool = is_torn) -> None:
+                path = folder / "kill.h5"
+                path.unlink(missing_ok=True)
+                n_acknowledged, was_killed = killed_at(point, path, is_torn=is_torn)
+                require(was_killed, "not killed")
+                check_after_kill(path, n_acknowledged, with_h5dump=bool(H5DUMP))
+
+            tally.step(f"kill at {point}, torn {is_torn}", step)
+    return {"kill_points": tally.n, "kill_bad": tally.n_bad}
+
+
+def power(folder: Path, *, is_quick: bool) -> Figures:
+    """Files that a disk may hold after a power cut, also after one during recovery."""
+    tally, source = Tally(), random.Random(1)  # noqa: S311 - a draw that can be repeated
+    disk = TracingDisk()
+    write_batches(folder / "power.h5", disk, disk.acknowledge)
+    path = folder / "state.h5"
+    n_states = 300 if is_quick else 10_000
+    for image, n_acknowledged in states(disk.calls, Image(), source, n_states):
+        tally.step("power", lambda i=image, n=n_acknowledged: check_state(i, n, path))
+    for image, n_acknowledged in states(disk.calls, Image(), source, n_states // 20):
+        image.save(path)
+        again = TracingDisk()
+        with Writer.open(path, disk=again):
+            pass
+        for second, _ in states(again.calls, image, source, 5):
+            tally.step("recovery", lambda i=second, n=n_acknowledged: check_state(i, n, path))
+    return {"power_states": tally.n, "power_bad": tally.n_bad}
+
+
+def refusals(folder: Path, *, is_quick: bool) -> Figures:
+    """ENOSPC, EIO and EDQUOT at every write-like call, once and several times over."""
+    counting, tally = CountingDisk(), Tally()
+    write_insisting(folder / "count.h5", counting)
+    codes = [errno.ENOSPC, errno.EIO, errno.EDQUOT]
+    for point in range(1, counting.n_points + 1, 10 if is_quick else 1):
+        for n_times in (1, 2, 4):
+
+            def step(point: int = point, n_times: int = n_times) -> None:
+                path = folder / "refused.h5"
+                path.unlink(missing_ok=True)
+                disk = FailingDisk(codes[point % 3], point, n_times)
+                require(write_insisting(path, disk) > 0, "not refused")
+                check_featpipe(path, len(BATCHES))
+
+            tally.step(f"refusal at {point} x {n_times}", step)
+    return {"refusals": tally.n, "refusals_bad": tally.n_bad}
+
+
+def hammered(folder: Path, *, is_quick: bool) -> Figures:
+    """Plain h5py and featpipe readers in two processes while tables are made without a pause."""
+    path, n = folder / "hammer.h5", 300 if is_quick else 10_000
+    with Writer.open(path):
+        pass
+    tally = Tally()
+    readers = [start_reader("plain", path, n), start_reader("featpipe", path, n)]
+    tally.step("hammer", lambda: hammer(path, readers))
+    return {"plain_opens": n, "opens_bad": tally.n_bad}
+
+
+def rows(folder: Path, *, is_quick: bool) -> Figures:
+    """10^6 rows in batches, with several sessions; every one is found and right at the end."""
+    n, dim, batch = (50_000 if is_quick else 1_000_000), 64, 1000
+    spec = TableSpec((Column("vectors", "f2", (dim,)),))
+    path, started = folder / "rows.h5", time.perf_counter()
+    vectors = np.random.default_rng(0).standard_normal((batch, dim)).astype(np.float16)
+    writer = Writer.open(path)
+    for start in range(0, n, batch):
+        texts = [str(i) for i in range(start, start + batch)]
+        scaled = (vectors + np.float16(start % 97)).astype(np.float16)
+        writer.table("t", spec).append({"keys": keys_of(texts), "vectors": scaled})
+        writer.commit()
+        if start % (n // 5) == 0:
+            writer.close()
+            writer = Writer.open(path)
+    writer.close()
+    tally = Tally()
+
+    def check() -> None:
+        with Reader(path) as reader:
+            table = reader.table("t")
+            require(table.n_rows == n, "rows lost")
+            for start in range(0, n, batch):
+                found = table.find(keys_of(str(i) for i in range(start, start + batch)))
+                require(np.array_equal(found, np.arange(start, start + batch)), "lost keys")
+                expected = (vectors + np.float16(start % 97)).astype(np.float16)
+                same = np.array_equal(table.gather("vectors", found), expected)
+                require(same, "wrong vectors")
+        found = verify_dictionary(path, is_deep=True)
+        require(found.is_good, str(found))
+
+    tally.step("rows", check)
+    share = path.stat().st_blocks * 512 / (n * (dim * 2 + 16))
+    print(f"rows: {n:,} in {time.perf_counter() - started:.0f} s, {share:.3f} of the raw size")
+    return {"rows": n, "rows_bad": tally.n_bad}
+
+
+def fuzz(folder: Path, *, is_quick: bool) -> Figures:
+    """Damaged copies: bits flipped, words overwritten, pieces cut off; readers stay in bounds."""
+    tally, source = Tally(), random.Random(2)  # noqa: S311 - a draw that can be repeated
+    for number, path in enumerate(damaged_copies(folder, source, 500 if is_quick else 20_000)):
+        tally.step(f"fuzz {number}", lambda path=path: check_hostile(path))
+    return {"fuzzed": tally.n, "fuzzed_bad": tally.n_bad}
+
+
+SWEEPS = {
+    "kills": kills,
+    "power": power,
+    "refusals": refusals,
+    "hammer": hammered,
+    "rows": rows,
+    "fuzz": fuzz,
+}
+
+
+def main() -> int:
+    """Run the named sweeps, all by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sweeps", nargs="*", choices=[*SWEEPS, []])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--data", type=Path, help="not used: the data is made here")
+    arguments = parser.parse_args()
+    figures: Figures = {}
+    memory = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+    shared = memory if os.access(memory, os.W_OK) else None
+    for name in arguments.sweeps or SWEEPS:
+        with tempfile.TemporaryDirectory(dir=shared) as folder:
+            started = time.perf_counter()
+            found = SWEEPS[name](Path(folder), is_quick=arguments.quick)
+        print(f"{name}: {found} in {time.perf_counter() - started:.0f} s", flush=True)
+        figures |= found
+    line = json.dumps({"bench": "soak_store", "quick": arguments.quick, "figures": figures})
+    if arguments.json:
+        arguments.json.write_text(line)
+    print(line)
+    return int(any(value for name, value in figures.items() if name.endswith("_bad")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

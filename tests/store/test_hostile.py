@@ -1,0 +1,225 @@
+"""Files that lie: nothing they say leads outside of them, into a loop, or to the end of the
+process."""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from featpipe.errors import DictionaryError, NewerDictionary, UnreadableDictionary
+from featpipe.store import Reader, Writer, keys_of
+from featpipe.store import format as hdf5
+from featpipe.store.root import create_dictionary
+from featpipe.store.verify import verify_dictionary
+from tests.store.hostile import TEXTS_IN_FILE, check_hostile, damaged_copies, make_victim
+from tests.store.samples import VECTORS, vectors_of
+
+
+def test_damaged_files_are_answered_or_refused(folder: Path) -> None:
+    source = random.Random(3)  # noqa: S311 - a draw that can be repeated
+    for path in damaged_copies(folder, source, 700):
+        check_hostile(path)
+
+
+def test_a_file_cut_at_any_byte_is_refused(folder: Path) -> None:
+    path = folder / "victim.h5"
+    make_victim(path)
+    whole = path.read_bytes()
+    for size in [*range(0, 400, 7), *range(400, len(whole), 997), len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        with pytest.raises(UnreadableDictionary):
+            Reader(path)
+        with pytest.raises(UnreadableDictionary):
+            Writer.open(path)
+        assert path.stat().st_size == size, "a damaged file was changed"
+        assert not verify_dictionary(path).is_good
+
+
+def put(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def test_more_rows_than_there_is_file_are_refused(path: Path) -> None:
+    make_victim(path)
+    with Reader(path) as reader:
+        address = reader.table("embeddings/a").now.view.headers["crc"].dims_address
+    for lie in (10**6, 2**40, 2**63, 2**64 - 1):
+        put(path, address, struct.pack("<Q", lie))
+        with Reader(path) as reader:
+            with pytest.raises(UnreadableDictionary):
+                reader.table("embeddings/a")
+            assert reader.table("texts").n_rows == 60
+        found = {table.name: table for table in verify_dictionary(path).tables}
+        assert not found["embeddings/a"].is_good
+        assert found["texts"].is_good
+
+
+def test_offsets_that_lead_outside_are_refused(path: Path) -> None:
+    make_victim(path)
+    with Reader(path) as reader:
+        view = reader.table("texts").now.view
+        ends = view.fixed["text_end"]
+        for row, lie in ((5, 2**50), (6, 0)):
+            put(path, ends.offset_of(row), struct.pack("<Q", lie))
+        table = reader.table("texts")
+        for row in (5, 6):
+            with pytest.raises(UnreadableDictionary, match="lead outside"):
+                table.ragged("text", row)
+        with pytest.raises(UnreadableDictionary):
+            table.ragged_many("text", [1, 5])
+        assert table.ragged("text", 2).tobytes() == b"t2"
+
+
+def test_a_cycle_of_groups_ends(path: Path) -> None:
+    make_victim(path)
+    with Reader(path) as reader:
+        root = reader._root
+        at = path.read_bytes().index(b"embeddings" + struct.pack("<Q", 0)[:0]) + len(b"embeddings")
+    put(path, at, struct.pack("<Q", root))
+    with Reader(path) as reader:
+        assert reader.tables() == ["documents", "runs", "texts"]
+        assert "embeddings/embeddings/embeddings/texts" in reader  # a name leads as far as it says
+
+
+def test_links_to_other_files_are_not_followed(path: Path, tmp_path: Path) -> None:
+    make_victim(path)
+    secret = tmp_path / "secret.h5"
+    make_victim(secret)
+    raw = tmp_path / "raw"
+    raw.write_bytes(b"secret" * 1000)
+    with h5py.File(path, "r+") as file:
+        file["away"] = h5py.ExternalLink(str(secret), "/texts")
+        file["soft"] = h5py.SoftLink("/texts")
+        external = [(str(raw), 0, 600)]
+        file.create_dataset("outside", (600,), "u1", external=external)
+    with Reader(path) as reader:
+        assert reader.tables() == ["documents", "embeddings/a", "runs", "texts"]
+        for name in ("away", "soft", "outside"):
+            assert name not in reader
+            with pytest.raises(DictionaryError):
+                reader.table(name)
+    with Writer.open(path) as writer:
+        data = {"keys": keys_of(["x"]), "vectors": vectors_of(["x"])}
+        writer.table("embeddings/a", VECTORS).append(data)
+    with h5py.File(path) as file:
+        assert isinstance(file.get("away", getlink=True), h5py.ExternalLink)
+        assert len(file["embeddings/a/crc"]) == 61
+
+
+@pytest.mark.parametrize("how", ["filter", "external", "type", "virtual"])
+def test_columns_that_are_not_as_we_write_them_are_refused(
+    path: Path, tmp_path: Path, how: str
+) -> None:
+    make_victim(path)
+    raw = tmp_path / "raw"
+    raw.write_bytes(bytes(6000))
+    with h5py.File(path, "r+") as file:
+        group = file["embeddings/a"]
+        values = group["vectors"][:]
+        del group["vectors"]
+        if how == "filter":
+            group.create_dataset("vectors", data=values, chunks=(32, 8), compression="gzip")
+        elif how == "external":
+            group.create_dataset("vectors", (60, 8), "f2", external=[(str(raw), 0, 960)])
+        elif how == "virtual":
+            layout = h5py.VirtualLayout((60, 8), "f2")
+            layout[:] = h5py.VirtualSource(str(raw), "x", (60, 8))
+            group.create_virtual_dataset("vectors", layout)
+        else:
+            group.create_dataset("vectors", data=values.astype("f4"), chunks=(32, 8))
+    with Reader(path) as reader:
+        with pytest.raises(UnreadableDictionary, match="vectors"):
+            reader.table("embeddings/a")
+        assert reader.table("texts").n_rows == 60
+    assert not verify_dictionary(path).is_good
+
+
+def test_an_index_that_lies_costs_a_miss_at_most(path: Path) -> None:
+    make_victim(path)
+    with Reader(path) as reader:
+        place = reader.table("embeddings/a").now.view.index
+    assert place is not None
+    for lie in (b"\1\0\0\0", b"\xff\xff\xff\xff", b"\7\0\0\0"):
+        put(path, place.address, lie * place.capacity)
+        with Reader(path) as reader:
+            table = reader.table("embeddings/a")
+            for texts in (TEXTS_IN_FILE, TEXTS_IN_FILE[:3]):
+                # Not one empty slot: the probe does not end, and the index is made anew.
+                assert table.find(keys_of(texts)).tolist() == list(range(len(texts)))
+            assert table.find_one(keys_of(["absent"]).tobytes()) == -1
+    put(path, place.address, bytes(4 * place.capacity))
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        assert (table.find(keys_of(TEXTS_IN_FILE)) == -1).all()
+    unfound = {t.name: t.unfound_rows for t in verify_dictionary(path, is_deep=True).tables}
+    assert len(unfound["embeddings/a"]) == 60
+
+
+def test_keys_that_collide_in_the_table_are_told_apart(path: Path) -> None:
+    """Thousands of keys that all want the same slot, some of them alike in half of their bytes."""
+    keys = np.zeros((3000, 16), np.uint8)
+    keys[:, 8:12] = np.arange(3000, dtype="<u4").view(np.uint8).reshape(-1, 4)
+    keys[2000:, 3] = 1
+    vectors = np.arange(3000)[:, None].repeat(8, 1).astype(np.float16)
+    with Writer.open(path) as writer:
+        for start in range(0, 3000, 500):
+            part = slice(start, start + 500)
+            table = writer.table("t", VECTORS)
+            assert table.append({"keys": keys[part], "vectors": vectors[part]}) == 500
+            assert table.append({"keys": keys[part], "vectors": vectors[part]}) == 0
+            writer.commit()
+    with Reader(path) as reader:
+        table = reader.table("t")
+        assert np.array_equal(table.find(keys), np.arange(3000))
+        absent = keys.copy()
+        absent[:, 15] = 9
+        assert (table.find(absent) == -1).all()
+
+
+def test_a_newer_layout_is_refused_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("featpipe.store.root.FORMAT_VERSION", 2)
+    with Writer.open(path):
+        pass
+    monkeypatch.undo()
+    for opening in (Reader, Writer.open):
+        with pytest.raises(NewerDictionary, match="version 2"):
+            opening(path)
+    assert "version 2" in str(verify_dictionary(path))
+
+
+def test_a_damaged_file_does_not_take_libhdf5s_reader_along(path: Path) -> None:
+    """The deep check asks libhdf5 in a child: whatever that does, we get to say so."""
+    make_victim(path)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"TREE")
+    data[at : at + 4] = b"EERT"
+    path.write_bytes(data)
+    found = verify_dictionary(path, is_deep=True)
+    assert not found.is_good
+    assert any("libhdf5" in problem for problem in found.problems)
+
+
+def test_reading_a_hostile_file_loads_no_hdf5_library(path: Path) -> None:
+    make_victim(path)
+    code = f"import sys; from featpipe.store import Reader; Reader({str(path)!r}).table('texts');"
+    code += "sys.exit('h5py' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_was_aside_is_gone_when_it_cannot_be_linked(path: Path) -> None:
+    from featpipe.store.disk import Disk
+
+    path.write_bytes(b"taken")
+    with pytest.raises(FileExistsError):
+        create_dictionary(Disk(), path)
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+    assert hdf5.SIGNATURE not in path.read_bytes()
