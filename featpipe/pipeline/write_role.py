@@ -11,19 +11,15 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from featpipe.errors import DictionaryLocked
 from featpipe.pipeline.messages import Written
-from featpipe.store import Reader, Writer, keys_of
+from featpipe.pipeline.term_writer import TermWriter
+from featpipe.store import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from featpipe.pipeline.messages import LocalTerms, Rows, TermTables, WriteTask
-    from featpipe.pipeline.units import Texts
+    from featpipe.pipeline.messages import Rows, TermTables, WriteTask
     from featpipe.store import TableSpec
 
 
@@ -52,16 +48,17 @@ class WriteRole:
     terms: TermTables
     lock_wait_s: float = 0.0
     _writer: Writer = field(init=False)
-    _term_ids: NDArray[np.uint32] | None = field(init=False, default=None)
+    _terms: TermWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self._writer = _open_when_free(Path(self.cache), self.lock_wait_s)
+        self._terms = TermWriter(Path(self.cache), self._writer, self.terms, self.specs)
 
     def run(self, task: WriteTask) -> Written:
         """Append and commit; when this returns, the rows survive the loss of any process."""
         new = {name: self._append(name, rows) for name, rows in task.rows.items()}
         if task.terms is not None:
-            new[self.terms.units] = self._append_terms(task.terms)
+            new[self.terms.units] = self._terms.append(task.terms)
         self._writer.commit()
         return Written(new)
 
@@ -71,35 +68,6 @@ class WriteRole:
 
     def _append(self, name: str, rows: Rows) -> int:
         return self._writer.table(name, self.specs[name]).append(rows)
-
-    def _append_terms(self, terms: LocalTerms) -> int:
-        ids = self._ids_of(terms.vocabulary)[terms.ids]
-        return self._append(self.terms.units, {"keys": terms.keys, "ids": (ids, terms.lengths)})
-
-    def _ids_of(self, terms: Texts) -> NDArray[np.uint32]:
-        """The file's ids of distinct terms; new ones are added to the vocabulary."""
-        vocabulary = self._writer.table(self.terms.vocabulary, self.specs[self.terms.vocabulary])
-        if self._term_ids is None:
-            self._term_ids = self._read_term_ids()
-        keys = keys_of(terms.strings())
-        new = np.flatnonzero(vocabulary.find(keys) < 0)
-        if len(new):
-            first = int(self._term_ids.max(initial=0)) + 1
-            ids = np.arange(first, first + len(new), dtype=np.uint32)
-            vocabulary.append({"keys": keys[new], "id": ids, "term": terms.take(new).ragged})
-            # Durable before any row that refers to it: after a crash, an id that was lost could
-            # else be given to another term.
-            self._writer.commit()
-            self._term_ids = np.concatenate([self._term_ids, ids])
-        return self._term_ids[vocabulary.find(keys)]
-
-    def _read_term_ids(self) -> NDArray[np.uint32]:
-        """Ids by row of the vocabulary, as they are stored."""
-        with Reader(Path(self.cache)) as reader:
-            if self.terms.vocabulary not in reader:
-                return np.empty(0, np.uint32)
-            table = reader.table(self.terms.vocabulary)
-            return np.array(table.gather("id", np.arange(table.n_rows)), np.uint32)
 
 
 def _open_when_free(cache: Path, wait_s: float) -> Writer:

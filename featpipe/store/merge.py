@@ -21,7 +21,7 @@ from featpipe.store.schema import KEYS
 from featpipe.store.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from featpipe.store.table_reader import TableReader
 
@@ -55,8 +55,16 @@ class Merge:
         return "\n".join((head, *damaged, *self.unread, *map(str, self.conflicts)))
 
 
-def merge_dictionaries(sources: Sequence[str | Path], output: str | Path) -> Merge:
+def merge_dictionaries(
+    sources: Sequence[str | Path],
+    output: str | Path,
+    *,
+    leave_out: Callable[[str], bool] = lambda _: False,
+) -> Merge:
     """Write the union of ``sources`` to ``output``, which must not exist.
+
+    ``leave_out(name)`` says which tables the caller will merge itself: those whose rows refer to
+    other rows by number.
 
     Damaged rows, and tables that cannot be read, are left out and reported. Raises DictionaryError
     when ``output`` exists or a table has another schema in another file, UnreadableDictionary,
@@ -65,7 +73,7 @@ def merge_dictionaries(sources: Sequence[str | Path], output: str | Path) -> Mer
     path = Path(output).absolute()
     if path.exists():
         raise DictionaryError(f"{path} exists already", hint="merge into a new file")
-    merging = _Merging(path)
+    merging = _Merging(path, leave_out)
     try:
         with Writer.open(path) as writer, Reader(path) as merged:
             for source in sources:
@@ -81,8 +89,9 @@ def merge_dictionaries(sources: Sequence[str | Path], output: str | Path) -> Mer
 class _Merging:
     """Counts while files are taken in one after the other."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, leave_out: Callable[[str], bool]) -> None:
         self.path = path
+        self.leave_out = leave_out
         self.n_rows = self.n_doubled = self.n_damaged = 0
         self.conflicts: list[Conflict] = []
         self.unread: list[str] = []
@@ -92,6 +101,8 @@ class _Merging:
         names = reader.tables(problems)
         self.unread += problems
         for name in names:
+            if self.leave_out(name):
+                continue
             try:
                 table = reader.table(name)
             except UnreadableDictionary as error:
