@@ -42,6 +42,7 @@ class Draft:
 
     Attributes:
         is_traced: pieces are given with every paragraph and become the map to the source.
+        hint: the next step, should the document turn out to be empty.
     """
 
     limits: LoadLimits
@@ -49,6 +50,7 @@ class Draft:
     title: str = ""
     encoding: str | None = None
     notes: list[str] = field(default_factory=list)
+    hint: str | None = None
     pages: list[Page] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)

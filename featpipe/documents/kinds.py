@@ -23,6 +23,7 @@ ODT = "application/vnd.oasis.opendocument.text"
 EPUB = "application/epub+zip"
 DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 MSG, OLE = "application/vnd.ms-outlook", "application/x-ole-storage"
+PICTURES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "tiff", "bmp", "webp"))
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
 UNKNOWN = "application/octet-stream"
 

@@ -128,7 +128,7 @@ def _finished(draft: Draft, data: bytes, source: str, media_type: str, loader: L
     text = draft.text()
     if not text:
         why = "; ".join(draft.notes)
-        raise EmptyDocument(f"no text in it ({why})" if why else "no text in it")
+        raise EmptyDocument(f"no text in it ({why})" if why else "no text in it", hint=draft.hint)
     return Document(
         text=text,
         source=source,

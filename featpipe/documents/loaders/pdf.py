@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from featpipe.documents.cleaning import clean
 from featpipe.documents.draft import Draft
 from featpipe.documents.loaders.pdf_layout import (
+    Block,
     Box,
     PageLines,
     find_running,
@@ -38,6 +39,8 @@ _PDFIUM = Lock()
 _PASSWORD_ERROR = 4
 _UNKNOWN = re.compile("[\ufffd\ue000-\uf8ff]")
 _MAX_UNKNOWN_SHARE = 0.2
+_OCR_DPI = 200
+_OCR_PIXELS = 4000
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
@@ -54,15 +57,20 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
         if n_pages > limits.max_pages:
             raise DocumentTooLarge(f"{n_pages:,} pages are more than {limits.max_pages:,}")
         draft.title = clean(file.get_metadata_value("Title"))
-        pages = list(_read_pages(file, limits))
-    left_out, running = find_running(pages)
+        pages = _Pages(file, draft)
+        lines = list(pages)
+    left_out, running = find_running(lines)
     if running:
         shown = "; ".join(running[:4])
         draft.note(f"running heads kept once: {shown}")
-    blocks = to_blocks(pages, left_out)
+    blocks = to_blocks(lines, left_out)
     join_words(blocks)
-    _write(draft, blocks, [page.number for page in pages])
-    _say_doubts(draft, pages)
+    _write(draft, blocks, [page.number for page in lines], pages.confidences)
+    _say_doubts(draft, lines)
+    if pages.confidences:
+        from featpipe.documents.loaders.ocr import describe
+
+        draft.note(describe(len(pages.confidences), list(pages.confidences.values())))
     return draft
 
 
@@ -91,24 +99,68 @@ def _opened(data: bytes) -> Iterator[Any]:
         file.close()
 
 
-def _read_pages(file: Any, limits: LoadLimits) -> Iterator[PageLines]:  # noqa: ANN401 - untyped library
-    import pypdfium2
+class _Pages:
+    """The lines of every page, by text layer or, where there is none and it is allowed, by OCR."""
 
-    n_characters = 0
-    for index in range(len(file)):
+    def __init__(self, file: Any, draft: Draft) -> None:  # noqa: ANN401 - untyped library
+        self.file = file
+        self.draft = draft
+        self.limits = draft.limits
+        self.confidences: dict[int, float] = {}
+
+    def __iter__(self) -> Iterator[PageLines]:
+        import pypdfium2
+
+        n_characters = 0
+        for number in range(1, len(self.file) + 1):
+            try:
+                page = self.file[number - 1]
+                try:
+                    lines = self._read(page, number)
+                finally:
+                    page.close()
+            except pypdfium2.PdfiumError:
+                self.draft.note(f"page {number} is damaged and left out")
+                lines = PageLines(number, 0.0, [])
+            n_characters += sum(len(line.text) for line in lines.lines)
+            if n_characters > self.limits.max_characters:
+                limit = self.limits.max_characters
+                raise DocumentTooLarge(f"the text is longer than {limit:,} characters")
+            yield PageLines(number, lines.height, lines.lines)
+
+    def _read(self, page: Any, number: int) -> PageLines:  # noqa: ANN401 - untyped library
+        import pypdfium2.raw as pdfium
+
+        lines = _read_lines(page)
+        if lines.lines or not self.limits.use_ocr or not pdfium.FPDFPage_CountObjects(page.raw):
+            return lines
+        if not self._can_ocr():
+            return lines
+        if len(self.confidences) >= self.limits.max_ocr_pages:
+            self.draft.note(f"no OCR after {self.limits.max_ocr_pages} pages")
+            return lines
+        from featpipe.documents.loaders.ocr import read_picture
+
+        longest = max(*page.get_size(), 1.0)
+        scale = min(_OCR_DPI / 72, _OCR_PIXELS / longest)
+        bitmap = page.render(scale=scale, rev_byteorder=False)
         try:
-            page = file[index]
-        except pypdfium2.PdfiumError:
-            yield PageLines(index + 1, 0.0, [])
-            continue
-        try:
-            lines = _read_lines(page)
+            read = read_picture(bitmap.to_numpy()[:, :, :3], number)
         finally:
-            page.close()
-        n_characters += sum(len(line.text) for line in lines.lines)
-        if n_characters > limits.max_characters:
-            raise DocumentTooLarge(f"the text is longer than {limits.max_characters:,} characters")
-        yield PageLines(index + 1, lines.height, lines.lines)
+            bitmap.close()
+        self.confidences[number] = read.confidence
+        return read.page
+
+    def _can_ocr(self) -> bool:
+        """Whether the engine is there; where it is not, the pages with text are still read."""
+        from featpipe.documents.loaders.ocr import load_engine
+
+        try:
+            load_engine()
+        except UnsupportedDocument as error:
+            self.draft.note(error.message)
+            return False
+        return True
 
 
 def _read_lines(page: Any) -> PageLines:  # noqa: ANN401 - untyped library
@@ -173,7 +225,9 @@ class _Places:
         return box.left, box.bottom, box.right, box.top
 
 
-def _write(draft: Draft, blocks: list[Any], numbers: list[int]) -> None:
+def _write(
+    draft: Draft, blocks: list[Block], numbers: list[int], confidences: dict[int, float]
+) -> None:
     """Paragraphs into the draft, and the pages' spans."""
     starts: dict[int, int] = {}
     for block in blocks:
@@ -188,7 +242,7 @@ def _write(draft: Draft, blocks: list[Any], numbers: list[int]) -> None:
     end = draft.length
     for number in reversed(numbers):
         start = starts.get(number, end)
-        draft.add_page(number, start, end)
+        draft.add_page(number, start, end, confidences.get(number))
         end = start
     draft.pages.reverse()
 
@@ -197,6 +251,8 @@ def _say_doubts(draft: Draft, pages: list[PageLines]) -> None:
     blank = [page.number for page in pages if not page.lines]
     if blank:
         shown = ", ".join(map(str, blank[:10])) + (" ..." if len(blank) > 10 else "")
+        if not draft.limits.use_ocr:
+            draft.hint = "switch OCR on to read scanned pages"
         draft.note(f"{len(blank)} of {len(pages)} pages without a text layer: {shown}")
     text = draft.text()
     n_unknown = len(_UNKNOWN.findall(text))

@@ -191,27 +191,29 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
         for k, line in enumerate(page.lines):
             if (i, k) in left_out:
                 continue
-            if (
-                previous
-                and blocks
-                and _goes_on(previous, line, previous_limit, is_new_page=is_first)
-            ):
-                block = blocks[-1]
-                if is_first:
-                    block.breaks.append((len(block.text) + 1, page.number))
-                block.text += (
-                    "\n" if line.bottom < previous.bottom or is_first else " "
-                ) + line.text
+            if previous and _goes_on(previous, line, previous_limit, is_new_page=is_first):
+                separator = "\n" if is_first else _separator(previous, line)
+                _extend(blocks[-1], separator + line.text, page.number, is_new_page=is_first)
             else:
                 blocks.append(Block(page.number, line.text))
             previous, previous_limit, is_first = line, limits[k], False
     return blocks
 
 
-def _extend(block: Block, text: str, separator: str, page: int, *, is_new_page: bool) -> None:
+def _separator(line: Line, following: Line) -> str:
+    """A line break for the next line; in one row a blank, or nothing between close neighbours.
+
+    A line break vanishes between wide characters when the paragraph is cleaned.
+    """
+    is_row = abs(line.bottom - following.bottom) < 0.3 * max(line.size, 1.0)
+    is_close = following.left - line.right < 0.7 * line.size
+    return " " if is_row and not is_close else "\n"
+
+
+def _extend(block: Block, text: str, page: int, *, is_new_page: bool) -> None:
     if is_new_page:
         block.breaks.append((len(block.text) + 1, page))
-    block.text += separator + text
+    block.text += text
 
 
 def _right_limits(lines: Sequence[Line]) -> list[float]:

@@ -85,6 +85,7 @@ BUILT_IN = (
     Loader("xlsx", 1, (kinds.XLSX,), _HERE + "xlsx:load"),
     Loader("odt", 1, (kinds.ODT,), _HERE + "odt:load"),
     Loader("epub", 1, (kinds.EPUB,), _HERE + "epub:load"),
+    Loader("ocr", 1, kinds.PICTURES, _HERE + "ocr:load"),
     Loader("mail", 1, (kinds.MAIL,), _HERE + "mail:load"),
 )
 

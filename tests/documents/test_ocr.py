@@ -1,0 +1,93 @@
+"""OCR: only when asked for, only where there is no text layer, always said."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+from pdf_writing import write_pdf
+
+from featpipe.documents import LoadLimits, load_document
+from featpipe.documents.loaders import ocr
+from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
+
+pdfium = pytest.importorskip("pypdfium2")
+image_library = pytest.importorskip("PIL.Image")
+WITH_OCR = LoadLimits(use_ocr=True)
+
+
+def picture(text: str, kind: str = "PNG", n: int = 1) -> bytes:
+    """A page rendered to a picture, in an image file or as the only content of a PDF."""
+    page: Any = pdfium.PdfDocument(write_pdf([[(text, 50, 700)]], size=40))
+    image = page[0].render(scale=1).to_pil()
+    buffer = io.BytesIO()
+    image.save(
+        buffer, kind, **({"save_all": True, "append_images": [image] * (n - 1)} if n > 1 else {})
+    )
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def engine() -> None:
+    """The real engine; tests that need it are skipped where the extra is not installed."""
+    pytest.importorskip("rapidocr")
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_scanned_page_is_read_with_its_confidence_and_said_to_be() -> None:
+    document = load_document(picture("PAYMENT 12345", "PDF"), source="scan.pdf", limits=WITH_OCR)
+    assert document.text.replace(" ", "") == "PAYMENT12345"
+    (page,) = document.pages
+    assert page.confidence is not None
+    assert 0.5 < page.confidence <= 1
+    assert any("1 pages read by OCR" in note for note in document.notes)
+
+
+@pytest.mark.usefixtures("engine")
+def test_frames_of_a_picture_are_pages() -> None:
+    data = picture("INVOICE 777", "TIFF", 2)
+    document = load_document(data, source="a.tiff", limits=WITH_OCR)
+    assert [page.number for page in document.pages] == [1, 2]
+    assert document.text.replace(" ", "").split("\n") == ["INVOICE777", "INVOICE777"]
+    with pytest.raises(DocumentTooLarge, match="2 pictures are more than 1"):
+        load_document(data, source="a.tiff", limits=LoadLimits(use_ocr=True, max_ocr_pages=1))
+
+
+def test_pages_with_a_text_layer_are_never_read_by_ocr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ocr, "read_picture", lambda *_: pytest.fail("OCR on a page with text"))
+    document = load_document(write_pdf([[("text", 50, 700)], []]), source="a.pdf", limits=WITH_OCR)
+    assert document.text == "text"
+
+
+def test_without_ocr_a_scan_is_empty_and_the_next_step_is_named() -> None:
+    with pytest.raises(EmptyDocument, match="without a text layer") as caught:
+        load_document(picture("PAYMENT", "PDF"), source="scan.pdf")
+    assert caught.value.hint == "switch OCR on to read scanned pages"
+    with pytest.raises(UnsupportedDocument, match="a picture is not read without OCR"):
+        load_document(picture("PAYMENT"), source="a.png")
+
+
+def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ocr.load_engine.cache_clear()
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    with pytest.raises(UnsupportedDocument, match="needs the extra 'ocr'"):
+        load_document(picture("PAYMENT"), source="a.png", limits=WITH_OCR)
+    with pytest.raises(EmptyDocument, match="needs the extra 'ocr'"):
+        load_document(picture("PAYMENT", "PDF"), source="a.pdf", limits=WITH_OCR)
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_torn_picture_is_a_reason() -> None:
+    with pytest.raises(UnreadableDocument, match="a damaged picture"):
+        load_document(picture("PAYMENT")[:300], source="a.png", limits=WITH_OCR)
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded() -> None:
+    huge = image_library.new("1", (9000, 9000))
+    buffer = io.BytesIO()
+    huge.save(buffer, "PNG")
+    with pytest.raises(DocumentTooLarge, match="9000 x 9000 pixels"):
+        load_document(buffer.getvalue(), source="a.png", limits=WITH_OCR)
