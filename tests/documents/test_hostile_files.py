@@ -38,7 +38,11 @@ def ole(stream: str) -> bytes:
         (ole("WordDocument"), UnsupportedDocument, "a Word file of the old binary format"),
         (ole("Workbook"), UnsupportedDocument, "an Excel file of the old binary format"),
         (ole("Nothing"), UnsupportedDocument, "application/x-ole-storage"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(50), UnsupportedDocument, "image"),
+        (
+            b"\x89PNG\r\n\x1a\n" + bytes(50),
+            UnsupportedDocument,
+            "a picture is not read without OCR",
+        ),
         (b"\x7fELF" + bytes(range(200)), UnsupportedDocument, "application/x-executable"),
         (bytes(range(256)) * 10, UnsupportedDocument, "binary data of no known kind"),
         (write_zip({"a.txt": "x"}), UnsupportedDocument, "a zip archive"),

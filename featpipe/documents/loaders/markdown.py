@@ -59,6 +59,7 @@ class _Reader:
         self.draft = draft
         self.waiting: list[tuple[int, int]] = []
         self.fence = ""
+        self.is_quoted = False
 
     def read(self) -> None:
         for match in _LINE.finditer(self.source):
@@ -99,8 +100,9 @@ class _Reader:
         quote = _QUOTE.match(line)
         at = quote.end() if quote else 0
         bullet = _BULLET.match(line, at)
-        if bullet or _NUMBER.match(line, at):
+        if bullet or (quote and not self.is_quoted) or _NUMBER.match(line, at):
             self._end_paragraph()
+        self.is_quoted = bool(quote)
         self.waiting.append((start + (bullet.end() if bullet else at), end))
         if line.endswith(("  ", "\\")):
             self._end_paragraph()

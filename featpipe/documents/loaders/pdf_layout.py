@@ -18,6 +18,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from featpipe.documents.loaders.items import begins_item, first_word, is_ended
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,19 +31,8 @@ _PAGE_NUMBER = re.compile(
     r"[\s\-–—~·.|/\[\]()（）]*(?:(?:page|第|p\.?)\s*)?#(?:\s*页)?"
     r"(?:\s*(?:of|/|共|，共|,共|-|–)\s*(?:第\s*)?#?\s*页?)?[\s\-–—~·.|/\[\]()（）页]*"
 )
-_ITEM = re.compile(
-    r"\s*(?:第[一二三四五六七八九十百零〇\d]{1,5}[章节条款编部分]"
-    r"|[（(][一二三四五六七八九十百\d]{1,4}[）)]|[一二三四五六七八九十]{1,3}[、.．]"
-    r"|\d{1,3}(?:\.\d{1,3}){0,5}[、.．)）](?!\d)|\d{1,2}(?:\.\d{1,3}){1,5}\s"
-    r"|[①-⑳•●○◆■□▪▶➢✓·※\uf0b7\uf06c\uf0d8]|[-–—*]\s"
-    r"|\(?[a-zA-Z]\)\s|\([ivxIVX]{1,5}\)|(?:Article|Section|ARTICLE|SECTION|Chapter|Exhibit)\s+[\dIVX])"
-)
-_LOUD = re.compile(r"\([a-z]\)|\d{1,2}(?:\.\d{1,3}){1,5}\s+[^\W\d]")
 #: Width of a line, in font sizes, below which it is no sign of a margin.
 _SHORT = 14
-_ENDS = "。！？；：.!?;:"
-_CLOSERS = "”’」』）)】\"' "
-_FIRST_WORD = re.compile(r"\s*([^\s\u2e80-\u9fff\uff00-\uffef]+|.)")
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _BROKEN_WORD = re.compile(r"([^\W\d_]{2,})(?:\ufffe|-\n|\u2010\n|\xad\n)\s*([^\W\d_]{2,})")
 
@@ -234,7 +225,7 @@ def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) ->
     if abs(line.size - following.size) > 0.25 * size:
         return False
     if is_new_page:
-        is_near = not _is_ended(line.text) and not following.text[:1].isupper()
+        is_near = not is_ended(line.text) and not following.text[:1].isupper()
     else:
         step = line.bottom - following.bottom
         if abs(step) < 0.3 * size:
@@ -249,25 +240,13 @@ def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
         return False  # the next word would have fitted: the line was ended on purpose
     if line.right - line.left < _SHORT * size and following.text[:1].isupper():
         return False  # a list of short lines, whose longest is no margin
-    if following.left - line.left > 1.2 * size and _is_ended(line.text):
+    if following.left - line.left > 1.2 * size and is_ended(line.text):
         return False  # indented: the first line of a paragraph
-    if _ITEM.match(following.text):
-        return not (_is_ended(line.text) or _is_loud(following.text))
-    return True
-
-
-def _is_ended(text: str) -> bool:
-    return text.rstrip(_CLOSERS)[-1:] in _ENDS
-
-
-def _is_loud(text: str) -> bool:
-    """Items that no sentence would begin a line with by chance."""
-    return text[:1] in "第（①•●○◆■□▪▶➢✓※" or bool(_LOUD.match(text))
+    return not begins_item(following.text, line.text)
 
 
 def _width_of_first_word(line: Line) -> float:
-    match = _FIRST_WORD.match(line.text)
-    n_characters = len(match[1]) if match else 1
+    n_characters = len(first_word(line.text))
     return n_characters * (line.right - line.left) / max(1, len(line.text))
 
 

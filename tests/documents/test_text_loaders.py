@@ -1,0 +1,181 @@
+"""Plain text and Markdown: paragraphs, wrapped lines, pages, and the way back to the source."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featpipe.documents import Document, load_document, segment
+from featpipe.errors import EmptyDocument
+
+CLAUSES = (
+    """\
+This Agreement is made and entered into as of the first day of May by and between the parties
+named below, each of which has the power to enter into it and to perform what it promises.
+
+1. The Seller shall deliver the goods to the place of business of the Buyer within thirty days,
+and shall bear all risks until the goods have been taken over by a person entitled to do so.
+
+2. The Buyer shall pay the price of 1,000,000.00 dollars in three instalments, the first of
+which falls due on the day on which this Agreement is signed by the last of the parties to it.
+
+本公司及董事会全体成员保证公告内容的真实、准确和完整，没有虚假记载、误导性陈述或重大遗漏，
+并对其内容的真实性、准确性和完整性承担个别及连带责任，特此公告，敬请广大投资者注意投资风险。
+""".replace("，\n", "，")
+    .replace("\n\n", "\t")
+    .replace("\n", " ")
+    .strip()
+    .split("\t")
+)
+
+
+def loaded(source: str, name: str = "a.txt") -> Document:
+    return load_document(source.encode(), source=name, keep_origin=True)
+
+
+def test_lines_are_paragraphs() -> None:
+    assert loaded("甲方：某公司\r\n\r\n  乙方：另一公司 \n\u2028丙方\r丁方").text.split("\n") == [
+        "甲方：某公司",
+        "乙方：另一公司",
+        "丙方",
+        "丁方",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 72, 80])
+def test_a_wrapped_text_is_put_together(width: int) -> None:
+    latin = CLAUSES[:3] * 2
+    source = "\n\n".join("\n".join(textwrap.wrap(clause, width)) for clause in latin)
+    document = loaded(source)
+    assert document.text.split("\n") == latin
+    assert "are joined" in document.notes[0]
+
+
+def test_clauses_part_also_without_blank_lines() -> None:
+    source = "\n".join("\n".join(textwrap.wrap(clause, 70)) for clause in CLAUSES[:3])
+    assert loaded(source).text.split("\n") == CLAUSES[:3]
+
+
+def test_wrapped_chinese_is_joined_without_blanks() -> None:
+    wrapped = [CLAUSES[3][i : i + 30] for i in range(0, len(CLAUSES[3]), 30)]
+    source = "\n\n".join(["\n".join(wrapped)] * 4)
+    assert loaded(source).text.split("\n") == [CLAUSES[3]] * 4
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            f"{i:04d}  item number {i} in the list of goods and things   {i * 7}.00"
+            for i in range(30)
+        ],
+        ["床前明月光，", "疑是地上霜。", "举头望明月，", "低头思故乡。"] * 5,
+        [clause for clause in CLAUSES for _ in range(3)],
+        ["short", "lines", "of", "no", "width"] * 5,
+    ],
+    ids=["records", "poem", "long paragraphs", "words"],
+)
+def test_lines_that_were_ended_on_purpose_stay(lines: list[str]) -> None:
+    document = loaded("\n".join(lines))
+    assert [" ".join(line.split()) for line in lines] == document.text.split("\n")
+    assert not document.notes
+
+
+def test_form_feeds_part_pages() -> None:
+    document = loaded("第一页\n内容\f第二页\f\f第四页")
+    shown = [(p.number, document.text[p.start : p.end].strip()) for p in document.pages]
+    assert shown == [(1, "第一页\n内容"), (2, "第二页"), (3, ""), (4, "第四页")]
+
+
+MARKDOWN = """# 采购合同
+
+甲方：**某公司**（以下简称`甲方`）
+与乙方 [另一公司](http://example.com "x") 签订。
+
+付款方式
+--------
+
+1. 预付 *30%*
+2. 验收后 70%
+- [x] 已完成
+> 引用的话
+
+| 项目 | 金额 |
+|------|-----:|
+| 一期 | 1,000 |
+| 二期 \\| 三期 | 2,000 |
+
+```python
+x = "**not bold**"
+```
+
+***
+![图](a.png) 完 &amp; 毕 <br> a_b_c 2*3*4 \\*星\\*
+"""
+
+
+def test_markdown_gives_its_words_without_its_marks() -> None:
+    document = loaded(MARKDOWN, "a.md")
+    assert document.loader.startswith("markdown/")
+    assert document.text.split("\n") == [
+        "采购合同",
+        "甲方：某公司（以下简称甲方）与乙方 另一公司 签订。",
+        "付款方式",
+        "1. 预付 30%",
+        "2. 验收后 70%",
+        "已完成",
+        "引用的话",
+        "项目\t金额",
+        "一期\t1,000",
+        "二期 | 三期\t2,000",
+        'x = "**not bold**"',
+        "图 完 & 毕 a_b_c 2*3*4 *星*",
+    ]
+    assert document.title == "采购合同"
+    assert [(document.text[h.start : h.end], h.level) for h in document.headings] == [
+        ("采购合同", 1),
+        ("付款方式", 2),
+    ]
+    assert len(document.tables) == 1
+
+
+def test_every_character_of_markdown_comes_from_its_place() -> None:
+    document = loaded(MARKDOWN, "a.md")
+    assert document.origin
+    for i, character in enumerate(document.text):
+        start, end = document.origin.to_source(i, i + 1)
+        if character not in "\n\t &":
+            assert MARKDOWN[start:end] == character
+    start = document.text.index("甲方）与乙方")
+    assert MARKDOWN[slice(*document.origin.to_source(start, start + 6))] == "甲方`）\n与乙方"
+
+
+SOURCES = st.text(
+    st.sampled_from("甲乙１Ａa \t\n\r\f\u3000\u200b，。*_`#|[]()<>&;-=\\\"'amp!/pb"), max_size=120
+)
+
+
+@given(SOURCES, st.sampled_from(["a.txt", "a.md", "a.html"]))
+def test_the_way_to_the_source_and_back_holds_for_any_text(source: str, name: str) -> None:
+    try:
+        document = loaded(source, name)
+    except EmptyDocument:
+        return
+    plain = load_document(source.encode(), source=name)
+    assert plain.text == document.text
+    assert (plain.tables, plain.pages) == (document.tables, document.pages)
+    assert document.origin is not None
+    assert document.origin.n_characters == len(document.text)
+    for start, end in segment(document.text).sentences.tolist():
+        first, last = document.origin.to_source(start, end)
+        assert 0 <= first < last <= len(source)
+        back = document.origin.to_text(first, last)
+        assert back[0] <= start
+        assert back[1] >= end
+    for table in document.tables:
+        for cell in table.cells:
+            assert table.start <= cell.start <= cell.end <= table.end
+            assert not {"\n", "\t"} & set(document.text[cell.start : cell.end])
