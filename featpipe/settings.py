@@ -16,7 +16,7 @@ class BuildSettings:
     """How ``build-cache`` cuts, loads and schedules. Vectors do not depend on anything in here."""
 
     levels: tuple[str, ...] = LEVELS
-    analyser: Literal["words", "search", "chars", "words+chars"] = "words"
+    analyser: Literal["words", "search", "chars", "words+chars"] = "chars"
     """Terms counted for BM25; see :mod:`featpipe.features.terms`."""
     n_prepare_workers: int = 1
     document_deadline_s: float = 120.0

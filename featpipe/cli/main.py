@@ -20,7 +20,13 @@ from featpipe.errors import FeatpipeError, UsageError
 #: Command name -> (module in this package, one line for the overview).
 _COMMANDS = {
     "build-cache": ("build_cache", "Turn documents into features, once."),
+    "search": ("search", "Find sentences by words and meaning."),
     "inspect": ("inspect", "Say what a cache holds."),
+    "verify": ("verify", "Check that a cache is whole."),
+    "compact": ("compact", "Rewrite a cache without what crashes left in it."),
+    "merge": ("merge", "Make one cache of several, without encoding."),
+    "import": ("import_old", "Take over a file of one dataset per text."),
+    "export": ("export", "Write tables as NumPy and JSON, or Parquet."),
 }
 
 EXIT_LEFT_OUT = 1

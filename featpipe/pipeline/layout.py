@@ -56,7 +56,7 @@ def vectors_spec(spec: Mapping[str, object], fingerprint: str, dim: int, dtype: 
     return TableSpec(
         columns=(Column("vectors", dtype, (dim,)),),
         keyed=True,
-        attributes=_identity(spec, fingerprint),
+        attributes=identity(spec, fingerprint),
     )
 
 
@@ -73,7 +73,7 @@ def entities_spec(spec: Mapping[str, object], fingerprint: str, types: Sequence[
             Ragged("scores", "float32"),
         ),
         keyed=True,
-        attributes=_identity(spec, fingerprint)
+        attributes=identity(spec, fingerprint)
         | {"types": json.dumps(list(types), ensure_ascii=False)},
     )
 
@@ -121,14 +121,14 @@ def vocabulary_spec(spec: Mapping[str, object], fingerprint: str) -> TableSpec:
     return TableSpec(
         columns=(Column("id", "uint32"), Ragged("term", "uint8")),
         keyed=True,
-        attributes=_identity(spec, fingerprint),
+        attributes=identity(spec, fingerprint),
     )
 
 
 def term_units_spec(spec: Mapping[str, object], fingerprint: str) -> TableSpec:
     """One row per distinct unit text: its term ids in the order of the text."""
     return TableSpec(
-        columns=(Ragged("ids", "uint32"),), keyed=True, attributes=_identity(spec, fingerprint)
+        columns=(Ragged("ids", "uint32"),), keyed=True, attributes=identity(spec, fingerprint)
     )
 
 
@@ -137,7 +137,8 @@ def runs_spec() -> TableSpec:
     return TableSpec(columns=(Ragged("record", "uint8"),), keyed=False, attributes={})
 
 
-def _identity(spec: Mapping[str, object], fingerprint: str) -> dict[str, str]:
+def identity(spec: Mapping[str, object], fingerprint: str) -> dict[str, str]:
+    """The attributes that say what made a table's rows."""
     return {
         "spec": json.dumps(spec, sort_keys=True, ensure_ascii=False),
         "fingerprint": fingerprint,

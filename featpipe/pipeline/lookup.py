@@ -90,8 +90,12 @@ class Dictionary:
             ``vectors`` (n, dim) in the stored dtype, zero where not found, and ``found`` (n,) bool.
 
         """
+        return self.lookup_keys(keys_of(texts))
+
+    def lookup_keys(self, keys: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
+        """As :meth:`lookup`, by the keys (n, 16) of the texts."""
         table = self._reader
-        rows = table.find(keys_of(texts))
+        rows = table.find(keys)
         found = rows >= 0
         if found.all():
             return np.asarray(table.gather("vectors", rows)), found

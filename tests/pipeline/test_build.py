@@ -206,7 +206,7 @@ def test_terms_of_every_sentence_are_those_of_the_analyser_also_after_another_ru
     build(tmp_path / "c.h5", corpus, encoder_folder)
     (corpus / "more.txt").write_text("全新词语使词表变长。甲方与乙方协商解决争议。", "utf-8")
     build(tmp_path / "c.h5", corpus, encoder_folder)
-    analyser = Analyser("words")
+    analyser = Analyser("chars")
     with Cache.open(tmp_path / "c.h5") as cache:
         stored = stored_terms(cache)
         sentences = {u.text for d in cache.documents() for u in d.units("sentence")}

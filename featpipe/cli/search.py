@@ -1,0 +1,63 @@
+"""``featpipe search``: ranked sentences."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from featpipe.pipeline.lookup import Cache
+    from featpipe.pipeline.search import Hit, SentenceSearch
+
+
+@click.command("search")
+@click.argument("cache", metavar="FILE")
+@click.argument("query")
+@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
+@click.option("--level", type=click.Choice(["sentence", "document"]), default="sentence")
+@click.option("--hybrid", is_flag=True, help="Vectors as well as words (loads the model).")
+@click.option("--model", metavar="PATH|NAME", help="For --hybrid; by default the built-in one.")
+@click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
+def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's way
+    cache: str,
+    query: str,
+    k: int,
+    level: Literal["sentence", "document"],
+    hybrid: bool,
+    model: str | None,
+    analyser: str | None,
+    as_json: bool,
+) -> None:
+    """Print the best sentences of FILE for QUERY, with document, offsets and score."""
+    from featpipe.pipeline.lookup import Cache
+    from featpipe.pipeline.search import SentenceSearch
+
+    with Cache.open(cache) as opened:
+        search = SentenceSearch(opened, analyser)
+        if hybrid:
+            hits = _search_hybrid(opened, search, query, k, model)
+        else:
+            hits = search.search(query, k, level=level)
+    for hit in hits:
+        click.echo(json.dumps(asdict(hit), ensure_ascii=False) if as_json else _line(hit))
+    if not hits:
+        click.echo("nothing found", err=True)
+
+
+def _search_hybrid(
+    cache: Cache, search: SentenceSearch, query: str, k: int, model: str | None
+) -> list[Hit]:
+    from featpipe.pipeline.models import find_builtin_model
+    from featpipe.pipeline.query import encode_query, find_space
+
+    chosen = model or find_builtin_model()
+    dictionary, settings = find_space(cache, chosen)
+    return search.search_hybrid(query, encode_query(chosen, settings, query), dictionary, k)
+
+
+def _line(hit: Hit) -> str:
+    return f"{hit.score:7.3f}  {hit.document}[{hit.start}:{hit.end}]  {hit.text}"

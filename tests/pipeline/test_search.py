@@ -1,0 +1,84 @@
+"""Search over a cache: rank-bm25's scores over its sentences, and vectors where asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rank_bm25 import BM25Okapi
+from test_build import build
+
+from featpipe import Cache
+from featpipe.errors import UnknownSpace
+from featpipe.features.terms import Analyser
+from featpipe.pipeline.query import encode_query, find_space
+from featpipe.pipeline.search import SentenceSearch
+
+QUERY = "合同金额为万元"
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[str]:
+    return [
+        "甲方与乙方签订合同。合同金额为三万元。双方协商解决争议。",
+        "本公司收到中标通知书。中标金额为五亿元。",
+        "违约责任由违约方承担。合同金额为三万元。",
+        "会议审议通过了利润分配方案。",
+    ]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, documents: list[str], encoder_folder: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    for number, text in enumerate(documents):
+        (tmp_path / "docs" / f"{number}.txt").write_text(text, "utf-8")
+    build(tmp_path / "c.h5", tmp_path / "docs", encoder_folder)
+    return tmp_path / "c.h5"
+
+
+def test_scores_are_those_of_rank_bm25_over_all_sentences(cache: Path) -> None:
+    with Cache.open(cache) as opened:
+        search = SentenceSearch(opened)
+        analyser = Analyser("chars")
+        sentences = [u for d in opened.documents() for u in d.units("sentence")]
+        oracle = BM25Okapi([analyser.terms(unit.text) for unit in sentences])
+        scores = oracle.get_scores(analyser.terms(QUERY))
+        order = np.argsort(-scores, kind="stable")[:5]
+        hits = search.search(QUERY, 5)
+    assert search.n_sentences == len(sentences) == 8
+    assert [hit.score for hit in hits] == [scores[at] for at in order]
+    assert [hit.text for hit in hits] == [sentences[at].text for at in order]
+
+
+def test_a_hit_points_at_its_characters(cache: Path, documents: list[str]) -> None:
+    with Cache.open(cache) as opened:
+        for hit in SentenceSearch(opened).search(QUERY, 8):
+            number = int(Path(hit.path).stem)
+            assert documents[number][hit.start : hit.end] == hit.text
+
+
+def test_documents_are_ranked_by_their_best_sentence(cache: Path) -> None:
+    with Cache.open(cache) as opened:
+        hits = SentenceSearch(opened).search(QUERY, 4, level="document")
+    assert len({hit.document for hit in hits}) == 4
+    assert "合同金额" in hits[0].text
+
+
+def test_hybrid_with_vectors_alone_ranks_by_cosine(cache: Path, encoder_folder: Path) -> None:
+    with Cache.open(cache) as opened:
+        dictionary, settings = find_space(opened, encoder_folder)
+        vector = encode_query(encoder_folder, settings, "合同金额为三万元。")
+        hits = SentenceSearch(opened).search_hybrid("", vector, dictionary, 2, weight=0.0)
+        np.testing.assert_allclose(vector, dictionary["合同金额为三万元。"], atol=2e-3)
+    assert {hit.text for hit in hits} == {"合同金额为三万元。"}
+
+
+def test_another_model_is_refused_with_the_difference(cache: Path, tagger_folder: Path) -> None:
+    with Cache.open(cache) as opened, pytest.raises(UnknownSpace, match="weights"):
+        find_space(opened, tagger_folder)
+
+
+def test_terms_that_are_not_there_are_said_not_to_be(cache: Path) -> None:
+    with Cache.open(cache) as opened, pytest.raises(UnknownSpace, match="chars"):
+        SentenceSearch(opened, "words")
