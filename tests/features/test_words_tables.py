@@ -17,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import UsageError
-from featpipe.features.words import Words, compiling, cutter
+from featpipe.features.words import Words, compiling, cutter, segmenter
 from featpipe.features.words.codes import CodedTexts
 from featpipe.features.words.cutter import CompiledCutter
 from featpipe.features.words.folder import user_cache_folder
+from featpipe.features.words.source import find_jieba, hash_of
 
 if TYPE_CHECKING:
     from featpipe.features.words.reference import Jieba
@@ -58,12 +59,19 @@ A股B股
 """
 
 
-@pytest.fixture(autouse=True)
-def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.getbasetemp() / "words-tables"
+@pytest.fixture(scope="module", autouse=True)
+def small_jieba(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """jieba with a twentieth of its dictionary, all our texts' words included: quick to compile."""
+    folder = tmp_path_factory.mktemp("jieba")
+    joined = "".join(TEXTS) + "支付违约金中华人民共和国共和国家王小明"
+    whole = Path(jieba.__file__).with_name("dict.txt").read_text("utf-8").splitlines()
+    kept = [line for n, line in enumerate(whole) if n % 20 == 0 or line.split(" ")[0] in joined]
+    (folder / "dict.txt").write_text("\n".join(kept) + "\n", "utf-8")
+    installed = find_jieba()._replace(folder=folder, dictionary=hash_of(b"a twentieth"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FEATPIPE_CACHE_DIR", str(folder))
-        yield folder
+        patch.setattr(segmenter, "find_jieba", lambda: installed)
+        patch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield folder / "dict.txt"
 
 
 @pytest.fixture(autouse=True)
@@ -73,14 +81,14 @@ def force_split_stays_as_it_was() -> Iterator[None]:
     assert before == jieba.finalseg.Force_Split_Words
 
 
-def load_truth(path: Path | None = None) -> jieba.Tokenizer:
+def load_truth(dictionary: Path, user_file: Path | None = None) -> jieba.Tokenizer:
     """A tokenizer of jieba's own; deleted words go to the module-wide set, as jieba has it."""
     tokenizer = jieba.Tokenizer()
-    with Path(jieba.__file__).with_name("dict.txt").open("rb") as words:
+    with dictionary.open("rb") as words:
         tokenizer.FREQ, tokenizer.total = jieba.Tokenizer.gen_pfdict(words)
     tokenizer.initialized = True
-    if path:
-        with path.open("rb") as words:
+    if user_file:
+        with user_file.open("rb") as words:
             tokenizer.load_userdict(words)
     return tokenizer
 
@@ -95,14 +103,14 @@ def user_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("engine", [*COMPILED, "jieba"])
 @pytest.mark.parametrize("hmm", [True, False])
 def test_user_words_change_cuts_as_they_change_jiebas(
-    engine: Engine, hmm: bool, user_file: Path
+    engine: Engine, hmm: bool, user_file: Path, small_jieba: Path
 ) -> None:
     with pytest.warns(UserWarning, match=r"1 words .* can never match.*Edu Trust认证"):
         words = Words(user_file, hmm=hmm, engine=engine)
     cut = words.cut_many(TEXTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jieba.finalseg, "Force_Split_Words", set())
-        truth = load_truth(user_file)
+        truth = load_truth(small_jieba, user_file)
         assert cut == [truth.lcut(text, HMM=hmm) for text in TEXTS]
     assert cut != Words(hmm=hmm, engine=engine).cut_many(TEXTS)
 
@@ -145,18 +153,18 @@ some_words = st.lists(
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(entries=some_words, texts=st.lists(st.text(characters, max_size=25), min_size=1, max_size=8))
 def test_any_user_dictionary_cuts_as_jieba_with_it(
-    tmp_path: Path, entries: list[tuple[str, str]], texts: list[str]
+    tmp_path: Path, small_jieba: Path, entries: list[tuple[str, str]], texts: list[str]
 ) -> None:
     path = tmp_path / "any.txt"
     path.write_text("".join(f"{word}{rest}\n" for word, rest in entries), "utf-8")
     texts += ["".join(word for word, _ in entries)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jieba.finalseg, "Force_Split_Words", set())
-        truth = load_truth(path)
+        truth = load_truth(small_jieba, path)
         expected = [[truth.lcut(text, HMM=hmm) for text in texts] for hmm in (True, False)]
     for engine in COMPILED:
         found = [Words(path, hmm=hmm, engine=engine).cut_many(texts) for hmm in (True, False)]
@@ -198,7 +206,7 @@ def test_damaged_tables_are_compiled_anew(
         (folder / "tables.json").write_text("{")
     assert Words(engine="numpy").cut_many(TEXTS) == expected
     assert [each.name for each in tmp_path.iterdir()] == [folder.name]
-    assert (folder / "trie.npy").stat().st_size > 1_000_000
+    assert (folder / "trie.npy").stat().st_size > 100_000
 
 
 def test_without_a_place_to_write_words_are_cut_all_the_same(
@@ -229,6 +237,26 @@ def test_tables_that_do_not_prove_equal_are_not_used(
     monkeypatch.setattr(compiling, "compile_tables", honest)
     with pytest.warns(UserWarning, match="cut by jieba itself"):
         assert Words(engine="numpy").engine == "jieba"  # the verdict is kept
+
+
+def test_a_compiled_kernel_that_does_not_prove_equal_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its code may come from a stale cache, or from a compiler that is wrong on this machine."""
+    from featpipe.features.words import numba_kernel
+
+    expected = Words(engine="numpy").cut_many(TEXTS)
+    honest = numba_kernel.cut
+
+    def stale(tables: Tables, coded: CodedTexts, *, hmm: bool) -> np.ndarray:
+        return honest(tables, coded, hmm=not hmm)
+
+    monkeypatch.setattr(numba_kernel, "cut", stale)
+    words = Words(engine="numba")
+    with pytest.warns(UserWarning, match="going on without numba"):
+        assert words.cut_many(TEXTS) == expected
+    assert words.engine == "numpy"
+    assert words.cut_many(TEXTS) == expected
 
 
 @pytest.mark.parametrize("engine", COMPILED)

@@ -65,8 +65,26 @@ def compile_tables(jieba: Jieba) -> Tables:
         ),
         unknown=np.array([log(1) - log_total]),
         force_split=np.zeros(0, np.int64),
+        probe_codes=np.zeros(0, np.int32),
+        probe_bounds=np.zeros(1, np.int64),
+        probe_starts=np.zeros(0, np.int64),
+        probe_plain_starts=np.zeros(0, np.int64),
     )
     return _with_force_split(tables, jieba.force_split)
+
+
+def add_probe(tables: Tables, jieba: Jieba) -> Tables:
+    """The tables with probe texts and jieba's own answers to them."""
+    texts = probe_texts(jieba)
+    coded = CodedTexts.from_texts(texts)
+    starts, _ = jieba.cut_coded(texts, coded, hmm=True)
+    plain_starts, _ = jieba.cut_coded(texts, coded, hmm=False)
+    return tables._replace(
+        probe_codes=coded.codes,
+        probe_bounds=coded.bounds,
+        probe_starts=np.ascontiguousarray(starts),
+        probe_plain_starts=np.ascontiguousarray(plain_starts),
+    )
 
 
 def _character_classes() -> NDArray[np.uint8]:

@@ -11,12 +11,13 @@ from featpipe.features.backend import Backends
 from featpipe.features.words.codes import CodedTexts, Offsets
 from featpipe.features.words.folder import open_tables
 from featpipe.features.words.source import hash_of
-from featpipe.features.words.tables import Tables, walk
+from featpipe.features.words.tables import Tables, passes_probe, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from featpipe.features.words.source import InstalledJieba, UserDictionary
+    from featpipe.features.words.tables import Kernel
 
 #: Characters per call of a kernel: bounds its scratch memory (about 100 bytes a character).
 _SLICE = 1 << 18
@@ -30,6 +31,7 @@ class CompiledCutter:
     def __init__(self, tables: Tables, engine: Literal["auto", "numba", "numpy"]) -> None:
         self._tables = tables
         self._backends = Backends(engine, warm_up=_WARM_UP)
+        self._is_proved = False
 
     @property
     def backend(self) -> Literal["numba", "numpy"]:
@@ -39,12 +41,29 @@ class CompiledCutter:
     def cut(self, coded: CodedTexts, *, hmm: bool) -> Offsets:
         """Where words start, over all texts laid end to end: (n_words,) int64, ascending."""
         self._backends.count(len(coded.codes))
-        if self.backend == "numba":
-            from featpipe.features.words.numba_kernel import cut
-        else:
-            from featpipe.features.words.numpy_kernel import cut
-        parts = [cut(self._tables, part, hmm=hmm) + base for base, part in self._slices(coded)]
+        kernel = self._compiled_kernel() if self.backend == "numba" else self._numpy_kernel()
+        parts = [kernel(self._tables, part, hmm=hmm) + base for base, part in self._slices(coded)]
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def _numpy_kernel(self) -> Kernel:
+        from featpipe.features.words.numpy_kernel import cut
+
+        return cut
+
+    def _compiled_kernel(self) -> Kernel:
+        """Numba's kernel, proved in this process: its code may come from a cache on disk."""
+        from featpipe.features.words.numba_kernel import cut
+
+        if not self._is_proved:
+            if not passes_probe(self._tables, cut):
+                warnings.warn(
+                    "numba's kernel does not cut as jieba does; going on without numba",
+                    stacklevel=2,
+                )
+                self._backends = Backends("numpy", warm_up=0)
+                return self._numpy_kernel()
+            self._is_proved = True
+        return cut
 
     def words_within(
         self, coded: CodedTexts, starts: Offsets, ends: Offsets
@@ -131,17 +150,10 @@ def compile_proved(
     installed: InstalledJieba, user_dictionaries: Sequence[UserDictionary]
 ) -> Tables | None:
     """Compile, then hold the result against jieba on probe texts: equal everywhere, or None."""
-    from featpipe.features.words import numpy_kernel
-    from featpipe.features.words.compiling import compile_tables, probe_texts
+    from featpipe.features.words.compiling import add_probe, compile_tables
+    from featpipe.features.words.numpy_kernel import cut
     from featpipe.features.words.reference import Jieba
 
     jieba = Jieba(installed, user_dictionaries)
-    tables = compile_tables(jieba)
-    texts = probe_texts(jieba)
-    coded = CodedTexts.from_texts(texts)
-    for hmm in (True, False):
-        widths = [len(word) for words in jieba.cut_many(texts, hmm=hmm) for word in words]
-        truth = np.cumsum([0, *widths])[:-1]
-        if not np.array_equal(numpy_kernel.cut(tables, coded, hmm=hmm), truth):
-            return None
-    return tables
+    tables = add_probe(compile_tables(jieba), jieba)
+    return tables if passes_probe(tables, cut) else None

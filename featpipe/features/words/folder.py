@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Counted up when the arrays' layout or the way they are compiled changes.
-TABLES_VERSION = 1
+TABLES_VERSION = 2
 
 _DESCRIPTION = "tables.json"
 

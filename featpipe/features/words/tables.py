@@ -6,10 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.features.words.codes import CodedTexts
+
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from numpy.typing import NDArray
 
-    from featpipe.features.words.codes import Codes
+    from featpipe.features.words.codes import Codes, Offsets
+
+    class Kernel(Protocol):
+        """Cuts a batch: where words start, over all texts laid end to end."""
+
+        def __call__(self, tables: Tables, coded: CodedTexts, *, hmm: bool) -> Offsets:
+            """(n_words,) int64, ascending."""
+
 
 #: jieba's blocks hold characters below this only; the place itself stands for all others.
 BEYOND = 0x9FD6
@@ -40,6 +51,9 @@ class Tables(NamedTuple):
       state BMES: finalseg's tables.
     - ``unknown`` (1,) float64: weight of a character that is no word.
     - ``force_split`` (n,) int64: states of deleted words, ascending; the model may not make them.
+    - ``probe_codes``, ``probe_bounds``: texts, end to end, on which any kernel must prove itself;
+      ``probe_starts`` and ``probe_plain_starts`` int64 where jieba's words start in them, HMM on
+      and off.
     """
 
     trie: NDArray[np.int64]
@@ -50,10 +64,22 @@ class Tables(NamedTuple):
     transitions: NDArray[np.float64]
     unknown: NDArray[np.float64]
     force_split: NDArray[np.int64]
+    probe_codes: NDArray[np.int32]
+    probe_bounds: NDArray[np.int64]
+    probe_starts: NDArray[np.int64]
+    probe_plain_starts: NDArray[np.int64]
 
     def classes_of(self, codes: Codes) -> NDArray[np.uint8]:
         """Class by character (n,) -> (n,)."""
         return self.classes.take(np.minimum(codes, BEYOND))
+
+
+def passes_probe(tables: Tables, cut: Kernel) -> bool:
+    """Whether a kernel cuts the probe texts as jieba does."""
+    coded = CodedTexts(tables.probe_codes, tables.probe_bounds)
+    return np.array_equal(cut(tables, coded, hmm=True), tables.probe_starts) and np.array_equal(
+        cut(tables, coded, hmm=False), tables.probe_plain_starts
+    )
 
 
 def slots_of(
