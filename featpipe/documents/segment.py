@@ -52,11 +52,16 @@ _POINT = re.compile(
 _AFTER = re.compile(rf"[{_CLOSERS}]*")
 _BLANKS = re.compile(r"\s*")
 _ENDS_INSIDE = "。！？!?…."
-_GOES_ON = "，、：,:的。；;！？!?.…)）】》」』”"
+_GOES_ON = "，、：,:的とのをにがは。；;！？!?.…)）】》」』”"
 
 _CLAUSE_NUMBER = re.compile(
-    r"\s*[(（\[]?(?:\d{1,3}(?:\.\d{1,3}){0,5}|[A-Za-z]|[ivxIVX]{1,6}|[一二三四五六七八九十]{1,3})\.\Z"
+    r"\s*(?:(?:Section|Article|Clause|Chapter|Part|Item|Exhibit|Schedule|Annex|Appendix)\s+)?"
+    r"[(（\[]?(?:\d{1,3}(?:\.\d{1,3}){0,5}|[A-Za-z]|[ivxIVX]{1,6}|[一二三四五六七八九十]{1,3})"
+    r"[)）\]]?\.\Z",
+    re.IGNORECASE,
 )
+#: What follows the number of a clause, after the number itself.
+_NUMBERED = re.compile(r"\.\s")
 _LAST_WORD = re.compile(r"[\w.&'-]+\.\Z")
 _NEXT_WORD = re.compile(rf"[\s{_CLOSERS}\"“‘(\[]*([^\s,.;:]*)")
 _SOFT_CUTS = (re.compile(r"[；;]"), re.compile(r"[，,、：:\t]"), re.compile(r"\s"))
@@ -140,20 +145,23 @@ def _dot_ends(text: str, begin: int, match: re.Match[str], at: int, end: int) ->
     following = _NEXT_WORD.match(text, at, end)
     word = following[1] if following else ""
     if not word or word[0].islower() or (len(match[0]) > 2 and word[0].isdecimal()):
-        return not word and at < end and False
-    head = text[max(begin, match.end() - 40) : match.end()]
-    if match.end() - begin < 24 and _CLAUSE_NUMBER.match(text[begin : match.end()]):
         return False
-    last = _LAST_WORD.search(head)
-    if not last or len(match[0]) > 1:
+    dot = match.end()
+    if dot - begin < 24 and _CLAUSE_NUMBER.match(text[begin:dot]):
+        return False
+    last = _LAST_WORD.search(text[max(begin, dot - 40) : dot])
+    if len(match[0]) > 1 or not last:
         return True
-    return _word_may_be_last(last[0][:-1], word)
+    is_numbered = bool(following and _NUMBERED.match(text, following.end(), end))
+    return _word_may_be_last(last[0][:-1], word, is_numbered=is_numbered)
 
 
-def _word_may_be_last(last: str, following: str) -> bool:
+def _word_may_be_last(last: str, following: str, *, is_numbered: bool) -> bool:
     name = last.lower()
     if name in NEVER_LAST or (len(last) == 1 and last.isalpha() and last.isupper()):
         return False
+    if following[0].isdecimal() and len(last) <= 4 and last[0].isupper():
+        return is_numbered  # Rs. 5,000 and Nr. 7, but: in May. 3. Delivery
     if name in SELDOM_LAST or re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", last):
         return following in STARTERS
     return True

@@ -31,6 +31,8 @@ _PAGE_NUMBER = re.compile(
     r"[\s\-–—~·.|/\[\]()（）]*(?:(?:page|第|p\.?)\s*)?#(?:\s*页)?"
     r"(?:\s*(?:of|/|共|，共|,共|-|–)\s*(?:第\s*)?#?\s*页?)?[\s\-–—~·.|/\[\]()（）页]*"
 )
+#: Share of a line that may be left blank when the next one plainly goes on with its sentence.
+_RAGGED = 0.3
 #: Width of a line, in font sizes, below which it is no sign of a margin.
 _SHORT = 14
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
@@ -225,7 +227,9 @@ def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) ->
     if abs(line.size - following.size) > 0.25 * size:
         return False
     if is_new_page:
-        is_near = not is_ended(line.text) and not following.text[:1].isupper()
+        is_near = not (
+            is_ended(line.text) or following.text[:1].isupper() or begins_item(following.text, "。")
+        )
     else:
         step = line.bottom - following.bottom
         if abs(step) < 0.3 * size:
@@ -236,6 +240,8 @@ def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) ->
 
 def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
     """Whether a line ended for want of room only."""
+    if following.text[:1].islower() and not is_ended(line.text):
+        return room < _RAGGED * (room + line.right - line.left)
     if room > 40 * size or room >= _width_of_first_word(following) + 0.3 * size:
         return False  # the next word would have fitted: the line was ended on purpose
     if line.right - line.left < _SHORT * size and following.text[:1].isupper():
