@@ -128,6 +128,10 @@ def _print_left_out(report: RunReport) -> None:
     n_more = len(report.quarantined) - _MOST_LISTED
     if n_more > 0:
         click.echo(f"quarantined {n_more} more; see the run record", err=True)
+    for note in report.notes[:_MOST_LISTED]:
+        click.echo(f"note {note}", err=True)
+    if len(report.notes) > _MOST_LISTED:
+        click.echo(f"note {len(report.notes) - _MOST_LISTED} more; see the run record", err=True)
     for failed in report.failed:
         click.echo(
             f"failed {failed.n_units} units for {failed.table}: {failed.reason} "

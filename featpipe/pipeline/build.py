@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from featpipe.outcome import RunReport
     from featpipe.pipeline.progress import Progress
 
+#: With more documents than this, the built-in model is said to be a small one.
+_MANY = 10_000
+
 #: Passed as ``ner`` to find no entities.
 NO_ENTITIES = "none"
 
@@ -76,6 +79,7 @@ class Pipeline:
     ) -> None:
         self._cache = Path(cache)
         self._settings = settings or BuildSettings()
+        self._is_builtin = model is None
         self._plan = make_plan(
             model or find_builtin_model(),
             encoder or EncoderSettings(),
@@ -113,6 +117,11 @@ class Pipeline:
         """
         sources = _find(documents, include, exclude)
         tally = Tally(run_id=_new_run_id(), n_documents=len(sources))
+        if self._is_builtin and len(sources) > _MANY:
+            tally.notes.append(
+                f"{len(sources)} documents by the small built-in model; a full-size encoder "
+                "(--model) gives better vectors"
+            )
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:

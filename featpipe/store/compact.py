@@ -48,6 +48,7 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
     path = Path(path).resolve()
     disk = disk or Disk()
     aside = path.with_name(f".{path.name}.compact")
+    Reader(path).close()  # a missing file is an error here, and not the start of a new one
     owner = Writer.open(path, disk=disk)
     try:
         aside.unlink(missing_ok=True)

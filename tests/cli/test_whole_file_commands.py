@@ -1,0 +1,119 @@
+"""Commands that handle a cache as a whole: what they print, and what they leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from featpipe.cli.main import featpipe
+from featpipe.errors import DictionaryError, UnreadableDictionary
+from featpipe.pipeline import layout
+from featpipe.pipeline.units import Texts
+from featpipe.store import Reader, Writer, key_of, keys_of
+
+SPACE = "embeddings/m@0123456789ab"
+
+
+def make_cache(path: Path, texts: list[str], *, shift: float = 0.0) -> Path:
+    """A cache with one space; the vector of a text is made of its length."""
+    spec = layout.vectors_spec({"feature": "embedding"}, "0123456789ab", 4, "float32")
+    with Writer.open(path) as writer:
+        vectors = np.array([[len(t), 1, 2, shift] for t in texts], np.float32)
+        writer.table(SPACE, spec).append({"keys": keys_of(texts), "vectors": vectors})
+        writer.table(layout.TEXTS, layout.texts_spec()).append(
+            {"keys": keys_of(texts), "text": Texts.from_strings(texts).ragged}
+        )
+        writer.commit()
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(featpipe, [str(argument) for argument in arguments])
+
+
+def test_a_whole_cache_verifies(tmp_path: Path) -> None:
+    done = run("verify", make_cache(tmp_path / "a.h5", ["合同", "金额"]), "--deep")
+    assert done.exit_code == 0, done.output
+    assert f"{SPACE}: 2 rows, good" in done.output
+
+
+def test_a_flipped_bit_is_found_and_compacted_away(tmp_path: Path) -> None:
+    path = make_cache(tmp_path / "a.h5", ["合同", "金额", "甲方名称"])
+    with h5py.File(path, "r") as plain:
+        vectors = plain[f"{SPACE}/vectors"]
+        at = vectors.id.get_chunk_info(0).byte_offset + vectors.shape[1] * 4
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    found = run("verify", path, "--deep")
+    assert found.exit_code == 1
+    assert "1 damaged, first row 1" in found.output
+    assert run("compact", path).exit_code == 0
+    assert run("verify", path, "--deep").exit_code == 0
+    with Reader(path) as reader:
+        assert reader.table(SPACE).n_rows == 2
+        assert reader.table(SPACE).find_one(key_of("金额")) == -1
+
+
+def test_merged_caches_hold_the_union(tmp_path: Path) -> None:
+    make_cache(tmp_path / "a.h5", ["合同", "金额"])
+    make_cache(tmp_path / "b.h5", ["金额", "甲方"])
+    done = run("merge", tmp_path / "a.h5", tmp_path / "b.h5", "-o", tmp_path / "c.h5")
+    assert done.exit_code == 0, done.output
+    with Reader(tmp_path / "c.h5") as reader:
+        assert reader.table(SPACE).n_rows == 3
+
+
+def test_conflicting_bytes_for_one_key_are_reported(tmp_path: Path) -> None:
+    make_cache(tmp_path / "a.h5", ["合同"])
+    make_cache(tmp_path / "b.h5", ["合同"], shift=9.0)
+    done = run("merge", tmp_path / "a.h5", tmp_path / "b.h5", "-o", tmp_path / "c.h5")
+    assert done.exit_code == 1
+    assert key_of("合同").hex() in done.output
+
+
+def test_merging_over_a_file_is_refused(tmp_path: Path) -> None:
+    path = make_cache(tmp_path / "a.h5", ["合同"])
+    done = run("merge", path, "-o", path)
+    assert isinstance(done.exception, DictionaryError)
+
+
+def test_an_old_file_becomes_a_space_of_its_own(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "old.hdf5", "x") as old:
+        old["word_emb/合同"] = np.arange(4, dtype=np.float32)
+        old["word_emb/甲方/乙方"] = np.ones(4, np.float32)
+    done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
+    assert done.exit_code == 0, done.output
+    with Reader(tmp_path / "c.h5") as reader:
+        (name,) = [n for n in reader.tables() if n.startswith("embeddings/old@")]
+        table = reader.table(name)
+        row = table.find_one(key_of("甲方/乙方"))
+        assert table.gather("vectors", [row])[0].tolist() == [1, 1, 1, 1]
+
+
+def test_a_file_without_the_group_is_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "old.hdf5", "x") as old:
+        old["data"] = [1]
+    done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
+    assert isinstance(done.exception, UnreadableDictionary)
+    assert "word_emb" in str(done.exception)
+
+
+def test_exported_columns_are_plain_numpy(tmp_path: Path) -> None:
+    path = make_cache(tmp_path / "a.h5", ["合同", "金额"])
+    done = run("export", path, tmp_path / "out", "--table", SPACE)
+    assert done.exit_code == 0, done.output
+    vectors = np.load(tmp_path / "out" / SPACE / "vectors.npy")
+    assert vectors.tolist() == [[2, 1, 2, 0], [2, 1, 2, 0]]
+
+
+@pytest.mark.parametrize("command", ["verify", "compact", "export"])
+def test_a_missing_file_is_named(tmp_path: Path, command: str) -> None:
+    extra = [tmp_path / "out"] if command == "export" else []
+    done = run(command, tmp_path / "absent.h5", *extra)
+    assert done.exit_code != 0
+    assert "absent.h5" in (done.output + str(done.exception))
