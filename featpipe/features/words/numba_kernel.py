@@ -5,7 +5,7 @@ One pass over the characters; the same rules in the same order of operations as 
 """
 
 # Compiled functions take arrays, not objects, and speak in loops.
-# ruff: noqa: ANN001, ANN202, PLR0913, PLR0917
+# ruff: noqa: ANN001, ANN202, PLR0913, PLR0915, PLR0917
 # mypy: allow-untyped-defs
 
 from __future__ import annotations
@@ -107,49 +107,53 @@ def _slot(trie, state, code):
     """The slot reached from a state by a character, or -1."""
     keys = trie[0]
     key = (state << CODE_BITS) | code
-    slot = np.int64((np.uint64(key) * _MULTIPLIER) >> trie[2])
+    # Unsigned places: numba would otherwise ask of each whether it counts from the end.
+    slot = (np.uint64(key) * _MULTIPLIER) >> trie[2]
+    mask = np.uint64(len(keys) - 1)
     while True:
         found = keys[slot]
         if found == key:
-            return slot
+            return np.int64(slot)
         if found < 0:
             return np.int64(-1)
-        slot = (slot + 1) & (len(keys) - 1)
+        slot = (slot + np.uint64(1)) & mask
 
 
 @compiled
 def _choose(codes, start, end, trie, unknown, sums, choice):
     """choice[i]: characters after the first in the best word at start + i."""
-    weights = trie[1]
+    weights, roots = trie[1], trie[3]
     length = end - start
+    block = codes[start:end]
     sums[length] = 0.0
     for place in range(length - 1, -1, -1):
-        first = np.int64(codes[start + place])
-        weight = trie[3][first]
-        best = weight + sums[place + 1]  # NaN and infinity are no words
+        first = np.int64(block[np.uint64(place)])
+        weight = roots[np.uint64(first)]
+        rest = sums[np.uint64(place + 1)]
+        best = weight + rest  # NaN and infinity are no words
         depth = -1
-        if weight == weight and weight != np.inf:  # noqa: PLR0124  # NaN is not itself
-            depth = 0
         if weight != np.inf:
+            if weight == weight:  # noqa: PLR0124  # NaN is not itself
+                depth = 0
             state = first
             onward = place + 1
             while onward < length:
-                slot = _slot(trie, state, np.int64(codes[start + onward]))
+                slot = _slot(trie, state, np.int64(block[np.uint64(onward)]))
                 if slot < 0:
                     break
-                weight = weights[slot]
+                weight = weights[np.uint64(slot)]
                 if weight == weight:  # noqa: PLR0124  # NaN is not itself
-                    total = weight + sums[onward + 1]
+                    total = weight + sums[np.uint64(onward + 1)]
                     if depth < 0 or total >= best:
                         best = total
                         depth = onward - place
                 state = slot + FIRST_SLOT
                 onward += 1
         if depth < 0:
-            best = unknown + sums[place + 1]
+            best = unknown + rest
             depth = 0
-        sums[place] = best
-        choice[place] = depth
+        sums[np.uint64(place)] = best
+        choice[np.uint64(place)] = depth
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -135,14 +134,10 @@ class Words:
 
     def cut_many(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of many texts, each as ``jieba.lcut`` gives them."""
-        coded = CodedTexts.from_texts(texts)
-        starts, ends = self.cut_coded(texts, coded)
-        joined = "".join(texts)
-        words = [
-            joined[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
-        cuts = np.searchsorted(starts, coded.bounds).tolist()
-        return [words[low:high] for low, high in itertools.pairwise(cuts)]
+        batch = self.encode(texts)
+        words = list(map(batch.vocabulary.__getitem__, batch.ids.tolist()))
+        cuts = np.cumsum(batch.lengths).tolist()
+        return [words[low:high] for low, high in zip([0, *cuts[:-1]], cuts, strict=False)]
 
     def encode(self, texts: Sequence[str]) -> TermBatch:
         """The words of many texts as numbers: every word as it stands, blanks and all."""
