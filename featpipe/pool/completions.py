@@ -52,7 +52,7 @@ class Completions:
     """
 
     def __init__(self, cargo: Cargo) -> None:
-        self._queue: SimpleQueue[Ended] = SimpleQueue()
+        self._queue: SimpleQueue[list[Ended]] = SimpleQueue()
         self._cargo = cargo
         self._n_submitted = 0
         self._n_taken = 0
@@ -66,8 +66,8 @@ class Completions:
         """One more task will end here."""
         self._n_submitted += 1
 
-    def put(self, ended: Ended) -> None:
-        """Called by the hub, once for every task."""
+    def put(self, ended: list[Ended]) -> None:
+        """Called by the hub: every task is in one of the lists, once."""
         self._queue.put(ended)
 
     def get(self, timeout: float | None = None) -> list[Outcome]:
@@ -82,22 +82,24 @@ class Completions:
         if not self.n_open:
             return outcomes
         try:
-            ended = self._queue.get(timeout=timeout)
+            batch = self._queue.get(timeout=timeout)
             while True:
-                if isinstance(ended.error, PoolBroken):
-                    return self._end(ended, ended.error, outcomes)
-                self._n_taken += 1
-                outcomes.append(self._outcome_of(ended))
-                ended = self._queue.get_nowait()
+                self._take(batch, outcomes)
+                batch = self._queue.get_nowait()
         except Empty:
             return outcomes
 
-    def _end(self, ended: Ended, error: PoolBroken, outcomes: list[Outcome]) -> list[Outcome]:
-        if outcomes:  # what was won is handed over first; the next call raises
-            self._queue.put(ended)
-            return outcomes
-        self._n_taken += 1
-        raise error
+    def _take(self, batch: list[Ended], outcomes: list[Outcome]) -> None:
+        for place, ended in enumerate(batch):
+            if isinstance(ended.error, PoolBroken):
+                if outcomes:  # what was won is handed over first; the next call raises
+                    self._queue.put(batch[place:])
+                    raise Empty
+                self._n_taken += 1
+                self._queue.put(batch[place + 1 :])
+                raise ended.error
+            self._n_taken += 1
+            outcomes.append(self._outcome_of(ended))
 
     def _outcome_of(self, ended: Ended) -> Outcome:
         task = ended.task

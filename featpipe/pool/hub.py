@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import frames, scheduler
 from featpipe.pool.cargo import Cargo
-from featpipe.pool.completions import Ended
+from featpipe.pool.completions import Completions, Ended
 from featpipe.pool.launch import boot_record, environment_of, start_fresh
 from featpipe.pool.loss import Cause, Loss, cause_of
 from featpipe.pool.memory import count_oom_kills
@@ -67,6 +67,8 @@ class Hub:
         self._tasks: dict[int, Task] = {}
         self._is_closing = False
         self._to_do: deque[Action] = deque()
+        self._unsent: set[Worker] = set()
+        self._ended: dict[Completions, list[Ended]] = {}
         self._is_acting = False
         self.cargo = Cargo(self._withdraw)
         self.ended_by: PoolError | None = None
@@ -100,6 +102,7 @@ class Hub:
         self._board.post(self._submit, task)
         if self._board.is_closed:  # it was closed while we posted
             self._board.read_inbox()
+            self._hand_over()
 
     def cancel_waiting(self, roles: Iterable[str], why: str) -> None:
         """End the tasks of these roles that no worker has been given."""
@@ -144,6 +147,7 @@ class Hub:
         try:
             self._act(self._scheduler.open(time.monotonic()))
             while not self._is_closing or self._workers:
+                self._hand_over()
                 self._board.take_turn(self._patience())
                 self._look_at_the_clock(time.monotonic())
         except BaseException as error:
@@ -151,6 +155,15 @@ class Hub:
             self._end_all(PoolBroken(f"the pool failed: {error!r}"))
         finally:
             self._release_everything()
+
+    def _hand_over(self) -> None:
+        """What this turn brought, in one go: one wake of another thread instead of many."""
+        for worker in self._unsent:
+            self._flush(worker)
+        self._unsent.clear()
+        while self._ended:
+            into, ended = self._ended.popitem()
+            into.put(ended)
 
     def _patience(self) -> float | None:
         if self._is_closing:
@@ -232,6 +245,7 @@ class Hub:
         device = role.devices[action.slot]
         worker = Worker(action.worker, str(record["name"]), device, role.name, started)
         self._workers[worker.number] = worker
+        self._unsent.add(worker)
         self._board.listen(worker.sock.fileno(), lambda events: self._speak(worker, events))
         self._board.listen(worker.stderr, lambda _: self._hear(worker))
         if worker.pidfd >= 0:
@@ -295,8 +309,8 @@ class Hub:
     # what the children say
 
     def _speak(self, worker: Worker, events: int) -> None:
-        if events & OUT and worker.flush():
-            self._board.listen_for_room(worker.sock.fileno(), is_wanted=False)
+        if events & OUT:
+            self._flush(worker)
         if events & ~OUT:
             found, is_open = worker.read()
             for item in found:
@@ -421,7 +435,7 @@ class Hub:
         self.n_ended[task.role] += 1
         self.weight_ended[task.role] += task.weight
         if task.into is not None:
-            task.into.put(ended)
+            self._ended.setdefault(task.into, []).append(ended)
 
     def _end_all(self, error: PoolError) -> None:
         """Every task that is open ends with this error."""
@@ -443,13 +457,20 @@ class Hub:
         self.ended_by = self.ended_by or PoolClosed("the pool was closed")
         self._board.close()
         self._board.read_inbox()  # tasks that came too late are answered
+        self._hand_over()
         self.cargo.close()
 
     # to the children
 
     def _write(self, worker: Worker, data: bytes, descriptor: int = -1) -> None:
-        if not worker.send(data, descriptor):
-            self._board.listen_for_room(worker.sock.fileno(), is_wanted=True)
+        worker.send(data, descriptor)
+        self._unsent.add(worker)
+
+    def _flush(self, worker: Worker) -> None:
+        is_sent = worker.flush()
+        if is_sent == worker.is_full and worker.number in self._workers:
+            worker.is_full = not is_sent
+            self._board.listen_for_room(worker.sock.fileno(), is_wanted=worker.is_full)
 
     def _withdraw(self, uid: int) -> None:
         for worker in self._workers.values():

@@ -124,6 +124,10 @@ class _Crew:
         self.waiting: deque[Task] = deque()
         self.retries: deque[Task] = deque()
         self.n_sent = 0
+        self.n_there = 0
+        """Slots that have a worker, in whatever state."""
+        self.n_free = 0
+        """Tasks that the ready workers could be given on top of what they hold."""
 
     @property
     def n_waiting(self) -> int:
@@ -168,9 +172,11 @@ class Scheduler:
     def ready(self, worker: int, now: float) -> list[Action]:
         """The worker has made its instance."""
         record = self._workers[worker]
+        crew = record.slot.crew
         if record.state is State.STARTING:
             record.state = State.READY
-        return self._fill(record.slot.crew, now)
+            crew.n_free += crew.role.prefetch
+        return self._fill(crew, now)
 
     def answered(self, worker: int, number: int, now: float) -> list[Action]:
         """The worker has sent a value or an error for the task."""
@@ -181,8 +187,10 @@ class Scheduler:
         crew = record.slot.crew
         crew.n_sent -= 1
         record.slot.failures = 0.0
-        if record.sent and record.state is State.READY:
-            self._watch(record, now)
+        if record.state is State.READY:
+            crew.n_free += 1
+            if record.sent:
+                self._watch(record, now)
         return [Finish(task, None), *self._fill(crew, now)]
 
     def lost(self, worker: int, loss: Loss, begun: int, now: float) -> list[Action]:
@@ -190,7 +198,10 @@ class Scheduler:
         record = self._workers.pop(worker)
         slot, crew = record.slot, record.slot.crew
         slot.worker = None
+        crew.n_there -= 1
         crew.n_sent -= len(record.sent)
+        if record.state is State.READY:
+            crew.n_free -= crew.role.prefetch - len(record.sent)
         head = record.sent[0] if record.sent else None
         # One that we killed for a task is nobody else's fault, even if the task made it after all.
         blamed = record.condemned_for or begun
@@ -301,18 +312,16 @@ class Scheduler:
         actions: list[Action] = []
         if self._is_over:
             return actions
-        if crew.n_waiting:
+        if crew.n_free and (crew.waiting or crew.retries):
             self._hand_out(crew, actions, now)
+        if crew.n_there == len(crew.slots):
+            return actions
         n_wanted = len(crew.slots)
         if crew.role.is_lazy:
             n_wanted = min(n_wanted, crew.n_waiting + crew.n_sent)
-        n_there = sum(slot.worker is not None for slot in crew.slots)
-        if n_there >= n_wanted:
-            return actions
         for slot in crew.slots:
-            if slot.worker is None and n_there < n_wanted and slot.may_start_at <= now:
-                actions.append(self._start(slot, now))
-                n_there += 1
+            if slot.worker is None and crew.n_there < n_wanted and slot.may_start_at <= now:
+                actions.append(self._start(slot, now))  # noqa: PERF401  # each start counts in n_there
         return actions
 
     def _hand_out(self, crew: _Crew, actions: list[Action], now: float) -> None:
@@ -328,16 +337,18 @@ class Scheduler:
                 task.n_sent += 1
                 worker.sent.append(task)
                 crew.n_sent += 1
+                crew.n_free -= 1
                 if len(worker.sent) == 1:
                     self._watch(worker, now)
                 actions.append(Send(worker.number, task))
-            if not crew.n_waiting:
+            if not (crew.n_free and crew.n_waiting):
                 return
 
     def _start(self, slot: _Slot, now: float) -> Start:
         worker = _Worker(self._next_worker, slot)
         self._next_worker += 1
         slot.worker = worker
+        slot.crew.n_there += 1
         self._workers[worker.number] = worker
         role = slot.crew.role
         heapq.heappush(self._alarms, (now + role.start_deadline_s, worker.number, _START))
@@ -365,6 +376,8 @@ class Scheduler:
             return [Kill(worker.number)]
         is_starting = worker.state is State.STARTING
         worker.condemned_for = _START if is_starting else worker.sent[0].number
+        if not is_starting:
+            worker.slot.crew.n_free -= worker.slot.crew.role.prefetch - len(worker.sent)
         worker.state = State.DYING
         heapq.heappush(self._alarms, (now + LAST_WORDS_S, worker.number, _LAST_WORDS))
         return [Question(worker.number)]

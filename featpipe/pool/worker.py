@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from featpipe.pool.slabs import Slab
 
 _TAIL_BYTES = 16_000
+#: Small frames are joined up to this size: one system call instead of several.
+_JOINED = 1 << 14
 _STDERR_READ = 1 << 16
 
 
@@ -37,7 +39,9 @@ class Worker:
         self._lifeline, self._page = started.lifeline, started.page
         os.set_blocking(self.stderr, False)
         self._arrived = FrameBuffer()
-        self._to_send: deque[tuple[memoryview, int]] = deque()
+        self._to_send: deque[tuple[bytes, int]] = deque()
+        self.is_full = False
+        """Whether its socket takes no more for now."""
         self.tail = bytearray()
         #: Slabs it knows of, and slabs it made.
         self.known: set[int] = set()
@@ -76,37 +80,29 @@ class Worker:
             if len(data) < frames.READ_BYTES and not is_last:
                 return found, True
 
-    def send(self, data: bytes, descriptor: int = -1) -> bool:
-        """Send, or keep for `flush`; the descriptor is duplicated. True when all is sent."""
-        if not self._to_send and descriptor < 0:
-            try:
-                n_sent = self.sock.send(data)
-            except BlockingIOError:
-                n_sent = 0
-            except OSError:
-                return True  # it is gone; its end is reported by the process descriptor
-            if n_sent == len(data):
-                return True
-            data = data[n_sent:]
+    def send(self, data: bytes, descriptor: int = -1) -> None:
+        """Note for the next `flush`; the descriptor is duplicated."""
         if descriptor >= 0:
-            descriptor = os.dup(descriptor)
-        self._to_send.append((memoryview(data), descriptor))
-        return self.flush()
+            self._to_send.append((data, os.dup(descriptor)))
+        elif self._to_send and self._to_send[-1][1] < 0 and len(self._to_send[-1][0]) < _JOINED:
+            self._to_send[-1] = (self._to_send[-1][0] + data, -1)
+        else:
+            self._to_send.append((data, -1))
 
     def flush(self) -> bool:
-        """Send what is kept. True when nothing is left, False when the socket is full."""
+        """Send what was noted. True when nothing is left, False when the socket is full."""
         while self._to_send:
             data, descriptor = self._to_send[0]
             try:
                 if descriptor >= 0:
-                    n_sent = frames.send_with_descriptor(self.sock, bytes(data), descriptor)
+                    n_sent = frames.send_with_descriptor(self.sock, data, descriptor)
                     os.close(descriptor)
                 else:
                     n_sent = self.sock.send(data)
             except BlockingIOError:
                 return False
             except OSError:
-                return True
+                return True  # it is gone; its end is reported by the process descriptor
             if n_sent == len(data):
                 self._to_send.popleft()
             else:

@@ -255,7 +255,9 @@ def test_six_hundred_tasks_survive_a_kill_every_sixty_milliseconds() -> None:
         def kill() -> None:
             nonlocal killed
             while not done.wait(0.06):
-                views = [view for view in pool.workers() if view.pid]
+                # Those that work: on a busy machine a start alone may take longer than a worker
+                # has to live, and then no scheduler could get anything done.
+                views = [view for view in pool.workers() if view.state in {"ready", "busy"}]
                 if views:
                     try:
                         os.kill(generator.choice(views).pid or 0, signal.SIGKILL)
@@ -266,9 +268,11 @@ def test_six_hundred_tasks_survive_a_kill_every_sixty_milliseconds() -> None:
         killer = threading.Thread(target=kill)
         killer.start()
         tasks = [("sleeps", 0.004)] * 600
-        values = [outcome.value for outcome in pool.map("trouble", tasks, ordered=True)]
-        done.set()
-        killer.join()
+        try:
+            values = [outcome.value for outcome in pool.map("trouble", tasks, ordered=True)]
+        finally:
+            done.set()
+            killer.join()
     assert values == [0.004] * 600
     assert killed > 5
 
