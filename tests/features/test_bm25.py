@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -271,6 +273,19 @@ def test_best_rows_are_those_of_a_full_sort(values: list[float], k: int) -> None
     scores = np.array(values)
     expected = sorted(range(len(values)), key=lambda row: (-values[row], row))[:k]
     assert best_rows(scores, min(k, len(values))).tolist() == expected
+
+
+def test_scoring_with_numpy_loads_neither_numba_nor_scipy() -> None:
+    program = (
+        "import sys, numpy as np\n"
+        "from featpipe.features.bm25 import Index\n"
+        "index = Index(backend='numpy')\n"
+        "index.add('a', np.array([0, 1, 0], np.int32), np.array([2, 1]))\n"
+        "index.top_k([np.array([1], np.int32)], 1)\n"
+        "index.fields('a', [np.array([1], np.int32)])\n"
+        "assert not {'numba', 'scipy', 'jieba', 'torch', 'h5py'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_wrong_arguments_are_named(backend: KernelBackend) -> None:
