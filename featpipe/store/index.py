@@ -28,7 +28,7 @@ MIN_CAPACITY = 512
 _MAX_LOAD = 0.72  #: keeps the table between 5.6 and 11.1 bytes a key
 _MAX_PROBES = 1 << 16
 _BUILD_BLOCK = 1 << 16
-_FEW = 12  #: keys that are quicker handled one by one
+_FEW = 24  #: keys that are quicker handled one by one
 
 
 class IndexDamaged(Exception):
@@ -90,11 +90,14 @@ class KeyIndex:
             stop = min(n_rows, self.n_rows + _BUILD_BLOCK)
             self.add(keys.slice(self.n_rows, stop))
 
-    def add(self, keys: NDArray[np.uint64]) -> None:
-        """Add the next rows, given their keys as (n, 2) uint64. Raises IndexDamaged when full."""
+    def add(self, keys: NDArray[np.uint64], ends: NDArray[np.intp] | None = None) -> None:
+        """Add the next rows, given their keys as (n, 2) uint64. Raises IndexDamaged when full.
+
+        ``ends`` are slots on the way of each key before which there is no empty one.
+        """
         n = len(keys)
         entry = np.arange(self.n_rows + 1, self.n_rows + n + 1, dtype=np.uint32)
-        slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
+        slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp) if ends is None else ends
         while len(slot) > _FEW:
             free = self.slots.take(slot) == 0
             # Two of the batch may want one slot: the later store wins, the other goes on.
@@ -117,38 +120,44 @@ class KeyIndex:
             slot = (slot + 1) & self.mask
         raise IndexDamaged
 
-    def find(self, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int) -> NDArray[np.int64]:
+    def find(
+        self,
+        keys: NDArray[np.uint64],
+        stored: ColumnView,
+        n_rows: int,
+        ends: NDArray[np.intp] | None = None,
+    ) -> NDArray[np.int64]:
         """Rows of ``keys`` ((n, 2) uint64) among the first ``n_rows``, -1 when absent: (n,) int64.
 
-        Raises IndexDamaged when a probe does not end.
+        ``ends`` (n,) is filled with slots from which :meth:`add` may go on for absent keys. Raises
+        IndexDamaged when a probe does not end.
         """
         found = np.full(len(keys), -1, np.int64)
+        where = np.arange(len(keys))
+        slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
+        if ends is None:
+            ends = np.empty_like(slot)
+        ends[:] = slot
         if not n_rows:
             return found
-        where = np.arange(0)
-        slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
-        for n_round in range(_MAX_PROBES):
+        for _ in range(_MAX_PROBES):
+            if len(where) <= _FEW:
+                break
             entry = self.slots.take(slot)
             # A row beyond the visible ones is read as the last visible one: its key decides, too.
             row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
             key = stored.gather(row)
             taken = entry != 0
             same = (key[:, 0] == keys[:, 0]) & (key[:, 1] == keys[:, 1]) & taken
+            found[where[same]] = row[same]
             rest = np.flatnonzero(taken & ~same)
-            if n_round:
-                found[where[same]] = row[same]
-                where = where[rest]
-            else:
-                np.copyto(found, row, where=same)
-                where = rest
-            if len(rest) <= _FEW:
-                break
-            keys, slot = keys[rest], (slot[rest] + 1) & self.mask
+            where, keys, slot = where[rest], keys[rest], (slot[rest] + 1) & self.mask
+            ends[where] = slot
         else:
             raise IndexDamaged
         # The last few take the longest ways, and one after the other they are quicker.
-        for i, at, start in zip(where.tolist(), rest.tolist(), slot[rest].tolist(), strict=True):
-            found[i] = self.find_one(keys[at].tobytes(), start + 1, stored, n_rows)
+        for i, key, start in zip(where.tolist(), keys, slot.tolist(), strict=True):
+            found[i] = self.find_one(key.tobytes(), start, stored, n_rows)
         return found
 
     def find_one(self, key: bytes, slot: int, stored: ColumnView, n_rows: int) -> int:

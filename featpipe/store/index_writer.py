@@ -66,20 +66,22 @@ class IndexWriter:
         except IndexDamaged:
             self._rebuild(n_rows)
 
-    def find(self, keys: NDArray[np.uint64], n_rows: int) -> NDArray[np.int64]:
-        """Rows of ``keys`` among the first ``n_rows``; -1 when absent."""
+    def find(
+        self, keys: NDArray[np.uint64], n_rows: int, ends: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int64]:
+        """Rows of ``keys`` among the first ``n_rows``; -1 when absent. See KeyIndex.find."""
         try:
-            return self._index.find(keys, self._keys(), n_rows)
+            return self._index.find(keys, self._keys(), n_rows, ends)
         except IndexDamaged:
             self._rebuild(n_rows)
-            return self._index.find(keys, self._keys(), n_rows)
+            return self._index.find(keys, self._keys(), n_rows, ends)
 
-    def add(self, keys: NDArray[np.uint64], n_rows: int) -> None:
+    def add(self, keys: NDArray[np.uint64], n_rows: int, ends: NDArray[np.intp]) -> None:
         """Add the keys of the last rows; ``n_rows`` is the table's length with them."""
         if capacity_for(n_rows) > len(self._index.slots):
             self._catch_up(n_rows)
         else:
-            self._index.add(keys)
+            self._index.add(keys, ends)
 
     def _catch_up(self, n_rows: int) -> None:
         if capacity_for(n_rows) > len(self._index.slots):

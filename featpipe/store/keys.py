@@ -39,5 +39,9 @@ def key_of(text: str) -> bytes:
 
 def keys_of(texts: Iterable[str]) -> NDArray[np.uint8]:
     """The keys of many texts: (n, 16) uint8, in their order."""
-    joined = b"".join([key_of(text) for text in texts])
-    return np.frombuffer(joined, np.uint8).reshape(-1, KEY_BYTES)
+    digests = []
+    for text in texts:  # as key_of, without the cost of a call for each
+        state = _EMPTY.copy()
+        state.update(text.encode("utf-8", "surrogatepass"))
+        digests.append(state.digest())
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, KEY_BYTES)

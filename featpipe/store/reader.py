@@ -21,7 +21,7 @@ from featpipe.store import format as hdf5
 from featpipe.store.index import KeyIndex
 from featpipe.store.mapping import Mapping
 from featpipe.store.root import check_root
-from featpipe.store.schema import CRC, datasets_of
+from featpipe.store.schema import CHECKS, datasets_of
 from featpipe.store.structure import Structure
 from featpipe.store.table_reader import Snapshot, TableReader
 from featpipe.store.table_view import load_table, spec_of
@@ -39,7 +39,7 @@ class Reader:
         self.path = Path(path).absolute()
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
-        self._descriptor = -1
+        self.descriptor = -1
         self._identity = (-1, -1)
         self._is_other_file = False  #: a table's address says nothing about the one before
         self._open()
@@ -61,12 +61,12 @@ class Reader:
     def close(self) -> None:
         """Give the file up. Arrays that were given out stay valid."""
         with self._lock:
-            descriptor, self._descriptor = self._descriptor, -1
+            descriptor, self.descriptor = self.descriptor, -1
             if descriptor >= 0:
                 os.close(descriptor)
 
     def __del__(self) -> None:
-        if getattr(self, "_descriptor", -1) >= 0:
+        if getattr(self, "descriptor", -1) >= 0:
             self.close()
 
     # ---- tables
@@ -146,7 +146,7 @@ class Reader:
     def _show_length(self, table: TableReader) -> bool:
         """Show as many rows as there are now; whether there are more."""
         now = table.now
-        n_rows = self.read_u64(now.view.headers[CRC].dims_address)
+        n_rows = self.read_u64(now.view.headers[CHECKS].dims_address)
         if n_rows == now.n_rows:
             return False
         if not now.n_rows <= n_rows <= now.view.n_capacity:
@@ -177,11 +177,11 @@ class Reader:
 
     def _open(self) -> None:
         try:
-            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise UnreadableDictionary(f"{self.path} cannot be opened: {error.strerror}") from error
         try:
-            status = os.fstat(self._descriptor)
+            status = os.fstat(self.descriptor)
             identity = (status.st_dev, status.st_ino)
             self._is_other_file, self._identity = identity != self._identity, identity
             self._load()
@@ -191,18 +191,18 @@ class Reader:
 
     def _reopen(self) -> None:
         """The path names another file now: compaction or a merge put a new one in its place."""
-        before = self._descriptor
+        before = self.descriptor
         try:
             self._open()
         except UnreadableDictionary as error:
-            self._descriptor = before
+            self.descriptor = before
             raise DictionaryChanged(f"{self.path} was replaced by what is no dictionary") from error
         os.close(before)
 
     def _load(self) -> None:
         """Read the structure; the root first, so that the map covers all that it leads to."""
         root = self.read_u64(hdf5.ROOT_ADDRESS)
-        self._mapping = Mapping(self._descriptor, self.path)
+        self._mapping = Mapping(self.descriptor, self.path)
         self._structure = Structure(self._mapping.buffer, str(self.path))
         self._structure.superblock()
         check_root(self._structure.header(root), str(self.path))
@@ -217,11 +217,11 @@ class Reader:
 
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""
-        return int.from_bytes(os.pread(self._descriptor, 8, address), "little")
+        return int.from_bytes(os.pread(self.descriptor, 8, address), "little")
 
     def map_index(self, address: int, capacity: int, n_rows: int) -> KeyIndex:
         """The index at ``address``, which holds ``n_rows`` rows."""
-        return KeyIndex.mapped(self._descriptor, address, capacity, n_rows)
+        return KeyIndex.mapped(self.descriptor, address, capacity, n_rows)
 
     def check_size(self, size: int) -> None:
         """Refuse to touch a map of a file that has become shorter: that would end the process.
@@ -229,14 +229,14 @@ class Reader:
         The slack that a closing writer gives back is never touched, so what counts is the announced
         end, not the size that was mapped.
         """
-        if self._descriptor < 0:
+        if self.descriptor < 0:
             raise DictionaryError(f"the reader of {self.path} is closed")
-        if os.lseek(self._descriptor, 0, os.SEEK_END) < size:
+        if os.lseek(self.descriptor, 0, os.SEEK_END) < size:
             self._check_truncation()
 
     def _check_truncation(self) -> None:
         announced = self.read_u64(hdf5.EOF_ADDRESS)
-        if os.lseek(self._descriptor, 0, os.SEEK_END) < announced or not announced:
+        if os.lseek(self.descriptor, 0, os.SEEK_END) < announced or not announced:
             raise DictionaryChanged(f"{self.path} was truncated under its reader")
 
     def damage(self, what: str) -> UnreadableDictionary:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import UnreadableDictionary
 from featpipe.store import format as hdf5
-from featpipe.store.schema import CRC, END_SUFFIX
+from featpipe.store.schema import CHECKS, END_SUFFIX
 from featpipe.store.table_view import load_table, spec_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def count_real_rows(view: TableView) -> int:
     row = view.n_rows
     while row < view.n_capacity:
         stop = min(row + _BLOCK, view.n_capacity)
-        if not view.fixed[CRC].slice(row, stop).any():
+        if not view.fixed[CHECKS].slice(row, stop).any():
             return row
         bad = view.bad_rows(row, stop)
         if len(bad):

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 BFLOAT16 = "bfloat16"
 
 KEYS = "keys"
-CRC = "crc"
+CHECKS = "checks"
 INDEX = "index"
 INDEXED = "indexed"
 END_SUFFIX = "_end"
 
 #: Attributes of a table's group that are the store's own.
 COLUMNS_ATTRIBUTE = "columns"
-SALT_ATTRIBUTE = "crc_salt"
+SALT_ATTRIBUTE = "salt"
 
-_RESERVED_COLUMNS = frozenset({KEYS, CRC, INDEX, INDEXED})
+_RESERVED_COLUMNS = frozenset({KEYS, CHECKS, INDEX, INDEXED})
 _RESERVED_ATTRIBUTES = frozenset({COLUMNS_ATTRIBUTE, SALT_ATTRIBUTE})
 _KINDS = {"f": (2, 4, 8), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8)}
 _MAX_ATTRIBUTE_BYTES = 60_000
@@ -197,7 +197,7 @@ class TableSpec:
 def fixed_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
     """(name, dtype, shape) of the datasets with one entry per row, in the order they are written.
 
-    ``crc`` is last on purpose: it makes a row real, and its length is the one readers go by.
+    ``checks`` is last on purpose: it makes a row real, and its length is the one readers go by.
     """
     found: list[tuple[str, str, tuple[int, ...]]] = [(KEYS, "|u1", (16,))] if spec.keyed else []
     for column in spec.columns:
@@ -205,7 +205,7 @@ def fixed_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
             found.append((column.name + END_SUFFIX, "<u8", ()))
         else:
             found.append((column.name, str(column.dtype), column.shape))
-    return [*found, (CRC, "<u4", ())]
+    return [*found, (CHECKS, "<u4", ())]
 
 
 def datasets_of(spec: TableSpec) -> set[str]:

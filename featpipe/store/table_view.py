@@ -12,8 +12,8 @@ from featpipe.store import format as hdf5
 from featpipe.store.checksum import as_bytes, row_checksums
 from featpipe.store.column_view import ColumnView
 from featpipe.store.schema import (
+    CHECKS,
     COLUMNS_ATTRIBUTE,
-    CRC,
     END_SUFFIX,
     INDEX,
     INDEXED,
@@ -60,7 +60,7 @@ class TableView:
     @property
     def n_capacity(self) -> int:
         """Rows there are chunks for."""
-        return self.fixed[CRC].n_capacity
+        return self.fixed[CHECKS].n_capacity
 
     @property
     def has_strangers(self) -> bool:
@@ -91,9 +91,8 @@ class TableView:
         """The checksums that rows start:stop should have, from their bytes. Raises ValueError."""
         parts: list[Part] = []
         for name, column in self.fixed.items():
-            if name != CRC:
-                data = np.ascontiguousarray(column.slice(start, stop))
-                parts.append((as_bytes(data), column.row_bytes))
+            if name != CHECKS:
+                parts.append(column.slice(start, stop))
         for name, column in self.values.items():
             ends = self.ends_before(name, start, stop)
             data = np.ascontiguousarray(column.slice(int(ends[0]), int(ends[-1])))
@@ -104,7 +103,7 @@ class TableView:
     def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
         """Rows of start:stop whose checksum is wrong, one by one when offsets are damaged."""
         try:
-            wrong = self.checksums(start, stop) != self.fixed[CRC].slice(start, stop)
+            wrong = self.checksums(start, stop) != self.fixed[CHECKS].slice(start, stop)
             return np.flatnonzero(wrong) + start
         except ValueError:
             if stop - start == 1:
@@ -152,7 +151,7 @@ def load_table(structure: Structure, mapping: Mapping, name: str, group: Header)
         fixed=fixed,
         values=values,
         index=index,
-        n_rows=headers[CRC].shape[0],
+        n_rows=headers[CHECKS].shape[0],
     )
 
 
@@ -188,6 +187,8 @@ def _index(structure: Structure, headers: dict[str, Header]) -> IndexPlace | Non
         return None
     capacity = slots.shape[0] if len(slots.shape) == 1 else 0
     if capacity < 1 or capacity & (capacity - 1) or slots.data_bytes != capacity * 4:
+        return None
+    if slots.data_address % 4 or count.data_address % 8:
         return None
     try:
         structure.bytes_at(slots.data_address, slots.data_bytes)

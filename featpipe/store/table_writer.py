@@ -19,8 +19,8 @@ from featpipe.store.checksum import as_bytes, row_checksums
 from featpipe.store.column_view import ColumnView
 from featpipe.store.index_writer import IndexWriter
 from featpipe.store.schema import (
+    CHECKS,
     COLUMNS_ATTRIBUTE,
-    CRC,
     END_SUFFIX,
     KEYS,
     SALT_ATTRIBUTE,
@@ -31,12 +31,13 @@ from featpipe.store.schema import (
 from featpipe.store.tree import Dataset, Group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping as MappingOf
 
     from numpy.typing import NDArray
 
     from featpipe.store.batch import ColumnData
     from featpipe.store.checksum import Part
+    from featpipe.store.mapping import Mapping
     from featpipe.store.schema import TableSpec
     from featpipe.store.table_view import TableView
     from featpipe.store.tree import Node
@@ -63,6 +64,7 @@ class TableWriter:
         self.scrub_to = 0  #: rows up to here may hold remains of a failed append
         self._writer = writer
         self._index: IndexWriter | None = None
+        self._keys: tuple[ColumnView, Mapping, list[int]] | None = None
 
     def create(self) -> Group:
         """The nodes of a new, empty table."""
@@ -104,7 +106,7 @@ class TableWriter:
 
     # ---- appending
 
-    def append(self, data: Mapping[str, ColumnData]) -> int:
+    def append(self, data: MappingOf[str, ColumnData]) -> int:
         """Append rows; returns how many.
 
         ``data`` holds every column: (n, *shape) values, or (flat values, lengths) for a ragged one,
@@ -114,10 +116,13 @@ class TableWriter:
         """
         batch = Batch.of(self.spec, data)
         with self._writer.changing():
-            if self.spec.keyed:
-                batch = self._only_new(batch)
+            ends = np.zeros(batch.n_rows, np.intp)
+            if self._index is not None:
+                fresh = self._find_new(batch, self._index, ends)
+                if len(fresh) < batch.n_rows:
+                    batch, ends = batch.only(fresh), ends[fresh]
             if batch.n_rows:
-                self._append(batch)
+                self._append(batch, ends)
                 self._writer.touch(self)
         return batch.n_rows
 
@@ -128,18 +133,21 @@ class TableWriter:
         wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16).view("<u8")
         return self._index.find(wanted, self.n_rows)
 
-    def _only_new(self, batch: Batch) -> Batch:
-        fresh = np.flatnonzero(self.find(batch.fixed[KEYS]) < 0)
+    def _find_new(
+        self, batch: Batch, index: IndexWriter, ends: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Rows of the batch whose keys are not there yet, the first of each key."""
         keys = batch.keys
+        fresh = np.flatnonzero(index.find(keys, self.n_rows, ends) < 0)
         heads = np.sort(keys[fresh, 0])
         if (heads[1:] == heads[:-1]).any():
             first: dict[bytes, int] = {}
             for row in fresh.tolist():
                 first.setdefault(keys[row].tobytes(), row)
             fresh = np.fromiter(first.values(), np.intp)
-        return batch if len(fresh) == batch.n_rows else batch.only(fresh)
+        return fresh
 
-    def _append(self, batch: Batch) -> None:
+    def _append(self, batch: Batch, slots: NDArray[np.intp]) -> None:
         self.scrub()
         start, n = self.n_rows, batch.n_rows
         ends = {
@@ -151,10 +159,10 @@ class TableWriter:
         self.scrub_to = start + n
         parts: list[Part] = []
         for name, dataset in self._fixed.items():
-            if name != CRC:
+            if name != CHECKS:
                 own = batch.fixed.get(name)
                 rows = ends[name.removesuffix(END_SUFFIX)].astype("<u8") if own is None else own
-                parts.append((as_bytes(rows), dataset.row_bytes))
+                parts.append(rows)
                 self._write(dataset, start, as_bytes(rows))
         for name, dataset in self._values.items():
             values, lengths = batch.ragged[name]
@@ -162,11 +170,11 @@ class TableWriter:
             parts.append((as_bytes(values), bounds.tolist()))
             self._write(dataset, self._n_values[name], as_bytes(values))
         sums = row_checksums(self._salt, start, n, parts)
-        self._write(self._fixed[CRC], start, as_bytes(sums))
+        self._write(self._fixed[CHECKS], start, as_bytes(sums))
         self.n_rows += n
         self._n_values = {name: int(ended[-1]) for name, ended in ends.items()}
         if self._index is not None:
-            self._index.add(batch.keys, self.n_rows)
+            self._index.add(batch.keys, self.n_rows, slots)
         self.scrub_to = 0
 
     def _write(self, dataset: Dataset, row: int, data: memoryview) -> None:
@@ -178,7 +186,7 @@ class TableWriter:
 
     def scrub(self) -> None:
         """Void the checksums that a failed append may have left behind the last real row."""
-        crc = self._fixed[CRC]
+        crc = self._fixed[CHECKS]
         stop = min(self.scrub_to, crc.n_capacity)
         if stop > self.n_rows:
             self._write(crc, self.n_rows, memoryview(bytes((stop - self.n_rows) * crc.row_bytes)))
@@ -186,7 +194,7 @@ class TableWriter:
 
     # ---- room
 
-    def reserve(self, n_rows: int, n_values: Mapping[str, int] | None = None) -> None:
+    def reserve(self, n_rows: int, n_values: MappingOf[str, int] | None = None) -> None:
         """Make room for a table of ``n_rows``, and ``n_values`` in ragged columns, at once.
 
         Spares the rewrites that a growing table goes through. Raises WriteFailed.
@@ -196,7 +204,7 @@ class TableWriter:
             for name, n in (n_values or {}).items():
                 self._make_room_in({name: self._values[name]}, self._n_values[name], n)
 
-    def _make_room(self, n_rows: int, ends: Mapping[str, NDArray[np.int64]]) -> None:
+    def _make_room(self, n_rows: int, ends: MappingOf[str, NDArray[np.int64]]) -> None:
         self._make_room_in(self._fixed, self.n_rows, n_rows)
         for name, dataset in self._values.items():
             self._make_room_in({name: dataset}, self._n_values[name], int(ends[name][-1]))
@@ -233,9 +241,12 @@ class TableWriter:
         return ColumnView(mapping, storage, dataset.shape, dataset.chunk_rows, dataset.chunks)
 
     def _key_column(self) -> ColumnView:
-        keys = self._fixed[KEYS]
-        mapping = self._writer.mapping()
-        return ColumnView(mapping, np.dtype("<u8"), (2,), keys.chunk_rows, keys.chunks)
+        """The keys as (n, 2) uint64, as far as there are chunks for them."""
+        keys, mapping = self._fixed[KEYS], self._writer.mapping()
+        if self._keys is None or self._keys[1:] != (mapping, keys.chunks):
+            column = ColumnView(mapping, np.dtype("<u8"), (2,), keys.chunk_rows, keys.chunks)
+            self._keys = column, mapping, list(keys.chunks)
+        return self._keys[0]
 
     # ---- publishing
 

@@ -347,3 +347,15 @@ def test_a_table_is_readable_after_every_length_it_passes(path: Path) -> None:
             )
             with h5py.File(path) as file:
                 assert np.array_equal(file["embeddings/a/vectors"], vectors_of(texts[:stop]))
+
+
+def test_a_cold_gather_gives_the_same_rows(path: Path) -> None:
+    texts = [f"t{i}" for i in range(3000)]
+    with Writer.open(path) as writer:
+        append_vectors(writer, texts)
+    rows = np.random.default_rng(0).integers(0, 3000, 500)
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        cold = table.gather("vectors", rows, is_cold=True)
+        assert np.array_equal(cold, table.gather("vectors", rows))
+        assert table.gather("vectors", [], is_cold=True).shape == (0, 8)

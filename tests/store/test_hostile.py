@@ -51,7 +51,7 @@ def put(path: Path, offset: int, data: bytes) -> None:
 def test_more_rows_than_there_is_file_are_refused(path: Path) -> None:
     make_victim(path)
     with Reader(path) as reader:
-        address = reader.table("embeddings/a").now.view.headers["crc"].dims_address
+        address = reader.table("embeddings/a").now.view.headers["checks"].dims_address
     for lie in (10**6, 2**40, 2**63, 2**64 - 1):
         put(path, address, struct.pack("<Q", lie))
         with Reader(path) as reader:
@@ -112,7 +112,7 @@ def test_links_to_other_files_are_not_followed(path: Path, tmp_path: Path) -> No
         writer.table("embeddings/a", VECTORS).append(data)
     with h5py.File(path) as file:
         assert isinstance(file.get("away", getlink=True), h5py.ExternalLink)
-        assert len(file["embeddings/a/crc"]) == 61
+        assert len(file["embeddings/a/checks"]) == 61
 
 
 @pytest.mark.parametrize("how", ["filter", "external", "type", "virtual"])

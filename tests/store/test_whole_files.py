@@ -16,7 +16,7 @@ from featpipe.store.export import export_npy, export_parquet
 from featpipe.store.import_old import import_old
 from featpipe.store.inspect import inspect_dictionary
 from featpipe.store.merge import merge_dictionaries
-from featpipe.store.schema import CRC
+from featpipe.store.schema import CHECKS
 from featpipe.store.verify import verify_dictionary
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vectors_of
 
@@ -96,7 +96,12 @@ def test_a_good_dictionary_is_said_to_be_good(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("table", "column"),
-    [("embeddings/a", "vectors"), ("embeddings/a", CRC), ("texts", "text"), ("texts", "text_end")],
+    [
+        ("embeddings/a", "vectors"),
+        ("embeddings/a", CHECKS),
+        ("texts", "text"),
+        ("texts", "text_end"),
+    ],
 )
 def test_a_flipped_bit_is_found_and_compacting_drops_its_row(
     path: Path, table: str, column: str
@@ -157,7 +162,7 @@ def test_compacting_waits_for_nobody_and_loses_nothing_foreign(path: Path) -> No
     fill(path, ["c"], n_commits=1)
     with h5py.File(path) as file:
         assert file["notes"][:].tolist() == [1, 2, 3]
-        assert len(file["texts/crc"]) == 3
+        assert len(file["texts/checks"]) == 3
 
 
 def test_merging_is_the_union(path: Path) -> None:

@@ -72,7 +72,7 @@ def check_plain(path: Path, n_acknowledged: int, *, may_lag: bool = False) -> No
             if group is None:
                 assert not n_acked
                 continue
-            n_rows = min(len(group[name]) for name in ("crc", "keys", "vectors"))
+            n_rows = min(len(group[name]) for name in ("checks", "keys", "vectors"))
             assert may_lag or n_rows >= n_acked
             assert n_rows <= len(texts)
             assert same(group["vectors"][:n_rows], vectors_of(texts[:n_rows]))
