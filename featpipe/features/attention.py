@@ -17,6 +17,35 @@ if TYPE_CHECKING:
 Group = tuple[int, int, int]
 """(first token, number of sequences, their length)."""
 
+
+def attend_apart(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    groups: Sequence[Group],
+    *,
+    scale: float | None,
+) -> torch.Tensor:
+    """As `attend`, for heads that a model has already taken apart.
+
+    Shapes: each (heads, tokens, size) -> (tokens, heads, size); fewer heads of key and value are
+    shared (grouped queries).
+    """
+    n_heads, n_tokens, size = query.shape
+    out = torch.empty(n_tokens, n_heads, size, dtype=query.dtype, device=query.device)
+    for first, count, length in groups:
+        rows = slice(first, first + count * length)
+        q, k, v = (
+            x[:, rows].reshape(x.shape[0], count, length, size).transpose(0, 1)
+            for x in (query, key, value)
+        )
+        mixed = F.scaled_dot_product_attention(
+            q, k, v, scale=scale, enable_gqa=key.shape[0] != n_heads
+        )
+        out[rows] = mixed.transpose(1, 2).reshape(count * length, n_heads, size)
+    return out
+
+
 #: Numbers in one sequence's queries below which `matmul` picks its bf16 kernel by the size of the
 #: whole batch, which would let neighbours change a sequence's bits; SDPA does not. (The limit in
 #: torch is 16**3, over the batch.)

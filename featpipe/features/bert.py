@@ -133,6 +133,13 @@ class PackedBert:
         ]
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about how this model is run."""
+        if self.is_invariant:
+            return ()
+        return ("the batch-invariant kernels are missing here; bits may depend on the batch",)
+
+    @property
     def is_invariant(self) -> bool:
         """Whether a sequence's bits are promised not to depend on its neighbours."""
         return all(layer.is_invariant for layer in self._layers)

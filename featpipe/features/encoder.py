@@ -116,6 +116,12 @@ class Encoder:
         """Whether the first guarantee holds with the kernels at work here."""
         return self.trunk.is_invariant
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Fallbacks at work, in words for the run record; none for BERT and its kin on CPU."""
+        slow = () if self.tokenizer.is_fast else ("the tokenizer is of a design that runs slowly",)
+        return (*self.trunk.notes, *slow)
+
     def encode(self, texts: Sequence[str], *, on_fault: str = "raise") -> Encoded:
         """Encode `texts`; equal ones are computed once.
 

@@ -1,22 +1,35 @@
-"""Encoders that are not BERT's kin, run by transformers.
+"""Encoders that are not BERT's kin, run by transformers, still without padding.
 
-Sequences of equal length go through the model together, so that there is no padding and no mask,
-and a sequence sees nothing of its neighbours. Slower than the packed forward, and said to be so.
+First choice is a hook: transformers lets attention be replaced by name, so a whole pack goes
+through the stock model as one long row, and the hook keeps each sequence to itself. Whether a model
+can be run so is found out by running it both ways at load. Otherwise sequences of equal length go
+through it together, which needs no hook, no mask and no padding, and is slower; `notes` says so.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from featpipe.errors import UnsupportedModel
+from featpipe.features.attention import attend_apart
+from featpipe.features.packing import Pack, Sequences
 
 if TYPE_CHECKING:
+    from featpipe.features.attention import Group
     from featpipe.features.checkpoint import Checkpoint
     from featpipe.features.feature import EncoderSettings, Spec
-    from featpipe.features.packing import Pack
+
+_HOOK = "featpipe_packed"
+
+#: Groups of the pack that is on its way through a hooked model.
+_groups: list[Group] = []
+
+#: Largest difference between hooked and plain states that is rounding and no more.
+_ROUNDING = 1e-4
 
 
 class ForeignTrunk:
@@ -24,41 +37,89 @@ class ForeignTrunk:
 
     is_invariant = False
 
-    def __init__(self, model: Any, *, width: int, device: torch.device, dtype: torch.dtype) -> None:  # noqa: ANN401 - untyped library
-        self.width = width
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401 - untyped library
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+        is_hooked: bool,
+    ) -> None:
+        self.width = int(getattr(model.config, "hidden_size", 0) or model.config.dim)
         self.device = device
         self.n_words = int(model.get_input_embeddings().num_embeddings)
+        self.is_hooked = is_hooked
         self._model = model
         self._dtype = dtype
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about how this model is run."""
+        kind = self._model.config.model_type
+        how = (
+            "its own attention replaced"
+            if self.is_hooked
+            else "sequences of equal length at a time"
+        )
+        return (f"{kind} is run by transformers, {how}; bits may depend on the batch",)
+
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
-        """Hidden states of each group of equal lengths, in the pack's order."""
+        """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers."""
+        is_half = self._dtype != torch.float32
+        with torch.autocast(self.device.type, self._dtype, enabled=is_half):
+            run = self._run_hooked if self.is_hooked else self._run_by_length
+            return run(pack, n_layers)
+
+    def _run_hooked(self, pack: Pack, n_layers: int | None) -> torch.Tensor:
+        _groups[:] = pack.groups
+        return self._compute(
+            n_layers,
+            input_ids=torch.from_numpy(pack.ids.astype(np.int64)).to(self.device)[None],
+            position_ids=torch.from_numpy(pack.positions).to(self.device)[None],
+        )[0].float()
+
+    def _run_by_length(self, pack: Pack, n_layers: int | None) -> torch.Tensor:
         ids = torch.from_numpy(pack.ids.astype(np.int64)).to(self.device)
         out = torch.empty(len(ids), self.width, device=self.device)
         for first, count, length in pack.groups:
             rows = slice(first, first + count * length)
             batch = ids[rows].view(count, length)
-            with torch.autocast(
-                self.device.type, self._dtype, enabled=self._dtype != torch.float32
-            ):
-                found = self._model(
-                    input_ids=batch,
-                    attention_mask=torch.ones_like(batch),
-                    output_hidden_states=n_layers is not None,
-                )
-            states = found.last_hidden_state if n_layers is None else found.hidden_states[n_layers]
+            states = self._compute(n_layers, input_ids=batch, attention_mask=torch.ones_like(batch))
             out[rows] = states.reshape(count * length, self.width).float()
         return out
+
+    def _compute(self, n_layers: int | None, **inputs: torch.Tensor) -> torch.Tensor:
+        # The last states are not always the last of `hidden_states`: a final norm may follow.
+        is_last = n_layers is None or n_layers == self._model.config.num_hidden_layers
+        found = self._model(**inputs, output_hidden_states=not is_last)
+        states: torch.Tensor = found.last_hidden_state if is_last else found.hidden_states[n_layers]
+        return states
 
 
 def load_foreign(
     checkpoint: Checkpoint, spec: Spec, *, device: torch.device, settings: EncoderSettings
 ) -> ForeignTrunk:
-    """Load by transformers, in float32, and refuse weights that do not fit.
+    """Load by transformers, in float32, hooked where that gives the same states.
 
     Raises:
-        UnsupportedModel: transformers cannot load it as an encoder.
+        UnsupportedModel: transformers cannot load it as an encoder, or lacks weights for it.
     """
+    half = torch.float16 if device.type == "cuda" else torch.bfloat16
+    dtype = torch.float32 if spec["precision"] == "exact" else half
+    plain = _load_model(checkpoint, settings, attention=None).to(device)
+    by_length = ForeignTrunk(plain, device=device, dtype=dtype, is_hooked=False)
+    if "position_ids" not in inspect.signature(plain.forward).parameters:
+        return by_length
+    _register_hook()
+    try:
+        hooked = _load_model(checkpoint, settings, attention=_HOOK).to(device)
+    except UnsupportedModel:
+        return by_length  # a model that has no replaceable attention
+    trunk = ForeignTrunk(hooked, device=device, dtype=dtype, is_hooked=True)
+    return trunk if _agree(trunk, by_length, spec) else by_length
+
+
+def _load_model(checkpoint: Checkpoint, settings: EncoderSettings, *, attention: str | None) -> Any:  # noqa: ANN401 - untyped library
     from transformers import AutoModel
 
     try:
@@ -68,6 +129,7 @@ def load_foreign(
             trust_remote_code=settings.trust_remote_code,
             local_files_only=True,
             output_loading_info=True,
+            **({} if attention is None else {"attn_implementation": attention}),
         )
     except Exception as error:  # a dozen kinds, one meaning
         raise UnsupportedModel(
@@ -79,7 +141,42 @@ def load_foreign(
         raise UnsupportedModel(
             f"{checkpoint.path} lacks weights: {missing} {report['mismatched_keys']}"
         )
-    half = torch.float16 if device.type == "cuda" else torch.bfloat16
-    dtype = torch.float32 if spec["precision"] == "exact" else half
-    width = int(getattr(model.config, "hidden_size", 0) or model.config.dim)
-    return ForeignTrunk(model.eval().to(device), width=width, device=device, dtype=dtype)
+    return model.eval()
+
+
+def _register_hook() -> None:
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface
+
+    AttentionInterface.register(_HOOK, _attend_in_model)
+    AttentionMaskInterface.register(_HOOK, lambda *_args, **_options: None)
+
+
+def _attend_in_model(
+    _module: object,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: object,
+    scaling: float | None = None,
+    **_options: object,
+) -> tuple[torch.Tensor, None]:
+    """Shapes, by their convention: each (1, heads, tokens, size) -> (1, tokens, heads, size)."""
+    return attend_apart(query[0], key[0], value[0], _groups, scale=scaling)[None], None
+
+
+def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
+    """Run both on several lengths, a long one among them: local attention shows there."""
+    chance = np.random.default_rng(0)
+    lengths = np.array([min(300, spec["max_length"]), 7, 5, 5, 2], np.int64)
+    ids = chance.integers(0, min(hooked.n_words, 1000), int(lengths.sum())).astype(np.int32)
+    sequences = Sequences(ids, np.cumsum(lengths) - lengths, lengths, (), ())
+    pack = sequences.pack(np.arange(len(lengths)))
+    with torch.inference_mode():
+        try:
+            found = hooked.forward(pack)
+        except (RuntimeError, TypeError, ValueError, AttributeError):
+            return False  # it does something with attention that the hook does not offer
+        expected = plain.forward(pack)
+    bound = _ROUNDING if hooked._dtype == torch.float32 else 0.1
+    return bool((found - expected).abs().max() <= bound * max(1.0, float(expected.abs().max())))

