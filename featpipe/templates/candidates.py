@@ -1,0 +1,314 @@
+"""Candidates: every span of a document that might be a value of a field, as token numbers.
+
+Four sources, all of them generic: shapes (money, dates ...), boundaries (marks, closed-class words,
+and the neighbours of sample values), units (sentences, paragraphs, table cells) and entities. What
+is learned from the samples is which boundaries they have and how long they are; nothing is written
+for one template.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.templates.values import find_values
+from featpipe.templates.view import hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.templates.values import FieldType
+    from featpipe.templates.view import View
+
+    Ints = NDArray[np.int64]
+
+#: Bits of ``Candidates.origin``.
+SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, NAME = (1 << n for n in range(7))
+ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "name")
+
+#: Types whose values have a shape that can be found without any sample.
+SHAPED: frozenset[str] = frozenset(
+    ("money", "number", "percent", "date", "period", "phone", "email", "id")
+)
+
+#: Closed-class words of Chinese and English behind which a name may begin, or before which it ends.
+_OPENING = frozenset(
+    hash_of(word)
+    for word in (
+        *"与和及为由是向对在于将到从被的系以即让给同并等了之后称第",
+        "of", "by", "between", "and", "the", "to", "with", "in", "is", "for", "from", "a", "an",
+    )
+)  # fmt: skip
+_CLOSING = frozenset(
+    hash_of(word)
+    for word in (
+        *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
+        "and", "of", "or", "to", "in", "is", "has", "for", "by", "with", "shall",
+    )
+)  # fmt: skip
+_organisation_end = re.compile(
+    r"公司|集团|银行|分行|支行|政府|委员会|管委会|大学|学院|医院|研究院|设计院|研究所|中心|指挥部|联合体"
+    r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
+    r"|\b(?:inc|ltd|llc|corp|corporation|company|limited|l\.p|plc|gmbh|bhd|co)\b\.?"
+)
+_MAX_PAIRS_PER_START = 32
+_MAX_PAIRS_PER_END = 40
+
+#: In a document this short every word may begin or end a value; in longer ones that is too many.
+_SHORT_DOCUMENT = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Shapes: (n,) each. ``first``/``last`` are token numbers, half-open; ``origin`` bits."""
+
+    first: Ints
+    last: Ints
+    origin: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @classmethod
+    def gathered(cls, parts: Iterable[tuple[Ints, Ints, int]]) -> Candidates:
+        """Each distinct span once, with the bits of all its sources; ordered by place."""
+        parts = [part for part in parts if len(part[0])]
+        if not parts:
+            none = np.empty(0, np.int64)
+            return cls(none, none, none)
+        spans = np.concatenate([first << 32 | last for first, last, _ in parts])
+        bits = np.concatenate([np.full(len(first), bit) for first, _, bit in parts])
+        distinct, inverse = np.unique(spans, return_inverse=True)
+        origin = np.zeros(len(distinct), np.int64)
+        np.bitwise_or.at(origin, inverse, bits)
+        return cls(distinct >> 32, distinct & 0xFFFFFFFF, origin)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundaries:
+    """What the samples show of a field's values: neighbours, first and last words, lengths."""
+
+    kind: FieldType
+    before: frozenset[int] = frozenset()
+    """Hashes of the token before a value, and of the pair before it."""
+    behind: frozenset[int] = frozenset()
+    starts: frozenset[int] = frozenset()
+    ends: frozenset[int] = frozenset()
+    """Hashes of the last pair of tokens of a value."""
+    strong_ends: frozenset[int] = frozenset()
+    """Those of ``ends`` that end a good part of the values: any word before may begin one."""
+    shortest: int = 1
+    longest: int = 40
+    most_marks: int = 2
+    most_breaks: int = 0
+    """Line breaks inside a value."""
+    known: frozenset[str] = field(default_factory=frozenset)
+    """Folded sample values: the same value may well be met again."""
+    uses_grid: bool = True
+    uses_units: bool = False
+
+    def propose(self, view: View) -> Candidates:
+        """Every candidate of one document."""
+        tokens = view.tokens
+        if not len(tokens):
+            return Candidates.gathered([])
+        parts: list[tuple[Ints, Ints, int]] = []
+        if self.kind in SHAPED:
+            spans = [(f.start, f.end) for f in find_values(view.folded, self.kind)]
+            parts.append((*_as_tokens(view, spans), SHAPE))
+        if self.uses_grid:
+            parts.append((*self._grid(view), GRID))
+        if self.uses_units or self.kind == "clause":
+            parts.append((*_units(view), UNIT))
+        if view.entities:
+            spans = [(mark.start, mark.end) for mark in view.entities]
+            parts.append((*_as_tokens(view, spans), ENTITY))
+        if self.kind not in SHAPED and view.headers:
+            spans = [(mark.start, mark.end) for mark in view.headers]
+            parts.append((*_as_tokens(view, spans), CELL))
+        spans = [span for known in self.known for span in view.compact.find_all(known, 8)]
+        parts.append((*_as_tokens(view, spans), KNOWN))
+        return Candidates.gathered(parts)
+
+    def _grid(self, view: View) -> tuple[Ints, Ints]:
+        """Pairs of a likely beginning and a likely end within the lengths of the samples."""
+        starts, ends = self._starts(view), self._ends(view)
+        first, last = self._pairs(np.flatnonzero(starts), np.flatnonzero(ends) + 1)
+        strong = np.flatnonzero(self._strong_ends(view) & ends) + 1
+        words = np.flatnonzero(view.tokens.is_word_start & ~view.tokens.is_mark)
+        more = self._pairs_before(words, strong)
+        return self._plausible(
+            view, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
+        )
+
+    def _pairs(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+        """Every beginning with the next ends behind it."""
+        low = np.searchsorted(ends, starts + self.shortest)
+        high = np.searchsorted(ends, starts + self.longest, side="right")
+        high = np.minimum(high, low + _MAX_PAIRS_PER_START)
+        counts = np.maximum(high - low, 0)
+        offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(starts, counts), ends[np.repeat(low, counts) + offset]
+
+    def _pairs_before(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+        """Every strong end with the beginnings of words before it."""
+        low = np.searchsorted(starts, ends - self.longest)
+        high = np.searchsorted(starts, ends - self.shortest, side="right")
+        low = np.maximum(low, high - _MAX_PAIRS_PER_END)
+        counts = np.maximum(high - low, 0)
+        offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return starts[np.repeat(low, counts) + offset], np.repeat(ends, counts)
+
+    def _plausible(self, view: View, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+        tokens = view.tokens
+        marks = np.concatenate(([0], np.cumsum(tokens.is_mark)))
+        n_breaks = tokens.line[last - 1] - tokens.line[first]
+        n_marks = marks[last] - marks[first] - n_breaks
+        keep = (n_breaks <= self.most_breaks) & (n_marks <= self.most_marks)
+        return first[keep], last[keep]
+
+    def _starts(self, view: View) -> NDArray[np.bool_]:
+        tokens = view.tokens
+        code = tokens.code
+        if len(tokens) <= _SHORT_DOCUMENT:
+            return tokens.is_word_start & (~tokens.is_mark | _isin(code, self.starts))
+        before = np.concatenate(([0], code[:-1]))
+        pair = np.concatenate(([0, 0], pair_codes(code)))[: len(code)]
+        marked = np.concatenate(([True], tokens.is_mark[:-1]))
+        opens = marked | _isin(before, _OPENING) | _isin(before, self.before)
+        opens |= _isin(pair, self.before)
+        return opens & (~tokens.is_mark | _isin(code, self.starts))
+
+    def _ends(self, view: View) -> NDArray[np.bool_]:
+        tokens = view.tokens
+        code = tokens.code
+        behind = np.concatenate((code[1:], [0]))
+        next_starts = np.concatenate((tokens.is_word_start[1:], [True]))
+        if len(tokens) <= _SHORT_DOCUMENT:
+            closes = next_starts
+        else:
+            marked = np.concatenate((tokens.is_mark[1:], [True]))
+            closes = marked | _isin(behind, _CLOSING) | _isin(behind, self.behind)
+        closes = closes | self._strong_ends(view) | _isin(_last_pairs(code), self.ends)
+        return closes & (~tokens.is_mark | _isin(code, self.ends))
+
+    def _strong_ends(self, view: View) -> NDArray[np.bool_]:
+        tokens = view.tokens
+        strong = _isin(_last_pairs(tokens.code), self.strong_ends)
+        if self.kind == "organisation":
+            strong |= np.isin(tokens.end, organisation_ends(view))
+        return strong
+
+
+def organisation_ends(view: View) -> Ints:
+    """Characters behind which an organisation's name may end, by its usual last words."""
+    return np.array([match.end() for match in _organisation_end.finditer(view.folded)], np.int64)
+
+
+def _last_pairs(code: Ints) -> Ints:
+    """Hash of each token with the one before it."""
+    return np.concatenate(([0], pair_codes(code)[:-1]))
+
+
+def learn_boundaries(
+    kind: FieldType, samples: Sequence[tuple[View, Sequence[tuple[int, int]]]], known: set[str]
+) -> Boundaries:
+    """What located sample values (character spans per view) teach about boundaries.
+
+    ``known`` are their folded texts, each once.
+    """
+    n_values = len(known)
+    before: Counter[int] = Counter()
+    behind: Counter[int] = Counter()
+    starts: Counter[int] = Counter()
+    ends: Counter[int] = Counter()
+    lengths, marks, breaks, n_shaped, n_units = [], [0], [0], 0, 0
+    for view, spans in samples:
+        tokens = view.tokens
+        pairs = pair_codes(tokens.code)
+        shaped = _shaped_spans(view, kind)
+        units = set(map(tuple, np.concatenate((view.sentences, view.paragraphs)).tolist()))
+        firsts, lasts = _as_tokens(view, spans)
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            before.update([int(tokens.code[first - 1])] if first else [])
+            before.update([int(pairs[first - 2])] if first > 1 else [])
+            behind.update([int(tokens.code[last])] if last < len(tokens) else [])
+            starts.update([int(tokens.code[first])] if tokens.is_mark[first] else [])
+            ends.update([int(pairs[last - 2])] if last > 1 else [])
+            ends.update([int(tokens.code[last - 1])] if tokens.is_mark[last - 1] else [])
+            lengths.append(last - first)
+            breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
+            marks.append(int(tokens.is_mark[first:last].sum()) - breaks[-1])
+            span = (int(tokens.start[first]), int(tokens.end[last - 1]))
+            n_shaped += span in shaped
+            n_units += span in units
+    n = max(len(lengths), 1)
+    # What few samples have not shown may still be: the fewer, the more room beyond them.
+    room = 1.0 + 1.6 / max(n_values, 1) ** 0.5
+    return Boundaries(
+        kind=kind,
+        before=_usual(before, n / 100),
+        behind=_usual(behind, n / 100),
+        starts=_usual(starts, n / 100),
+        ends=_usual(ends, n / 100),
+        strong_ends=_usual(ends, n / 20),
+        shortest=max(1, int(min(lengths, default=2) / room)),
+        longest=min(int(max(lengths, default=30) * room) + 2, 400),
+        most_marks=int(max(marks) * room) + 1,
+        most_breaks=max(breaks) + (1 if max(breaks) else 0),
+        known=frozenset(known) if kind not in SHAPED else frozenset(),
+        uses_grid=kind != "clause" and (kind not in SHAPED or n_shaped < 0.85 * n),
+        uses_units=n_units > 0.2 * n,
+    )
+
+
+def _usual(counts: Counter[int], least: float) -> frozenset[int]:
+    """Those seen more often than that: one odd sample of a hundred must not open every door."""
+    return frozenset(code for code, count in counts.items() if count > least)
+
+
+def pair_codes(code: Ints) -> Ints:
+    """Hash of each token with the one behind it; the last has none. Shape kept."""
+    return mix(code, np.concatenate((code[1:], [0])))
+
+
+def mix(first: Ints, second: Ints | int) -> Ints:
+    """One number for two, the same everywhere; 0 only by chance."""
+    mixed = (np.asarray(first, np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
+        np.asarray(second, np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    )
+    return np.asarray((mixed >> np.uint64(20)) & np.uint64(0x7FFFFFFF), np.int64)
+
+
+def _shaped_spans(view: View, kind: FieldType) -> set[tuple[int, int]]:
+    return {(f.start, f.end) for f in find_values(view.folded, kind)} if kind in SHAPED else set()
+
+
+def _as_tokens(view: View, spans: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
+    """Character spans as token spans, blanks at the edges left out; a cut token counts whole."""
+    if not spans:
+        none = np.empty(0, np.int64)
+        return none, none
+    tokens = view.tokens
+    whole = np.array(spans, np.int64).reshape(-1, 2)
+    first = np.searchsorted(tokens.end, whole[:, 0], side="right")
+    last = np.searchsorted(tokens.start, whole[:, 1], side="left")
+    keep = last > first
+    return first[keep], last[keep]
+
+
+def _units(view: View) -> tuple[Ints, Ints]:
+    spans = np.concatenate((view.sentences, view.paragraphs))
+    return _as_tokens(view, [(a, b) for a, b in spans.tolist()])
+
+
+def _isin(values: Ints, wanted: frozenset[int]) -> NDArray[np.bool_]:
+    if not wanted:
+        return np.zeros(len(values), bool)
+    return np.isin(values, np.fromiter(wanted, np.int64, len(wanted)))

@@ -1,0 +1,205 @@
+"""A field's model: boundaries, mention scores and value scores, fitted on the samples alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.templates.candidates import Boundaries, learn_boundaries
+from featpipe.templates.evidence import hashed_columns, measured_columns
+from featpipe.templates.folding import fold, fold_width
+from featpipe.templates.locate import locate_value
+from featpipe.templates.mentions import MentionModel, Rows, fit_mentions, make_rows
+from featpipe.templates.ranking import (
+    VALUE_COLUMNS,
+    Group,
+    ValueModel,
+    fit_values,
+    group_values,
+    value_rows,
+)
+from featpipe.templates.values import read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.templates.candidates import Candidates
+    from featpipe.templates.values import FieldType
+    from featpipe.templates.view import View
+
+    Floats = NDArray[np.float64]
+
+#: Samples are left out one by one up to this many, then in as many parts.
+_MOST_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One reference document with the values of one field, and where they stand."""
+
+    view: View
+    values: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """All candidates and values of one document under one field, best value first."""
+
+    found: Candidates
+    logits: Floats
+    groups: tuple[Group, ...]
+    probabilities: Floats
+    rows: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldModel:
+    """Fitted once per (field, samples); used by any number of threads."""
+
+    kind: FieldType
+    is_many: bool
+    aliases: tuple[str, ...]
+    boundaries: Boundaries
+    mentions: MentionModel
+    values: ValueModel
+    anchors: NDArray[np.float32] | None
+    """(n, dim) unit vectors of the samples' sentences that hold a value."""
+
+    def score(self, view: View) -> Scored:
+        """Every value this document might give for the field."""
+        found = self.boundaries.propose(view)
+        if not len(found):
+            none = np.empty(0)
+            return Scored(found, none, (), none, none)
+        near = _nearness(view, self.anchors)
+        hashed = hashed_columns(view, found)
+        measured = measured_columns(view, found, near, self.aliases)
+        logits = self.mentions.logits(hashed, measured)
+        groups = group_values(view, found, logits, self.kind)
+        rows = value_rows(view, groups, self.boundaries.known)
+        p = self.values.probabilities(rows)
+        order = np.argsort(-p, kind="stable")
+        return Scored(found, logits, tuple(groups[n] for n in order), p[order], rows[order])
+
+    def choose(self, scored: Scored) -> list[int]:
+        """Numbers of the values to report: the best if likely enough, then others apart from it."""
+        chosen: list[int] = []
+        for number, p in enumerate(scored.probabilities.tolist()):
+            limit = self.values.other_threshold if chosen else self.values.first_threshold
+            if p < limit or (chosen and not self.is_many):
+                break
+            if not any(_overlap(scored.groups[number], scored.groups[c]) for c in chosen):
+                chosen.append(number)
+        return chosen
+
+
+def sample_of(view: View, values: Sequence[str], kind: FieldType) -> Sample:
+    """Locate the values of one sample document."""
+    spans = [span for value in values for span in locate_value(view, value, kind)]
+    return Sample(view, tuple(values), tuple(sorted(set(spans))))
+
+
+def fit_field(
+    samples: Sequence[Sample],
+    kind: FieldType,
+    aliases: Sequence[str] = (),
+    *,
+    is_many: bool | None = None,
+) -> FieldModel:
+    """Learn a field from sample documents, those without a value of it included.
+
+    The value scores are fitted on mention scores of documents left out, so that they are as
+    honest as on a new document.
+    """
+    if is_many is None:
+        is_many = any(len(sample.values) > 1 for sample in samples)
+    boundaries = _learn(samples, kind)
+    names = tuple(fold_width(alias) for alias in aliases)
+    prepared = [_prepare(sample, samples, boundaries, names) for sample in samples]
+    rows: list[Floats] = [np.empty((0, len(VALUE_COLUMNS)))]
+    labels: list[NDArray[np.bool_]] = [np.empty(0, bool)]
+    for left_out in _folds(len(samples)):
+        mentions = fit_mentions([p.rows for n, p in enumerate(prepared) if n not in left_out])
+        for number in sorted(left_out):
+            row, label = _judge(samples[number], prepared[number], mentions, kind)
+            rows.append(row)
+            labels.append(label)
+    values = fit_values(rows, labels, [0, *(len(sample.values) for sample in samples)])
+    mentions = fit_mentions([p.rows for p in prepared])
+    return FieldModel(
+        kind, is_many, names, boundaries, mentions, values, _anchors(samples)
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prepared:
+    """A sample document's candidates as if the document were new: its own values unknown."""
+
+    found: Candidates
+    rows: Rows
+    known: frozenset[str]
+
+
+def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
+    known = {fold(value) for sample in samples for value in sample.values}
+    return learn_boundaries(kind, [(s.view, s.spans) for s in samples], known)
+
+
+def _prepare(
+    sample: Sample, samples: Sequence[Sample], boundaries: Boundaries, aliases: Sequence[str]
+) -> _Prepared:
+    others = [s for s in samples if s is not sample]
+    known = boundaries.known & {fold(value) for s in others for value in s.values}
+    found = replace(boundaries, known=known).propose(sample.view)
+    near = _nearness(sample.view, _anchors(others))
+    return _Prepared(found, make_rows(sample.view, found, sample.spans, near, aliases), known)
+
+
+def _judge(
+    sample: Sample, prepared: _Prepared, mentions: MentionModel, kind: FieldType
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Value rows of a sample left out of the mention model, and which of them are right."""
+    if not len(prepared.found):
+        return np.empty((0, len(VALUE_COLUMNS))), np.empty(0, bool)
+    logits = mentions.logits(prepared.rows.hashed, prepared.rows.measured)
+    groups = group_values(sample.view, prepared.found, logits, kind)
+    wanted = [read_value(value, kind) for value in sample.values]
+    truth = [any(group.value.means(value) for value in wanted) for group in groups]
+    return value_rows(sample.view, groups, prepared.known), np.array(truth, bool)
+
+
+def _folds(n: int) -> list[set[int]]:
+    count = min(n, _MOST_FOLDS) if n > 1 else 0
+    return [set(range(first, n, count)) for first in range(count)]
+
+
+def _anchors(samples: Sequence[Sample]) -> NDArray[np.float32] | None:
+    parts = []
+    for sample in samples:
+        if sample.view.vectors is not None and sample.spans:
+            numbers = sorted({sample.view.sentence_of(start) for start, _ in sample.spans})
+            parts.append(sample.view.vectors[numbers])
+    return np.concatenate(parts) if parts else None
+
+
+def _nearness(view: View, anchors: NDArray[np.float32] | None) -> Floats | None:
+    """Likeness (n_sentences,) to the nearest three anchors, standardised within the document."""
+    if anchors is None or view.vectors is None or not len(view.vectors):
+        return None
+    likeness = view.vectors @ anchors.T
+    n = min(3, likeness.shape[1])
+    best = np.sort(likeness, axis=1)[:, -n:].mean(axis=1).astype(np.float64)
+    spread = best.std()
+    if spread < 1e-6:
+        return np.zeros(len(best))
+    return np.asarray(np.clip((best - best.mean()) / (2 * spread), -1, 1), np.float64)
+
+
+def _overlap(first: Group, second: Group) -> bool:
+    (a, b), (c, d) = first.spans[0], second.spans[0]
+    return a < d and c < b

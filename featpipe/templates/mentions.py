@@ -1,0 +1,161 @@
+"""Mentions: how likely a span, where it stands, is a value of the field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.templates.evidence import (
+    MEASURED,
+    N_HASHED,
+    PRIOR,
+    hashed_columns,
+    measured_columns,
+)
+from featpipe.templates.logistic import fit_logistic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.templates.candidates import Candidates
+    from featpipe.templates.view import View
+
+    Floats = NDArray[np.float64]
+
+_RANDOM_PER_DOCUMENT = 80
+_TOUCHING_PER_DOCUMENT = 100
+_MINED_PER_DOCUMENT = 30
+_HASHED_STRENGTH = 1.0
+_MEASURED_STRENGTH = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Candidates of one sample document with what is known of them. Aligned arrays."""
+
+    hashed: NDArray[np.int32]
+    measured: Floats
+    labels: NDArray[np.bool_]
+    touches: NDArray[np.bool_]
+    """Overlaps a true span without being one: the neighbours that boundaries are learned from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MentionModel:
+    """Shapes: ``hashed`` (N_HASHED,) float32, ``measured`` (len(MEASURED),)."""
+
+    hashed: NDArray[np.float32]
+    measured: Floats
+    bias: float
+
+    def logits(self, hashed: NDArray[np.int32], measured: Floats) -> Floats:
+        """Log odds (n,) of each candidate."""
+        return np.asarray(
+            self.hashed[hashed].sum(axis=1, dtype=np.float64) + measured @ self.measured + self.bias
+        )
+
+    def parts(self, hashed: NDArray[np.int32], measured: Floats) -> dict[str, float]:
+        """What one candidate's log odds are made of."""
+        named = dict(zip(MEASURED, (measured * self.measured).tolist(), strict=True))
+        words = float(self.hashed[hashed].sum())
+        return {"words": words, "bias": self.bias} | {k: v for k, v in named.items() if v}
+
+
+def make_rows(
+    view: View,
+    found: Candidates,
+    true_spans: Sequence[tuple[int, int]],
+    nearness: Floats | None,
+    aliases: Sequence[str] = (),
+) -> Rows:
+    """Rows of one sample document; ``true_spans`` are character spans of its located values."""
+    tokens = view.tokens
+    start, end = tokens.start[found.first], tokens.end[found.last - 1]
+    true = set(true_spans)
+    labels = np.array(
+        [pair in true for pair in zip(start.tolist(), end.tolist(), strict=True)], bool
+    )
+    touches = np.zeros(len(found), bool)
+    for a, b in true:
+        touches |= (start < b) & (a < end)
+    return Rows(
+        hashed_columns(view, found) if len(found) else np.empty((0, 1), np.int32),
+        measured_columns(view, found, nearness, aliases)
+        if len(found)
+        else np.empty((0, len(MEASURED))),
+        labels,
+        touches & ~labels,
+    )
+
+
+def fit_mentions(documents: Sequence[Rows], seed: int = 0) -> MentionModel:
+    """Fit on some negatives, look where that errs, and fit again with the worst errors."""
+    documents = [rows for rows in documents if len(rows.labels)]
+    if not documents or not any(rows.labels.any() for rows in documents):
+        return MentionModel(np.zeros(N_HASHED, np.float32), PRIOR.copy(), -4.0)
+    chance = np.random.default_rng(seed)
+    chosen = [_first_choice(rows, chance) for rows in documents]
+    model = _fit(documents, chosen)
+    for number, rows in enumerate(documents):
+        if len(rows.labels) > len(chosen[number][0]):
+            logits = model.logits(rows.hashed, rows.measured)
+            chosen[number] = _with_mined(rows, chosen[number], logits)
+    return _fit(documents, chosen)
+
+
+_Choice = tuple["NDArray[np.intp]", "Floats"]
+
+
+def _first_choice(rows: Rows, chance: np.random.Generator) -> _Choice:
+    """All true spans and their neighbours, and a few of the rest standing for all of it."""
+    near = np.flatnonzero(rows.labels | rows.touches)
+    if rows.touches.sum() > _TOUCHING_PER_DOCUMENT:
+        true = np.flatnonzero(rows.labels)
+        touching = chance.choice(
+            np.flatnonzero(rows.touches), _TOUCHING_PER_DOCUMENT, replace=False
+        )
+        near = np.concatenate((true, touching))
+    rest = np.flatnonzero(~(rows.labels | rows.touches))
+    n = min(len(rest), _RANDOM_PER_DOCUMENT)
+    drawn = chance.choice(rest, n, replace=False) if n else rest
+    share = min(len(rest) / max(n, 1), 4.0)
+    return np.concatenate((near, drawn)), np.concatenate((np.ones(len(near)), np.full(n, share)))
+
+
+def _with_mined(rows: Rows, choice: _Choice, logits: Floats) -> _Choice:
+    chosen, weights = choice
+    logits = np.where(rows.labels, -np.inf, logits)
+    logits[chosen] = -np.inf
+    worst = np.argsort(-logits)[:_MINED_PER_DOCUMENT]
+    worst = worst[np.isfinite(logits[worst])]
+    return np.concatenate((chosen, worst)), np.concatenate((weights, np.ones(len(worst))))
+
+
+def _fit(documents: Sequence[Rows], chosen: Sequence[_Choice]) -> MentionModel:
+    from scipy.sparse import csr_matrix, hstack
+
+    hashed = np.concatenate([r.hashed[c[0]] for r, c in zip(documents, chosen, strict=True)])
+    measured = np.concatenate([r.measured[c[0]] for r, c in zip(documents, chosen, strict=True)])
+    labels = np.concatenate([r.labels[c[0]] for r, c in zip(documents, chosen, strict=True)])
+    weights = np.concatenate([c[1] for c in chosen])
+    columns, inverse = np.unique(hashed, return_inverse=True)
+    n, width = hashed.shape
+    sparse = csr_matrix(
+        (np.ones(n * width), inverse.ravel(), np.arange(0, n * width + 1, width)),
+        shape=(n, len(columns)),
+    )
+    strength = np.concatenate(
+        (np.full(len(columns), _HASHED_STRENGTH), np.full(len(MEASURED), _MEASURED_STRENGTH))
+    )
+    prior = np.concatenate((np.zeros(len(columns)), PRIOR))
+    fitted = fit_logistic(
+        hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
+        strength=strength, prior=prior, prior_bias=-4.0,
+    )  # fmt: skip
+    table = np.zeros(N_HASHED, np.float32)
+    table[columns] = fitted.weights[: len(columns)]
+    return MentionModel(table, fitted.weights[len(columns) :], fitted.bias)
