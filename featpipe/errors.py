@@ -4,7 +4,8 @@
     ├── UsageError                  the caller's arguments are wrong (exit code 2)
     │   ├── MissingDocuments        a path that does not exist, a folder without documents
     │   ├── UnknownDevice           a device this machine does not have
-    │   └── MissingExtra            an optional dependency is needed and not installed
+    │   ├── MissingExtra            an optional dependency is needed and not installed
+    │   └── TemplateError           a template that cannot be used; names file, field and line
     ├── DocumentError               one document cannot be used; the others go on (quarantine)
     │   ├── UnreadableDocument      the bytes cannot be read: permissions, encoding, damage
     │   ├── UnsupportedDocument     no loader for this kind of file
@@ -78,6 +79,10 @@ class UnknownDevice(UsageError):
 
 class MissingExtra(UsageError):
     """An optional dependency is needed and not installed."""
+
+
+class TemplateError(UsageError):
+    """A template that cannot be used. The message names the file, the field and the line."""
 
 
 class DocumentError(FeatpipeError):
