@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from featpipe.errors import DictionaryError, UsageError
 from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Variant, Vocabulary, score_fields
 from featpipe.features.bm25.numpy_kernels import best_rows
+from featpipe.features.words import TermBatch
 
 if TYPE_CHECKING:
     from featpipe.features.bm25.index import Level
@@ -273,6 +274,31 @@ def test_best_rows_are_those_of_a_full_sort(values: list[float], k: int) -> None
     scores = np.array(values)
     expected = sorted(range(len(values)), key=lambda row: (-values[row], row))[:k]
     assert best_rows(scores, min(k, len(values))).tolist() == expected
+
+
+@pytest.mark.parametrize("k", [1, 7, 30])
+def test_best_of_many_rows_are_those_of_a_full_sort(k: int) -> None:
+    choice = np.random.default_rng(k)
+    for scores in (choice.integers(0, 9, 20_001) / 2, choice.random(20_001), np.zeros(20_001)):
+        expected = np.argsort(-scores, kind="stable")[:k]
+        assert np.array_equal(best_rows(scores, k), expected)
+
+
+def test_fields_by_the_statistics_of_an_empty_corpus_are_zeros(backend: KernelBackend) -> None:
+    nothing = Index(backend=backend).statistics
+    ids, query = np.array([0, 1], np.int32), np.array([1], np.int32)
+    scores = score_fields(ids, np.array([2]), [query], Okapi(), statistics=nothing, backend=backend)
+    assert scores.tolist() == [[0.0]]
+
+
+def test_a_vocabulary_numbers_the_terms_of_batches() -> None:
+    vocabulary = Vocabulary(["甲"])
+    batch = TermBatch(["乙", "甲"], np.array([1, 0, 1], np.int32), np.array([2, 1]))
+    assert vocabulary.add_batch(batch).tolist() == [0, 1, 0]
+    assert vocabulary.add_batch(TermBatch([], batch.ids[:0], np.array([0]))).tolist() == []
+    assert vocabulary.terms == ["甲", "乙"]
+    assert len(vocabulary) == 2
+    assert vocabulary.find(["乙", "丙"]).tolist() == [1, -1]
 
 
 def test_scoring_with_numpy_loads_neither_numba_nor_scipy() -> None:

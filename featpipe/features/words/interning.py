@@ -69,13 +69,11 @@ def _are_equal(codes: Codes, starts: Offsets, ends: Offsets, twins: Offsets) -> 
     widths = ends[other] - left
     if not np.array_equal(widths, ends[twins[other]] - right):
         return False
-    depth = 0
-    while len(left):
-        if not np.array_equal(codes[left + depth], codes[right + depth]):
-            return False
-        depth += 1
+    for depth in range(int(widths.max(initial=0))):
         active = widths > depth
         left, right, widths = left[active], right[active], widths[active]
+        if not np.array_equal(codes[left + depth], codes[right + depth]):
+            return False
     return True
 
 
