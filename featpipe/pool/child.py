@@ -49,11 +49,11 @@ def main(descriptor: int, boot: Boot) -> NoReturn:
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=False)
     _volunteer_for_the_oom_killer()
     link = Link(socket.socket(fileno=descriptor))
-    _send_logs_to(link, boot["log_level"])
+    send_logs_to(link, boot["log_level"])
     try:
         instance = _make_instance(boot)
     except BaseException as error:  # whatever it was, the parent must learn of it
-        link.send(frames.frame(frames.START_ERROR, body=_describe(error)))
+        link.send(frames.frame(frames.START_ERROR, body=describe(error)))
         _leave(EXIT_START_FAILED)
     Servant(link, instance, boot).serve()
 
@@ -179,7 +179,7 @@ class Servant:
 
     def _report(self, number: int, error: BaseException, started: float, flags: int) -> None:
         seconds = time.perf_counter() - started
-        body = _describe(error)
+        body = describe(error)
         error.__traceback__ = None  # its frames hold the payload
         if self._keeps(number):
             flags |= frames.HOLDS
@@ -251,7 +251,7 @@ def _map_page(descriptor: int) -> memoryview:
     return page
 
 
-def _describe(error: BaseException) -> bytes:
+def describe(error: BaseException) -> bytes:
     """(type, message, traceback text, the pickled error or None): what survives any exception."""
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     try:
@@ -267,7 +267,8 @@ def _describe(error: BaseException) -> bytes:
     return pickle.dumps((type(error).__name__, message, text, data), 5)
 
 
-def _send_logs_to(link: Link, level: int) -> None:
+def send_logs_to(link: Link, level: int) -> None:
+    """Log records and warnings of this process go to the parent."""
     import logging
 
     class Forward(logging.Handler):

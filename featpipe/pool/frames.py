@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEADER = struct.Struct("<BBHQQd")
 
 # parent -> child
-TASK, FREE, STOP, FORK = 1, 2, 3, 4
+TASK, FREE, STOP, FORK, HAND = 1, 2, 3, 4, 5
 # child -> parent
 READY, DONE, ERROR, START_ERROR, LOG, LET_GO, FORKED, EXITED = 11, 12, 13, 14, 15, 16, 17, 18
 # both ways: a slab is announced with its descriptor, and withdrawn

@@ -7,6 +7,7 @@ child while others could speak. What to do is decided by the scheduler; here it 
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import signal
 import threading
@@ -21,6 +22,7 @@ from featpipe.pool.completions import Completions, Ended
 from featpipe.pool.launch import boot_record, environment_of, start_fresh
 from featpipe.pool.loss import Cause, Loss, cause_of
 from featpipe.pool.memory import count_oom_kills
+from featpipe.pool.nursery import Nursery
 from featpipe.pool.scheduler import Action, Scheduler, State
 from featpipe.pool.slabs import Slab
 from featpipe.pool.switchboard import OUT, Switchboard
@@ -63,6 +65,7 @@ class Hub:
         self._roles, self._arguments, self._halve = roles, arguments, halve
         self._scheduler = Scheduler(roles.values())
         self._board = Switchboard()
+        self._nursery = Nursery(self._board, self)
         self._workers: dict[int, Worker] = {}
         self._tasks: dict[int, Task] = {}
         self._is_closing = False
@@ -128,7 +131,7 @@ class Hub:
 
         A lifeline held here would keep the parent's workers alive after the parent's death.
         """
-        for worker in self._workers.values():
+        for worker in (*self._workers.values(), *self._nursery.workers()):
             worker.slabs = {u: s for u, s in worker.slabs.items() if not self.cargo.is_leased(s)}
             worker.forget_after_fork()
         self._workers.clear()
@@ -159,7 +162,7 @@ class Hub:
     def _hand_over(self) -> None:
         """What this turn brought, in one go: one wake of another thread instead of many."""
         for worker in self._unsent:
-            self._flush(worker)
+            self.flush(worker)
         self._unsent.clear()
         while self._ended:
             into, ended = self._ended.popitem()
@@ -236,20 +239,24 @@ class Hub:
         role = self._roles[action.role]
         level = logging.getLogger().getEffectiveLevel()
         record = boot_record(role, action.slot, action.worker, self._arguments[role.name], level)
+        environment = environment_of(role, action.slot)
         try:
-            started = start_fresh(record, environment_of(role, action.slot))
+            if self._nursery.takes(role, action.slot):
+                started = self._nursery.start(action.worker, role, record, environment)
+            else:
+                started = start_fresh(record, environment)
         except FeatpipeError as error:
             message = f"{record['name']} cannot be started: {error.message}"
             self._break_with(PoolBroken(message, hint=error.hint))
             return
         device = role.devices[action.slot]
-        worker = Worker(action.worker, str(record["name"]), device, role.name, started)
+        worker = Worker(action.worker, str(record["name"]), device, action, started)
         self._workers[worker.number] = worker
         self._unsent.add(worker)
         self._board.listen(worker.sock.fileno(), lambda events: self._speak(worker, events))
         self._board.listen(worker.stderr, lambda _: self._hear(worker))
-        if worker.pidfd >= 0:
-            self._board.listen(worker.pidfd, lambda _: self._bury(worker))
+        if worker.process.pidfd >= 0:
+            self._board.listen(worker.process.pidfd, lambda _: self._bury(worker))
 
     def _send(self, action: scheduler.Send) -> None:
         worker, task = self._workers[action.worker], action.task
@@ -310,13 +317,18 @@ class Hub:
 
     def _speak(self, worker: Worker, events: int) -> None:
         if events & OUT:
-            self._flush(worker)
+            self.flush(worker)
         if events & ~OUT:
             found, is_open = worker.read()
             for item in found:
                 self._on_frame[item[0]](worker, item)
             if not is_open:
-                self._bury(worker)
+                # It is ending, or has closed what it must not close: either way it has no more to
+                # say. How it ended we are told by the process itself.
+                worker.signal(signal.SIGKILL)
+                self._board.ignore(worker.sock.fileno())
+                if not hasattr(os, "pidfd_open"):
+                    self._bury(worker)
 
     def _answered(self, worker: Worker, item: Frame) -> None:
         kind, flags, number, seconds, body, _ = item
@@ -386,7 +398,7 @@ class Hub:
             self._board.ignore(worker.stderr)
 
     def _bury(self, worker: Worker) -> None:
-        """A worker has ended, or closed its socket, which it never does alive."""
+        """A worker has ended."""
         if worker.number not in self._workers:
             return
         found, _ = worker.read(is_last=True)
@@ -396,7 +408,7 @@ class Hub:
         self._hear(worker)
         loss, begun = self._loss_of(worker, code), worker.begun()
         del self._workers[worker.number]
-        for descriptor in (worker.sock.fileno(), worker.stderr, worker.pidfd):
+        for descriptor in (worker.sock.fileno(), worker.stderr, worker.process.pidfd):
             self._board.ignore(descriptor)
         for slab in worker.close():
             if not self.cargo.is_leased(slab):
@@ -414,6 +426,27 @@ class Hub:
         is_starved = code == -signal.SIGKILL and count_oom_kills() > worker.n_oom_kills
         cause, words = cause_of(code, is_out_of_memory=is_starved)
         return Loss(cause, f"({worker.name}, pid {worker.pid}) {words}", worker.last_words())
+
+    # what the nursery says
+
+    def on_exit(self, number: int) -> None:
+        """A forked worker has ended, and its exit code is known if it ever will be."""
+        worker = self._workers.get(number)
+        if worker is not None:
+            self._bury(worker)
+
+    def on_stillborn(self, number: int) -> None:
+        """The template ended before it forked this worker: it is started in its own right."""
+        worker = self._workers.pop(number)
+        for descriptor in (worker.sock.fileno(), worker.stderr):
+            self._board.ignore(descriptor)
+        worker.close()
+        if not self._is_closing:
+            self._act([worker.start])
+
+    def on_log(self, worker: Worker, item: Frame) -> None:
+        """A template logs."""
+        self._log(worker, item)
 
     # ends
 
@@ -454,6 +487,7 @@ class Hub:
                 if not self.cargo.is_leased(slab):
                     slab.close()
         self._workers.clear()
+        self._nursery.close()
         self.ended_by = self.ended_by or PoolClosed("the pool was closed")
         self._board.close()
         self._board.read_inbox()  # tasks that came too late are answered
@@ -466,9 +500,10 @@ class Hub:
         worker.send(data, descriptor)
         self._unsent.add(worker)
 
-    def _flush(self, worker: Worker) -> None:
+    def flush(self, worker: Worker) -> None:
+        """Send what was noted; what the socket does not take now is sent when it does."""
         is_sent = worker.flush()
-        if is_sent == worker.is_full and worker.number in self._workers:
+        if is_sent == worker.is_full and not worker.is_closed:
             worker.is_full = not is_sent
             self._board.listen_for_room(worker.sock.fileno(), is_wanted=worker.is_full)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.errors import PoolBroken, UnknownDevice
+from featpipe.pool.processes import FreshProcess, Process
 from featpipe.pool.role import Role, threads_of
 from featpipe.pool.slabs import anonymous_file
 
@@ -56,14 +57,20 @@ _THREAD_VARIABLES = (
 class Started(NamedTuple):
     """The parent's side of a new child. All descriptors are the receiver's to close."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     sock: socket.socket
     lifeline: int
     stderr: int
     page: int
-    pidfd: int
-    greeting: bytes
+    greeting: bytes = b""
     """To be sent first: what the child is to be."""
+
+
+class Ends(NamedTuple):
+    """Descriptors in the order socket, lifeline, stderr, page; each side closes its own."""
+
+    ours: tuple[int, int, int, int]
+    theirs: tuple[int, int, int, int]
 
 
 def boot_record(
@@ -84,58 +91,96 @@ def boot_record(
     }
 
 
+def template_record(preload: tuple[str, ...], log_level: int) -> dict[str, object]:
+    """What a template must know."""
+    return {
+        "entry": "featpipe.pool.template",
+        "sys_path": _travelling_path(),
+        "name": "template",
+        "preload": preload,
+        "log_level": log_level,
+    }
+
+
 def start_fresh(record: dict[str, object], environment: Mapping[str, str]) -> Started:
-    """Start an interpreter and send it its record.
+    """Start an interpreter, to be sent its record.
 
     Raises:
         PoolBroken: the machine refuses to start processes.
     """
-    ours: list[int] = []
-    theirs: list[int] = []
+    ends = make_ends()
     try:
-        return _start(record, environment, ours, theirs)
+        process = FreshProcess(_popen(record, environment, ends))
     except OSError as error:
-        for descriptor in ours:
+        for descriptor in ends.ours:
             os.close(descriptor)
-        raise PoolBroken(
-            f"no worker process can be started: {error}",
-            hint="limits on processes, memory or open files (ulimit -u -v -n) may be too low",
-        ) from error
+        raise _refusal(error) from error
     finally:
-        for descriptor in theirs:
+        for descriptor in ends.theirs:
             os.close(descriptor)
+    _, lifeline, _, page = ends.theirs
+    data = pickle.dumps({**record, "lifeline": lifeline, "page": page}, 5)
+    return to_started(process, ends.ours, len(data).to_bytes(8, "little") + data)
 
 
-def _start(
-    record: dict[str, object], environment: Mapping[str, str], ours: list[int], theirs: list[int]
-) -> Started:
-    our_end, their_end = socket.socketpair()
-    ours.append(_safe(our_end.detach()))
-    theirs.append(_safe(their_end.detach()))
-    for pair in (os.pipe(), os.pipe()):
-        theirs.append(_safe(pair[0]))
-        ours.append(_safe(pair[1]))
-    # The lifeline's read end is theirs; of the second pipe they write and we read.
-    theirs[2], ours[2] = ours[2], theirs[2]
-    ours.append(_safe(anonymous_file("featpipe-page", 4096)))
-    theirs.append(_safe(os.open(os.devnull, os.O_RDONLY)))
+def to_started(process: Process, ours: tuple[int, int, int, int], greeting: bytes = b"") -> Started:
+    """Our ends of a child, ready for use."""
     sock, lifeline, stderr, page = ours
-    child_sock, child_lifeline, child_stderr, child_stdin = theirs
-    record = {**record, "lifeline": child_lifeline, "page": page}
-    process = subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
-        [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(child_sock), str(record["name"])],
-        pass_fds=(child_sock, child_lifeline, page),
-        stdin=child_stdin,
-        stdout=child_stderr,
-        stderr=child_stderr,
-        env=dict(environment),
-    )
-    pidfd = _safe(os.pidfd_open(process.pid)) if hasattr(os, "pidfd_open") else -1
-    data = pickle.dumps(record, 5)
     channel = socket.socket(fileno=sock)
     channel.setblocking(False)
-    greeting = len(data).to_bytes(8, "little") + data
-    return Started(process, channel, lifeline, stderr, page, pidfd, greeting)
+    return Started(process, channel, lifeline, stderr, page, greeting)
+
+
+def make_ends() -> Ends:
+    """Everything that connects a parent and one child.
+
+    Raises:
+        PoolBroken: no descriptors are left.
+    """
+    made: list[int] = []
+
+    def keep(*descriptors: int) -> list[int]:
+        made.extend(_safe(descriptor) for descriptor in descriptors)
+        return made[-len(descriptors) :]
+
+    try:
+        sock, their_sock = keep(*(end.detach() for end in socket.socketpair()))
+        their_lifeline, lifeline = keep(*os.pipe())
+        stderr, their_stderr = keep(*os.pipe())
+        (page,) = keep(anonymous_file("featpipe-page", 4096))
+        (their_page,) = keep(os.dup(page))
+    except OSError as error:
+        for descriptor in made:
+            os.close(descriptor)
+        raise _refusal(error) from error
+    return Ends(
+        (sock, lifeline, stderr, page), (their_sock, their_lifeline, their_stderr, their_page)
+    )
+
+
+def _popen(
+    record: dict[str, object], environment: Mapping[str, str], ends: Ends
+) -> subprocess.Popen[bytes]:
+    sock, lifeline, stderr, page = ends.theirs
+    stdin = _safe(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    try:
+        return subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
+            [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(sock), str(record["name"])],
+            pass_fds=(sock, lifeline, page),
+            stdin=stdin,
+            stdout=stderr,
+            stderr=stderr,
+            env=dict(environment),
+        )
+    finally:
+        os.close(stdin)
+
+
+def _refusal(error: OSError) -> PoolBroken:
+    return PoolBroken(
+        f"no worker process can be started: {error}",
+        hint="limits on processes, memory or open files (ulimit -u -v -n) may be too low",
+    )
 
 
 def _safe(descriptor: int) -> int:
@@ -147,12 +192,22 @@ def _safe(descriptor: int) -> int:
     return higher
 
 
-def environment_of(role: Role, slot: int) -> dict[str, str]:
-    """Our environment with the child's threads, its card and nobody else's."""
+def environment_of_template() -> dict[str, str]:
+    """One thread and no card, whatever is imported."""
+    return {**_plain_environment(1), "CUDA_VISIBLE_DEVICES": ""}
+
+
+def _plain_environment(threads: int) -> dict[str, str]:
     environment = dict(os.environ)
-    environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads_of(role))))
+    environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     environment["TOKENIZERS_PARALLELISM"] = "false"
     environment["PYTHONUNBUFFERED"] = "1"
+    return environment
+
+
+def environment_of(role: Role, slot: int) -> dict[str, str]:
+    """Our environment with the child's threads, its card and nobody else's."""
+    environment = _plain_environment(threads_of(role))
     card = visible_cards(role.devices[slot], os.environ.get("CUDA_VISIBLE_DEVICES"))
     if card is not None:
         environment["CUDA_VISIBLE_DEVICES"] = card

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from featpipe.pool.frames import Frame
     from featpipe.pool.launch import Started
     from featpipe.pool.loss import Loss
+    from featpipe.pool.scheduler import Start
     from featpipe.pool.slabs import Slab
 
 _TAIL_BYTES = 16_000
@@ -31,11 +30,11 @@ _STDERR_READ = 1 << 16
 class Worker:
     """One child. Nothing here blocks, except `reap` for a process that is ending."""
 
-    def __init__(self, number: int, name: str, device: str, role: str, started: Started) -> None:
-        self.number, self.name, self.device, self.role = number, name, device, role
-        self._process = started.process
+    def __init__(self, number: int, name: str, device: str, start: Start, started: Started) -> None:
+        self.number, self.name, self.device, self.start = number, name, device, start
+        self.process = started.process
         self.sock: socket.socket = started.sock
-        self.stderr, self.pidfd = started.stderr, started.pidfd
+        self.stderr = started.stderr
         self._lifeline, self._page = started.lifeline, started.page
         os.set_blocking(self.stderr, False)
         self._arrived = FrameBuffer()
@@ -52,12 +51,14 @@ class Worker:
         self.n_oom_kills = count_oom_kills()
         self.kill_at = 0.0
         """When a stop that was asked for is made one."""
-        self.send(started.greeting)
+        self.is_closed = False
+        if started.greeting:
+            self.send(started.greeting)
 
     @property
-    def pid(self) -> int:
-        """Of its process."""
-        return self._process.pid
+    def pid(self) -> int | None:
+        """Of its process; None while a template has not forked it."""
+        return self.process.pid
 
     # its socket
 
@@ -137,32 +138,28 @@ class Worker:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if it still lives."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        self.process.signal(number)
 
     def reap(self, timeout_s: float) -> int | None:
         """Collect the exit code, by force after ``timeout_s``."""
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        return self.process.collect(timeout_s)
 
     def forget_after_fork(self) -> None:
         """In a forked child: the descriptors are copies, and the process is not its to wait for."""
-        self._process.returncode = 0
+        self.process.forget()
         for slab in self.close():
             slab.close()
 
     def close(self) -> Iterable[Slab]:
         """Give up every descriptor; the slabs it made are the caller's."""
+        self.is_closed = True
         self.sock.close()
         self._arrived.close()
         for _, descriptor in self._to_send:
             if descriptor >= 0:
                 os.close(descriptor)
         self._to_send.clear()
-        for descriptor in (self.stderr, self.pidfd, self._lifeline, self._page):
+        for descriptor in (self.stderr, self.process.pidfd, self._lifeline, self._page):
             if descriptor >= 0:
                 os.close(descriptor)
         slabs = list(self.slabs.values())

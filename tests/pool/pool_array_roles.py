@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -34,3 +35,11 @@ class Maker:
     def run(self, payload: tuple[int, float]) -> np.ndarray[Any, Any]:
         size, value = payload
         return np.full(size, value)
+
+
+class Random:
+    """Draws from numpy's own generator, as libraries do that were never told a seed."""
+
+    def run(self, _: object) -> float:
+        time.sleep(0.3)  # so that each of several workers gets a task
+        return float(np.random.random())

@@ -19,6 +19,7 @@ PHASES = {
     "in a loop": ("pool_roles:Trouble", ("spins", None)),
     "in C": ("pool_roles:Trouble", ("hangs_in_c", None)),
     "idle": ("pool_roles:Trouble", ("fine", 1)),
+    "forked": ("pool_roles:Trouble", ("hangs_in_c", None)),
     "short tasks": ("pool_roles:Trouble", ("sleeps", 0.3)),
 }
 
@@ -26,7 +27,8 @@ PHASES = {
 def main(phase: str, report: str) -> None:
     with Path(report).open("a", buffering=1) as lines:
         target, payload = PHASES[phase]
-        role = Role("worker", target, devices=("cpu", "cpu"), is_lazy=False)
+        preload = ("decimal",) if phase == "forked" else ()
+        role = Role("worker", target, devices=("cpu", "cpu"), is_lazy=False, preload=preload)
         with Pool([role]) as pool, stopping_in_two_steps(pool):
             if phase == "idle":
                 pool.call("worker", payload)

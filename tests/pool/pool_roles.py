@@ -36,6 +36,8 @@ class About:
     def run(self, name: str) -> object:
         if name == "environment":
             return dict(os.environ)
+        if name == "parent":
+            return os.getppid()
         if name == "modules":
             return sorted(sys.modules)
         return self.told

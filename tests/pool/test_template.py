@@ -1,0 +1,174 @@
+"""Workers forked from a template behave like any other, and only safe templates are forked."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import threading
+
+import psutil
+import pytest
+from pool_watch import children, wait_for
+
+from featpipe.errors import TaskTimedOut, WorkerDied
+from featpipe.pool import Pool, Role
+
+
+def forked(target: str = "Trouble", **options: object) -> Role:
+    options = {"devices": ("cpu", "cpu"), "preload": ("decimal", "fractions"), **options}
+    return Role("forked", f"pool_roles:{target}", **options)  # type: ignore[arg-type]
+
+
+def test_workers_are_forked_from_one_template_that_has_imported_for_them() -> None:
+    with Pool([forked("About", is_lazy=False, threads=3)]) as pool:
+        parents = {pool.call("forked", "parent") for _ in range(8)}
+        modules, environment = pool.call("forked", "modules"), pool.call("forked", "environment")
+        (template,) = children()[:1]
+    assert parents == {template.pid}
+    assert isinstance(modules, list)
+    assert "fractions" in modules
+    assert isinstance(environment, dict)
+    assert environment["OMP_NUM_THREADS"] == "3"
+    assert pool_is_empty()
+
+
+def pool_is_empty() -> bool:
+    return wait_for(lambda: not children())
+
+
+def test_a_role_without_modules_to_share_starts_fresh() -> None:
+    with Pool([forked("About", preload=())]) as pool:
+        assert pool.call("forked", "parent") == os.getpid()
+
+
+def test_a_card_is_never_given_to_a_fork() -> None:
+    with Pool([forked("About", devices=("cuda:0",))]) as pool:
+        assert pool.call("forked", "parent") == os.getpid()
+
+
+def test_templates_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEATPIPE_START", "fresh")
+    with Pool([forked("About")]) as pool:
+        assert pool.call("forked", "parent") == os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [("pool_starts_a_thread", "started 1 threads"), ("no_such_module", "no_such_module")],
+)
+def test_a_template_that_is_not_safe_is_a_warning_and_workers_start_fresh(
+    module: str, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with Pool([forked("About", preload=(module,))]) as pool:
+        assert pool.call("forked", "parent") == os.getpid()
+    (record,) = caplog.records
+    assert says in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"), [("dies", "SIGKILL"), ("segfaults", "in segfaults"), (("exits", 9), "code 9")]
+)
+def test_the_death_of_a_fork_is_told_with_its_reason(bad: object, says: str) -> None:
+    with Pool([forked(max_losses=1)]) as pool:
+        pool.submit("forked", bad)
+        (outcome,) = pool.completed()
+        assert pool.call("forked", ("fine", 1)) == 1
+    assert isinstance(outcome.error, WorkerDied)
+    assert says in str(outcome.error)
+
+
+def test_a_fork_that_hangs_shows_where() -> None:
+    with Pool([forked(deadline_s=0.5)]) as pool:
+        pool.submit("forked", "hangs_in_c")
+        (outcome,) = pool.completed()
+    assert isinstance(outcome.error, TaskTimedOut)
+    assert "in hangs_in_c" in str(outcome.error)
+
+
+def test_arrays_and_logs_come_from_forks_as_from_others(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    role = Role("sum", "pool_array_roles:Sum", preload=("numpy",))
+    maker = Role("maker", "pool_array_roles:Maker", preload=("numpy",))
+    with Pool([role, maker, forked()]) as pool:
+        array = pool.call("maker", (1_000_000, 2.0))
+        assert pool.call("sum", {"array": array}) == 2_000_000.0
+        pool.call("forked", ("logs", "hello"))
+        del array
+    assert any(record.processName == "forked-0" for record in caplog.records)
+
+
+def test_forks_do_not_share_their_random_numbers() -> None:
+    role = Role(
+        "random", "pool_array_roles:Random", devices=("cpu",) * 3, preload=("numpy",), is_lazy=False
+    )
+    with Pool([role]) as pool:
+        assert wait_for(lambda: [view.state for view in pool.workers()] == ["ready"] * 3)
+        for _ in range(3):
+            pool.submit("random", None)
+        values = []
+        while outcomes := pool.completed():
+            values += [outcome.value for outcome in outcomes]
+    assert len(set(values)) == 3
+
+
+def test_workers_outlive_their_template_and_the_next_gets_another() -> None:
+    with Pool([forked(devices=("cpu",), max_losses=2)]) as pool:
+        first = pool.call("forked", ("pid", None))
+        assert isinstance(first, int)
+        template = psutil.Process(first).parent()
+        assert template is not None
+        template.kill()
+        assert wait_for(lambda: not template.is_running())
+        assert pool.call("forked", ("pid", None)) == first
+        os.kill(first, signal.SIGKILL)
+        second = pool.call("forked", ("pid", None))
+        assert isinstance(second, int)
+        assert second != first
+        parent = psutil.Process(second).parent()
+        assert parent is not None
+        assert parent.pid not in {template.pid, os.getpid()}
+
+
+def test_a_template_killed_before_it_forks_costs_nothing() -> None:
+    with Pool([forked(preload=("numpy", "concurrent.futures"))]) as pool:
+        for number in range(5):
+            pool.submit("forked", ("fine", number))
+        assert wait_for(children)
+        children()[0].kill()
+        values = []
+        while outcomes := pool.completed():
+            values += [outcome.value for outcome in outcomes]
+    assert sorted(values) == list(range(5))  # type: ignore[type-var]
+
+
+def test_six_hundred_tasks_survive_random_kills_of_forks() -> None:
+    generator = random.Random(5)  # noqa: S311  # a test's dice
+    done = threading.Event()
+    n_killed = 0
+    with Pool([forked(max_losses=20)]) as pool:
+        assert pool.call("forked", ("fine", 1)) == 1
+
+        def kill() -> None:
+            nonlocal n_killed
+            while not done.wait(0.06):
+                pids = [view.pid for view in pool.workers() if view.pid]
+                if pids:
+                    try:
+                        os.kill(generator.choice(pids), signal.SIGKILL)
+                        n_killed += 1
+                    except ProcessLookupError:
+                        continue
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            tasks = [("sleeps", 0.004)] * 600
+            values = [outcome.value for outcome in pool.map("forked", tasks, ordered=True)]
+        finally:
+            done.set()
+            killer.join()
+    assert values == [0.004] * 600
+    assert n_killed > 5
