@@ -142,7 +142,8 @@ class Analyser:
             return starts, ends
         gram_starts, gram_ends = gram_spans(coded)
         every = np.concatenate((starts << 32 | ends, gram_starts << 32 | gram_ends))
-        both = np.unique(every)
+        every.sort()
+        both = every[np.diff(every, prepend=-1) > 0]
         return both >> 32, both & 0xFFFFFFFF
 
     def _backend(self, n_characters: int) -> Literal["numba", "numpy"]:

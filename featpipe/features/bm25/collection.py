@@ -155,7 +155,8 @@ class Collection:
         del self._documents[document]
         if len(ids):
             owners = np.repeat(np.arange(len(lengths)), lengths)
-            pairs = np.unique(ids.astype(np.int64) << 32 | owners)
+            pairs = np.sort(ids.astype(np.int64) << 32 | owners)
+            pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # a row counts once for each term
             np.subtract.at(self._row_counts, pairs >> 32, 1)
         held.forget(begin, end)
         held.n_documents -= 1

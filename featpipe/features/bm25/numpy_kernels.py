@@ -165,7 +165,8 @@ def score_document(
     rank = np.empty(len(distinct), np.int64)
     rank[np.argsort(first)] = np.arange(len(distinct))
     owners = np.repeat(np.arange(n_rows), lengths)
-    pairs = np.unique(rank[inverse] * n_rows + owners)
+    pairs = np.sort(rank[inverse] * n_rows + owners)
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     pointers = np.searchsorted(pairs, np.arange(len(distinct) + 1) * n_rows)
     places = np.searchsorted(distinct, asked)
     places[places == len(distinct)] = 0
