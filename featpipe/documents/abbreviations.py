@@ -11,9 +11,10 @@ def words_in(text: str) -> frozenset[str]:
 #: A full stop after these ends no sentence.
 NEVER_LAST = words_in(
     """
-    mr mrs ms dr rs nrs nr prof rev hon messrs no nos art arts sec secs fig figs vol vols ch pp p para paras
-    cf vs v e.g i.e viz approx est ref ext tel st ste mt ft dept univ gen col capt lt sgt gov sen
-    rep pres jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun al
+    mr mrs ms dr rs nrs nr prof rev hon messrs no nos art arts sec secs fig figs vol vols ch pp p
+    para paras cf vs v e.g i.e viz approx est ref ext tel st ste mt ft dept univ gen col capt lt
+    sgt gov sen rep pres jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat
+    sun al
     """
 )
 

@@ -63,6 +63,8 @@ Edit = tuple[int, int, str]
 
 def clean(raw: str) -> str:
     """The cleaned paragraph."""
+    if raw.isascii() and raw.isprintable() and "  " not in raw:
+        return raw.strip(" ")
     if not _SUSPECT.search(raw):  # nothing but white space to see to: no need for the sweep
         return _joined_lines(raw)
     text, is_stable = _sweep(raw, None)
@@ -124,7 +126,8 @@ def _blank(match: re.Match[str]) -> str:
     run, text = match[0], match.string
     if not any(map(str.isspace, run)):
         return ""
-    before, after = text[max(0, match.start() - 1) : match.start()], text[match.end() :][:1]
+    before = text[max(0, match.start() - 1) : match.start()]
+    after = text[match.end() : match.end() + 1]
     return "" if _HAS_BREAK.search(run) and is_joined(before, after) else " "
 
 

@@ -33,6 +33,8 @@ _MARKS = (
     (b"\x84\x31\x95\x33", "gb18030"),
 )
 _SAMPLE = 65_536
+#: Bytes below which any guess is a doubtful one.
+_SHORT = 8
 _MAX_BAD_SHARE = 0.02
 _MAX_CONTROL_SHARE = 0.02
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -78,10 +80,10 @@ def _declared_or_guessed(data: bytes, declared: str | None) -> Decoded:
         except UnicodeDecodeError:
             pass
     (score, best), (runner_score, runner) = _ranking(data[:_SAMPLE])[:2]
-    notes = []
+    notes = [f"no byte-order mark: read as {best}"] if best.startswith("utf-16") else []
     if named and named not in {best, "cp1252"}:
         notes.append(f"declared as {declared}, which does not fit; read as {best}")
-    if score < 0.75 or score - runner_score < 0.15:
+    if len(data) < _SHORT or score < 0.75 or score - runner_score < 0.15:
         notes.append(f"encoding in doubt: read as {best}, could be {runner}")
     return _lenient(data, best, *notes)
 
@@ -122,22 +124,40 @@ def _checked(decoded: Decoded) -> Decoded:
 
 
 def _wide_encoding(data: bytes) -> str | None:
-    """UTF-16 or UTF-32 without a mark, told by where the zero bytes stand."""
+    """UTF-16 or UTF-32 without a mark, told by zero bytes and by what the characters would be."""
     head = data[: _SAMPLE - _SAMPLE % 4]
     head = head[: len(head) - len(head) % 2]
-    if len(head) < 4 or head.count(0) < max(1, len(head) // 200):
+    if len(head) < 4 or not head.count(0):
         return None
     zeros = [head[i::4].count(0) / max(1, len(head[i::4])) for i in range(4)]
     if min(zeros[2], zeros[3]) > 0.95 and zeros[0] < 0.5:
         return "utf-32-le"
     if min(zeros[0], zeros[1]) > 0.95 and zeros[3] < 0.5:
         return "utf-32-be"
-    even, odd = (zeros[0] + zeros[2]) / 2, (zeros[1] + zeros[3]) / 2
-    best = "utf-16-le" if odd > even else "utf-16-be"
-    text = head.decode(best, errors="replace")
-    # A text has few holes of its own: what is left must look like one.
-    n_bad = text.count("\ufffd") + len(_CONTROLS.findall(text))
-    return best if n_bad <= _MAX_CONTROL_SHARE * len(text) else None
+    score, best = max((_wide_score(head, e), e) for e in ("utf-16-le", "utf-16-be"))
+    return best if score > 0.7 else None
+
+
+def _wide_score(sample: bytes, encoding: str) -> float:
+    """Share of the characters that are in everyday use somewhere; read in the wrong order, few are.
+
+    In UTF-16 any pair of bytes is some character, so that all of them must count.
+    """
+    text = sample.decode(encoding, errors="replace")
+    everyday = _everyday()
+    n_bad = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" for c in text)
+    n_bad += len(_CONTROLS.findall(text))
+    return (sum(c in everyday for c in text) - 5 * n_bad) / max(1, len(text))
+
+
+@lru_cache(maxsize=1)
+def _everyday() -> frozenset[str]:
+    ranges = ((0x20, 0x7E), (0xA0, 0xFF), (0x370, 0x3FF), (0x400, 0x45F), (0x3041, 0x30FF))
+    found = {chr(code) for first, last in ranges for code in range(first, last + 1)}
+    found.update("\t\r\n—–…•‘’“”€№℃①②③④⑤⑥⑦⑧⑨⑩")
+    for encoding in ("gb18030", "big5hkscs", "cp949"):
+        found |= _ordinary(encoding)
+    return frozenset(found)
 
 
 def _utf8_doubts(data: bytes, text: str) -> tuple[str, ...]:
@@ -153,7 +173,10 @@ def _utf8_doubts(data: bytes, text: str) -> tuple[str, ...]:
 
 def _ranking(sample: bytes) -> list[tuple[float, str]]:
     encodings = ("gb18030", "big5hkscs", "cp932", "cp949", "cp1252")
-    return sorted(((_score(sample, e), e) for e in encodings), key=lambda pair: -pair[0])
+    scores = [(_score(sample, e), e) for e in encodings]
+    if len(sample) % 2 == 0:
+        scores += [(_wide_score(sample, e), e) for e in ("utf-16-le", "utf-16-be")]
+    return sorted(scores, key=lambda pair: -pair[0])
 
 
 def _score(sample: bytes, encoding: str) -> float:
@@ -163,10 +186,13 @@ def _score(sample: bytes, encoding: str) -> float:
     if not foreign:
         return 0.0
     if encoding == "cp1252":
-        n_good = len(_LATIN.findall(text))
+        n_good: float = len(_LATIN.findall(text))
     else:
         ordinary = _ordinary(encoding)
         n_good = sum(c in ordinary for c in foreign)
+        if encoding == "gb18030":  # which also holds the characters of traditional Chinese
+            traditional = _ordinary("big5hkscs")
+            n_good += 0.9 * sum(c not in ordinary and c in traditional for c in foreign)
     n_common = sum(c in _VERY_COMMON.get(encoding, "") for c in foreign)
     n_bad = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" for c in foreign)
     return (n_good + 0.5 * n_common - 5 * n_bad) / len(foreign)

@@ -97,9 +97,11 @@ def _spans(flat: list[int]) -> NDArray[np.uint32]:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    part = text[start:end]
-    left = len(part) - len(part.lstrip())
-    return start + left, start + max(left, len(part.rstrip()))
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
 
 
 def _cut_paragraph(text: str, start: int, end: int, out: list[int]) -> None:

@@ -278,8 +278,9 @@ def _placed(table: _TableInProgress) -> list[RawCell]:
                 column += 1
             text, pieces = _joined(cell.blocks)
             cells.append(RawCell(row, column, text, pieces, cell.row_span, cell.column_span))
-            for covered in range(column, column + cell.column_span):
-                taken[covered] = row + cell.row_span
+            if cell.row_span > 1:
+                for covered in range(column, column + cell.column_span):
+                    taken[covered] = row + cell.row_span
             column += cell.column_span
     return cells
 

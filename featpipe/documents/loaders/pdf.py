@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from featpipe.documents.cleaning import clean
+import numpy as np
+
+from featpipe.documents.cleaning import clean, clean_traced
 from featpipe.documents.draft import Draft
 from featpipe.documents.loaders.pdf_layout import (
     Block,
@@ -203,7 +205,7 @@ class _Places:
         found: list[tuple[str, Box, Box]] = []
         at = 0
         is_plain = text.isascii() or max(text) <= "\uffff"
-        for raw in text.split("\r\n"):
+        for raw, n_between in _visual_lines(text):
             shown = raw.strip()
             if shown:
                 first = at if shown[0] == raw[0] else at + len(raw) - len(raw.lstrip())
@@ -212,7 +214,8 @@ class _Places:
                 if not is_direct:
                     first, last = self._index(first), self._index(last)
                 found.append((shown, self._box(first), self._box(last)))
-            at += (len(raw) if is_plain else len(raw.encode("utf-16-le")) // 2) + 2
+            at += len(raw) if is_plain else len(raw.encode("utf-16-le")) // 2
+            at += n_between
         return found
 
     def _index(self, text_index: int) -> int:
@@ -225,6 +228,17 @@ class _Places:
         return box.left, box.bottom, box.right, box.top
 
 
+def _visual_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Lines as they stand on the page, and how many characters part each from the next.
+
+    After a hyphen at its end the library hides the break of a line behind U+FFFE.
+    """
+    for line in text.split("\r\n"):
+        if "\ufffe" in line:
+            yield from ((piece + "\ufffe", 0) for piece in line.split("\ufffe")[:-1])
+        yield line.rpartition("\ufffe")[2], 2
+
+
 def _write(
     draft: Draft, blocks: list[Block], numbers: list[int], confidences: dict[int, float]
 ) -> None:
@@ -235,10 +249,11 @@ def _write(
         if not draft.add(block.text):
             continue
         starts.setdefault(block.page, begin)
-        for position, number in block.breaks:
-            # The text before the break is cleaned alone to see how long it became.
-            before = len(clean(block.text[:position]))
-            starts.setdefault(number, min(begin + before, draft.length))
+        if block.breaks:
+            at = np.arange(len(block.text))
+            _, raw_starts, _ = clean_traced(block.text, at, at + 1)
+            for position, number in block.breaks:
+                starts.setdefault(number, begin + int(np.searchsorted(raw_starts, position)))
     end = draft.length
     for number in reversed(numbers):
         start = starts.get(number, end)

@@ -33,6 +33,7 @@ _PAGE_NUMBER = re.compile(
 )
 #: Share of a line that may be left blank when the next one plainly goes on with its sentence.
 _RAGGED = 0.3
+_NOWHERE = float("-inf")
 #: Width of a line, in font sizes, below which it is no sign of a margin.
 _SHORT = 14
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
@@ -175,9 +176,12 @@ def _outer_lines(page: PageLines) -> list[int]:
 
 def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> list[Block]:
     """Paragraphs of a whole document, in reading order."""
-    blocks: list[Block] = []
+    numbers: list[int] = []
+    parts: list[list[str]] = []
+    breaks: list[list[tuple[int, int]]] = []
     previous: Line | None = None
     previous_limit = 0.0
+    length = 0  # of the last block
     for i, page in enumerate(pages):
         limits = _right_limits(page.lines)
         is_first = True
@@ -186,11 +190,18 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
                 continue
             if previous and _goes_on(previous, line, previous_limit, is_new_page=is_first):
                 separator = "\n" if is_first else _separator(previous, line)
-                _extend(blocks[-1], separator + line.text, page.number, is_new_page=is_first)
+                if is_first:
+                    breaks[-1].append((length + 1, page.number))
+                parts[-1].append(separator + line.text)
+                length += len(separator) + len(line.text)
             else:
-                blocks.append(Block(page.number, line.text))
+                length = len(line.text)
+                numbers.append(page.number)
+                parts.append([line.text])
+                breaks.append([])
             previous, previous_limit, is_first = line, limits[k], False
-    return blocks
+    texts = ("".join(pieces) for pieces in parts)
+    return [Block(*block) for block in zip(numbers, texts, breaks, strict=True)]
 
 
 def _separator(line: Line, following: Line) -> str:
@@ -203,26 +214,22 @@ def _separator(line: Line, following: Line) -> str:
     return " " if is_row and not is_close else "\n"
 
 
-def _extend(block: Block, text: str, page: int, *, is_new_page: bool) -> None:
-    if is_new_page:
-        block.breaks.append((len(block.text) + 1, page))
-    block.text += text
-
-
 def _right_limits(lines: Sequence[Line]) -> list[float]:
     """How far each line could have gone: the farthest line that begins about where it does."""
     limits: dict[int, float] = {}
     columns = [int(line.left // 24) for line in lines]
     for line, column in zip(lines, columns, strict=True):
         # Overlapping bins of 48 points: an indented line shares one with its column.
-        if line.right > limits.get(column, 0.0):
+        if line.right > limits.get(column, _NOWHERE):
             limits[column] = line.right
-        if line.right > limits.get(column + 1, 0.0):
+        if line.right > limits.get(column + 1, _NOWHERE):
             limits[column + 1] = line.right
     return [max(limits[column], limits[column + 1]) for column in columns]
 
 
 def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) -> bool:
+    if line.text.endswith("\ufffe"):
+        return True
     size = max(line.size, following.size, 1.0)
     if abs(line.size - following.size) > 0.25 * size:
         return False
@@ -262,13 +269,11 @@ def join_words(blocks: Sequence[Block]) -> None:
     if not parted:
         return
     everything = " ".join(block.text for block in blocks)
+    known = Counter(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", everything))
 
     def join(match: re.Match[str]) -> str:
         left, right = match[1], match[2]
-        is_own = (
-            everything.count(f"{left}-{right}") > everything.count(left + right)
-            or right[0].isupper()
-        )
+        is_own = known[f"{left}-{right}"] > known[left + right] or right[0].isupper()
         joined = f"{left}-{right}" if is_own else left + right
         # Filled up to its old length with marks that cleaning drops: page breaks keep their place.
         return joined + "\u200b" * (len(match[0]) - len(joined))
