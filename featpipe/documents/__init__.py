@@ -7,6 +7,7 @@ from featpipe.documents.limits import LoadLimits
 from featpipe.documents.load import hash_bytes, hash_text, load_document, load_source
 from featpipe.documents.model import Cell, Document, Heading, Page, Paragraph, Sentence, Table, Word
 from featpipe.documents.offsets import OffsetMap
+from featpipe.documents.outline import outline
 from featpipe.documents.segment import MAX_SENTENCE, SEGMENTER_VERSION, Segments, segment
 from featpipe.documents.source import Source
 from featpipe.documents.sources import find_sources
@@ -32,5 +33,6 @@ __all__ = [
     "load_document",
     "load_source",
     "of_texts",
+    "outline",
     "segment",
 ]

@@ -33,6 +33,7 @@ _UNREAD = {
     kinds.DOC: ("a Word file of the old binary format", "save it as .docx or PDF"),
     kinds.XLS: ("an Excel file of the old binary format", "save it as .xlsx"),
     kinds.PPT: ("a PowerPoint file of the old binary format", "save it as .pptx or PDF"),
+    kinds.RTF: ("a Rich Text file", "save it as .docx or PDF"),
     kinds.MSG: ("an Outlook message", "save it as .eml"),
     kinds.ZIP: ("a zip archive", "name the archive as a source to read what is in it"),
     kinds.UNKNOWN: ("binary data of no known kind", None),

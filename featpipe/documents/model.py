@@ -7,6 +7,7 @@ cells of a table row by one ``"\t"``; neither character occurs otherwise.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,10 +95,9 @@ class Document:
 
     def page_of(self, start: int) -> int | None:
         """The number of the page that holds the character ``start``, or None without pages."""
-        for page in self.pages:
-            if page.start <= start < page.end:
-                return page.number
-        return None
+        at = bisect_right(self.pages, start, key=lambda page: page.start) - 1
+        # Pages without text share their start with the next one: the last of them holds it.
+        return self.pages[at].number if at >= 0 and start < self.pages[at].end else None
 
 
 @dataclass(frozen=True, slots=True)
