@@ -23,6 +23,7 @@ class ColumnView:
 
     __slots__ = (
         "_rows",
+        "_shifts",
         "chunk_rows",
         "dtype",
         "memory",
@@ -55,8 +56,14 @@ class ColumnView:
             raise ValueError("chunks are not aligned to rows")
         #: What to add to a row's number to get its place in the file counted in rows.
         self.shift = self.offsets // self.row_bytes - np.arange(len(self.offsets)) * chunk_rows
+        self._shifts: list[int] = self.shift.tolist()
         self.n_capacity = len(self.offsets) * chunk_rows
         self._rows = mapping.rows(dtype, shape, self.row_bytes)
+
+    @property
+    def reach(self) -> int:
+        """One past the last byte of any of its chunks."""
+        return max(self.offset_list, default=0) + self.chunk_rows * self.row_bytes
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where rows lie in the file, counted in rows."""
@@ -101,5 +108,5 @@ class ColumnView:
 
     def row(self, row: int) -> NDArray[Any]:
         """One row, a read-only view."""
-        found: NDArray[Any] = self._rows[self.offset_of(row) // self.row_bytes]
+        found: NDArray[Any] = self._rows[row + self._shifts[row // self.chunk_rows]]
         return found

@@ -27,6 +27,7 @@ PAGE_SLOTS = 1024  #: slots of one 4 KiB page, the unit of writing
 MIN_CAPACITY = 512
 _MAX_LOAD = 0.72  #: keeps the table between 5.6 and 11.1 bytes a key
 _MAX_PROBES = 1 << 16
+_PROBES = range(_MAX_PROBES)
 _BUILD_BLOCK = 1 << 16
 _FEW = 24  #: keys that are quicker handled one by one
 
@@ -161,16 +162,21 @@ class KeyIndex:
         return found
 
     def find_one(self, key: bytes, slot: int, stored: ColumnView, n_rows: int) -> int:
-        """The row of ``key``, tried from ``slot`` on; -1 when absent. Raises IndexDamaged."""
+        """The row of ``key``; -1 when absent. Raises IndexDamaged.
+
+        ``slot`` is where to begin: the key's first eight bytes as a number, or further on.
+        """
         memory, mask, data = self.memory, self.mask, stored.memory
         chunk_rows, offsets = stored.chunk_rows, stored.offset_list
-        for at in range(slot, slot + _MAX_PROBES):
-            entry = memory[at & mask]
-            if not entry:
+        for _ in _PROBES:
+            entry = memory[slot & mask]
+            if entry == 0:
                 return -1
             if entry <= n_rows:
-                chunk, within = divmod(entry - 1, chunk_rows)
-                start = offsets[chunk] + within * KEY_BYTES
+                row = entry - 1
+                chunk = row // chunk_rows
+                start = offsets[chunk] + (row - chunk * chunk_rows) * KEY_BYTES
                 if data[start : start + KEY_BYTES] == key:
-                    return entry - 1
+                    return row
+            slot += 1
         raise IndexDamaged

@@ -40,6 +40,8 @@ class Reader:
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
         self.descriptor = -1
+        self._mapping: Mapping
+        self._structure: Structure
         self._identity = (-1, -1)
         self._is_other_file = False  #: a table's address says nothing about the one before
         self._open()
@@ -135,6 +137,14 @@ class Reader:
 
     # ---- time
 
+    def _still_covers(self, mapping: Mapping) -> bool:
+        """Whether the map reaches to the announced end, and the file to the map's.
+
+        A file grows in large steps, so one map serves for many changes of structure.
+        """
+        announced = self.read_u64(hdf5.EOF_ADDRESS)
+        return announced <= mapping.size <= os.lseek(self.descriptor, 0, os.SEEK_END)
+
     def _bring_up_to_date(self, name: str, table: TableReader) -> None:
         group = self._group(name)
         view = table.now.view
@@ -151,7 +161,7 @@ class Reader:
             return False
         if not now.n_rows <= n_rows <= now.view.n_capacity:
             raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
-        table.show(Snapshot(now.mapping, now.view, n_rows))
+        table.show(now.longer(n_rows))
         return True
 
     def refresh(self) -> bool:
@@ -171,7 +181,7 @@ class Reader:
                 self._is_other_file = False
                 self._load()
                 return True
-            self.check_size(self._mapping.size)
+            self.check_size(self.read_u64(hdf5.EOF_ADDRESS) or hdf5.UNDEFINED)
             changed = [self._show_length(table) for table in self._tables.values()]
             return any(changed)
 
@@ -202,7 +212,8 @@ class Reader:
     def _load(self) -> None:
         """Read the structure; the root first, so that the map covers all that it leads to."""
         root = self.read_u64(hdf5.ROOT_ADDRESS)
-        self._mapping = Mapping(self.descriptor, self.path)
+        if self._is_other_file or not self._still_covers(self._mapping):
+            self._mapping = Mapping(self.descriptor, self.path)
         self._structure = Structure(self._mapping.buffer, str(self.path))
         self._structure.superblock()
         check_root(self._structure.header(root), str(self.path))
@@ -223,20 +234,13 @@ class Reader:
         """The index at ``address``, which holds ``n_rows`` rows."""
         return KeyIndex.mapped(self.descriptor, address, capacity, n_rows)
 
-    def check_size(self, size: int) -> None:
-        """Refuse to touch a map of a file that has become shorter: that would end the process.
-
-        The slack that a closing writer gives back is never touched, so what counts is the announced
-        end, not the size that was mapped.
-        """
-        if self.descriptor < 0:
-            raise DictionaryError(f"the reader of {self.path} is closed")
-        if os.lseek(self.descriptor, 0, os.SEEK_END) < size:
-            self._check_truncation()
-
-    def _check_truncation(self) -> None:
-        announced = self.read_u64(hdf5.EOF_ADDRESS)
-        if os.lseek(self.descriptor, 0, os.SEEK_END) < announced or not announced:
+    def check_size(self, reach: int) -> None:
+        """Refuse to touch a map of a file that has become shorter: that would end the process."""
+        try:
+            size = os.lseek(self.descriptor, 0, os.SEEK_END)
+        except OSError:
+            raise DictionaryError(f"the reader of {self.path} is closed") from None
+        if size < reach:
             raise DictionaryChanged(f"{self.path} was truncated under its reader")
 
     def damage(self, what: str) -> UnreadableDictionary:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from os import SEEK_END, lseek
+from struct import Struct
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
     from featpipe.store.schema import TableSpec
     from featpipe.store.table_view import IndexPlace, TableView
 
+head_of = Struct("<Q").unpack_from  #: what the index goes by: a key's first eight bytes
+
+#: Single look-ups ask for the file's size once in a while only: it is a fifth of their time.
+_CHECK_EVERY_S = 0.001
+
 _SCALAR_KEYS = 48  #: up to here one probe after the other is faster than numpy's overhead
 _LONG = 24  #: values per row from where copying row by row is faster than by value
 
@@ -31,15 +39,25 @@ _LONG = 24  #: values per row from where copying row by row is faster than by va
 class Snapshot:
     """One table at one time. Replaced as a whole, so a thread sees one or the other."""
 
-    __slots__ = ("key_column", "mapping", "n_rows", "size", "view")
+    __slots__ = ("fixed", "key_column", "mapping", "n_rows", "reach", "view")
 
     def __init__(self, mapping: Mapping, view: TableView, n_rows: int) -> None:
         self.mapping = mapping
-        self.size = mapping.size
+        self.reach = view.reach
         self.view = view
+        self.fixed = view.fixed
         self.n_rows = n_rows
         if view.spec.keyed:
             self.key_column = view.keys(mapping)
+
+    def longer(self, n_rows: int) -> Snapshot:
+        """The same with more rows."""
+        other = Snapshot.__new__(Snapshot)
+        for name in self.__slots__:
+            if name != "key_column" or self.view.spec.keyed:
+                setattr(other, name, getattr(self, name))
+        other.n_rows = n_rows
+        return other
 
     def __getattr__(self, name: str) -> ColumnView:
         """Reached for what is not set: ``key_column``, where there are no keys."""
@@ -62,6 +80,7 @@ class TableReader:
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
+        self._check_at = 0.0
         self._ready: Snapshot | None = None  #: the last snapshot whose rows the index holds
 
     @property
@@ -192,15 +211,23 @@ class TableReader:
 
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""
-        now = self._checked()
+        now = self._checked() if monotonic() > self._check_at else self.now
         index = self._index if self._ready is now else self._ready_index(now)
-        slot = int.from_bytes(key[:8], "little") & index.mask
         try:
-            return index.find_one(key, slot, now.key_column, now.n_rows)
+            return index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
         except IndexDamaged:
-            index = self._rebuilt(now)
-            slot = int.from_bytes(key[:8], "little") & index.mask
-            return index.find_one(key, slot, now.key_column, now.n_rows)
+            return self._rebuilt(now).find_one(key, head_of(key)[0], now.key_column, now.n_rows)
+
+    def get(self, name: str, key: bytes) -> NDArray[Any] | None:
+        """One key's row of a column, a read-only view; None when absent."""
+        now = self._checked() if monotonic() > self._check_at else self.now
+        index = self._index if self._ready is now else self._ready_index(now)
+        try:
+            row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
+            return None if row < 0 else now.fixed[name].row(row)
+        except (IndexDamaged, KeyError):
+            row = self.find_one(key)
+            return None if row < 0 else self.row(name, row)
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
         """The index with every row of ``now`` in it."""
@@ -237,7 +264,13 @@ class TableReader:
 
     def _checked(self) -> Snapshot:
         now = self.now
-        self._reader.check_size(now.size)
+        try:
+            if lseek(self._reader.descriptor, 0, SEEK_END) >= now.reach:
+                self._check_at = monotonic() + _CHECK_EVERY_S
+                return now
+        except OSError:
+            pass
+        self._reader.check_size(now.reach)  # says what is wrong
         return now
 
     def show(self, snapshot: Snapshot) -> None:
@@ -246,7 +279,7 @@ class TableReader:
 
     def _fixed(self, now: Snapshot, name: str) -> ColumnView:
         try:
-            return now.view.fixed[name]
+            return now.fixed[name]
         except KeyError:
             raise DictionaryError(
                 f"table {self.name} has no column {name!r}: there are {list(now.view.fixed)}"

@@ -58,6 +58,13 @@ class TableView:
     n_rows: int  #: the visible rows when the snapshot was taken
 
     @property
+    def reach(self) -> int:
+        """One past the last byte of the file that any row of it may occupy."""
+        columns = [*self.fixed.values(), *self.values.values()]
+        ends = [column.reach for column in columns]
+        return max(*ends, self.index.address + self.index.capacity * 4 if self.index else 0)
+
+    @property
     def n_capacity(self) -> int:
         """Rows there are chunks for."""
         return self.fixed[CHECKS].n_capacity

@@ -56,6 +56,8 @@ def test_rows_are_found_by_key_as_in_a_dict(path: Path) -> None:
             rows = table.find(keys_of(batch))
             assert rows[-1] == -1
             assert np.array_equal(table.gather("vectors", rows[:-1]), vectors_of(batch[:-1]))
+        assert table.get("vectors", key_of("never added")) is None
+        assert np.array_equal(table.get("vectors", key_of(batch[2])), vector_of(batch[2]))
         assert [table.find_one(key_of(text)) for text in wanted] == table.find(
             keys_of(wanted)
         ).tolist()
