@@ -1,0 +1,364 @@
+# ruff: noqa: E501 - one line for each call
+"""Score a model's vectors and entities on the shared evaluation sets.
+
+    scripts/eval_model.py --data ../shared/data [--model PATH]
+
+Keys (higher is better): masked_accuracy (held-back laws, whole words hidden), simclue_spearman,
+SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_chars and SET_mrr10_hybrid (BM25 over
+characters and pairs of them; reciprocal-rank fusion with the vectors) for SET in stard, cmrc and
+csl, SET_f1 for SET in msra and cluener (person, organisation, location; exact spans) and
+announcements_recall (parties of held-back announcements that are found as organisations).
+The same figures for any other model: what it has no head for is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from small_model.corpus import load_corpus, read_records  # noqa: E402 - the path comes first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    Span = tuple[int, int, str]
+
+CLUENER = {"name": "PER", "company": "ORG", "government": "ORG", "organization": "ORG", "address": "LOC",
+           "scene": "LOC"}  # fmt: skip
+KINDS = ("PER", "ORG", "LOC")
+CAPACITY = 16_384  # tokens in one batch
+
+
+class Model:
+    """A folder in Hugging Face layout: mean-pooled unit vectors, and entities if it has the head."""
+
+    def __init__(self, path: Path) -> None:
+        import torch
+        from transformers import (
+            AutoConfig,
+            AutoModel,
+            AutoModelForTokenClassification,
+            AutoTokenizer,
+        )
+
+        self.torch = torch
+        self.path = path
+        self.tokenizer = AutoTokenizer.from_pretrained(path)
+        config = AutoConfig.from_pretrained(path)
+        self.is_tagger = any("TokenClass" in name for name in config.architectures or ())
+        if self.is_tagger:
+            self.tagger = AutoModelForTokenClassification.from_pretrained(
+                path, dtype=torch.float32
+            ).eval()
+            self.trunk = self.tagger.base_model
+        else:
+            self.trunk = AutoModel.from_pretrained(path, dtype=torch.float32).eval()
+        self.labels = config.id2label
+
+    def _batches(self, texts: list[str]) -> list[list[int]]:
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        batches: list[list[int]] = []
+        for place in order:
+            longest = min(len(texts[place]) + 2, 512)
+            if not batches or (len(batches[-1]) + 1) * longest > CAPACITY:
+                batches.append([])
+            batches[-1].append(place)
+        return batches
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """-> (texts, width) float32 of length one; texts over 512 tokens lose their end."""
+        import numpy as np
+
+        out: np.ndarray | None = None
+        for places in self._batches(texts):
+            batch = self.tokenizer([texts[p] for p in places], truncation=True, max_length=512, padding=True,
+                                   return_tensors="pt")  # fmt: skip
+            with self.torch.inference_mode():
+                states = self.trunk(**batch).last_hidden_state
+                kept = batch["attention_mask"].unsqueeze(-1)
+                mean = self.torch.nn.functional.normalize(
+                    (states * kept).sum(1) / kept.sum(1), dim=-1
+                )
+            out = np.zeros((len(texts), mean.shape[1]), np.float32) if out is None else out
+            out[places] = mean.numpy()
+        if out is None:
+            raise ValueError("no texts to encode")
+        return out
+
+    def find_entities(self, texts: list[str]) -> list[list[Span]]:
+        """Spans by the best label of each token; a change of kind or a B- begins a new one."""
+        found: list[list[Span]] = [[] for _ in texts]
+        for places in self._batches(texts):
+            batch = self.tokenizer([texts[p] for p in places], truncation=True, max_length=512, padding=True,
+                                   return_tensors="pt", return_offsets_mapping=True)  # fmt: skip
+            offsets = batch.pop("offset_mapping").tolist()
+            with self.torch.inference_mode():
+                best = self.tagger(**batch).logits.argmax(-1).tolist()
+            for place, row, spots in zip(places, best, offsets, strict=True):
+                found[place] = self._join(row, spots)
+        return found
+
+    def _join(self, row: list[int], spots: list[list[int]]) -> list[Span]:
+        spans: list[Span] = []
+        before = "O"
+        for number, (start, end) in zip(row, spots, strict=True):
+            label = self.labels[number] if end > start else "O"
+            head, _, kind = label.partition("-")
+            if kind and head == "I" and before.endswith(kind) and before != "O":
+                spans[-1] = (spans[-1][0], end, kind)
+            elif kind:
+                spans.append((start, end, kind))
+            before = label
+        return spans
+
+
+def score_similarity(model: Model, data: Path, most: int) -> dict[str, float]:
+    """Spearman of cosine and label."""
+    from scipy.stats import spearmanr
+
+    pairs = list(read_records(data / "similarity/simclue_test.jsonl.xz"))[:most]
+    first, second = (model.encode([pair[side] for pair in pairs]) for side in "ab")
+    rank = spearmanr((first * second).sum(1), [pair["label"] for pair in pairs]).statistic
+    return {"simclue_spearman": float(rank)}
+
+
+def character_terms(texts: list[str], places: dict[str, int], *, grows: bool) -> csr_matrix:
+    """Counts of characters and pairs of neighbours: (texts, terms)."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    rows, columns = [], []
+    for row, text in enumerate(texts):
+        text = re.sub(r"\s+", "", text.lower())  # noqa: PLW2901 - the same text, tidied
+        for term in [*text, *(text[i : i + 2] for i in range(len(text) - 1))]:
+            place = places.setdefault(term, len(places)) if grows else places.get(term, -1)
+            if place >= 0:
+                rows.append(row)
+                columns.append(place)
+    counts = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(places)))
+    counts.sum_duplicates()
+    return counts
+
+
+class Lexical:
+    """Okapi BM25 over characters and their pairs, with the smoothed idf of Lucene."""
+
+    def __init__(self, corpus: list[str], k1: float = 1.5, b: float = 0.75) -> None:
+        import numpy as np
+
+        self.places: dict[str, int] = {}
+        counts = character_terms(corpus, self.places, grows=True)
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        frequency = np.bincount(counts.indices, minlength=len(self.places))
+        idf = np.log(1 + (len(corpus) - frequency + 0.5) / (frequency + 0.5))
+        row = np.repeat(np.arange(len(corpus)), np.diff(counts.indptr))
+        norm = k1 * (1 - b + b * lengths / lengths.mean())
+        counts.data = idf[counts.indices] * counts.data * (k1 + 1) / (counts.data + norm[row])
+        self.weights = counts.T.tocsr()
+
+    def score(self, queries: list[str]) -> np.ndarray:
+        """-> (queries, documents) float64."""
+        wanted = character_terms(queries, self.places, grows=False)
+        wanted.data[:] = 1.0
+        scores: np.ndarray = (wanted @ self.weights).toarray()
+        return scores
+
+
+def score_retrieval(model: Model, data: Path, name: str, most: int) -> dict[str, float]:
+    """Recall and mean reciprocal rank at ten, by vectors, by characters, and by both."""
+    import numpy as np
+
+    prefix = {"csl": "csl_title_abstract", "cmrc": "cmrc2018"}.get(name, name)
+    corpus = list(read_records(data / f"retrieval/{prefix}_corpus.jsonl.xz"))
+    queries = list(read_records(data / f"retrieval/{prefix}_queries.jsonl.xz"))[:most]
+    needed = {i for query in queries for i in query["positives"]}
+    corpus = [r for n, r in enumerate(corpus) if n < most or r["id"] in needed]
+    texts = [f"{r['title']} {r['text']}".strip() for r in corpus]
+    asked = [query["text"] for query in queries]
+    place = {record["id"]: number for number, record in enumerate(corpus)}
+    positives = [{place[i] for i in query["positives"] if i in place} for query in queries]
+    documents, vectors, lexical = model.encode(texts), model.encode(asked), Lexical(texts)
+    figures: dict[str, float] = {}
+    ranks: dict[str, list[int]] = {"": [], "_chars": [], "_hybrid": []}
+    for at in range(0, len(asked), 256):
+        block = slice(at, at + 256)
+        near, chars = vectors[block] @ documents.T, lexical.score(asked[block])
+        for row, (by_vector, by_chars) in enumerate(zip(near, chars, strict=True)):
+            wanted = positives[at + row]
+            order, other = np.argsort(-by_vector)[:200], np.argsort(-by_chars)[:200]
+            ranks[""].append(first_hit(order, wanted))
+            ranks["_chars"].append(first_hit(other, wanted))
+            ranks["_hybrid"].append(first_hit(fuse(order, other), wanted))
+    for suffix, found in ranks.items():
+        values = np.array(found)
+        figures[f"{name}_recall10{suffix}"] = float((values <= 10).mean())
+        figures[f"{name}_mrr10{suffix}"] = float(np.where(values <= 10, 1 / values, 0).mean())
+    return figures
+
+
+def first_hit(order: np.ndarray, wanted: set[int]) -> int:
+    """Rank of the first wanted document, counted from one; a large number when there is none."""
+    return next((rank for rank, place in enumerate(order.tolist(), 1) if place in wanted), 10**6)
+
+
+def fuse(first: np.ndarray, second: np.ndarray, weight: float = 0.4, k: int = 10) -> np.ndarray:
+    """Reciprocal-rank fusion; the first list counts `weight`, the second 1 - weight."""
+    import numpy as np
+
+    scores: Counter[int] = Counter()
+    for order, share in ((first, weight), (second, 1 - weight)):
+        for rank, place in enumerate(order.tolist(), 1):
+            scores[place] += share / (k + rank)  # type: ignore[assignment] # a Counter of floats
+    return np.array([place for place, _ in scores.most_common(20)])
+
+
+def score_entities(
+    model: Model, records: list[dict[str, Any]], kinds: dict[str, str]
+) -> dict[str, float]:
+    """Exact-span F1 over persons, organisations and locations, together and by kind."""
+    found = model.find_entities([record["text"] for record in records])
+    right, told, asked = Counter[str](), Counter[str](), Counter[str]()
+    for spans, record in zip(found, records, strict=True):
+        ours = {span for span in spans if span[2] in KINDS}
+        theirs = {(s, e, kinds[kind]) for s, e, kind in record["entities"] if kind in kinds}
+        right.update(kind for *_, kind in ours & theirs)
+        told.update(kind for *_, kind in ours)
+        asked.update(kind for *_, kind in theirs)
+    scores = {kind: 2 * right[kind] / max(told[kind] + asked[kind], 1) for kind in KINDS}
+    scores["all"] = 2 * right.total() / max(told.total() + asked.total(), 1)
+    return scores
+
+
+def score_announcements(model: Model, data: Path) -> dict[str, float]:
+    """Share of the parties of held-back announcements that are found as organisations."""
+    held = load_corpus(ROOT / "data", data).held_announcements
+    texts, owner = [], []
+    for number, record in enumerate(held):
+        for line in record["text"].split("\n"):
+            if line.strip():
+                texts.append(line[:500])
+                owner.append(number)
+    found: list[set[str]] = [set() for _ in held]
+    for number, line, spans in zip(owner, texts, model.find_entities(texts), strict=True):
+        found[number].update(tidy(line[s:e]) for s, e, kind in spans if kind == "ORG")
+    wanted = [
+        {tidy(v) for name in ("甲方", "乙方") for v in r["fields"].get(name, ())} for r in held
+    ]
+    hits = sum(len(w & f) for w, f in zip(wanted, found, strict=True))
+    return {"announcements_recall": hits / max(sum(map(len, wanted)), 1)}
+
+
+def tidy(value: str) -> str:
+    """As the annotators normalised: half width, lower case, no blanks."""
+    import unicodedata
+
+    return re.sub(r"[\s,]", "", unicodedata.normalize("NFKC", value).lower())
+
+
+def score_masked(model: Model, data: Path, n_samples: int) -> dict[str, float]:
+    """Accuracy on hidden words of laws that were held back from training."""
+    import numpy as np
+    from safetensors.torch import load_file
+    from small_model.masking import Stretches, draw_masked
+    from tokenizers import Tokenizer
+    from transformers import AutoModelForMaskedLM
+
+    torch = model.torch
+    masked, report = AutoModelForMaskedLM.from_pretrained(
+        model.path, dtype=torch.float32, output_loading_info=True
+    )
+    beside = model.path / "masked_words" / "head.safetensors"
+    if beside.exists():
+        masked.load_state_dict(load_file(beside), strict=False)
+    elif report["missing_keys"]:
+        return {}
+    if model.tokenizer.mask_token_id != 4:
+        return {}
+    tokenizer = Tokenizer.from_file(str(model.path / "tokenizer.json"))
+    stretches = Stretches({"laws": load_corpus(ROOT / "data", data).held_laws})
+    ids, targets = draw_masked(stretches, tokenizer, np.random.default_rng(0), (n_samples, 128))
+    right = []
+    for at in range(0, n_samples, 32):
+        block = torch.from_numpy(ids[at : at + 32])
+        with torch.inference_mode():
+            best = (
+                masked.eval()(block, attention_mask=(block != 0).long()).logits.argmax(-1).numpy()
+            )
+        asked = targets[at : at + 32] >= 0
+        right.append(best[asked] == targets[at : at + 32][asked])
+    return {"masked_accuracy": float(np.concatenate(right).mean())}
+
+
+def plan(model: Model, data: Path, *, quick: bool) -> dict[str, Callable[[], dict[str, float]]]:
+    """The evaluations by name, in order of their cost."""
+
+    def entities(name: str, kinds: dict[str, str]) -> dict[str, float]:
+        records = list(read_records(data / f"ner/{name}.jsonl.xz"))
+        records = [r for r in records if r["part"] != "train"][: 800 if quick else None]
+        scores = score_entities(model, records, kinds)
+        short = name.removesuffix("_test")
+        return {f"{short}_f1" if kind == "all" else f"{short}_f1_{kind.lower()}": value
+                for kind, value in scores.items()}  # fmt: skip
+
+    most = 2000 if quick else 10**9
+    tasks: dict[str, Callable[[], dict[str, float]]] = {
+        "similarity": lambda: score_similarity(model, data, most),
+        "csl": lambda: score_retrieval(model, data, "csl", most),
+    }
+    if model.is_tagger:
+        tasks["msra"] = lambda: entities("msra_test", {kind: kind for kind in KINDS})
+        tasks["cluener"] = lambda: entities("cluener", CLUENER)
+        tasks["announcements"] = lambda: score_announcements(model, data)
+    tasks["masked"] = lambda: score_masked(model, data, 64 if quick else 512)
+    tasks["cmrc"] = lambda: score_retrieval(model, data, "cmrc", most)
+    tasks["stard"] = lambda: score_retrieval(model, data, "stard", most)
+    return tasks
+
+
+def main() -> int:
+    """Run the evaluations, print a table and one JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--model", type=Path, default=ROOT / "data" / "models" / "zh-small")
+    parser.add_argument("--only", nargs="+", help="names of evaluations")
+    parser.add_argument(
+        "--quick", action="store_true", help="the first 2000 pairs, queries and articles"
+    )
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    model = Model(arguments.model)
+    figures: dict[str, float] = {}
+    for name, score in plan(model, arguments.data, quick=arguments.quick).items():
+        if arguments.only and name not in arguments.only:
+            continue
+        started = time.perf_counter()
+        scores = score()
+        figures |= {key: round(value, 4) for key, value in scores.items()}
+        shown = "  ".join(f"{key} {value:.3f}" for key, value in scores.items())
+        print(f"{name:14} {time.perf_counter() - started:6.1f} s  {shown}", flush=True)
+    line = json.dumps({"bench": "eval_model", "quick": arguments.quick, "figures": figures})
+    if arguments.json:
+        arguments.json.write_text(line + "\n", encoding="utf-8")
+    print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

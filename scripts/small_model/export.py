@@ -1,0 +1,68 @@
+# ruff: noqa: E501 - patterns and lists
+"""The folder that users load: weights, config, tokenizer, pooling."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from small_model.network import Network
+
+MODULES = [
+    {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+    {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    {
+        "idx": 2,
+        "name": "2",
+        "path": "2_Normalize",
+        "type": "sentence_transformers.models.Normalize",
+    },
+]
+
+
+def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
+    """Write one checkpoint: trunk, entity head, masked-word head, as float16."""
+    from safetensors.torch import save_file
+
+    (out / "1_Pooling").mkdir(parents=True, exist_ok=True)
+    state = {
+        name.removeprefix("masked."): value.detach().to("cpu", torch.float16).contiguous()
+        for name, value in network.state_dict().items()
+    }
+    # The masked-word decoder shares the embedding matrix and its bias: stored once.
+    for name in ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias"):
+        state.pop(name, None)
+    state.pop("bert.embeddings.position_ids", None)
+    # The masked-word head lies beside the model, where loading for other uses does not meet it.
+    head = {name: state.pop(name) for name in list(state) if name.startswith("cls.")}
+    save_file(state, out / "model.safetensors", metadata={"format": "pt"})
+    (out / "masked_words").mkdir(exist_ok=True)
+    save_file(head, out / "masked_words" / "head.safetensors", metadata={"format": "pt"})
+    config = network.masked.config.to_dict()
+    kept = (
+        "attention_probs_dropout_prob", "hidden_act", "hidden_dropout_prob", "hidden_size", "id2label",
+        "initializer_range", "intermediate_size", "label2id", "layer_norm_eps", "max_position_embeddings",
+        "model_type", "num_attention_heads", "num_hidden_layers", "pad_token_id", "type_vocab_size", "vocab_size",
+    )  # fmt: skip
+    settings = {"architectures": ["BertForTokenClassification"], "dtype": "float16"}
+    settings |= {name: config[name] for name in kept}
+    _write_json(out / "config.json", settings)
+    _write_json(out / "modules.json", MODULES)
+    pooling = {"word_embedding_dimension": config["hidden_size"], "pooling_mode_mean_tokens": True,
+               "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}  # fmt: skip
+    _write_json(out / "1_Pooling" / "config.json", pooling)
+    _write_json(out / "sentence_bert_config.json", {"max_seq_length": 512, "do_lower_case": False})
+    for name in ("model.safetensors", "masked_words/head.safetensors"):
+        (out / name).chmod(0o644)  # written for the owner alone
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(tokenizer_folder / name, out / name)
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_bytes((json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode())

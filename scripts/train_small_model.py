@@ -1,0 +1,111 @@
+"""Train the built-in model: characters, masked words, then sentences and entities together.
+
+Deterministic for one machine, thread count and precision: the seed, the texts and the step number
+decide every sample. Resumable: run it again and it goes on from the last checkpoint of its folder.
+
+    scripts/train_small_model.py --quick     # minutes
+    scripts/train_small_model.py             # the full recipe, under three hours on two cores
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+
+if TYPE_CHECKING:
+    from small_model.corpus import Corpus
+    from small_model.network import Network
+    from tokenizers import Tokenizer
+
+# Steps of the stages: masked words alone, then rounds of all three tasks together, in each of which
+# the learning rate rises and falls once. A recipe with more rounds goes on from one with fewer.
+QUICK, FULL = (200, 250), (4000, 4000)
+
+
+def read_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    shared = ROOT.parent / "shared" / "data"
+    parser.add_argument("--data", type=Path, default=shared if shared.exists() else None)
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "small_model")
+    parser.add_argument("--out", type=Path, help="write the finished model into this folder")
+    parser.add_argument("--quick", action="store_true", help=f"steps {QUICK} instead of {FULL}")
+    parser.add_argument(
+        "--steps", type=int, nargs="+", metavar="N", help="MASKED JOINT [JOINT ...]"
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=4096, help="of a masked step; the rest scales"
+    )
+    parser.add_argument("--only-masked", action="store_true", help="stop after the first stage")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--float32", action="store_true", help="no bfloat16")
+    parser.add_argument("--seed", type=int, default=20)
+    return parser.parse_args()
+
+
+def say(text: str) -> None:
+    """A line with the time of day, at once."""
+    print(time.strftime("%H:%M:%S"), text, flush=True)
+
+
+def prepare(arguments: argparse.Namespace) -> tuple[Corpus, Tokenizer, Network]:
+    """Read the texts, build the tokenizer and the untrained network."""
+    from small_model import corpus as corpora
+    from small_model import network, start, vocabulary
+    from tokenizers import Tokenizer
+
+    work: Path = arguments.work
+    work.mkdir(parents=True, exist_ok=True)
+    corpus = corpora.load_corpus(ROOT / "data", arguments.data)
+    sizes = {name: sum(map(len, texts)) for name, texts in corpus.texts.items()}
+    say(f"characters by source: {sizes}")
+    pieces = vocabulary.build_pieces(text for texts in corpus.texts.values() for text in texts)
+    vocabulary.write_tokenizer(work, pieces)
+    tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
+    vectors = start.load_or_count(work, corpus, tokenizer, pieces, arguments.seed)
+    model = network.Network(network.small_config(len(pieces)), vectors).to(arguments.device)
+    return corpus, tokenizer, model
+
+
+def main() -> int:
+    """Run the stages that are not yet done, then write the model."""
+    arguments = read_arguments()
+    import torch
+    from small_model import export, joint, masking
+    from small_model.stages import Run, Stage, run_stage
+
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(arguments.seed)
+    torch.use_deterministic_algorithms(mode=True)
+    masked_steps, *joint_steps = arguments.steps or (QUICK if arguments.quick else FULL)
+    corpus, tokenizer, model = prepare(arguments)
+    run = Run(arguments.work, arguments.seed, arguments.device, not arguments.float32)
+    masked = masking.MaskedTask(corpus, tokenizer, arguments.device, arguments.tokens)
+    seconds = run_stage(Stage("masked", masked_steps, 1e-3, masked.loss), model, run, say)
+    if not arguments.only_masked:
+        task = joint.JointTask(corpus, tokenizer, masked, arguments.device)
+        for number, n_steps in enumerate(joint_steps, 1):
+            done = "-".join(map(str, (masked_steps, *joint_steps[:number])))
+            run = replace(run, folder=arguments.work / f"joint-{done}")
+            run.folder.mkdir(exist_ok=True)
+            name = "joint" if number == 1 else f"joint{number}"  # other samples in every round
+            stage = Stage(name, n_steps, 6e-4, task.loss, falls=True)
+            seconds += run_stage(stage, model, run, say)
+    say(f"{seconds:.0f} s of training in this process")
+    if arguments.out:
+        export.write_model(arguments.out, model, arguments.work)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
