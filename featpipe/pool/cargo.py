@@ -113,13 +113,13 @@ class Cargo:
     def forget_after_fork(self) -> None:
         """In a forked child: the descriptors are copies. Locks may be held by nobody for ever."""
         for slab in (*self._leased.values(), *self._store.slabs()):
-            slab.close()
+            slab.give_up_descriptor()
 
     def close(self) -> None:
         """Give up every descriptor. What is looked at stays readable."""
         for slab in self._leased.values():
             self.atlas.forget(slab)
-            slab.close()
+            slab.give_up_descriptor()
         self._leased.clear()
         self._held.clear()
         self._store.close()

@@ -13,8 +13,10 @@ so that a full disk is an `OSError` at the start and never a SIGBUS later.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
+import sys
 import threading
 
 TYPE_CHECKING = False
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 SMALLEST_BYTES = 1 << 18
 IDLE_BYTES = 256 << 20
 _OWNER_SHIFT = 32
+#: Older Pythons keep a second descriptor for every map.
+_MAP_OPTIONS: dict[str, bool] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 
 
 class Slab:
@@ -34,12 +38,19 @@ class Slab:
     def __init__(self, uid: int, size: int, descriptor: int, *, is_mine: bool) -> None:
         self.uid, self.size, self.descriptor = uid, size, descriptor
         access = mmap.ACCESS_WRITE if is_mine else mmap.ACCESS_READ
-        self.map = mmap.mmap(descriptor, size, access=access)
+        self.map = mmap.mmap(descriptor, size, access=access, **_MAP_OPTIONS)
 
-    def close(self) -> None:
-        """Give up the descriptor now; the memory goes with this object and its last view."""
+    def give_up_descriptor(self) -> None:
+        """Keep only the memory, for as long as this object or a view of it lives."""
         os.close(self.descriptor)
         self.descriptor = -1
+
+    def close(self) -> None:
+        """Give up the descriptor now, and the memory with its last view."""
+        self.give_up_descriptor()
+        # BufferError: somebody looks at it; the mapping goes when nobody does.
+        with contextlib.suppress(BufferError):
+            self.map.close()
 
 
 def make_slab(uid: int, size: int) -> Slab:

@@ -117,12 +117,12 @@ def _path_of(chain: Sequence[object]) -> str:
     anonymous: list[object] = []
     for child in chain[1:]:
         step = _step(owner, child)
+        if step is None and isinstance(child, (tuple, dict, list)):
+            anonymous.append(child)
+            continue
         for container in reversed(anonymous):
             step = step if step is not None else _step(container, child)
         if step is None:
-            if isinstance(child, (tuple, dict, list)):
-                anonymous.append(child)
-                continue
             step = f".<{type(child).__name__}>"
         path += step
         owner = child

@@ -148,7 +148,7 @@ class Worker:
         """In a forked child: the descriptors are copies, and the process is not its to wait for."""
         self.process.forget()
         for slab in self.close():
-            slab.close()
+            slab.give_up_descriptor()
 
     def close(self) -> Iterable[Slab]:
         """Give up every descriptor; the slabs it made are the caller's."""

@@ -1,0 +1,219 @@
+"""The engine's parts, each by itself."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from featpipe.errors import UnknownDevice, UsageError
+from featpipe.pool import Role, frames
+from featpipe.pool.atlas import Atlas
+from featpipe.pool.launch import visible_cards
+from featpipe.pool.leases import lend
+from featpipe.pool.loss import Cause, cause_of
+from featpipe.pool.parcels import pack, unpack
+from featpipe.pool.role import threads_of, usable_cores
+from featpipe.pool.slabs import SlabStore, make_slab
+
+
+@given(
+    bodies=st.lists(st.binary(max_size=300), max_size=20),
+    cuts=st.lists(st.integers(1, 400), max_size=60),
+)
+def test_frames_come_out_whole_however_the_stream_is_cut(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(
+        frames.frame(frames.TASK, number, body, 3, 0.5) for number, body in enumerate(bodies)
+    )
+    buffer, found, at = frames.FrameBuffer(), [], 0
+    for size in [*cuts, len(stream)]:
+        if stream[at : at + size]:
+            found += buffer.feed(stream[at : at + size])
+        at += size
+    assert found == [(frames.TASK, 3, number, 0.5, body, -1) for number, body in enumerate(bodies)]
+
+
+def test_each_descriptor_arrives_with_its_own_frame() -> None:
+    ours, theirs = socket.socketpair()
+    pipes = [os.pipe() for _ in range(5)]
+    with ours, theirs:
+        for number, (read_end, _) in enumerate(pipes):
+            data = frames.frame_with_descriptor(frames.SLAB, number, b"x" * number)
+            ours.sendall(data[frames.send_with_descriptor(ours, data, read_end) :])
+            ours.sendall(frames.frame(frames.TASK, number))
+        buffer = frames.FrameBuffer()
+        found: list[frames.Frame] = []
+        while len(found) < 10:
+            data = frames.receive(theirs, buffer.descriptors, may_wait=True)
+            found += buffer.feed(data)
+        with pytest.raises(BlockingIOError):
+            frames.receive(theirs, buffer.descriptors, may_wait=False)
+    for kind, _, number, _, _, descriptor in found:
+        assert (descriptor >= 0) == (kind == frames.SLAB)
+        if descriptor >= 0:
+            os.write(pipes[number][1], b"%d" % number)
+            assert os.read(descriptor, 10) == b"%d" % number
+            os.close(descriptor)
+    for pair in pipes:
+        os.close(pair[0])
+        os.close(pair[1])
+
+
+def make_store() -> tuple[SlabStore, list[int]]:
+    withdrawn: list[int] = []
+    return SlabStore(7, lambda _: None, withdrawn.append, idle_bytes=1 << 20), withdrawn
+
+
+def test_a_slab_is_used_again_only_after_it_was_given_back() -> None:
+    store, _ = make_store()
+    first = store.take(1000)
+    second = store.take(1000)
+    assert first is not second
+    store.give_back(first.uid)
+    store.give_back(first.uid)
+    assert store.take(1000) is first
+    assert store.take(1000) is not first
+    store.close()
+
+
+def test_a_discarded_slab_is_never_used_again() -> None:
+    store, withdrawn = make_store()
+    first = store.take(1000)
+    store.discard(first.uid)
+    assert withdrawn == [first.uid]
+    assert store.take(1000).uid != first.uid
+    store.close()
+
+
+def test_idle_slabs_are_kept_up_to_a_limit() -> None:
+    store, withdrawn = make_store()
+    slabs = [store.take(400_000) for _ in range(4)]
+    for slab in slabs:
+        store.give_back(slab.uid)
+    assert withdrawn == [slab.uid for slab in slabs[:2]]
+    store.close()
+
+
+def test_a_lease_ends_with_its_last_view() -> None:
+    slab = make_slab(1, 1 << 20)
+    ended: list[bool] = []
+    view, _ = lend(slab, lambda: ended.append(True))
+    array = np.frombuffer(view[64:128], np.uint8)
+    part = array[3:9]
+    del view, array
+    gc.collect()
+    assert not ended
+    del part
+    gc.collect()
+    assert ended == [True]
+    slab.close()
+
+
+@given(
+    sizes=st.lists(st.integers(0, 40_000), max_size=6),
+    text=st.text(max_size=50),
+    order=st.sampled_from("CF"),
+)
+def test_parcels_give_back_what_was_packed(sizes: list[int], text: str, order: str) -> None:
+    store = SlabStore(0, lambda _: None, lambda _: None)
+    thing = {
+        "text": text,
+        "arrays": [np.arange(size, dtype=np.int32) for size in sizes],
+        "matrix": np.asarray(np.arange(12_000.0).reshape(100, 120), order=order),  # type: ignore[call-overload]
+    }
+    parcel = pack(thing, store)
+    maps = {slab.uid: memoryview(slab.map) for slab in parcel.slabs}
+    back = unpack(parcel.body, parcel.flags, maps.__getitem__)
+    assert isinstance(back, dict)
+    assert back["text"] == text
+    np.testing.assert_array_equal(back["matrix"], thing["matrix"])
+    for mine, its in zip(thing["arrays"], back["arrays"], strict=True):
+        np.testing.assert_array_equal(mine, its)
+    store.close()
+
+
+def test_an_array_in_a_known_slab_travels_on_by_reference() -> None:
+    store, atlas = SlabStore(0, lambda _: None, lambda _: None), Atlas()
+    slab = make_slab(99, 1 << 20)
+    view, address = lend(slab, lambda: None)
+    atlas.note(slab, address)
+    array = np.frombuffer(view, np.float64)[16:100_000]
+    parcel = pack({"mine": array, "new": np.ones(50_000)}, store, atlas.locate)
+    assert {used.uid for used in parcel.slabs} == {99, parcel.own.uid if parcel.own else 0}
+    assert parcel.own is not None
+    assert parcel.own.size < array.nbytes, "only the new one was copied"
+    atlas.forget(slab)
+    assert pack({"mine": array}, store, atlas.locate).own is not None
+    slab.close()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("device", "mask", "seen"),
+    [
+        ("cpu", "0,1", ""),
+        ("cuda", None, "0"),
+        ("cuda:2", None, "2"),
+        ("cuda:1", "4,7", "7"),
+        ("cuda:0", "GPU-abc", "GPU-abc"),
+        ("mps", None, None),
+    ],
+)
+def test_a_child_sees_its_card_and_no_other(
+    device: str, mask: str | None, seen: str | None
+) -> None:
+    assert visible_cards(device, mask) == seen
+
+
+@pytest.mark.parametrize(("device", "mask"), [("cuda:2", "4,7"), ("cuda:0", ""), ("cuda:x", None)])
+def test_a_card_that_is_not_there_is_refused(device: str, mask: str | None) -> None:
+    with pytest.raises(UnknownDevice):
+        visible_cards(device, mask)
+
+
+def test_workers_times_threads_do_not_exceed_the_cores() -> None:
+    for n_workers in range(1, 9):
+        threads = threads_of(Role("r", "m:A", devices=("cpu",) * n_workers))
+        assert threads >= 1
+        assert n_workers * threads <= max(usable_cores(), n_workers)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": ""},
+        {"target": "module.without.attribute"},
+        {"target": "__main__:Thing"},
+        {"devices": ()},
+        {"prefetch": 0},
+        {"threads": 0},
+        {"bisect": "no-module:"},
+    ],
+)
+def test_a_role_that_cannot_work_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        Role(**{"name": "r", "target": "module:Thing", **options})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("code", "starved", "cause", "says"),
+    [
+        (0, False, Cause.EXITED, "code 0"),
+        (-11, False, Cause.SIGNALLED, "SIGSEGV"),
+        (-9, False, Cause.KILLED, "SIGKILL"),
+        (-9, True, Cause.OUT_OF_MEMORY, "out of memory"),
+        (-64, False, Cause.SIGNALLED, "SIG"),
+        (None, False, Cause.EXITED, "another process"),
+    ],
+)
+def test_an_end_is_put_into_words(code: int | None, starved: bool, cause: Cause, says: str) -> None:
+    found, words = cause_of(code, is_out_of_memory=starved)
+    assert found is cause
+    assert says in words
