@@ -78,7 +78,7 @@ clock: Callable[[], float] = time.perf_counter
 
 def measure_processor_time() -> None:
     """Seconds of the processor from here on, on one thread: others' load hardly shows."""
-    global clock, THREADS  # noqa: PLW0603 - a setting of the whole run
+    global clock, THREADS
     clock, THREADS = time.process_time, 1
     torch.set_num_threads(1)
 
@@ -138,10 +138,10 @@ def load_peer(folder: Path) -> Any:  # noqa: ANN401 - untyped library
     return SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32})
 
 
-def load_ours(folder: Path, precision: str, threads: int = THREADS) -> Encoder:
+def load_ours(folder: Path, precision: str, threads: int | None = None) -> Encoder:
     """Ours, with vectors in float32 so that accuracy is the forward's."""
     settings = EncoderSettings(precision=precision, dtype="float32")  # type: ignore[arg-type]
-    return Encoder.load(folder, settings, threads=threads)
+    return Encoder.load(folder, settings, threads=threads or THREADS)
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:

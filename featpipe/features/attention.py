@@ -6,6 +6,7 @@ that sequence alone, so its bits do not depend on the company it is in.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
 Group = tuple[int, int, int]
 """(first token, number of sequences, their length)."""
+
+
+def _attend_varlen(
+    qkv: torch.Tensor, edges: torch.Tensor, longest: int, n_heads: int
+) -> torch.Tensor:
+    """One kernel for all lengths: flash attention on the card, half precision only."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    query, key, value = qkv.view(qkv.shape[0], 3, n_heads, -1).unbind(1)
+    mixed = varlen_attn(query, key, value, edges, edges, longest, longest)
+    return mixed.reshape(qkv.shape[0], -1)  # type: ignore[union-attr]  # no extras are asked for
 
 
 def attend_apart(
@@ -52,14 +64,26 @@ def attend_apart(
 _SMALL = 4 * 16**3
 
 
-def attend(qkv: torch.Tensor, groups: Sequence[Group], *, n_heads: int) -> torch.Tensor:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the sequences of a pack lie, made once per pack and used by every layer."""
+
+    groups: Sequence[Group]
+    edges: torch.Tensor | None = None
+    """Cumulative lengths from 0, int32, on the card; None on CPU."""
+    longest: int = 0
+
+
+def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
     """Scaled dot-product attention per sequence.
 
     Shapes: qkv (tokens, 3 * width), columns query, key, value -> (tokens, width), same dtype.
     """
     width = qkv.shape[1] // 3
+    if layout.edges is not None and qkv.dtype != torch.float32:
+        return _attend_varlen(qkv, layout.edges, layout.longest, n_heads)
     out = torch.empty(qkv.shape[0], width, dtype=qkv.dtype, device=qkv.device)
-    for first, count, length in groups:
+    for first, count, length in layout.groups:
         rows = slice(first, first + count * length)
         heads = qkv[rows].view(count, length, 3, n_heads, width // n_heads).permute(2, 0, 3, 1, 4)
         mixed = _mix(heads[0], heads[1], heads[2])

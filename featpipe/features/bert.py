@@ -11,12 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - its name everywhere
 
 from featpipe.errors import UnsupportedModel
-from featpipe.features.attention import attend
+from featpipe.features.attention import Layout, attend
 from featpipe.features.checkpoint import first_position
+from featpipe.features.forwarding import send
 from featpipe.features.linear import Activation, Linear, make_linear
 
 if TYPE_CHECKING:
@@ -165,11 +167,29 @@ class PackedBert:
 
         Shapes: pack of t tokens -> (t, width) float32.
         """
-        groups = pack.groups
+        layout = self._lay_out(pack)
         x = self._embeddings(pack)
         for layer in self._layers[: self.n_layers if n_layers is None else n_layers]:
-            x = layer(x, groups)
+            x = layer(x, layout)
         return x
+
+    def _lay_out(self, pack: Pack) -> Layout:
+        if self.device.type != "cuda":
+            return Layout(pack.groups)
+        edges = np.concatenate(([0], np.cumsum(pack.lengths))).astype(np.int32)
+        return Layout(pack.groups, send(edges, self.device), int(pack.lengths.max()))
+
+    def twin(
+        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+    ) -> PackedBert:
+        """The same weights again, elsewhere or in another precision."""
+        return PackedBert(
+            self._source,
+            self.shape,
+            n_layers=self.n_layers,
+            dtype=dtype,
+            device=device or self.device,
+        )
 
 
 class _Embeddings:
@@ -189,8 +209,8 @@ class _Embeddings:
             self._project = _linear(weights, ["embeddings_project"], torch.float32, device)
 
     def __call__(self, pack: Pack) -> torch.Tensor:
-        ids = torch.from_numpy(pack.ids).to(self._words.device, torch.int64)
-        positions = torch.from_numpy(pack.positions).to(self._words.device)
+        ids = send(pack.ids, self._words.device)
+        positions = send(pack.positions, self._words.device)
         x = self._words[ids] + self._positions[positions]
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
@@ -230,10 +250,10 @@ class _Layer:
     def is_invariant(self) -> bool:
         return self._qkv.is_invariant
 
-    def __call__(self, x: torch.Tensor, groups: list[tuple[int, int, int]]) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, layout: Layout) -> torch.Tensor:
         shape, narrow = self._shape, (self._shape.width,)
         qkv = self._qkv(x.to(self._dtype))
-        y = self._attended(attend(qkv, groups, n_heads=shape.n_heads))
+        y = self._attended(attend(qkv, layout, n_heads=shape.n_heads))
         x = F.layer_norm(x + y, narrow, *self._attention_norm, eps=shape.epsilon)
         y = self._outer(self._inner(x.to(self._dtype), shape.activation))
         return F.layer_norm(x + y, narrow, *self._output_norm, eps=shape.epsilon)

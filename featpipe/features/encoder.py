@@ -23,6 +23,7 @@ from featpipe.features.devices import find_device, running_threads
 from featpipe.features.feature import EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.features.fingerprint import identity_of
 from featpipe.features.foreign import load_foreign
+from featpipe.features.forwarding import Forwarder
 from featpipe.features.packing import Sequences, pack_by_length
 from featpipe.features.pooling import pool
 from featpipe.features.tokenizer import Tokenizer
@@ -33,6 +34,8 @@ from featpipe.features.windows import Vectors, Windows, combine, plan_windows
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from featpipe.features.packing import Pack
 
 UNKNOWN = "it holds a token for which the model has no embedding"
 
@@ -66,6 +69,9 @@ class Encoder:
         self.tokenizer = tokenizer
         self.dim = trunk.width
         self.threads = 1
+        self.n_repeated = 0
+        self._forwarder = Forwarder(trunk)
+        self._exact: Forwarder | None = None
         self._n_special = len(tokenizer.prefix) + len(tokenizer.suffix)
         self._budget = CPU_BUDGET if trunk.device.type == "cpu" else CUDA_BUDGET
 
@@ -120,7 +126,9 @@ class Encoder:
     def notes(self) -> tuple[str, ...]:
         """Fallbacks at work, in words for the run record; none for BERT and its kin on CPU."""
         slow = () if self.tokenizer.is_fast else ("the tokenizer is of a design that runs slowly",)
-        return (*self.trunk.notes, *slow)
+        again = f"{self.n_repeated} sequences overflowed fp16 and were repeated in float32"
+        repeated = (again,) if self.n_repeated else ()
+        return (*self.trunk.notes, *slow, *self._forwarder.notes, *repeated)
 
     def encode(self, texts: Sequence[str], *, on_fault: str = "raise") -> Encoded:
         """Encode `texts`; equal ones are computed once.
@@ -170,11 +178,28 @@ class Encoder:
             ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
         out = np.empty((len(windows.start), self.dim), np.float32)
-        for pack in pack_by_length(sequences, budget=self._budget):
-            states = self.trunk.forward(pack, n_layers=self.spec["layer"])
-            out[pack.sequences] = pool(states, pack, self.spec["pooling"]).cpu().numpy()
+        packs = pack_by_length(sequences, budget=self._budget)
+        for pack, rows in self._forwarder.run(packs, sequences, self._compute):
+            out[pack.sequences] = rows
+        if self.trunk.device.type == "cuda" and self.spec["precision"] == "mixed":
+            self._repeat_overflowed(out, sequences)
         vectors = combine(out, windows, self.spec["pooling"])
         return vectors, windows, tokens
+
+    def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
+        return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
+
+    def _repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
+        """In float32, what left fp16's range; what is not finite then is the model's doing."""
+        overflowed = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if not len(overflowed):
+            return
+        if self._exact is None:
+            self._exact = Forwarder(self.trunk.twin())
+        self.n_repeated += len(overflowed)
+        pack = sequences.pack(overflowed)
+        for part, rows in self._exact.run([pack], sequences, self._compute):
+            vectors[part.sequences] = rows
 
     def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
         """Normalise and cast; name the rows that are not finite."""

@@ -9,6 +9,7 @@ through it together, which needs no hook, no mask and no padding, and is slower;
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,14 @@ class ForeignTrunk:
             else "sequences of equal length at a time"
         )
         return (f"{kind} is run by transformers, {how}; bits may depend on the batch",)
+
+    def twin(
+        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+    ) -> ForeignTrunk:
+        """The same weights again, elsewhere or in another precision."""
+        target = device or self.device
+        model = deepcopy(self._model).to(target)
+        return ForeignTrunk(model, device=target, dtype=dtype, is_hooked=self.is_hooked)
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
         """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers."""

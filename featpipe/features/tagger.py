@@ -25,6 +25,7 @@ from featpipe.features.encoder import UNKNOWN, report_faults
 from featpipe.features.entities import Entities, decode
 from featpipe.features.feature import Spec, TaggerSettings, fingerprint_of, tagger_spec
 from featpipe.features.fingerprint import identity_of
+from featpipe.features.forwarding import Forwarder
 from featpipe.features.heads import Head, load_head
 from featpipe.features.labels import Tags
 from featpipe.features.packing import Sequences, pack_by_length
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from featpipe.features.packing import Pack
     from featpipe.features.tokens import Tokens
+    from featpipe.features.trunk import Trunk
 
 _BUDGET = 4096
 
@@ -53,6 +56,8 @@ class Tagger:
         self.tokenizer = tokenizer
         self.threads = 1
         self.shares_trunk = False
+        self._n_layers = trunk.n_layers
+        self._forwarder = Forwarder(trunk)
         self._tags = Tags.of(spec["labels"])
 
     @classmethod
@@ -102,6 +107,7 @@ class Tagger:
         if _identities(checkpoint) != before:
             raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
         tagger.threads = threads
+        tagger._n_layers = checkpoint.n_layers  # a shared trunk may have more
         tagger.shares_trunk = loaded is trunk
         return tagger
 
@@ -156,6 +162,10 @@ class Tagger:
             own += [first + a for a in own_starts(windows)]
         return Cuts(np.array(start, np.int64), np.array(length, np.int64), np.array(own, np.int64))
 
+    def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
+        states = trunk.forward(pack, n_layers=self._n_layers)
+        return self.head.score(states.to(self.trunk.device), pack)
+
     def _compute_logits(self, tokens: Tokens, cuts: Cuts) -> npt.NDArray[np.float32]:
         """Shapes: -> (tokens, labels), each token's from the window that owns it."""
         sequences = Sequences(
@@ -163,8 +173,8 @@ class Tagger:
         )
         own_stop = np.append(cuts.own_start[1:], len(tokens.ids))
         out = np.empty((len(tokens.ids), len(self.spec["labels"])), np.float32)
-        for pack in pack_by_length(sequences, budget=_BUDGET):
-            found = self.head.score(self.trunk.forward(pack), pack).cpu().numpy()
+        packs = pack_by_length(sequences, budget=_BUDGET)
+        for pack, found in self._forwarder.run(packs, sequences, self._compute):
             # Row of the window's first own token in the pack, for windows laid end to end.
             count = own_stop[pack.sequences] - cuts.own_start[pack.sequences]
             skipped = cuts.own_start[pack.sequences] - cuts.start[pack.sequences]

@@ -33,6 +33,12 @@ class Trunk(Protocol):
     """Rows of the word embeddings; a higher token id has no meaning."""
     device: torch.device
 
+    def twin(
+        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+    ) -> Trunk:
+        """The same weights again, elsewhere or in another precision."""
+        ...
+
     @property
     def is_invariant(self) -> bool:
         """Whether a sequence's bits are promised not to depend on its neighbours."""

@@ -1,0 +1,116 @@
+"""Packs through a trunk, without losing one to a full or overflowing card.
+
+Guarantees:
+
+* A pack that does not fit the card's memory is halved until it does; a single sequence that does
+  not fit is computed on the CPU. Nothing is skipped, and `Forwarder.notes` tells.
+* On CUDA the host stays one pack ahead: ids leave from pinned memory, results arrive in pinned
+  memory, and a pack's result is waited for only after the next pack was sent off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from featpipe.features.packing import Pack, Sequences
+    from featpipe.features.trunk import Trunk
+
+    Compute = Callable[[Trunk, Pack], torch.Tensor]
+    Rows = npt.NDArray[np.float32]
+
+_CPU = torch.device("cpu")
+
+
+class Forwarder:
+    """Sends packs to one trunk and brings back what is computed from each."""
+
+    def __init__(self, trunk: Trunk) -> None:
+        self._trunk = trunk
+        self._on_cpu: Trunk | None = None
+        self.n_halved = 0
+        self.n_on_cpu = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What did not go as planned, for the run record."""
+        halved = f"the card was too small for {self.n_halved} packs, which were halved"
+        moved = f"{self.n_on_cpu} sequences did not fit the card and were computed on the CPU"
+        return (*([halved] if self.n_halved else ()), *([moved] if self.n_on_cpu else ()))
+
+    def run(
+        self, packs: Iterable[Pack], sequences: Sequences, compute: Compute
+    ) -> Iterator[tuple[Pack, Rows]]:
+        """(pack, rows) for every pack or part of one, in any order; rows as `compute` gives them.
+
+        Raises:
+            torch.OutOfMemoryError: the CPU's memory is too small as well.
+        """
+        waiting: list[_Arrival] = []
+        for pack in packs:
+            for part, rows in self._try(pack, sequences, compute):
+                waiting.append(_Arrival(part, rows))
+                if len(waiting) > 1:
+                    yield waiting.pop(0).take()
+        for arrival in waiting:
+            yield arrival.take()
+
+    def _try(
+        self, pack: Pack, sequences: Sequences, compute: Compute
+    ) -> Iterator[tuple[Pack, torch.Tensor]]:
+        try:
+            rows = compute(self._trunk, pack)
+        except torch.OutOfMemoryError:
+            if self._trunk.device == _CPU:
+                raise
+            rows = None
+        # Outside the handler: inside, the traceback would keep the failed pack's tensors alive.
+        if rows is not None:
+            yield pack, rows
+            return
+        torch.cuda.empty_cache()
+        if len(pack.sequences) == 1:
+            self.n_on_cpu += 1
+            if self._on_cpu is None:
+                self._on_cpu = self._trunk.twin(device=_CPU)
+            yield pack, compute(self._on_cpu, pack)
+            return
+        self.n_halved += 1
+        middle = len(pack.sequences) // 2
+        for part in (pack.sequences[:middle], pack.sequences[middle:]):
+            yield from self._try(sequences.pack(part), sequences, compute)
+
+
+class _Arrival:
+    """Rows on their way from the device."""
+
+    def __init__(self, pack: Pack, rows: torch.Tensor) -> None:
+        self._pack = pack
+        self._event: torch.cuda.Event | None = None
+        self._rows = rows
+        if rows.is_cuda:
+            self._rows = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+            self._rows.copy_(rows, non_blocking=True)
+            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it bare
+            self._event.record()
+
+    def take(self) -> tuple[Pack, Rows]:
+        """Wait for the rows, if need be."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self._pack, self._rows.numpy()
+
+
+def send(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
+    """A small array to `device`, from pinned memory and without waiting where that is a card."""
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)

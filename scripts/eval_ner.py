@@ -1,0 +1,114 @@
+"""F1 of a token-classification checkpoint on the shared sets, exact spans and types.
+
+    python scripts/eval_ner.py [--model FOLDER] [--data DIR] [--quick] [--json FILE]
+
+Keys: SET_f1, SET_precision, SET_recall for SET in msra, cluener, resume. Labels are mapped to
+person, organisation, place; a type that the model does not know at all is left out of its score,
+and the types that count are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from featpipe.features.tagger import Tagger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+SETS = {"msra": ("msra_test", "test"), "cluener": ("cluener", "dev"), "resume": ("resume", "test")}
+
+#: Label of a set or model -> what it is scored as; others are scored under their own names.
+ALIKE = {
+    "name": "PER",
+    "NAME": "PER",
+    "PERSON": "PER",
+    "company": "ORG",
+    "government": "ORG",
+    "organization": "ORG",
+    "ORGANIZATION": "ORG",
+    "address": "LOC",
+    "scene": "LOC",
+    "LOCATION": "LOC",
+    "GPE": "LOC",
+}
+
+
+class Sample(NamedTuple):
+    """A text and the spans that people marked in it."""
+
+    text: str
+    spans: list[tuple[int, int, str]]
+
+
+def read_samples(file: Path, part: str) -> Iterator[Sample]:
+    """The samples of one part of a set."""
+    with lzma.open(file, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            if record["part"] == part:
+                spans = [(a, b, ALIKE.get(kind, kind)) for a, b, kind in record["entities"]]
+                yield Sample(record["text"], spans)
+
+
+def count_matches(tagger: Tagger, samples: list[Sample], kinds: set[str]) -> Counter[str]:
+    """Spans marked, found and both, of the types in `kinds`."""
+    counts: Counter[str] = Counter()
+    for at in range(0, len(samples), 256):
+        batch = samples[at : at + 256]
+        found = tagger.find_entities([sample.text for sample in batch])
+        stops = np.cumsum(found.lengths).tolist()
+        for sample, stop, n in zip(batch, stops, found.lengths.tolist(), strict=True):
+            rows = range(stop - n, stop)
+            labels = [tagger.labels[found.label[row]] for row in rows]
+            ours = {
+                (int(found.start[row]), int(found.end[row]), ALIKE.get(label, label))
+                for row, label in zip(rows, labels, strict=True)
+            }
+            ours = {span for span in ours if span[2] in kinds}
+            marked = {span for span in sample.spans if span[2] in kinds}
+            counts.update(marked=len(marked), found=len(ours), both=len(marked & ours))
+    return counts
+
+
+def main() -> None:
+    """Score every set and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, default=ROOT / "data" / "models" / "zh-small")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    tagger = Tagger.load(options.model, threads=options.threads)
+    known = {ALIKE.get(label, label) for label in tagger.labels}
+    figures: dict[str, float] = {}
+    for name, (file, part) in SETS.items():
+        samples = list(read_samples(options.data / "ner" / f"{file}.jsonl.xz", part))
+        samples = samples[:300] if options.quick else samples
+        kinds = known & {kind for sample in samples for _, _, kind in sample.spans}
+        counts = count_matches(tagger, samples, kinds)
+        precision = counts["both"] / max(1, counts["found"])
+        recall = counts["both"] / max(1, counts["marked"])
+        f1 = 2 * precision * recall / max(1e-9, precision + recall)
+        for key, value in (("f1", f1), ("precision", precision), ("recall", recall)):
+            figures[f"{name}_{key}"] = round(value, 4)
+        print(
+            f"{name:8s} {len(samples):6d} texts  {', '.join(sorted(kinds)) or 'none in common':16s}"
+            f"  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}"
+        )
+    line = json.dumps({"bench": "eval_ner", "quick": options.quick, "figures": figures})
+    if options.json:
+        options.json.write_text(line + "\n", "utf-8")
+    print(line)
+
+
+if __name__ == "__main__":
+    main()

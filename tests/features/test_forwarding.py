@@ -1,0 +1,119 @@
+"""A card that is too small, stood in for by a trunk that raises as torch does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+from featpipe.features.bert import PackedBert
+from featpipe.features.encoder import Encoder
+from featpipe.features.feature import EncoderSettings
+from featpipe.features.tagger import Tagger
+
+if TYPE_CHECKING:
+    from featpipe.features.packing import Pack
+
+
+class SmallCard:
+    """Says it is a card, and has room for so many tokens."""
+
+    def __init__(self, trunk: PackedBert, *, room: int) -> None:
+        self._trunk = trunk
+        self._room = room
+        self.device = torch.device("cuda", 0)
+        self.width, self.n_words = trunk.width, trunk.n_words
+        self.is_invariant, self.notes = True, ()
+        self.sizes: list[int] = []
+
+    def twin(self, **_options: object) -> PackedBert:
+        return self._trunk
+
+    def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        self.sizes.append(len(pack.ids))
+        if len(pack.ids) > self._room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return self._trunk.forward(pack, n_layers=n_layers)
+
+
+TEXTS = ["合" * length for length in (1, 2, 3, 5, 8, 8, 20, 30, 55, 60, 60, 200)]
+
+
+@pytest.mark.parametrize("room", [10_000, 200, 62, 40, 5, 0])
+def test_nothing_is_lost_on_a_card_that_is_too_small(encoder_folder: Path, room: int) -> None:
+    plain = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"))
+    assert isinstance(plain.trunk, PackedBert)
+    card = SmallCard(plain.trunk, room=room)
+    encoder = Encoder(card, plain.tokenizer, plain.spec)
+    expected = plain.encode(TEXTS)
+    found = encoder.encode(TEXTS)
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    assert (encoder.notes != ()) == (max(card.sizes) > room)
+    if room == 40:
+        assert "did not fit the card and were computed on the CPU" in encoder.notes[-1]
+
+
+def test_memory_that_is_short_on_the_cpu_is_an_error(
+    encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(encoder_folder)
+
+    def fail(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(encoder.trunk, "forward", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        encoder.encode(["合同"])
+
+
+class OverflowingCard(SmallCard):
+    """As fp16 does with large activations: infinity for some sequences."""
+
+    def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        states = super().forward(pack, n_layers=n_layers)
+        at = 0
+        for length in pack.lengths.tolist():
+            if length in {5, 62}:
+                states[at + 1] = float("inf")
+            at += length
+        return states
+
+
+def test_what_overflows_fp16_is_repeated_in_float32(encoder_folder: Path) -> None:
+    plain = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"))
+    assert isinstance(plain.trunk, PackedBert)
+    card = OverflowingCard(plain.trunk, room=10_000)
+    encoder = Encoder(card, plain.tokenizer, plain.spec | {"precision": "mixed"})
+    found = encoder.encode(TEXTS)
+    np.testing.assert_array_equal(found.vectors, plain.encode(TEXTS).vectors)
+    assert "overflowed fp16" in encoder.notes[-1]
+
+
+# --- on a real card -------------------------------------------------------------------------------
+
+needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+
+
+@pytest.mark.gpu
+@needs_card
+@pytest.mark.parametrize(("precision", "least"), [("exact", 0.999999), ("mixed", 0.9999)])
+def test_a_card_gives_the_vectors_of_the_cpu(
+    encoder_folder: Path, precision: str, least: float
+) -> None:
+    settings = EncoderSettings(dtype="float32", precision=precision)
+    on_cpu = Encoder.load(encoder_folder, EncoderSettings(dtype="float32")).encode(TEXTS).vectors
+    on_card = Encoder.load(encoder_folder, settings, device="cuda:0").encode(TEXTS).vectors
+    lengths = np.linalg.norm(on_cpu, axis=1) * np.linalg.norm(on_card, axis=1)
+    assert ((on_cpu * on_card).sum(1) / lengths).min() >= least
+
+
+@pytest.mark.gpu
+@needs_card
+def test_a_card_finds_the_entities_of_the_cpu(tagger_folder: Path) -> None:
+    on_cpu = Tagger.load(tagger_folder).find_entities(TEXTS)
+    on_card = Tagger.load(tagger_folder, device="cuda:0").find_entities(TEXTS)
+    np.testing.assert_array_equal(on_cpu.start, on_card.start)
+    np.testing.assert_array_equal(on_cpu.label, on_card.label)
