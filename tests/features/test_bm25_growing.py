@@ -93,6 +93,25 @@ class IndexMachine(RuleBasedStateMachine):
         assert np.array_equal(ranking.rows, order)
 
     @invariant()
+    def rankings_within_documents_are_parts_of_the_whole(self) -> None:
+        asked = [self.vocabulary.find(query) for query in QUERIES]
+        scores = self.index.scores(asked)
+        names = [name for name, each in self.model.items() for _ in each]
+        within = list(self.model)[::2]
+        inside = self.index.top_k(asked, 3, within=within)
+        best = self.index.top_k(asked, 3, level="document")
+        fields = {name: self.index.fields(name, asked, statistics="corpus") for name in within}
+        for query, own in enumerate(scores):
+            order = sorted(range(len(names)), key=lambda row: (-own[row], row))  # used at once
+            rows = [row for row in order if names[row] in within]
+            assert inside.rows[query].tolist() == rows[:3]
+            firsts = {names[row]: row for row in reversed(order)}
+            assert best.rows[query].tolist() == [row for row in order if row in firsts.values()][:3]
+        for name, found in fields.items():
+            chosen = [row for row, each in enumerate(names) if each == name]
+            assert np.array_equal(found, scores[:, chosen])
+
+    @invariant()
     def rows_are_found_in_their_documents(self) -> None:
         places = [
             (name, number) for name, each in self.model.items() for number in range(len(each))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from featpipe.errors import UsageError
-from featpipe.features.bm25.collection import Collection, Held
+from featpipe.features.bm25.collection import Collection, Held, Place
 from featpipe.features.bm25.fields import score_fields
 from featpipe.features.bm25.numpy_kernels import best_rows
 
@@ -42,6 +42,14 @@ class Part(NamedTuple):
     n_rows: int
     idf: float
     score: float
+
+
+class _Stretches(NamedTuple):
+    """Some documents: where each one's rows are, the rows' numbers, and how many each has."""
+
+    places: list[Place]
+    rows: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 class Index(Collection):
@@ -162,38 +170,47 @@ class Index(Collection):
     def _top_of_documents(
         self, queries: Sequence[Query], k: int, within: Iterable[str] | None, level: Level
     ) -> Ranking:
-        wanted = set(self._documents) if within is None else set(within)
-        for name in wanted:
-            self.place_of(name)
-        places, rows, first = [], [], 0
-        for name, place in self._documents.items():
-            n_rows = place.end - place.begin
-            if name in wanted and n_rows:
-                places.append(place)
-                rows.append(np.arange(first, first + n_rows))
-            first += n_rows
-        numbers = np.concatenate([*rows, np.zeros(0, np.int64)])
-        starts = np.cumsum([0, *map(len, rows)])[:-1]
-        k = min(k, len(places) if level == "document" else len(numbers))
-        statistics = self._telling()
+        stretches = self._stretches_of(within)
+        k = min(k, len(stretches.places) if level == "document" else len(stretches.rows))
         found = []
         for query in queries:
-            scores = np.zeros(len(numbers))
-            if statistics.is_defined and len(numbers):
-                known, idf = self._weigh(query, statistics)
-                parts = [
-                    self._score(place.held, known, idf, place.begin, place.end) for place in places
-                ]
-                scores = np.concatenate(parts)
-            chosen = np.arange(len(numbers))
-            if level == "document" and len(starts):
-                tops = np.repeat(np.maximum.reduceat(scores, starts), [len(each) for each in rows])
-                reached = np.flatnonzero(scores == tops)
-                owners = np.searchsorted(starts, reached, side="right")
-                chosen = reached[np.diff(owners, prepend=0) > 0]
+            if within is None:
+                scores = self.scores([query])[0]
+            else:
+                scores = self._score_stretches(query, stretches)
+            chosen = np.arange(len(scores))
+            if level == "document":
+                chosen = _best_of_each(scores, stretches.sizes)
             best = chosen[best_rows(scores[chosen], k)]
-            found.append((numbers[best], scores[best]))
+            found.append((stretches.rows[best], scores[best]))
         return _as_ranking(found, k)
+
+    def _stretches_of(self, within: Iterable[str] | None) -> _Stretches:
+        """Where the rows of some documents are, or of all; documents without rows left out."""
+        wanted = self._documents.keys() if within is None else set(within)
+        for name in wanted:
+            self.place_of(name)
+        places, firsts, first = [], [], 0
+        for name, place in self._documents.items():
+            if name in wanted and place.end > place.begin:
+                places.append(place)
+                firsts.append(first)
+            first += place.end - place.begin
+        sizes = np.array([place.end - place.begin for place in places], np.int64)
+        offsets = np.repeat(np.array(firsts, np.int64) - (np.cumsum(sizes) - sizes), sizes)
+        return _Stretches(places, np.arange(len(offsets)) + offsets, sizes)
+
+    def _score_stretches(self, query: Query, stretches: _Stretches) -> Floats:
+        statistics = self._telling()
+        if not statistics.is_defined or not stretches.places:
+            return np.zeros(len(stretches.rows))
+        known, idf = self._weigh(query, statistics)
+        return np.concatenate(
+            [
+                self._score(place.held, known, idf, place.begin, place.end)
+                for place in stretches.places
+            ]
+        )
 
     def _best_compiled(self, queries: Sequence[Query], k: int, statistics: Statistics) -> Ranking:
         from featpipe.features.bm25.numba_kernels import best_of
@@ -274,3 +291,14 @@ def _as_ranking(found: list[tuple[NDArray[np.int64], Floats]], k: int) -> Rankin
     rows = np.array([each[0] for each in found], np.int64).reshape(len(found), k)
     scores = np.array([each[1] for each in found], np.float64).reshape(len(found), k)
     return Ranking(rows, scores)
+
+
+def _best_of_each(scores: Floats, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of the first best score in each of the runs that make up ``scores``."""
+    if not len(sizes):
+        return np.zeros(0, np.int64)
+    starts = np.cumsum(sizes) - sizes
+    reached = np.flatnonzero(scores == np.repeat(np.maximum.reduceat(scores, starts), sizes))
+    owners = np.searchsorted(starts, reached, side="right")
+    first: NDArray[np.int64] = reached[np.diff(owners, prepend=0) > 0]
+    return first
