@@ -7,6 +7,7 @@ is asked for, and numpy's kernels are written to be good enough without.
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +25,25 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+@cache
+def numba_runs() -> bool:
+    """Whether numba can be imported; does import it.
+
+    A numba that is older than numpy refuses to load. That is told once, and numpy goes on.
+    """
+    if not has_numba():
+        return False
+    try:
+        import numba  # noqa: F401  # only whether it loads
+    except (ImportError, OSError, SystemError) as error:
+        warnings.warn(
+            f"numba is installed and does not load, so numpy's slower kernels run: {error}",
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
 def choose_backend(asked: Backend) -> Literal["numba", "numpy"]:
     """The backend to run.
 
@@ -35,10 +55,12 @@ def choose_backend(asked: Backend) -> Literal["numba", "numpy"]:
         return "numpy"
     if asked not in {"auto", "numba"}:
         raise UsageError(f"unknown backend {asked!r}", hint="choose from auto, numba, numpy")
-    if has_numba():
+    if numba_runs():
         return "numba"
     if asked == "numba":
-        raise MissingExtra("numba is not installed", hint="pip install 'featpipe[fast]'")
+        raise MissingExtra(
+            "numba is not installed, or does not load", hint="pip install 'featpipe[fast]'"
+        )
     return "numpy"
 
 
@@ -60,7 +82,7 @@ class Backends:
         """The backend the next call runs on."""
         if self._asked != "auto":
             return self._asked
-        return "numba" if self._n_done >= self._warm_up and has_numba() else "numpy"
+        return "numba" if self._n_done >= self._warm_up and numba_runs() else "numpy"
 
     def count(self, n_items: int) -> None:
         """Note work done, in whatever unit ``warm_up`` was given in."""

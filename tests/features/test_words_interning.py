@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Literal
 
 import numpy as np
@@ -62,13 +63,24 @@ def test_joined_batches_number_by_first_appearance() -> None:
 def test_without_numba_numpy_runs_and_asking_for_numba_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(backend_module, "has_numba", lambda: False)
+    monkeypatch.setattr(backend_module, "numba_runs", lambda: False)
     assert choose_backend("auto") == "numpy"
     assert Backends("auto", warm_up=0).current == "numpy"
     with pytest.raises(MissingExtra, match="numba is not installed"):
         choose_backend("numba")
     with pytest.raises(UsageError, match="unknown backend"):
         choose_backend("fortran")  # type: ignore[arg-type]  # what the test is about
+
+
+def test_a_numba_that_does_not_load_is_told_once_and_numpy_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)  # what importing it then raises: ImportError
+    numba_runs = backend_module.numba_runs.__wrapped__
+    with pytest.warns(UserWarning, match="does not load"):
+        assert numba_runs() is False
+    monkeypatch.setattr(backend_module, "has_numba", lambda: False)
+    assert numba_runs() is False
 
 
 def test_without_a_place_for_its_cache_numba_compiles_all_the_same(
