@@ -75,6 +75,7 @@ def test_without_numba_numpy_runs_and_asking_for_numba_says_so(
 def test_a_numba_that_does_not_load_is_told_once_and_numpy_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(backend_module, "has_numba", lambda: True)
     monkeypatch.setitem(sys.modules, "numba", None)  # what importing it then raises: ImportError
     numba_runs = backend_module.numba_runs.__wrapped__
     with pytest.warns(UserWarning, match="does not load"):
