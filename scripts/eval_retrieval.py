@@ -54,6 +54,8 @@ def main() -> None:
     encoder = open_encoder(arguments.model)
     figures: dict[str, float] = {}
     for name, short in SETS.items():
+        if short not in arguments.sets:
+            continue
         limit = 300 if arguments.quick else None
         task = Task.load(arguments.data / "retrieval", name, limit)
         print(f"{short}: {len(task.passages):,} passages, {len(task.questions):,} questions")
@@ -76,6 +78,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--model", type=Path, default=Path("data/models/zh-small"))
     parser.add_argument("--analyser", default="chars", help="the one that hybrid rankings use")
+    parser.add_argument("--sets", nargs="*", default=list(SETS.values()), help="only some of them")
     parser.add_argument("--quick", action="store_true", help="300 questions a set")
     parser.add_argument("--json", type=Path, help="write the last line here too")
     return parser.parse_args()
