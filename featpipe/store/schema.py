@@ -35,6 +35,9 @@ SALT_ATTRIBUTE = "salt"
 _RESERVED_COLUMNS = frozenset({KEYS, CHECKS, INDEX, INDEXED})
 _RESERVED_ATTRIBUTES = frozenset({COLUMNS_ATTRIBUTE, SALT_ATTRIBUTE})
 _KINDS = {"f": (2, 4, 8), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8)}
+_STORED_DTYPES = frozenset(
+    {BFLOAT16, *(np.dtype(f"<{kind}{size}").str for kind in _KINDS for size in _KINDS[kind])}
+)
 _MAX_ATTRIBUTE_BYTES = 60_000
 
 
@@ -185,6 +188,9 @@ class TableSpec:
         Raises ValueError, TypeError, KeyError or DictionaryError for anything else.
         """
         parts = json.loads(text)
+        unknown = {part["dtype"] for part in parts["columns"]} - _STORED_DTYPES
+        if unknown:
+            raise DictionaryError(f"columns of types that no column has: {unknown}")
         columns = tuple(
             (Ragged if part["ragged"] else Column)(
                 str(part["name"]), str(part["dtype"]), tuple(part["shape"])

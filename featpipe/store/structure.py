@@ -11,7 +11,7 @@ is named and refused where it is needed, and passed over where it is not.
 from __future__ import annotations
 
 import struct
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -330,8 +330,9 @@ def _take_attribute(header: Header, body: bytes) -> None:
     data = body[offset : offset + size]
     if len(data) != size:
         return
-    label = name.split(b"\0")[0].decode()
-    if kind[0] & 15 == 3:
-        header.attributes[label] = data.rstrip(b"\0").decode()
-    elif kind[0] & 15 == 0 and not kind[1] & 9:
-        header.attributes[label] = int.from_bytes(data, "little")
+    with suppress(UnicodeError):  # another program's, in another encoding: not ours to read
+        label = name.split(b"\0")[0].decode()
+        if kind[0] & 15 == 3:
+            header.attributes[label] = data.rstrip(b"\0").decode()
+        elif kind[0] & 15 == 0 and not kind[1] & 9:
+            header.attributes[label] = int.from_bytes(data, "little")

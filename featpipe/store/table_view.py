@@ -128,7 +128,7 @@ def spec_of(header: Header) -> TableSpec | None:
     texts = {k: v for k, v in header.attributes.items() if isinstance(v, str) and k not in own}
     try:
         return TableSpec.from_json(described, texts)
-    except (ValueError, TypeError, KeyError, DictionaryError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, DictionaryError):
         return None
 
 

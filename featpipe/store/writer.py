@@ -86,8 +86,7 @@ class Writer:
             try:
                 writer._start()
             except BaseException:
-                unlock(writer.descriptor)
-                os.close(writer.descriptor)
+                writer.abandon()
                 raise
         return writer
 
@@ -225,10 +224,11 @@ class Writer:
         try:
             self._commit(is_last=True)
             with writing(self.path):
-                record = replace(this_process(), is_closed=True)
-                self._disk.sync(self.descriptor)
-                self.write(RECORD_ADDRESS, record.to_bytes())
                 self.space.trim()
+                # Last: a file that says it was closed is not looked through at the next opening.
+                record = replace(this_process(), is_closed=True)
+                self.write(RECORD_ADDRESS, record.to_bytes())
+                self._disk.sync(self.descriptor)
         finally:
             self.abandon()
 
@@ -236,9 +236,14 @@ class Writer:
         """Give the file up as a killed process would: what is not committed is left to recovery."""
         descriptor, self.descriptor = self.descriptor, -1
         self._map = None
-        if descriptor >= 0:
+        if descriptor < 0:
+            return
+        if self._pid == os.getpid():  # a forked child has the parent's locks, not locks of its own
             unlock(descriptor)
-            os.close(descriptor)
+        os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.abandon()
 
     # ---- what tables need
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -361,3 +362,31 @@ def test_a_cold_gather_gives_the_same_rows(path: Path) -> None:
         cold = table.gather("vectors", rows, is_cold=True)
         assert np.array_equal(cold, table.gather("vectors", rows))
         assert table.gather("vectors", [], is_cold=True).shape == (0, 8)
+
+
+def test_a_forked_child_does_not_give_its_parents_lock_away(path: Path) -> None:
+    writer = Writer.open(path)
+    child = os.fork()
+    if not child:
+        refused = False
+        try:
+            writer.table("t", VECTORS)
+        except DictionaryError:
+            refused = True
+        writer.abandon()
+        os._exit(0 if refused else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(DictionaryLocked):
+        Writer.open(path)
+    writer.close()
+
+
+def test_a_forgotten_writer_gives_the_file_up(path: Path) -> None:
+    writer = Writer.open(path)
+    append_vectors(writer, ["a"])
+    writer.commit()
+    del writer
+    gc.collect()
+    with Writer.open(path) as writer:
+        assert writer.previous is not None
+        assert writer.table("embeddings/a", VECTORS).n_rows == 1

@@ -223,3 +223,42 @@ def test_what_was_aside_is_gone_when_it_cannot_be_linked(path: Path) -> None:
         create_dictionary(Disk(), path)
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
     assert hdf5.SIGNATURE not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "[" * 5000,
+        '{"keyed":true,"columns":[{"name":"a","dtype":"(((","shape":[],"ragged":false}]}',
+        "{}",
+    ],
+)
+def test_a_schema_that_is_none_makes_no_table(path: Path, lie: str) -> None:
+    make_victim(path)
+    data = bytearray(path.read_bytes())
+    at = data.index(b'{"keyed":true,"columns":[{"name":"vectors"')
+    size = data.index(b"]}", at) + 2 - at
+    data[at : at + size] = lie.encode()[:size].ljust(size)
+    path.write_bytes(data)
+    with Reader(path) as reader:
+        assert "embeddings/a" not in reader.tables()
+        assert reader.table("texts").n_rows == 60
+
+
+def test_what_other_programs_write_beside_us_is_passed_over(path: Path) -> None:
+    make_victim(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["latin"] = np.bytes_(b"\xe9t\xe9")
+        file["texts"].attrs["note"] = "from elsewhere"
+        file["embeddings/a/vectors"].attrs["unit"] = "none"
+        file["embeddings"].create_group("mine")["x"] = np.arange(5)
+    with Writer.open(path) as writer:
+        data = {"keys": keys_of(["x"]), "vectors": vectors_of(["x"])}
+        writer.table("embeddings/a", VECTORS).append(data)
+        writer.commit()
+    with h5py.File(path) as file:
+        assert file.attrs["latin"] == b"\xe9t\xe9"
+        assert file["texts"].attrs["note"] == "from elsewhere"
+        assert file["embeddings/a/vectors"].attrs["unit"] == "none"
+        assert file["embeddings/mine/x"][:].tolist() == list(range(5))
+        assert np.array_equal(file["embeddings/a/vectors"], vectors_of([*TEXTS_IN_FILE, "x"]))
