@@ -36,8 +36,9 @@ class Switchboard:
         """Have ``what`` called in the thread of the switchboard, soon and in order."""
         self._inbox.append((what, arguments))
         # The thread says that it goes to sleep before it looks into the inbox a last time: one of
-        # us two sees the other.
+        # us two sees the other. One wake is enough, however many post before it takes its turn.
         if self._is_asleep:
+            self._is_asleep = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_write(self._wake, 1)
 

@@ -317,14 +317,14 @@ def test_memory_beyond_the_ceiling_fails_the_task_and_not_the_run() -> None:
 
 def test_a_flood_of_small_tasks_is_answered_in_full() -> None:
     with Pool([Role("square", "pool_roles:Square", devices=("cpu", "cpu"))]) as pool:
-        for number in range(20_000):
+        for number in range(100_000):
             pool.submit("square", number, tag=number)
         total = n_seen = 0
         while outcomes := pool.completed():
             n_seen += len(outcomes)
             total += sum(outcome.value for outcome in outcomes)  # type: ignore[misc]
-    assert n_seen == 20_000
-    assert total == sum(number * number for number in range(20_000))
+    assert n_seen == 100_000
+    assert total == sum(number * number for number in range(100_000))
 
 
 @pytest.mark.parametrize("ordered", [True, False])

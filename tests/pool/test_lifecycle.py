@@ -231,3 +231,58 @@ def test_without_room_for_slabs_arrays_ride_in_the_frames() -> None:
     if "mount" in ended.stderr or "unshare" in ended.stderr:
         pytest.skip("mounting is not permitted here")
     assert ended.stdout == "fine\n", ended.stderr
+
+
+STARVED = """
+from featpipe.errors import WorkerDied
+from featpipe.pool import Pool, Role
+with Pool([Role("t", "pool_roles:Trouble", devices=("cpu", "cpu"), max_losses=2)]) as pool:
+    for number in range(7):
+        pool.submit("t", ("fine", number), tag=number)
+    pool.submit("t", ("eats_memory", 1 << 30), tag="bad")
+    ended = {}
+    while outcomes := pool.completed():
+        ended.update({outcome.tag: outcome for outcome in outcomes})
+error = ended.pop("bad").error
+assert isinstance(error, WorkerDied), error
+assert "out of memory" in str(error), error
+assert {tag: outcome.value for tag, outcome in ended.items()} == {n: n for n in range(7)}
+print("fine")
+"""
+
+
+@pytest.fixture
+def starved_group() -> Iterator[Path]:
+    """A control group with little memory, where we may make one."""
+    groups = Path("/proc/self/cgroup").read_text().splitlines()
+    mine = {kind: path for _, kind, path in (line.split(":", 2) for line in groups)}
+    if "memory" in mine:
+        parent, limit = Path(f"/sys/fs/cgroup/memory{mine['memory']}"), "memory.limit_in_bytes"
+    else:
+        parent, limit = Path(f"/sys/fs/cgroup{mine.get('', '/')}"), "memory.max"
+    group = parent / f"featpipe-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(300 << 20))
+    except OSError as error:
+        if group.exists():
+            group.rmdir()
+        pytest.skip(f"no control group can be made here: {error}")
+    yield group
+    group.rmdir()
+
+
+def test_a_child_the_kernel_kills_for_memory_is_said_to_have_been_out_of_it(
+    starved_group: Path,
+) -> None:
+    command = f'echo $$ > {starved_group}/cgroup.procs && exec "$0" "$@"'
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1])])
+    ended = subprocess.run(
+        ["sh", "-c", command, sys.executable, "-c", STARVED],
+        env={**os.environ, "PYTHONPATH": path},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.stdout == "fine\n", ended.stderr
