@@ -14,18 +14,20 @@ __version__ = "0.1.0"
 #: Public name -> the module that defines it: the one list of what featpipe offers.
 _HOMES = {
     "Cache": "featpipe.pipeline.lookup",
+    "Extractor": "featpipe.templates.extractor",
     "Pipeline": "featpipe.pipeline.build",
     "RunReport": "featpipe.outcome",
     "FeatpipeError": "featpipe.errors",
 }
 
-__all__ = ["Cache", "FeatpipeError", "Pipeline", "RunReport", "__version__"]
+__all__ = ["Cache", "Extractor", "FeatpipeError", "Pipeline", "RunReport", "__version__"]
 
 if TYPE_CHECKING:
     from featpipe.errors import FeatpipeError
     from featpipe.outcome import RunReport
     from featpipe.pipeline.build import Pipeline
     from featpipe.pipeline.lookup import Cache
+    from featpipe.templates.extractor import Extractor
 
 
 def __getattr__(name: str) -> object:

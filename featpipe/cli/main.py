@@ -20,6 +20,9 @@ from featpipe.errors import FeatpipeError, UsageError
 #: Command name -> (module in this package, one line for the overview).
 _COMMANDS = {
     "build-cache": ("build_cache", "Turn documents into features, once."),
+    "extract": ("extract", "Extract the fields of templates from documents."),
+    "reprocess": ("reprocess", "Bring results up to date with changed templates."),
+    "template": ("template", "Draft, check and import templates."),
     "search": ("search", "Find sentences by words and meaning."),
     "inspect": ("inspect", "Say what a cache holds."),
     "verify": ("verify", "Check that a cache is whole."),

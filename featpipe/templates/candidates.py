@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.templates.model import Level
     from featpipe.templates.values import FieldType
-    from featpipe.templates.view import View
+    from featpipe.templates.view import Tokens, View
 
     Ints = NDArray[np.int64]
 
@@ -57,6 +58,10 @@ _organisation_end = re.compile(
     r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
     r"|\b(?:inc|ltd|llc|corp|corporation|company|limited|l\.p|plc|gmbh|bhd|co)\b\.?"
 )
+#: Brackets are part of many names and not counted as marks; a lone one is marked down later.
+_BRACKET_OPENS, _BRACKET_CLOSES = hash_of("("), hash_of(")")
+_BRACKETS = frozenset((_BRACKET_OPENS, _BRACKET_CLOSES))
+
 _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
 
@@ -74,6 +79,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def take(self, number: int) -> Candidates:
+        """One of them alone."""
+        one = slice(number, number + 1)
+        return Candidates(self.first[one], self.last[one], self.origin[one])
 
     @classmethod
     def gathered(cls, parts: Iterable[tuple[Ints, Ints, int]]) -> Candidates:
@@ -112,12 +122,23 @@ class Boundaries:
     """Folded sample values: the same value may well be met again."""
     uses_grid: bool = True
     uses_units: bool = False
+    pattern: str | None = None
+    """Regular expression that says what the values look like, instead of all the rest."""
+    level: Level | None = None
 
     def propose(self, view: View) -> Candidates:
         """Every candidate of one document."""
-        tokens = view.tokens
-        if not len(tokens):
+        if not len(view.tokens):
             return Candidates.gathered([])
+        if self.pattern is not None:
+            spans = [m.span() for m in re.finditer(self.pattern, view.text) if m[0].strip()]
+            return Candidates.gathered([(*_as_tokens(view, spans), SHAPE)])
+        if self.level in {"sentence", "paragraph"}:
+            whole = view.sentences if self.level == "sentence" else view.paragraphs
+            return Candidates.gathered([(*_as_tokens(view, list(map(tuple, whole))), UNIT)])
+        return self._from_all_sources(view)
+
+    def _from_all_sources(self, view: View) -> Candidates:
         parts: list[tuple[Ints, Ints, int]] = []
         if self.kind in SHAPED:
             spans = [(f.start, f.end) for f in find_values(view.folded, self.kind)]
@@ -167,7 +188,7 @@ class Boundaries:
 
     def _plausible(self, view: View, first: Ints, last: Ints) -> tuple[Ints, Ints]:
         tokens = view.tokens
-        marks = np.concatenate(([0], np.cumsum(tokens.is_mark)))
+        marks = np.concatenate(([0], np.cumsum(tokens.is_mark & ~_isin(tokens.code, _BRACKETS))))
         n_breaks = tokens.line[last - 1] - tokens.line[first]
         n_marks = marks[last] - marks[first] - n_breaks
         keep = (n_breaks <= self.most_breaks) & (n_marks <= self.most_marks)
@@ -177,13 +198,18 @@ class Boundaries:
         tokens = view.tokens
         code = tokens.code
         if len(tokens) <= _SHORT_DOCUMENT:
-            return tokens.is_word_start & (~tokens.is_mark | _isin(code, self.starts))
+            return np.asarray(tokens.is_word_start & self._startable(tokens))
         before = np.concatenate(([0], code[:-1]))
         pair = np.concatenate(([0, 0], pair_codes(code)))[: len(code)]
         marked = np.concatenate(([True], tokens.is_mark[:-1]))
         opens = marked | _isin(before, _OPENING) | _isin(before, self.before)
         opens |= _isin(pair, self.before)
-        return opens & (~tokens.is_mark | _isin(code, self.starts))
+        return np.asarray(opens & self._startable(tokens))
+
+    def _startable(self, tokens: Tokens) -> NDArray[np.bool_]:
+        """No mark, but for brackets and marks that sample values begin with."""
+        code = tokens.code
+        return np.asarray(~tokens.is_mark | _isin(code, self.starts) | (code == _BRACKET_OPENS))
 
     def _ends(self, view: View) -> NDArray[np.bool_]:
         tokens = view.tokens
@@ -196,7 +222,9 @@ class Boundaries:
             marked = np.concatenate((tokens.is_mark[1:], [True]))
             closes = marked | _isin(behind, _CLOSING) | _isin(behind, self.behind)
         closes = closes | self._strong_ends(view) | _isin(_last_pairs(code), self.ends)
-        return closes & (~tokens.is_mark | _isin(code, self.ends))
+        closes |= code == _BRACKET_CLOSES
+        endable = ~tokens.is_mark | _isin(code, self.ends) | (code == _BRACKET_CLOSES)
+        return np.asarray(closes & endable)
 
     def _strong_ends(self, view: View) -> NDArray[np.bool_]:
         tokens = view.tokens
@@ -244,7 +272,9 @@ def learn_boundaries(
             ends.update([int(tokens.code[last - 1])] if tokens.is_mark[last - 1] else [])
             lengths.append(last - first)
             breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
-            marks.append(int(tokens.is_mark[first:last].sum()) - breaks[-1])
+            inside = tokens.code[first:last]
+            counted = tokens.is_mark[first:last] & ~_isin(inside, _BRACKETS)
+            marks.append(int(counted.sum()) - breaks[-1])
             span = (int(tokens.start[first]), int(tokens.end[last - 1]))
             n_shaped += span in shaped
             n_units += span in units

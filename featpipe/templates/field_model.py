@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.templates.candidates import Candidates
+    from featpipe.templates.model import Level
     from featpipe.templates.values import FieldType
     from featpipe.templates.view import View
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 #: Samples are left out one by one up to this many, then in as many parts.
 _MOST_FOLDS = 5
+_MOST_EXEMPLARS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +71,14 @@ class FieldModel:
     values: ValueModel
     anchors: NDArray[np.float32] | None
     """(n, dim) unit vectors of the samples' sentences that hold a value."""
+
+    exemplars: NDArray[np.int32]
+    """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
+    owners: NDArray[np.int64]
+
+    def nearness(self, view: View) -> Floats | None:
+        """Likeness (n_sentences,) of the document's sentences to those of the samples."""
+        return _nearness(view, self.anchors)
 
     def score(self, view: View) -> Scored:
         """Every value this document might give for the field."""
@@ -110,6 +120,8 @@ def fit_field(
     aliases: Sequence[str] = (),
     *,
     is_many: bool | None = None,
+    pattern: str | None = None,
+    level: Level | None = None,
 ) -> FieldModel:
     """Learn a field from sample documents, those without a value of it included.
 
@@ -118,7 +130,7 @@ def fit_field(
     """
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
-    boundaries = _learn(samples, kind)
+    boundaries = replace(_learn(samples, kind), pattern=pattern, level=level)
     names = tuple(fold_width(alias) for alias in aliases)
     prepared = [_prepare(sample, samples, boundaries, names) for sample in samples]
     rows: list[Floats] = [np.empty((0, len(VALUE_COLUMNS)))]
@@ -132,7 +144,7 @@ def fit_field(
     values = fit_values(rows, labels, [0, *(len(sample.values) for sample in samples)])
     mentions = fit_mentions([p.rows for p in prepared])
     return FieldModel(
-        kind, is_many, names, boundaries, mentions, values, _anchors(samples)
+        kind, is_many, names, boundaries, mentions, values, _anchors(samples), *_exemplars(prepared)
     )  # fmt: skip
 
 
@@ -171,6 +183,19 @@ def _judge(
     wanted = [read_value(value, kind) for value in sample.values]
     truth = [any(group.value.means(value) for value in wanted) for group in groups]
     return value_rows(sample.view, groups, prepared.known), np.array(truth, bool)
+
+
+def _exemplars(prepared: Sequence[_Prepared]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Hashed columns of the true mentions, a few of each sample."""
+    rows, owners = [], []
+    for number, one in enumerate(prepared):
+        true = one.rows.hashed[one.rows.labels][:_MOST_EXEMPLARS]
+        rows.append(true)
+        owners.append(np.full(len(true), number))
+    rows = [part for part in rows if len(part)]
+    if not rows:
+        return np.empty((0, 0), np.int32), np.empty(0, np.int64)
+    return np.concatenate(rows), np.concatenate(owners)
 
 
 def _folds(n: int) -> list[set[int]]:

@@ -1,0 +1,74 @@
+"""``featpipe template``: draft, check and import templates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from featpipe.cli.main import EXIT_LEFT_OUT
+
+
+@click.group("template")
+def command() -> None:
+    """Draft a template from a sample, check one, or import labelled samples."""
+
+
+@command.command("new")
+@click.argument("sample", metavar="SAMPLE", type=click.Path(exists=True, dir_okay=False))
+@click.option("--name", help="By default the file's name.")
+def new(sample: str, name: str | None) -> None:
+    """Print a first template made from SAMPLE's labels and tables, in TOML."""
+    from dataclasses import astuple, replace
+
+    from featpipe.documents import load_document
+    from featpipe.templates.draft import draft_template
+    from featpipe.templates.view import table_headers, view_text
+
+    path = Path(sample)
+    document = load_document(path.read_bytes(), source=str(path))
+    headers = table_headers(document.text, [astuple(table) for table in document.tables])
+    view = replace(view_text(document.text, name=path.name), headers=headers)
+    click.echo(draft_template(view, name or path.stem, path.name), nl=False)
+
+
+@command.command("check")
+@click.argument("templates", metavar="PATH")
+@click.option("--cache", required=True, metavar="FILE", help="Where the sample documents are.")
+@click.pass_context
+def check(ctx: click.Context, templates: str, cache: str) -> None:
+    """Say which sample values cannot be located in their documents, and why."""
+    from featpipe.templates.check import check_samples
+    from featpipe.templates.extractor import Extractor
+
+    n_lost = 0
+    with Extractor(templates, cache) as extractor:
+        for name, fitted in extractor.templates.items():
+            checked = check_samples(fitted)
+            n_lost += len(checked.unlocated)
+            for lost in checked.unlocated:
+                click.echo(str(lost))
+            for field in checked.without_samples:
+                click.echo(f"{name}: no sample has a value of {field}; only its names can find it")
+            kinds = ", ".join(f"{field} {kind}" for field, kind in checked.kinds.items())
+            located = checked.n_values - len(checked.unlocated)
+            click.echo(f"{name}: {located} of {checked.n_values} values located; {kinds}")
+    ctx.exit(EXIT_LEFT_OUT if n_lost else 0)
+
+
+@command.command("import")
+@click.argument("source", metavar="SOURCE")
+@click.option(
+    "--from", "form", required=True, type=click.Choice(["doccano", "label-studio", "table"])
+)
+@click.option("--table", default="samples", help="Name of the database table.")
+def import_samples(source: str, form: str, table: str) -> None:
+    """Print samples labelled elsewhere as JSON Lines: keep them as NAME.samples.jsonl.
+
+    SOURCE is an export, an SQLite file, or an SQLAlchemy URL.
+    """
+    from featpipe.templates import imports
+
+    readers = {"doccano": imports.import_doccano, "label-studio": imports.import_label_studio}
+    samples = imports.import_table(source, table) if form == "table" else readers[form](source)
+    click.echo(imports.render_samples(samples), nl=False)

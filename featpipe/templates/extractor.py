@@ -1,0 +1,260 @@
+"""The extractor: opens a cache and templates once, and serves any number of threads.
+
+Guarantees: a document that is in the cache costs no encoder call; changed template files are seen
+by the next call without reloading any model, and only changed fields are fitted again; a template
+file that has become invalid leaves the last good version at work and is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from logging import getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from featpipe.documents import Document, hash_bytes, load_document
+from featpipe.errors import TemplateError, UnreadableDocument, UsageError
+from featpipe.pipeline.corpus import CachedDocument
+from featpipe.pipeline.lookup import Cache
+from featpipe.templates.cached_view import Evidence
+from featpipe.templates.extraction import Extraction, FieldResult, Provenance
+from featpipe.templates.fitted import FittedTemplate
+from featpipe.templates.load import load_templates
+from featpipe.templates.records import make_records, record_fields
+from featpipe.templates.shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from featpipe.templates.cached_view import Encode
+    from featpipe.templates.field_model import FieldModel
+    from featpipe.templates.model import SampleSpec, Template
+    from featpipe.templates.view import View
+
+logger = getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Templates as they were in the files of this state."""
+
+    state: tuple[tuple[str, int, int], ...]
+    fitted: dict[str, FittedTemplate]
+
+
+class Extractor:
+    """Extracts the fields of templates from documents.
+
+    ::
+
+        extractor = Extractor("templates/", cache="c.h5")
+        extractor.extract("notice.html").fields["合同金额"].value
+
+    Args:
+        templates: file or folder, or templates already loaded.
+        cache: file or opened cache; its vectors and entities are evidence.
+        space: which vectors, when the cache has several.
+        encode: texts -> vectors of that space, for documents that are not in the cache; without
+            it they are extracted from words and shapes alone.
+
+    Raises:
+        TemplateError: a template cannot be used, or a sample document is nowhere.
+        UnreadableDictionary, UnknownSpace: of the cache.
+
+    """
+
+    def __init__(
+        self,
+        templates: str | Path | Sequence[Template],
+        cache: str | Path | Cache,
+        *,
+        space: str | None = None,
+        encode: Encode | None = None,
+    ) -> None:
+        self._owns_cache = not isinstance(cache, Cache)
+        self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
+        self.evidence = Evidence(self.cache, space, encode)
+        self._path = Path(templates) if isinstance(templates, str | Path) else None
+        self._given = [] if isinstance(templates, str | Path) else list(templates)
+        self._models: dict[str, FieldModel] = {}
+        self._lock = threading.Lock()
+        self.shelf = Shelf(self.cache)
+        self._loaded = self._load()
+
+    @property
+    def templates(self) -> dict[str, FittedTemplate]:
+        """By name, as the files are now."""
+        if self._path is not None and _state_of(self._path) != self._loaded.state:
+            with self._lock:
+                if _state_of(self._path) != self._loaded.state:
+                    self._reload()
+        return self._loaded.fitted
+
+    def extract(
+        self, document: str | Path | Document | CachedDocument, template: str | None = None
+    ) -> Extraction:
+        """Extract one document under one template.
+
+        Args:
+            document: a path, the id of a cached document, a loaded document, or a text (a string
+                that is neither a file nor an id).
+            template: its name; may be left out when there is one.
+
+        Raises:
+            UsageError: no such template, or several.
+            DocumentError: the file cannot be read.
+
+        """
+        return self.extract_view(self.view(document), self.choose(template))
+
+    def extract_many(
+        self,
+        documents: Iterable[str | Path | Document | CachedDocument],
+        template: str | None = None,
+    ) -> Iterator[Extraction]:
+        """One after the other; a document is read when its turn comes."""
+        for document in documents:
+            yield self.extract(document, template)
+
+    async def aextract(
+        self, document: str | Path | Document, template: str | None = None
+    ) -> Extraction:
+        """``extract`` without holding up the event loop."""
+        return await asyncio.to_thread(self.extract, document, template)
+
+    def extract_view(self, view: View, fitted: FittedTemplate) -> Extraction:
+        """All fields of a document that was made ready before."""
+        results = {
+            field.name: fitted.extract_field(field.name, view) for field in fitted.template.fields
+        }
+        return self.assemble(view, fitted, results)
+
+    def assemble(
+        self, view: View, fitted: FittedTemplate, results: dict[str, FieldResult], run: str = ""
+    ) -> Extraction:
+        """Put fields together, with records and provenance."""
+        names = record_fields(fitted.template)
+        return Extraction(
+            document=view.id,
+            fields=results,
+            records=make_records(view, results, names) if names else (),
+            provenance=Provenance(
+                template=fitted.template.name,
+                fingerprint=fitted.fingerprint,
+                version=fitted.template.version,
+                space=fitted.space,
+                cache=str(self.cache.path),
+                run=run,
+            ),
+        )
+
+    def view(self, document: str | Path | Document | CachedDocument) -> View:
+        """A document made ready: from the cache where it is there, else read and cut now."""
+        if isinstance(document, CachedDocument):
+            return self.evidence.view_cached(document)
+        if isinstance(document, Document):
+            known = self.shelf.find_content(document.bytes_hash)
+            return (
+                self.evidence.view_cached(known) if known else self.evidence.view_document(document)
+            )
+        if isinstance(document, Path) or _is_file(document):
+            return self._view_file(Path(document))
+        known = self.shelf.find(document)
+        return self.evidence.view_cached(known) if known else self.evidence.view_text(document)
+
+    def close(self) -> None:
+        """Let go of the cache, if it was opened here."""
+        if self._owns_cache:
+            self.cache.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # ---- documents
+
+    def _view_file(self, path: Path) -> View:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
+        known = self.shelf.find_content(hash_bytes(data))
+        if known is not None:
+            return self.evidence.view_cached(known)
+        return self.evidence.view_document(load_document(data, source=str(path)))
+
+    # ---- templates
+
+    def choose(self, name: str | None) -> FittedTemplate:
+        """One template by name; the only one without.
+
+        Raises:
+            UsageError: no such template, or several and no name.
+
+        """
+        templates = self.templates
+        if name is None and len(templates) == 1:
+            return next(iter(templates.values()))
+        if name is None or name not in templates:
+            asked = "a template must be named" if name is None else f"no template {name!r}"
+            raise UsageError(f"{asked}: there are {', '.join(templates) or 'none'}")
+        return templates[name]
+
+    def _load(self) -> _Loaded:
+        state = _state_of(self._path) if self._path is not None else ()
+        templates = load_templates(self._path) if self._path is not None else self._given
+        return _Loaded(state, {t.name: self._prepare(t) for t in templates})
+
+    def _reload(self) -> None:
+        try:
+            self._loaded = self._load()
+        except TemplateError as error:
+            logger.warning("keeping the templates as they were: %s", error.message)
+            state = _state_of(self._path) if self._path is not None else ()
+            self._loaded = _Loaded(state, self._loaded.fitted)
+
+    def _prepare(self, template: Template) -> FittedTemplate:
+        views = [self._sample_view(template, sample) for sample in template.samples]
+        return FittedTemplate(template, views, self.evidence.name, self._models)
+
+    def _sample_view(self, template: Template, sample: SampleSpec) -> View:
+        if sample.text is not None:
+            return self.evidence.view_text(sample.text)
+        name = str(sample.document)
+        known = self.shelf.find(name)
+        if known is not None:
+            return self.evidence.view_cached(known)
+        folder = self._path if self._path is not None and self._path.is_dir() else None
+        folder = folder or (self._path.parent if self._path is not None else Path())
+        for path in (folder / name, Path(name)):
+            if path.is_file():
+                return self._view_file(path)
+        raise TemplateError(
+            f"template {template.name}: the sample document {name} is neither in the cache nor a "
+            f"file beside the template",
+            hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
+        )
+
+
+def _is_file(name: str | Path) -> bool:
+    try:
+        return len(str(name)) < 1024 and Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _state_of(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """Names, times and sizes of the template files: what tells a change."""
+    files = (
+        sorted(path.rglob("*")) if path.is_dir() else [path, *path.parent.glob("*.samples.jsonl")]
+    )
+    found = []
+    for file in files:
+        if file.suffix in {".toml", ".json", ".jsonl"} and file.is_file():
+            status = file.stat()
+            found.append((str(file), status.st_mtime_ns, status.st_size))
+    return tuple(found)

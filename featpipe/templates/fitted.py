@@ -1,0 +1,152 @@
+"""A template made ready: its samples located, its fields fitted when first needed.
+
+A fitted template is a pure function of template, sample documents and evidence; the same inputs
+give the same models in any process, so results made at different times can stand side by side.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.templates.evidence import hashed_columns, measured_columns
+from featpipe.templates.extraction import ExtractedValue, FieldResult
+from featpipe.templates.field_model import FieldModel, Sample, Scored, fit_field
+from featpipe.templates.fingerprints import facts_of, hash_json
+from featpipe.templates.inference import infer_type
+from featpipe.templates.locate import locate_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from featpipe.templates.fingerprints import FieldFacts
+    from featpipe.templates.model import FieldSpec, Template
+    from featpipe.templates.values import FieldType
+    from featpipe.templates.view import View
+
+#: Parts of a score that are reported: those that matter.
+_MOST_PARTS = 8
+
+
+class FittedTemplate:
+    """Serves any number of threads; a field is fitted once, by the first that needs it.
+
+    Args:
+        template: checked.
+        views: the sample documents, one per sample, in order.
+        space: name of the evidence the views were made with.
+        models: fields fitted before, by fingerprint; shared between versions of a template, so
+            that a reload fits only what changed.
+
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        views: Sequence[View],
+        space: str,
+        models: dict[str, FieldModel] | None = None,
+    ) -> None:
+        self.template = template
+        self.views = tuple(views)
+        identities = [hash_json([view.text]) for view in views]
+        self.facts: Mapping[str, FieldFacts] = facts_of(template, identities, space)
+        self.space = space
+        self._models = {} if models is None else models
+        self._lock = threading.Lock()
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits over all fields."""
+        return hash_json({name: facts.fingerprint for name, facts in self.facts.items()})
+
+    def model(self, name: str) -> FieldModel:
+        """The model of one field, fitted now if it is not yet."""
+        key = self.facts[name].fingerprint
+        with self._lock:
+            if key not in self._models:
+                self._models[key] = self._fit(self.template.field(name))
+            return self._models[key]
+
+    def extract_field(self, name: str, view: View) -> FieldResult:
+        """All values of one field in one document."""
+        model = self.model(name)
+        scored = model.score(view)
+        chosen = model.choose(scored)
+        return FieldResult(tuple(self._value(model, scored, view, n) for n in chosen))
+
+    def _fit(self, field: FieldSpec) -> FieldModel:
+        values = [
+            (view, value)
+            for view, sample in zip(self.views, self.template.samples, strict=True)
+            for value in sample.values_of(field.name)
+        ]
+        kind = field.type or _kind_of(field) or infer_type(values)
+        samples = []
+        for view, sample in zip(self.views, self.template.samples, strict=True):
+            given = sample.values_of(field.name)
+            spans = sample.spans.get(field.name) or tuple(
+                span for value in given for span in locate_value(view, value, kind)
+            )
+            samples.append(Sample(view, given, tuple(sorted(set(spans)))))
+        is_many = None if field.cardinality is None else field.cardinality != "one"
+        return fit_field(
+            samples,
+            kind,
+            (field.name, *field.aliases),
+            is_many=is_many,
+            pattern=field.pattern or _choice_pattern(field),
+            level=field.level,
+        )
+
+    def _value(self, model: FieldModel, scored: Scored, view: View, number: int) -> ExtractedValue:
+        group = scored.groups[number]
+        start, end = group.spans[0]
+        return ExtractedValue(
+            text=view.text[start:end],
+            value=group.value.key,
+            unit=group.value.unit,
+            bound=group.value.bound,
+            start=start,
+            end=end,
+            page=view.page_of(start),
+            probability=round(float(scored.probabilities[number]), 6),
+            parts=self._parts(model, scored, view, number),
+            nearest=self._nearest(model, view, scored, number),
+            places=tuple(sorted(group.spans[1:])),
+        )
+
+    @staticmethod
+    def _parts(model: FieldModel, scored: Scored, view: View, number: int) -> dict[str, float]:
+        """The heaviest parts of the mention's score, and what the value as a whole added."""
+        one = scored.found.take(scored.groups[number].candidate)
+        near = model.nearness(view)
+        measured = measured_columns(view, one, near, model.aliases)
+        parts = model.mentions.parts(hashed_columns(view, one)[0], measured[0])
+        heavy = sorted(parts.items(), key=lambda part: -abs(part[1]))[:_MOST_PARTS]
+        whole = float(model.values.model.logits(scored.rows[number : number + 1])[0])
+        return {name: round(weight, 3) for name, weight in heavy} | {"value": round(whole, 3)}
+
+    def _nearest(self, model: FieldModel, view: View, scored: Scored, number: int) -> str:
+        """The sample with most words in common around a value."""
+        if not len(model.exemplars):
+            return ""
+        mine = hashed_columns(view, scored.found.take(scored.groups[number].candidate))[0]
+        alike = (model.exemplars == mine).sum(axis=1)
+        owner = int(model.owners[int(np.argmax(alike))])
+        sample = self.template.samples[owner]
+        return sample.document or f"text {owner + 1}"
+
+
+def _kind_of(field: FieldSpec) -> FieldType | None:
+    """What the level says where no type is given."""
+    return "clause" if field.level in {"sentence", "paragraph"} else None
+
+
+def _choice_pattern(field: FieldSpec) -> str | None:
+    import re
+
+    longest_first = sorted(field.choices, key=len, reverse=True)
+    return "|".join(map(re.escape, longest_first)) or None

@@ -1,0 +1,183 @@
+"""Reading templates: TOML or JSON, one file or a folder; errors name the file, the field, the line.
+
+A JSON Lines file of samples may lie beside a template of the same name (``loan.toml`` and
+``loan.samples.jsonl``), so that many samples need not be written as TOML.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from featpipe.errors import TemplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_core import ErrorDetails
+
+    from featpipe.templates.model import Template
+
+_SUFFIXES = (".toml", ".json")
+_SAMPLES = ".samples.jsonl"
+
+
+def load_templates(path: str | Path) -> list[Template]:
+    """Every template of a file or folder, by name.
+
+    Raises:
+        TemplateError: nothing there, a file that cannot be used, or two templates of one name.
+
+    """
+    path = Path(path)
+    files = [path]
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES)
+    if not files or not path.exists():
+        raise TemplateError(
+            f"{path}: no template here", hint="featpipe template new SAMPLE > name.toml"
+        )
+    found: dict[str, Template] = {}
+    for file in files:
+        template = load_template(file)
+        if template.name in found:
+            raise TemplateError(f"{file}: a template {template.name!r} was read before")
+        found[template.name] = template
+    return [found[name] for name in sorted(found)]
+
+
+def load_template(file: str | Path) -> Template:
+    """One template.
+
+    Raises:
+        TemplateError: unreadable, not TOML or JSON, or not a template; the message starts with
+            ``file:line`` and names the field.
+
+    """
+    file = Path(file)
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(f"{file}: cannot be read: {error}") from error
+    content = _parse(text, file)
+    content.setdefault("name", file.stem)
+    samples = file.with_name(file.stem + _SAMPLES)
+    if samples.is_file():
+        content["samples"] = [*content.get("samples", []), *_read_lines(samples)]
+    return check_template(content, text, file)
+
+
+def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
+    """Parsed content as a template; ``text`` is only searched for the line of an error."""
+    from pydantic import ValidationError
+
+    from featpipe.templates.model import Template
+
+    try:
+        return Template.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        line = find_line(text, first["loc"])
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        where = f"{file}:{line}" if line else f"{file}"
+        raise TemplateError(f"{where}: {_describe(first, content)}{more}") from error
+
+
+def _parse(text: str, file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except json.JSONDecodeError as error:
+        raise TemplateError(f"{file}:{error.lineno}: is not JSON: {error.msg}") from error
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        where = f"{file}:{line[1]}" if line else f"{file}"
+        raise TemplateError(f"{where}: is not TOML: {error}") from error
+    if not isinstance(content, dict):
+        raise TemplateError(f"{file}: holds a list, not a template")
+    return content
+
+
+def _read_lines(file: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise TemplateError(f"{file}:{number}: is not JSON: {error.msg}") from error
+    return rows
+
+
+def _describe(error: ErrorDetails, content: dict[str, Any]) -> str:
+    """In the template's words: which field or sample, which key, what is wrong."""
+    location = error["loc"]
+    names: list[str] = []
+    at: Any = content
+    for step in location:
+        if isinstance(step, int) and isinstance(at, list | tuple) and step < len(at):
+            at = at[step]
+            name = at.get("name") or at.get("document") if isinstance(at, dict) else None
+            kind = names.pop().rstrip("s") if names else ""
+            names.append(f"{kind} {name or step + 1}")
+        else:
+            at = at.get(step) if isinstance(at, dict) else None
+            names.append(str(step))
+    what = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        what = "is no key of a template"
+    elif error["type"] == "missing":
+        what = "is missing"
+    elif not isinstance(error["input"], dict | list | tuple):
+        what = f"{what} (it is {error['input']!r})"
+    return f"{', '.join(names)}: {what}" if names else what
+
+
+def find_line(text: str, location: Sequence[int | str]) -> int | None:
+    """Line (from 1) of the place that a path into the content leads to, as near as can be told."""
+    lines = text.splitlines()
+    at, found = 0, None
+    for step, following in zip(location, [*location[1:], None], strict=True):
+        if isinstance(step, int):
+            continue
+        index = following if isinstance(following, int) else 0
+        line = _find_key(lines, at, str(step), index)
+        if line is None:
+            break
+        at = found = line
+    return None if found is None else found + 1
+
+
+def _find_key(lines: Sequence[str], start: int, key: str, index: int) -> int | None:
+    """The ``index``-th ``[[key]]`` or object of ``key``, else the first ``key =`` or ``"key":``."""
+    quoted = re.escape(key)
+    blocks = [
+        number
+        for number, line in enumerate(lines[start:], start)
+        if re.match(rf"\s*\[\[\s*\"?{quoted}\"?\s*\]\]", line)
+    ]
+    if index < len(blocks):
+        return blocks[index]
+    assigned = re.compile(rf"\s*(?:\"?{quoted}\"?\s*=|\"{quoted}\"\s*:|\[[^\]]*{quoted}\"?\])")
+    for number, line in enumerate(lines[start:], start):
+        if assigned.match(line) or f'"{key}":' in line:
+            return _nth_object(lines, number, index) if index else number
+    return start or None
+
+
+def _nth_object(lines: Sequence[str], start: int, index: int) -> int:
+    """Line of the object number ``index`` in the JSON list that begins at ``start``."""
+    depth, seen = 0, -1
+    for number, line in enumerate(lines[start:], start):
+        for char in line:
+            if char == "{":
+                depth += 1
+                if depth == 1:
+                    seen += 1
+                    if seen == index:
+                        return number
+            elif char == "}":
+                depth -= 1
+    return start

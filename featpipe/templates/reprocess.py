@@ -1,0 +1,249 @@
+"""Reprocess: bring every document's values up to date with templates that changed, from the cache.
+
+Guarantees: what neither a template nor a document changed is read back, not found again; nothing is
+ever encoded; the result is the one a full run over an empty ``/results`` gives; killed at any
+point, the next run does only the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from os import getpid
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from featpipe.templates.changes import FieldChange, explain_changes
+from featpipe.templates.extraction import Extraction, FieldResult, plain_value
+from featpipe.templates.fingerprints import unit_key
+from featpipe.templates.results_table import ResultsReader, ResultsWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from featpipe.pipeline.corpus import CachedDocument
+    from featpipe.templates.extractor import Extractor
+    from featpipe.templates.fitted import FittedTemplate
+
+#: Documents whose results are made durable together.
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """A field whose values are others than before; evidence is in the values themselves."""
+
+    template: str
+    document: str
+    field: str
+    old: FieldResult
+    new: FieldResult
+
+    def __str__(self) -> str:
+        return f"{self.document} {self.field}: {_spell(self.old)} -> {_spell(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One document of one template: the key of each field, and which are to be found."""
+
+    template: str
+    document: CachedDocument
+    keys: Mapping[str, bytes]
+    missing: tuple[str, ...]
+    is_logged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReprocessPlan:
+    """What a run would do, and why."""
+
+    works: tuple[Work, ...]
+    changes: Mapping[str, tuple[FieldChange, ...]]
+
+    @property
+    def n_fields(self) -> int:
+        """Fields of documents to find."""
+        return sum(len(work.missing) for work in self.works)
+
+    def lines(self) -> Iterator[str]:
+        """For people: every reason, then the amount."""
+        for template, changes in self.changes.items():
+            for change in changes:
+                yield f"{template}: {change}"
+        touched = sum(bool(work.missing) for work in self.works)
+        yield (
+            f"{self.n_fields} fields in {touched} of {len(self.works)} documents to extract, "
+            "0 texts to encode"
+        )
+
+
+@dataclass(slots=True)
+class ReprocessReport:
+    """One run."""
+
+    run: str
+    n_documents: int = 0
+    n_extracted: int = 0
+    """Fields of documents that were found in this run."""
+    n_unchanged: int = 0
+    n_encoded: int = 0
+    seconds: float = 0.0
+    changed: list[ValueChange] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return {
+            "run": self.run,
+            "documents": self.n_documents,
+            "extracted": self.n_extracted,
+            "unchanged": self.n_unchanged,
+            "encoded": self.n_encoded,
+            "seconds": self.seconds,
+            "changed": [
+                {
+                    "template": change.template,
+                    "document": change.document,
+                    "field": change.field,
+                    "old": [plain_value(value) for value in change.old.values],
+                    "new": [plain_value(value) for value in change.new.values],
+                }
+                for change in self.changed
+            ],
+        }
+
+    def summary(self) -> str:
+        """The last line of a run."""
+        return (
+            f"documents {self.n_documents}; fields extracted {self.n_extracted}, unchanged "
+            f"{self.n_unchanged}; values changed {len(self.changed)}; encoded {self.n_encoded}; "
+            f"{self.seconds:.1f} s"
+        )
+
+
+def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
+    """Compare templates and documents with what the cache holds; nothing is extracted."""
+    extractor.cache.refresh()
+    results = ResultsReader(extractor.cache.reader)
+    logged, kept = results.last_keys(), results.last_facts()
+    works: list[Work] = []
+    changes: dict[str, tuple[FieldChange, ...]] = {}
+    documents = extractor.shelf.documents()
+    for name, fitted in extractor.templates.items():
+        changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
+        prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
+        for document in documents:
+            if not _is_meant(fitted, document):
+                continue
+            content = extractor.shelf.key_of(document)
+            keys = {field: unit_key(fingerprint, content) for field, fingerprint in prints.items()}
+            known = results.known(list(keys.values()))
+            missing = tuple(
+                field for field, is_known in zip(keys, known, strict=True) if not is_known
+            )
+            before = logged.get((name, document.path))
+            is_logged = before == {field: key.hex() for field, key in keys.items()}
+            works.append(Work(name, document, keys, missing, is_logged))
+    return ReprocessPlan(tuple(works), changes)
+
+
+def reprocess(
+    extractor: Extractor, plan: ReprocessPlan | None = None, *, wait_s: float = 0.0
+) -> ReprocessReport:
+    """Find what is missing, keep it in the cache, and say which values changed.
+
+    Raises:
+        DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
+
+    """
+    started = monotonic()
+    plan = plan or plan_reprocess(extractor)
+    run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
+    report = ReprocessReport(run, n_documents=len(plan.works))
+    encoded_before = extractor.evidence.n_encoded
+    to_do = [work for work in plan.works if work.missing or not work.is_logged]
+    report.n_unchanged = sum(len(work.keys) - len(work.missing) for work in plan.works)
+    changed_templates = [name for name, changes in plan.changes.items() if changes]
+    if to_do or changed_templates:
+        before = ResultsReader(extractor.cache.reader).last_keys()
+        with ResultsWriter(extractor.cache.path, wait_s) as writer:
+            for start in range(0, len(to_do), _BATCH):
+                _do(extractor, to_do[start : start + _BATCH], before, writer, report)
+            # Facts last: a run that is killed explains itself again, and redoes only the rest.
+            writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
+    report.n_encoded = extractor.evidence.n_encoded - encoded_before
+    report.seconds = monotonic() - started
+    extractor.cache.refresh()
+    return report
+
+
+def read_results(extractor: Extractor) -> Iterator[Extraction]:
+    """Everything the cache now says, as extractions; fields not extracted yet are left out."""
+    extractor.cache.refresh()
+    results = ResultsReader(extractor.cache.reader)
+    for work in plan_reprocess(extractor).works:
+        found = {name: results.field(key) for name, key in work.keys.items()}
+        fields = {name: result for name, result in found.items() if result is not None}
+        view = extractor.view(work.document)
+        yield extractor.assemble(view, extractor.templates[work.template], fields)
+
+
+def _do(
+    extractor: Extractor,
+    works: list[Work],
+    before: Mapping[tuple[str, str], Mapping[str, str]],
+    writer: ResultsWriter,
+    report: ReprocessReport,
+) -> None:
+    results = ResultsReader(extractor.cache.reader)
+    values: dict[bytes, FieldResult] = {}
+    log: list[dict[str, object]] = []
+    for work in works:
+        fitted = extractor.templates[work.template]
+        view = extractor.view(work.document) if work.missing else None
+        for name in work.missing:
+            if view is not None:
+                values[work.keys[name]] = fitted.extract_field(name, view)
+        report.n_extracted += len(work.missing)
+        fields = {name: key.hex() for name, key in work.keys.items()}
+        log.append({"run": report.run, "template": work.template, "path": work.document.path,
+                    "document": work.document.id, "fields": fields})  # fmt: skip
+        old = before.get((work.template, work.document.path))
+        if old is not None:
+            report.changed.extend(_compare(work, old, values, results))
+    writer.write(values, log)
+
+
+def _compare(
+    work: Work,
+    old: Mapping[str, str],
+    values: Mapping[bytes, FieldResult],
+    results: ResultsReader,
+) -> Iterator[ValueChange]:
+    none = FieldResult()
+    for name in {**dict.fromkeys(old), **dict.fromkeys(work.keys)}:
+        key = work.keys.get(name)
+        if key is not None and old.get(name) == key.hex():
+            continue
+        after = none if key is None else values.get(key) or results.field(key) or none
+        before = (results.field(bytes.fromhex(old[name])) if name in old else None) or none
+        if [v.value for v in before.values] != [v.value for v in after.values]:
+            yield ValueChange(work.template, work.document.id, name, before, after)
+
+
+def _facts_of(extractor: Extractor, name: str) -> dict[str, object]:
+    facts = extractor.templates[name].facts
+    return {"template": name, "facts": {field: fact.as_dict() for field, fact in facts.items()}}
+
+
+def _is_meant(fitted: FittedTemplate, document: CachedDocument) -> bool:
+    """A template may name the documents it is for."""
+    patterns = fitted.template.documents
+    return not patterns or any(fnmatch(document.id, pattern) for pattern in patterns)
+
+
+def _spell(result: FieldResult) -> str:
+    if not result.values:
+        return "nothing"
+    return ", ".join(f"{v.text!r} [{v.start}:{v.end}] p={v.probability:.2f}" for v in result.values)
