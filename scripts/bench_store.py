@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import json
 import mmap
 import os
@@ -147,6 +148,7 @@ def scan(ours: Dictionary, raw: Path, n: int, n_rounds: int) -> Rounds:
 
 def forget(path: Path) -> None:
     """Drop a file's pages from memory; whoever maps it still would keep them there."""
+    gc.collect()
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

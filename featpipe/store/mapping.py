@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from featpipe.errors import UnreadableDictionary
 from featpipe.store import format as hdf5
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -33,7 +36,10 @@ class Mapping:
         """The whole file as rows of this type: (size // row_bytes, *shape), a view."""
         return np.ndarray((self.size // row_bytes, *shape), dtype, buffer=self.bytes)
 
-    def fetch(self, descriptor: int, places: NDArray[np.int64], row_bytes: int) -> None:
+    @contextmanager
+    def fetching(
+        self, descriptor: int, places: NDArray[np.int64], row_bytes: int
+    ) -> Iterator[None]:
         """Have the disk read these rows of ``row_bytes``, all at once, in the order they lie in.
 
         Without it a random gather waits for one page after the other; and the kernel would read
@@ -41,14 +47,16 @@ class Mapping:
         """
         advise = getattr(os, "posix_fadvise", None)
         if advise is None or not len(places):
+            yield
             return
+        starts = np.sort(places) * row_bytes
+        is_apart = starts[1:] - starts[:-1] > row_bytes + mmap.PAGESIZE
+        first = starts[np.concatenate([[True], is_apart])]
+        last = starts[np.concatenate([is_apart, [True]])] + row_bytes
+        for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+            advise(descriptor, start, stop - start, os.POSIX_FADV_WILLNEED)
         self.bytes.madvise(mmap.MADV_RANDOM)
         try:
-            starts = np.sort(places) * row_bytes
-            joins = starts[1:] - starts[:-1] <= row_bytes + mmap.PAGESIZE
-            first = starts[np.concatenate([[True], ~joins])]
-            last = starts[np.concatenate([~joins, [True]])] + row_bytes
-            for start, stop in zip(first.tolist(), last.tolist(), strict=True):
-                advise(descriptor, start, stop - start, os.POSIX_FADV_WILLNEED)
+            yield
         finally:
             self.bytes.madvise(mmap.MADV_NORMAL)

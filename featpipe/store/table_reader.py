@@ -143,15 +143,27 @@ class TableReader:
         now = self._checked()
         wanted = _rows(now, rows)
         column = self._fixed(now, name)
-        if is_cold:
-            now.mapping.fetch(self._reader.descriptor, column.places(wanted), column.row_bytes)
         if name != KEYS and _is_bfloat16(now.view.spec, name):
-            widened = from_bfloat16(column.gather(wanted))
+            widened = from_bfloat16(self._gathered(column, wanted, None, is_cold=is_cold))
             if out is None:
                 return widened
             out[...] = widened
             return out
-        return column.gather(wanted, out)
+        return self._gathered(column, wanted, out, is_cold=is_cold)
+
+    def _gathered(
+        self,
+        column: ColumnView,
+        rows: NDArray[np.int64],
+        out: NDArray[Any] | None,
+        *,
+        is_cold: bool,
+    ) -> NDArray[Any]:
+        if not is_cold:
+            return column.gather(rows, out)
+        descriptor, places = self._reader.descriptor, column.places(rows)
+        with self.now.mapping.fetching(descriptor, places, column.row_bytes):
+            return column.gather(rows, out)
 
     def row(self, name: str, row: int) -> NDArray[Any]:
         """One row of a column as a read-only view."""
