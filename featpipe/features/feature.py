@@ -84,9 +84,6 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings) -> Spec:
         "window_rule": WINDOW_RULE[pooling],
         "prompt": recipe.default_prompt if settings.prompt is None else settings.prompt,
         "lowercase": recipe.lowercase,
-        "dense": digest_of(file for folder in recipe.dense for file in sorted(folder.iterdir()))
-        if recipe.dense
-        else "",
         "dtype": _one_of("dtype", settings.dtype, ("float16", "float32", "bfloat16")),
     }
 

@@ -1,7 +1,7 @@
 """What a sentence-transformers folder asks for beyond its weights. Plain JSON reading, no torch.
 
 Honoured: the pooling mode, normalisation, the maximum length, lower-casing and prompts. A module
-that would change vectors in a way we do not reproduce (weighted mean, LSTM, CNN ...) is refused,
+that would change vectors in a way we do not reproduce (Dense, LSTM, weighted mean ...) is refused,
 never skipped.
 """
 
@@ -34,8 +34,6 @@ class Recipe:
     lowercase: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str = ""
-    dense: tuple[Path, ...] = ()
-    """Folders of extra linear layers after pooling, in order."""
 
 
 def read_recipe(folder: Path) -> Recipe:
@@ -48,13 +46,10 @@ def read_recipe(folder: Path) -> Recipe:
     if not isinstance(modules, list):
         return Recipe(folder)
     found: dict[str, Path] = {}
-    dense: list[Path] = []
     for module in modules:
         kind = str(module.get("type", "")).rpartition(".")[2]
         path = folder / str(module.get("path", ""))
-        if kind == "Dense":
-            dense.append(path)
-        elif kind in {"Transformer", "Pooling", "Normalize"} and kind not in found:
+        if kind in {"Transformer", "Pooling", "Normalize"} and kind not in found:
             found[kind] = path
         elif kind != "Dropout":
             raise UnsupportedModel(f"{folder} has a {kind} module, which is not reproduced here")
@@ -71,7 +66,6 @@ def read_recipe(folder: Path) -> Recipe:
         lowercase=bool(limits.get("do_lower_case", False)),
         prompts=prompts,
         default_prompt=default,
-        dense=tuple(dense),
     )
 
 

@@ -1,0 +1,53 @@
+"""Devices by name, and the choice of precision."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from featpipe.errors import UnknownDevice, UsageError
+from featpipe.features import devices
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "", "cuda:-1", "cpu:0"])
+def test_a_name_that_is_not_understood_is_refused(name: str) -> None:
+    with pytest.raises(UnknownDevice, match="not understood"):
+        devices.find_device(name)
+
+
+def test_a_card_that_is_not_there_is_named() -> None:
+    with pytest.raises(UnknownDevice, match="cuda:97: this machine has"):
+        devices.find_device("cuda:97")
+
+
+def test_the_processor_is_always_there() -> None:
+    assert devices.find_device("cpu") == torch.device("cpu")
+
+
+def test_threads_are_given_back() -> None:
+    before = torch.get_num_threads()
+    with devices.running_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(0.01, "exact"), (1.29, "exact"), (1.31, "mixed")])
+def test_auto_is_mixed_only_where_that_is_worth_it_and_asked_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object, gain: float, expected: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: gain)
+    assert devices.resolve_precision("auto") == expected
+    monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: pytest.fail("measured again"))
+    assert devices.resolve_precision("auto") == expected
+
+
+def test_a_stated_precision_stays() -> None:
+    assert devices.resolve_precision("exact") == "exact"
+    assert devices.resolve_precision("mixed") == "mixed"
+    with pytest.raises(UsageError, match="'fast' is none of"):
+        devices.resolve_precision("fast")
+
+
+def test_the_probe_measures_something() -> None:
+    assert 0 < devices.measure_bf16_gain() < 100
