@@ -49,15 +49,15 @@ class Cargo:
     def unpack(self, body: bytes, flags: int, lease: Lease | None) -> object:
         """The result; its arrays look at the slab, which stays theirs until they are gone."""
         if lease is None:
-            return unpack(body, flags, _no_view)
-        if len(self._leased) > MOST_LEASES:
-            with memoryview(lease.slab.map) as whole:
-                value = unpack(body, flags, lambda _: whole, is_copied=True)
-            lease.release()
-            return value
-        view, address = lend(lease.slab, lease.release)
-        self.atlas.note(lease.slab, address)
-        return unpack(body, flags, lambda _: view)
+            return unpack(body, flags, _no_slab, None)
+
+        def view_of(slab: Slab) -> memoryview:
+            view, address = lend(slab, lease.release)
+            self.atlas.note(slab, address)
+            return view
+
+        are_too_many = len(self._leased) > MOST_LEASES
+        return unpack(body, flags, lambda _: lease.slab, None if are_too_many else view_of)
 
     def before_fork(self) -> None:
         """The new process will look at what is leased now, for as long as it likes."""
@@ -129,5 +129,5 @@ class Cargo:
             self._store.give_back(parcel.own.uid)
 
 
-def _no_view(uid: int) -> memoryview:
+def _no_slab(uid: int) -> Slab:
     raise AssertionError(f"a result without a slab refers to slab {uid}")

@@ -128,7 +128,7 @@ class Servant:
     def _answer(self, number: int, body: bytes, flags: int) -> tuple[bytes, int, bytes]:
         """Run the task. Its payload and result are gone when this returns."""
         payload = (
-            unpack(body, flags, lambda uid: self._view(number, uid))
+            unpack(body, flags, self._received.__getitem__, lambda slab: self._view(number, slab))
             if flags
             else (
                 pickle.loads(body)  # noqa: S301  # from our parent, over a private socket
@@ -155,13 +155,13 @@ class Servant:
         self._sort(self._link.receive_waiting())
         return self._store
 
-    def _view(self, number: int, uid: int) -> memoryview:
+    def _view(self, number: int, slab: Slab) -> memoryview:
         from featpipe.pool.leases import lend
 
         gone = self._gone
         self._n_views[number] = self._n_views.get(number, 0) + 1
         # Views may die in any thread of the role: only note it there, act on it here.
-        view, _ = lend(self._received[uid], lambda: gone.append(number))
+        view, _ = lend(slab, lambda: gone.append(number))
         return view
 
     def _keeps(self, number: int) -> bool:

@@ -114,15 +114,20 @@ def _place_rest(raws: Sequence[memoryview], entries: list[Entry], store: SlabSto
 
 
 def unpack(
-    body: bytes, flags: int, view_of: Callable[[int], memoryview], *, is_copied: bool = False
+    body: bytes,
+    flags: int,
+    slab_of: Callable[[int], Slab],
+    view_of: Callable[[Slab], memoryview] | None,
 ) -> object:
-    """The object again. Its arrays are read-only views of what ``view_of(uid)`` gives, or copies.
+    """The object again. Its arrays are read-only views of what ``view_of(slab)`` gives.
 
-    Raises whatever its unpickling raises.
+    Without ``view_of`` they are copies. Raises whatever its unpickling raises.
     """
     if not flags & PARCEL:
         return pickle.loads(body)  # noqa: S301  # from our own children, over a private socket
     meta, entries = pickle.loads(body)  # noqa: S301  # as above
+    if not meta and len(entries) == 1:  # one large pickle without arrays: nothing will look at it
+        return _load_in_place(entries[0], slab_of)
     views: dict[int, memoryview] = {}
     buffers: list[bytes | memoryview] = []
     for entry in entries:
@@ -131,10 +136,19 @@ def unpack(
             continue
         uid, offset, size = entry
         if uid not in views:
-            views[uid] = view_of(uid)
+            slab = slab_of(uid)
+            views[uid] = memoryview(slab.map) if view_of is None else view_of(slab)
         piece = views[uid][offset : offset + size]
-        buffers.append(bytes(piece) if is_copied else piece)
+        buffers.append(bytes(piece) if view_of is None else piece)
     return pickle.loads(meta or buffers.pop(), buffers=buffers)  # noqa: S301  # as above
+
+
+def _load_in_place(entry: Entry, slab_of: Callable[[int], Slab]) -> object:
+    if isinstance(entry, bytes):
+        return pickle.loads(entry)  # noqa: S301  # as above
+    uid, offset, size = entry
+    with memoryview(slab_of(uid).map) as whole, whole[offset : offset + size] as meta:
+        return pickle.loads(meta)  # noqa: S301  # as above
 
 
 def _aligned(size: int) -> int:

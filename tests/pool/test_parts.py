@@ -120,8 +120,11 @@ def test_a_lease_ends_with_its_last_view() -> None:
     sizes=st.lists(st.integers(0, 40_000), max_size=6),
     text=st.text(max_size=50),
     order=st.sampled_from("CF"),
+    is_copied=st.booleans(),
 )
-def test_parcels_give_back_what_was_packed(sizes: list[int], text: str, order: str) -> None:
+def test_parcels_give_back_what_was_packed(
+    sizes: list[int], text: str, order: str, is_copied: bool
+) -> None:
     store = SlabStore(0, lambda _: None, lambda _: None)
     thing = {
         "text": text,
@@ -129,8 +132,9 @@ def test_parcels_give_back_what_was_packed(sizes: list[int], text: str, order: s
         "matrix": np.asarray(np.arange(12_000.0).reshape(100, 120), order=order),  # type: ignore[call-overload]
     }
     parcel = pack(thing, store)
-    maps = {slab.uid: memoryview(slab.map) for slab in parcel.slabs}
-    back = unpack(parcel.body, parcel.flags, maps.__getitem__)
+    slabs = {slab.uid: slab for slab in parcel.slabs}
+    view_of = None if is_copied else lambda slab: memoryview(slab.map)
+    back = unpack(parcel.body, parcel.flags, slabs.__getitem__, view_of)
     assert isinstance(back, dict)
     assert back["text"] == text
     np.testing.assert_array_equal(back["matrix"], thing["matrix"])

@@ -79,6 +79,24 @@ def test_an_array_that_somebody_looks_at_is_never_written_over() -> None:
             assert (array == number).all()
 
 
+def test_large_texts_need_no_arrays_to_travel() -> None:
+    texts = ["正文" * 1_000] * 1_000
+    with Pool([role("Echo"), role("About")]) as pool:
+        assert pool.call("echo", texts) == texts
+        pool.call("about", "x" * 10_000_000)
+        modules = pool.call("about", "modules")
+    assert isinstance(modules, list)
+    assert "numpy" not in modules
+
+
+def test_more_results_than_descriptors_can_be_looked_at() -> None:
+    with Pool([role("Maker", devices=("cpu", "cpu"))]) as pool:
+        outcomes = list(pool.map("maker", [(40_000, float(n)) for n in range(600)], ordered=True))
+    for number, outcome in enumerate(outcomes):
+        assert isinstance(outcome.value, np.ndarray)
+        assert (outcome.value == number).all()
+
+
 def test_a_role_may_keep_its_payload_and_never_sees_it_change() -> None:
     with Pool([role("Keeper"), role("Maker")]) as pool:
         for number in range(20):
