@@ -43,7 +43,6 @@ class Reader:
         self._mapping: Mapping
         self._structure: Structure
         self._identity = (-1, -1)
-        self._is_other_file = False  #: a table's address says nothing about the one before
         self._open()
 
     def __reduce__(self) -> tuple[type[Reader], tuple[Path]]:
@@ -148,7 +147,7 @@ class Reader:
     def _bring_up_to_date(self, name: str, table: TableReader) -> None:
         group = self._group(name)
         view = table.now.view
-        if group is None or group.address != view.group.address or self._is_other_file:
+        if group is None or group.address != view.group.address:
             table.show(self._snapshot(name))
         else:
             self._show_length(table)
@@ -178,8 +177,7 @@ class Reader:
                 self._reopen()
                 return True
             if self.read_u64(hdf5.ROOT_ADDRESS) != self._root:
-                self._is_other_file = False
-                self._load()
+                self._load(is_other_file=False)
                 return True
             self.check_size(self.read_u64(hdf5.EOF_ADDRESS) or hdf5.UNDEFINED)
             changed = [self._show_length(table) for table in self._tables.values()]
@@ -192,9 +190,8 @@ class Reader:
             raise UnreadableDictionary(f"{self.path} cannot be opened: {error.strerror}") from error
         try:
             status = os.fstat(self.descriptor)
-            identity = (status.st_dev, status.st_ino)
-            self._is_other_file, self._identity = identity != self._identity, identity
-            self._load()
+            self._identity = (status.st_dev, status.st_ino)
+            self._load(is_other_file=True)
         except BaseException:
             self.close()
             raise
@@ -209,20 +206,22 @@ class Reader:
             raise DictionaryChanged(f"{self.path} was replaced by what is no dictionary") from error
         os.close(before)
 
-    def _load(self) -> None:
+    def _load(self, *, is_other_file: bool) -> None:
         """Read the structure; the root first, so that the map covers all that it leads to."""
         root = self.read_u64(hdf5.ROOT_ADDRESS)
-        if self._is_other_file or not self._still_covers(self._mapping):
+        if is_other_file or not self._still_covers(self._mapping):
             self._mapping = Mapping(self.descriptor, self.path)
         self._structure = Structure(self._mapping.buffer, str(self.path))
         self._structure.superblock()
         check_root(self._structure.header(root), str(self.path))
         self._root = root
-        for name, table in list(self._tables.items()):
-            try:
+        if is_other_file:
+            former, self._tables = self._tables, {}
+            for table in former.values():
+                table.retire()
+        else:
+            for name, table in list(self._tables.items()):
                 self._bring_up_to_date(name, table)
-            except UnknownSpace as error:
-                raise DictionaryChanged(f"{self.path} was replaced: {error.message}") from error
 
     # ---- what tables need
 

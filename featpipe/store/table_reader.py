@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.errors import DictionaryError
+from featpipe.errors import DictionaryChanged, DictionaryError
 from featpipe.store.batch import from_bfloat16
+from featpipe.store.format import UNDEFINED
 from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for
 from featpipe.store.keys import KEY_BYTES
 from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Column
@@ -81,6 +82,7 @@ class TableReader:
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
         self._check_at = 0.0
+        self._is_replaced = False
         self._ready: Snapshot | None = None  #: the last snapshot whose rows the index holds
 
     @property
@@ -209,17 +211,32 @@ class TableReader:
 
     def find(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""
-        wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)
-        if len(wanted) <= _SCALAR_KEYS:
-            data = wanted.tobytes()
-            starts = range(0, len(data), KEY_BYTES)
-            return np.array([self.find_one(data[i : i + KEY_BYTES]) for i in starts], np.int64)
+        return self._find(self._checked(), keys)
+
+    def look_up(self, name: str, keys: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """A column's rows by key: (n, *shape), zeros where absent, and (n,) whether present.
+
+        One look at the file: what another thread refreshes meanwhile cannot come in between.
+        """
         now = self._checked()
+        rows = self._find(now, keys)
+        is_there = rows >= 0
+        column = self._fixed(now, name)
+        if is_there.all():
+            found = column.gather(rows)
+        else:
+            found = np.zeros((len(rows), *column.shape), column.dtype)
+            found[is_there] = column.gather(rows[is_there])
+        is_narrow = name != KEYS and _is_bfloat16(now.view.spec, name)
+        return from_bfloat16(found) if is_narrow else found, is_there
+
+    def _find(self, now: Snapshot, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+        wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)
         index = self._ready_index(now)
         try:
-            return index.find(wanted.view("<u8"), now.key_column, now.n_rows)
+            return _search(index, wanted, now)
         except IndexDamaged:
-            return self._rebuilt(now).find(wanted.view("<u8"), now.key_column, now.n_rows)
+            return _search(self._rebuilt(now), wanted, now)
 
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""
@@ -282,8 +299,23 @@ class TableReader:
                 return now
         except OSError:
             pass
+        if self._is_replaced:
+            raise DictionaryChanged(
+                f"{self._reader.path} was replaced: row numbers of table {self.name} are void",
+                hint="take the table from the reader again",
+            )
         self._reader.check_size(now.reach)  # says what is wrong
         return now
+
+    def retire(self) -> None:
+        """The path names another file now, in which rows may have other numbers: answer no more.
+
+        Whoever is in the middle of a look-up ends it in the old file, which is still whole.
+        """
+        self._is_replaced = True
+        now = self.now.longer(self.now.n_rows)
+        now.reach = UNDEFINED
+        self.now, self._check_at = now, 0.0
 
     def show(self, snapshot: Snapshot) -> None:
         """Answer from this snapshot from now on."""
@@ -315,6 +347,16 @@ def _is_bfloat16(spec: TableSpec, name: str) -> bool:
     return any(
         isinstance(c, Column) and c.name == name and c.dtype == BFLOAT16 for c in spec.columns
     )
+
+
+def _search(index: KeyIndex, keys: NDArray[np.uint8], now: Snapshot) -> NDArray[np.int64]:
+    column, n_rows = now.key_column, now.n_rows
+    if len(keys) > _SCALAR_KEYS:
+        return index.find(keys.view("<u8"), column, n_rows)
+    data = keys.tobytes()
+    parts = [data[i : i + KEY_BYTES] for i in range(0, len(data), KEY_BYTES)]
+    found = [index.find_one(part, head_of(part)[0], column, n_rows) for part in parts]
+    return np.array(found, np.int64)
 
 
 def _rows(now: Snapshot, rows: ArrayLike) -> NDArray[np.int64]:

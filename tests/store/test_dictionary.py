@@ -53,6 +53,10 @@ def test_rows_are_found_by_key_as_in_a_dict(path: Path) -> None:
             table = reader.table("embeddings/a")
             assert table.n_rows == len(model)
         wanted = [*model, "never added"]
+        vectors, is_there = table.look_up("vectors", keys_of(wanted))
+        assert is_there.tolist() == [True] * len(model) + [False]
+        assert np.array_equal(vectors[:-1], vectors_of(wanted[:-1]))
+        assert not vectors[-1].any()
         for batch in (wanted, wanted[-5:]):
             rows = table.find(keys_of(batch))
             assert rows[-1] == -1
@@ -290,6 +294,11 @@ def test_a_replaced_file_is_opened_anew_and_a_truncated_one_refused(
         other.replace(path)
         assert table.find_one(key_of("a")) == 0  # still the file that was opened
         assert reader.refresh()
+        with pytest.raises(DictionaryChanged, match="was replaced"):
+            table.find_one(key_of("a"))
+        with pytest.raises(DictionaryChanged, match="was replaced"):
+            table.gather("vectors", [0])
+        table = reader.table("embeddings/a")
         assert table.find_one(key_of("a")) == -1
         assert table.find_one(key_of("c")) == 1
         os.truncate(path, 5000)

@@ -59,7 +59,12 @@ def test_pytables_reads_every_column(written: Path) -> None:
 @pytest.mark.skipif(H5DUMP is None, reason="hdf5-tools are not installed")
 def test_h5dump_reads_every_value(written: Path) -> None:
     check_h5dump(written)
-    command = ["h5dump", "-d", "/embeddings/sentence@bfloat16/vectors[149,0;1,1;1,4;1,1]", str(written)]
+    command = [
+        "h5dump",
+        "-d",
+        "/embeddings/sentence@bfloat16/vectors[149,0;1,1;1,4;1,1]",
+        str(written),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "(149,0): 149, 149, 149, 149" in done.stdout
 

@@ -141,8 +141,9 @@ def test_compacting_keeps_every_row_and_gives_space_back(path: Path) -> None:
         done = compact_dictionary(path)
         assert done.after_bytes < done.before_bytes
         assert done.n_rows == sum(map(len, before.values())) + 40
-        assert table.n_rows == 1001
+        assert len(table.column("keys")) == 1001  # the old file, as long as nobody refreshes
         assert reader.refresh()
+        table = reader.table("embeddings/a")
         assert table.n_rows == 1001
         assert table.find_one(key_of("共有")) == 700
     assert content(path) == before
