@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from featpipe.features.encoder import Encoder
 
 SETS = {"stard": "stard", "cmrc2018": "cmrc", "csl_title_abstract": "csl"}
-KEYS = {"words": "jieba", "search": "search", "chars": "chars", "words+chars": "both"}
+KEYS = {
+    "words": "jieba",
+    "search": "search",
+    "chars": "chars",
+    "words+chars": "both",
+    "pieces": "pieces",
+}
 CANDIDATES = 100
 
 
@@ -60,8 +66,11 @@ def main() -> None:
         task = Task.load(arguments.data / "retrieval", name, limit)
         print(f"{short}: {len(task.passages):,} passages, {len(task.questions):,} questions")
         for analyser in ANALYSERS:
+            if analyser == "pieces" and encoder is None:
+                continue
             begin = time.perf_counter()
-            index, queries = count_terms(task, Analyser(analyser))
+            pieces_of = arguments.model if analyser == "pieces" else None
+            index, queries = count_terms(task, Analyser(analyser, encoder=pieces_of))
             rows = index.top_k(queries, 10).rows
             note(figures, f"{short}_{{}}_{KEYS[analyser]}", rows, task, time.perf_counter() - begin)
             if analyser == arguments.analyser and encoder is not None:

@@ -132,9 +132,13 @@ class Collection:
         begins = [0, *ends[:-1]]
         for name, begin, end in zip(documents, begins, ends, strict=True):
             self._documents[name] = Place(held, begin, end)
-        if len(segment.terms):
-            self._grow(int(segment.terms[-1]) + 1)
-            self._row_counts[segment.terms] += np.diff(segment.pointers)
+        counts = np.diff(segment.pointers)
+        n_terms = int(segment.terms[-1]) + 1 if len(counts) else 0
+        if not len(self._row_counts) and n_terms == len(counts):
+            self._row_counts = counts  # the first segment, with every term there is
+        else:
+            self._grow(n_terms)
+            self._row_counts[segment.terms] += counts
         self._count(segment.n_rows, len(segment.ids))
 
     def replace(self, document: str, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:

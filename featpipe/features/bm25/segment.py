@@ -62,7 +62,7 @@ class Segment:
             from featpipe.features.bm25.numba_kernels import build_postings
         else:
             from featpipe.features.bm25.numpy_kernels import build_postings
-        lengths = np.asarray(lengths, np.int64)
+        ids, lengths = np.asarray(ids), np.asarray(lengths, np.int64)
         terms, pointers, rows, frequencies, firsts = build_postings(ids, lengths)
         codes, pairs = _encode_pairs(lengths, rows, frequencies, backend)
         return cls(ids, lengths, terms, pointers, rows, codes, pairs, ids[firsts], firsts)
@@ -81,7 +81,9 @@ class Segment:
                 checked, not every posting; derived anew they are right.
         """
         try:
-            segment = cls(ids, lengths, **{name: arrays[name] for name in DERIVED})  # type: ignore[arg-type]  # dtypes are checked below
+            # A memmap is a subclass that makes every operation on it slower; its view is not.
+            plain = {name: np.asarray(arrays[name]) for name in DERIVED}
+            segment = cls(np.asarray(ids), np.asarray(lengths), **plain)
             n_terms, n_postings = len(segment.terms), len(segment.rows)
             belongs = (
                 arrays["version"].tolist() == [SEGMENT_VERSION, len(lengths), len(ids)]

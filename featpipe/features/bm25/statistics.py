@@ -46,11 +46,9 @@ def compute_statistics(
     """
     if not n_rows or not len(order):
         return Statistics(n_rows, 0.0, np.zeros(len(row_counts)), False, False)
-    counts = row_counts[order]
-    distinct = np.flatnonzero(np.bincount(counts))
+    distinct = np.flatnonzero(np.bincount(row_counts))
+    distinct = distinct[distinct > 0]  # a term in no row has no idf, and stays at 0.0
     by_count = np.zeros(int(distinct[-1]) + 1)
     by_count[distinct] = variant.idf(distinct.tolist(), n_rows)
-    in_order = by_count[counts]
-    idf = np.zeros(len(row_counts))
-    idf[order] = variant.floor(in_order, in_order)
+    idf = variant.floor(by_count.take(row_counts), order)
     return Statistics(n_rows, n_tokens / n_rows, idf, True, n_rows >= 3)

@@ -61,11 +61,15 @@ class Okapi:
         """By number of rows that hold a term, before the floor."""
         return [math.log(n_rows - each + 0.5) - math.log(each + 0.5) for each in frequencies]
 
-    def floor(self, idf: Floats, in_order: Floats) -> Floats:
-        """Lift negative idf; ``in_order`` are those of all terms by first appearance."""
-        # rank-bm25 adds them up one by one; a pairwise or compensated sum has other last bits.
-        average = float(np.add.accumulate(in_order)[-1]) / len(in_order)
-        return np.where(idf < 0, self.epsilon * average, idf)
+    def floor(self, idf: Floats, order: NDArray[np.int32]) -> Floats:
+        """Lift negative idf, in place; ``order`` are the terms in any row by first appearance."""
+        negative = np.flatnonzero(idf < 0)
+        if len(negative):
+            # rank-bm25 adds one by one; a pairwise or compensated sum has other last bits.
+            sums = idf.take(order)
+            np.add.accumulate(sums, out=sums)
+            idf[negative] = self.epsilon * (float(sums[-1]) / len(order))
+        return idf
 
     def norms(self, lengths: Lengths, mean_length: float) -> Floats:
         """What a row's length does, by row."""
@@ -101,7 +105,7 @@ class L:
         """By number of rows that hold a term."""
         return [math.log(n_rows + 1) - math.log(each + 0.5) for each in frequencies]
 
-    def floor(self, idf: Floats, in_order: Floats) -> Floats:  # noqa: ARG002  # one protocol
+    def floor(self, idf: Floats, order: NDArray[np.int32]) -> Floats:  # noqa: ARG002  # one protocol
         """Nothing to lift: this idf is positive."""
         return idf
 
@@ -144,7 +148,7 @@ class Plus:
         """By number of rows that hold a term."""
         return [math.log((n_rows + 1) / each) for each in frequencies]
 
-    def floor(self, idf: Floats, in_order: Floats) -> Floats:  # noqa: ARG002  # one protocol
+    def floor(self, idf: Floats, order: NDArray[np.int32]) -> Floats:  # noqa: ARG002  # one protocol
         """Nothing to lift: this idf is positive."""
         return idf
 
