@@ -37,6 +37,7 @@ _SAMPLE = 65_536
 _SHORT = 8
 _MAX_BAD_SHARE = 0.02
 _MAX_CONTROL_SHARE = 0.02
+_CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -57,19 +58,19 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return _checked(_lenient(data[len(mark) :], encoding))
+            return _checked(_lenient(data[len(mark) :], encoding), data)
     wide = _wide_encoding(data)
     if wide:
         note = f"no byte-order mark: read as {wide} by its zero bytes"
-        return _checked(_lenient(data, wide, note))
+        return _checked(_lenient(data, wide, note), data)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start and error.end == len(data) and error.reason == "unexpected end of data":
-            return _checked(_lenient(data, "utf-8", "cut off inside its last character"))
+            return _checked(_lenient(data, "utf-8", "cut off inside its last character"), data)
     else:
-        return _checked(Decoded(text, "utf-8", _utf8_doubts(data, text)))
-    return _checked(_declared_or_guessed(data, declared))
+        return _checked(Decoded(text, "utf-8", _utf8_doubts(data, text)), data)
+    return _checked(_declared_or_guessed(data, declared), data)
 
 
 def _declared_or_guessed(data: bytes, declared: str | None) -> Decoded:
@@ -116,9 +117,14 @@ def _lenient(data: bytes, encoding: str, *notes: str) -> Decoded:
     return Decoded(text, encoding, (*notes, f"{n_bad} bytes or sequences are no {encoding}"))
 
 
-def _checked(decoded: Decoded) -> Decoded:
-    head = decoded.text[:_SAMPLE]
-    if len(_CONTROLS.findall(head)) > max(2, _MAX_CONTROL_SHARE * len(head)):
+def _checked(decoded: Decoded, data: bytes) -> Decoded:
+    if decoded.encoding.startswith("utf-16") or decoded.encoding.startswith("utf-32"):
+        n_head = len(decoded.text[:_SAMPLE])
+        n_controls = len(_CONTROLS.findall(decoded.text, 0, _SAMPLE))
+    else:  # in any other encoding the control characters are bytes, which are counted faster
+        head = data[:_SAMPLE]
+        n_head, n_controls = len(head), len(head) - len(head.translate(None, _CONTROL_BYTES))
+    if n_controls > max(2, _MAX_CONTROL_SHARE * n_head):
         raise UnreadableDocument("binary data, not text")
     return decoded
 

@@ -46,6 +46,8 @@ _DECLARED = re.compile(
     rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}encoding=["']([\w.:-]+)""",
     re.IGNORECASE,
 )
+_SECTION_TYPE = re.compile(r"""\stype=["'](pdf|paragraph)["']""")
+_SECTION_TITLE = re.compile(r'\stitle="([^"]*)"')
 _SECTION_LEVEL = {"pdf": 1, "paragraph": 2}
 
 
@@ -184,12 +186,11 @@ class _Page:
 
     def _section(self, match: re.Match[str]) -> None:
         """A heading that stands in ``<div type=... title=...>`` only."""
-        attributes = attributes_of(match[ATTRIBUTES])
-        level = _SECTION_LEVEL.get(attributes.get("type", ("", 0))[0])
-        value, at = attributes.get("title", ("", 0))
-        if level and value.strip():
-            self.level = level
-            self._text(value, match.start(ATTRIBUTES) + at)
+        raw = match[ATTRIBUTES]
+        kind, title = _SECTION_TYPE.search(raw), _SECTION_TITLE.search(raw)
+        if kind and title and title[1].strip():
+            self.level = _SECTION_LEVEL[kind[1]]
+            self._text(title[1], match.start(ATTRIBUTES) + title.start(1))
             self._end_block()
             self.level = 0
 

@@ -8,7 +8,6 @@ thread of a process is inside PDFium at a time (it is not thread-safe).
 from __future__ import annotations
 
 import ctypes
-import re
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 _PDFIUM = Lock()
 _PASSWORD_ERROR = 4
-_UNKNOWN = re.compile("[\ufffd\ue000-\uf8ff]")
 _MAX_UNKNOWN_SHARE = 0.2
 _OCR_DPI = 200
 _OCR_PIXELS = 4000
@@ -178,7 +176,8 @@ def _read_lines(page: Any) -> PageLines:  # noqa: ANN401 - untyped library
         width, height = page.get_size()
         if pdfium.FPDFPage_GetRotation(page.raw) % 2:
             width, height = height, width
-        places = _Places(textpage.raw).lines(text, is_direct=n_units == n)
+        is_plain = len(text) == n_units
+        places = _Places(textpage.raw).lines(text, is_direct=n_units == n, is_plain=is_plain)
     finally:
         textpage.close()
     return upright(places, width, height)
@@ -192,19 +191,21 @@ class _Places:
 
         self.textpage = textpage
         self.rectangle = pdfium.FS_RECTF()
+        self.reference = ctypes.byref(self.rectangle)
         self.box_of = pdfium.FPDFText_GetLooseCharBox
         self.index_of = pdfium.FPDFText_GetCharIndexFromTextIndex
 
-    def lines(self, text: str, *, is_direct: bool) -> list[tuple[str, Box, Box]]:
+    def lines(self, text: str, *, is_direct: bool, is_plain: bool) -> list[tuple[str, Box, Box]]:
         r"""Every line with the boxes of its first and last characters.
 
         Args:
             text: the page's text; its lines end in ``\r\n``.
             is_direct: indices of text and of characters are the same.
+            is_plain: no character takes two units of UTF-16.
         """
         found: list[tuple[str, Box, Box]] = []
         at = 0
-        is_plain = text.isascii() or max(text) <= "\uffff"
+        place = self._box
         for raw, n_between in _visual_lines(text):
             shown = raw.strip()
             if shown:
@@ -213,30 +214,34 @@ class _Places:
                 last = first + n_units - 1
                 if not is_direct:
                     first, last = self._index(first), self._index(last)
-                found.append((shown, self._box(first), self._box(last)))
-            at += len(raw) if is_plain else len(raw.encode("utf-16-le")) // 2
-            at += n_between
+                begin = place(first)
+                found.append((shown, begin, place(last) if last > first else begin))
+            at += n_between + (len(raw) if is_plain else len(raw.encode("utf-16-le")) // 2)
         return found
 
     def _index(self, text_index: int) -> int:
         return int(self.index_of(self.textpage, text_index))
 
     def _box(self, index: int) -> Box:
-        box = self.rectangle
-        if index < 0 or not self.box_of(self.textpage, index, box):
+        if index < 0 or not self.box_of(self.textpage, index, self.reference):
             return 0.0, 0.0, 0.0, 0.0
+        box = self.rectangle
         return box.left, box.bottom, box.right, box.top
 
 
-def _visual_lines(text: str) -> Iterator[tuple[str, int]]:
+def _visual_lines(text: str) -> list[tuple[str, int]]:
     """Lines as they stand on the page, and how many characters part each from the next.
 
     After a hyphen at its end the library hides the break of a line behind U+FFFE.
     """
+    if "\ufffe" not in text:
+        return [(line, 2) for line in text.split("\r\n")]
+    found = []
     for line in text.split("\r\n"):
-        if "\ufffe" in line:
-            yield from ((piece + "\ufffe", 0) for piece in line.split("\ufffe")[:-1])
-        yield line.rpartition("\ufffe")[2], 2
+        *parted, rest = line.split("\ufffe")
+        found += [(piece + "\ufffe", 0) for piece in parted]
+        found.append((rest, 2))
+    return found
 
 
 def _write(
@@ -249,17 +254,23 @@ def _write(
         if not draft.add(block.text):
             continue
         starts.setdefault(block.page, begin)
-        if block.breaks:
-            at = np.arange(len(block.text))
-            _, raw_starts, _ = clean_traced(block.text, at, at + 1)
-            for position, number in block.breaks:
-                starts.setdefault(number, begin + int(np.searchsorted(raw_starts, position)))
+        for position, number in _cleaned_breaks(block):
+            starts.setdefault(number, min(begin + position, draft.length))
     end = draft.length
     for number in reversed(numbers):
         start = starts.get(number, end)
         draft.add_page(number, start, end, confidences.get(number))
         end = start
     draft.pages.reverse()
+
+
+def _cleaned_breaks(block: Block) -> list[tuple[int, int]]:
+    """Where further pages begin in the cleaned paragraph: (position, page number)."""
+    if len(block.breaks) < 3:  # the text before a break, cleaned alone, shows how long it became
+        return [(len(clean(block.text[:at])), number) for at, number in block.breaks]
+    characters = np.arange(len(block.text))
+    _, raw, _ = clean_traced(block.text, characters, characters + 1)
+    return [(int(np.searchsorted(raw, at)), number) for at, number in block.breaks]
 
 
 def _say_doubts(draft: Draft, pages: list[PageLines]) -> None:
@@ -270,7 +281,8 @@ def _say_doubts(draft: Draft, pages: list[PageLines]) -> None:
             draft.hint = "switch OCR on to read scanned pages"
         draft.note(f"{len(blank)} of {len(pages)} pages without a text layer: {shown}")
     text = draft.text()
-    n_unknown = len(_UNKNOWN.findall(text))
+    units = np.frombuffer(text.encode("utf-16-le"), "<u2")
+    n_unknown = int(np.count_nonzero((units >= 0xE000) & (units <= 0xF8FF) | (units == 0xFFFD)))
     if n_unknown > _MAX_UNKNOWN_SHARE * max(1, len(text)):
         draft.note(
             f"{n_unknown} of {len(text)} characters have no known meaning: fonts without one"

@@ -27,17 +27,23 @@ if TYPE_CHECKING:
 _OUTER_ZONE = 0.12
 _OUTER_LINES = 4
 _DIGITS = re.compile(r"[0-9]{1,9}|(?<![a-z])[ivxlc]{1,5}(?![a-z])")
+_ARABIC = re.compile(r"[0-9]{1,9}")
+_SHORT_HEAD = 12
 _PAGE_NUMBER = re.compile(
     r"[\s\-–—~·.|/\[\]()（）]*(?:(?:page|第|p\.?)\s*)?#(?:\s*页)?"
     r"(?:\s*(?:of|/|共|，共|,共|-|–)\s*(?:第\s*)?#?\s*页?)?[\s\-–—~·.|/\[\]()（）页]*"
 )
 #: Share of a line that may be left blank when the next one plainly goes on with its sentence.
 _RAGGED = 0.3
+#: Lines of a page that are asked which way they run.
+_VOTERS = 30
 _NOWHERE = float("-inf")
 #: Width of a line, in font sizes, below which it is no sign of a margin.
 _SHORT = 14
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
-_BROKEN_WORD = re.compile(r"([^\W\d_]{2,})(?:\ufffe|-\n|\u2010\n|\xad\n)\s*([^\W\d_]{2,})")
+_PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{2,}$")
 
 
 #: left, bottom, right, top in points, y upwards.
@@ -79,12 +85,12 @@ def upright(places: Sequence[tuple[str, Box, Box]], width: float, height: float)
     turned with upright text. The text itself tells. Right-to-left text is not turned.
     """
     n_up = n_down = 0
-    for _, (left, bottom, _, _), (last_left, last_bottom, _, _) in places:
+    for _, (left, bottom, _, _), (last_left, last_bottom, _, _) in places[:_VOTERS]:
         rise = last_bottom - bottom
         if abs(rise) > abs(last_left - left):
             n_up += rise > 0
             n_down += rise < 0
-    if max(n_up, n_down) * 2 <= len(places):
+    if max(n_up, n_down) * 2 <= min(len(places), _VOTERS):
         return PageLines(0, height, [_line(text, a, b) for text, a, b in places])
     if n_up >= n_down:  # reads upwards: its lines follow one another to the right
         turned = [(t, (a[1], -a[2], a[3], -a[0]), (b[1], -b[2], b[3], -b[0])) for t, a, b in places]
@@ -111,10 +117,8 @@ def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list
     alike: dict[str, list[_Outer]] = {}
     for i, page in enumerate(pages):
         for k in _outer_lines(page):
-            text = " ".join(page.lines[k].text.lower().split())
-            numbers = [_number(digits) for digits in _DIGITS.findall(text)]
-            outer = _Outer(i, k, page.number, numbers)
-            alike.setdefault(_DIGITS.sub("#", text), []).append(outer)
+            pattern, numbers = _pattern(page.lines[k].text)
+            alike.setdefault(pattern, []).append(_Outer(i, k, page.number, numbers))
     n_needed = max(3, 0.4 * sum(bool(page.lines) for page in pages))
     left_out: set[tuple[int, int]] = set()
     heads: list[str] = []
@@ -155,6 +159,13 @@ def _running_of(lines: list[_Outer]) -> list[_Outer]:
         else:
             lines = [line for line in lines if line.numbers[slot] - line.number == distance]
     return lines
+
+
+def _pattern(text: str) -> tuple[str, list[int]]:
+    """The text with # for its numbers, and the numbers; roman ones count in short lines only."""
+    text = " ".join(text.lower().split())
+    digits = _DIGITS if len(text) <= _SHORT_HEAD else _ARABIC
+    return digits.sub("#", text), [_number(found) for found in digits.findall(text)]
 
 
 def _number(digits: str) -> int:
@@ -269,14 +280,30 @@ def join_words(blocks: Sequence[Block]) -> None:
     if not parted:
         return
     everything = " ".join(block.text for block in blocks)
-    known = Counter(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", everything))
+    known = _Known(everything, sum(len(_PARTED.findall(block.text)) for block in parted))
 
     def join(match: re.Match[str]) -> str:
-        left, right = match[1], match[2]
-        is_own = known[f"{left}-{right}"] > known[left + right] or right[0].isupper()
-        joined = f"{left}-{right}" if is_own else left + right
+        text, (start, end) = match.string, match.span()
+        left, right = _WORD_BEFORE.search(text, max(0, start - 40), start), _WORD.match(text, end)
+        if not left or not right:
+            return match[0]
+        is_own = known.count(f"{left[0]}-{right[0]}") > known.count(left[0] + right[0])
+        kept = "-" if is_own or right[0][0].isupper() else ""
         # Filled up to its old length with marks that cleaning drops: page breaks keep their place.
-        return joined + "\u200b" * (len(match[0]) - len(joined))
+        return kept + "\u200b" * (len(match[0]) - len(kept))
 
     for block in parted:
-        block.text = _BROKEN_WORD.sub(join, block.text)
+        block.text = _PARTED.sub(join, block.text)
+
+
+class _Known:
+    """How often words stand in a document; all are counted at once where many are asked for."""
+
+    def __init__(self, everything: str, n_questions: int) -> None:
+        self.everything = everything
+        self.counts: Counter[str] | None = None
+        if n_questions > 20:
+            self.counts = Counter(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", everything))
+
+    def count(self, word: str) -> int:
+        return self.everything.count(word) if self.counts is None else self.counts[word]
