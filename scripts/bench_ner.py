@@ -101,7 +101,7 @@ def time_decode(tokens: Tokens, rounds: int) -> float:
 
 def time_pipeline_decode(pipeline: Any, text: str) -> float:  # noqa: ANN401 - untyped library
     """The peer's tokens per second for the same step, over one window."""
-    [inputs] = list(pipeline.preprocess(text[:400]))
+    [inputs] = list(pipeline.preprocess(text[:400], **pipeline._preprocess_params))
     with torch.inference_mode():
         output = pipeline._forward(dict(inputs))
     started = time.process_time()
