@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.templates.hashing import hash_of, pair_codes
 from featpipe.templates.values import find_values
-from featpipe.templates.view import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,14 +39,14 @@ SHAPED: frozenset[str] = frozenset(
 )
 
 #: Closed-class words of Chinese and English behind which a name may begin, or before which it ends.
-_OPENING = frozenset(
+OPENING = frozenset(
     hash_of(word)
     for word in (
         *"与和及为由是向对在于将到从被的系以即让给同并等了之后称第",
         "of", "by", "between", "and", "the", "to", "with", "in", "is", "for", "from", "a", "an",
     )
 )  # fmt: skip
-_CLOSING = frozenset(
+CLOSING = frozenset(
     hash_of(word)
     for word in (
         *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
@@ -67,6 +67,11 @@ _MAX_PAIRS_PER_END = 40
 
 #: In a document this short every word may begin or end a value; in longer ones that is too many.
 _SHORT_DOCUMENT = 400
+
+#: Beyond this many tokens only so many sentences are searched by boundaries.
+_LONG_DOCUMENT = 8000
+_OPEN_SENTENCES = 60
+_OPEN_SENTENCES_FIRST = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +131,15 @@ class Boundaries:
     """Regular expression that says what the values look like, instead of all the rest."""
     level: Level | None = None
 
-    def propose(self, view: View) -> Candidates:
-        """Every candidate of one document."""
+    def propose(self, view: View, likeness: NDArray[np.float64] | None = None) -> Candidates:
+        """Every candidate of one document.
+
+        Args:
+            view: the document.
+            likeness: (n_sentences,) of its sentences to those of the samples; in a long document
+                only the likest are searched by boundaries, the others by shape and entity alone.
+
+        """
         if not len(view.tokens):
             return Candidates.gathered([])
         if self.pattern is not None:
@@ -136,15 +148,15 @@ class Boundaries:
         if self.level in {"sentence", "paragraph"}:
             whole = view.sentences if self.level == "sentence" else view.paragraphs
             return Candidates.gathered([(*_as_tokens(view, list(map(tuple, whole))), UNIT)])
-        return self._from_all_sources(view)
+        return self._from_all_sources(view, _open_tokens(view, likeness))
 
-    def _from_all_sources(self, view: View) -> Candidates:
+    def _from_all_sources(self, view: View, is_open: NDArray[np.bool_]) -> Candidates:
         parts: list[tuple[Ints, Ints, int]] = []
         if self.kind in SHAPED:
             spans = [(f.start, f.end) for f in find_values(view.folded, self.kind)]
             parts.append((*_as_tokens(view, spans), SHAPE))
         if self.uses_grid:
-            parts.append((*self._grid(view), GRID))
+            parts.append((*self._grid(view, is_open), GRID))
         if self.uses_units or self.kind == "clause":
             parts.append((*_units(view), UNIT))
         if view.entities:
@@ -157,9 +169,9 @@ class Boundaries:
         parts.append((*_as_tokens(view, spans), KNOWN))
         return Candidates.gathered(parts)
 
-    def _grid(self, view: View) -> tuple[Ints, Ints]:
+    def _grid(self, view: View, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Pairs of a likely beginning and a likely end within the lengths of the samples."""
-        starts, ends = self._starts(view), self._ends(view)
+        starts, ends = self._starts(view) & is_open, self._ends(view) & is_open
         first, last = self._pairs(np.flatnonzero(starts), np.flatnonzero(ends) + 1)
         strong = np.flatnonzero(self._strong_ends(view) & ends) + 1
         words = np.flatnonzero(view.tokens.is_word_start & ~view.tokens.is_mark)
@@ -202,7 +214,7 @@ class Boundaries:
         before = np.concatenate(([0], code[:-1]))
         pair = np.concatenate(([0, 0], pair_codes(code)))[: len(code)]
         marked = np.concatenate(([True], tokens.is_mark[:-1]))
-        opens = marked | _isin(before, _OPENING) | _isin(before, self.before)
+        opens = marked | _isin(before, OPENING) | _isin(before, self.before)
         opens |= _isin(pair, self.before)
         return np.asarray(opens & self._startable(tokens))
 
@@ -220,7 +232,7 @@ class Boundaries:
             closes = next_starts
         else:
             marked = np.concatenate((tokens.is_mark[1:], [True]))
-            closes = marked | _isin(behind, _CLOSING) | _isin(behind, self.behind)
+            closes = marked | _isin(behind, CLOSING) | _isin(behind, self.behind)
         closes = closes | self._strong_ends(view) | _isin(_last_pairs(code), self.ends)
         closes |= code == _BRACKET_CLOSES
         endable = ~tokens.is_mark | _isin(code, self.ends) | (code == _BRACKET_CLOSES)
@@ -232,6 +244,20 @@ class Boundaries:
         if self.kind == "organisation":
             strong |= np.isin(tokens.end, organisation_ends(view))
         return strong
+
+
+def _open_tokens(view: View, likeness: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+    """Whether boundaries are looked for at each token, (n_tokens,).
+
+    Everywhere in a document of some pages; in a longer one in its likest and its first sentences.
+    """
+    tokens = view.tokens
+    if likeness is None or len(tokens) <= _LONG_DOCUMENT:
+        return np.ones(len(tokens), bool)
+    is_open = np.zeros(len(likeness), bool)
+    is_open[np.argsort(-likeness, kind="stable")[:_OPEN_SENTENCES]] = True
+    is_open[:_OPEN_SENTENCES_FIRST] = True
+    return np.asarray(is_open[tokens.sentence])
 
 
 def organisation_ends(view: View) -> Ints:
@@ -301,19 +327,6 @@ def learn_boundaries(
 def _usual(counts: Counter[int], least: float) -> frozenset[int]:
     """Those seen more often than that: one odd sample of a hundred must not open every door."""
     return frozenset(code for code, count in counts.items() if count > least)
-
-
-def pair_codes(code: Ints) -> Ints:
-    """Hash of each token with the one behind it; the last has none. Shape kept."""
-    return mix(code, np.concatenate((code[1:], [0])))
-
-
-def mix(first: Ints, second: Ints | int) -> Ints:
-    """One number for two, the same everywhere; 0 only by chance."""
-    mixed = (np.asarray(first, np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
-        np.asarray(second, np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
-    )
-    return np.asarray((mixed >> np.uint64(20)) & np.uint64(0x7FFFFFFF), np.int64)
 
 
 def _shaped_spans(view: View, kind: FieldType) -> set[tuple[int, int]]:

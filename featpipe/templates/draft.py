@@ -54,7 +54,7 @@ def draft_template(view: View, name: str, document: str) -> str:
         lines += ["[[fields]]", f"name = {_quoted(label)}", f"type = {_quoted(kind)}"]
         lines += ['cardinality = "many"'] if len(values) > 1 else []
         lines.append("")
-    return "\n".join(lines) + render_sample(document, fields)
+    return "\n".join([*lines, ""]) + render_sample(document, fields)
 
 
 def render_sample(document: str, fields: Mapping[str, Sequence[str]]) -> str:

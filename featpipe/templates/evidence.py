@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.templates.candidates import ORIGINS, mix, organisation_ends
-from featpipe.templates.view import hash_of
+from featpipe.templates.candidates import CLOSING, OPENING, ORIGINS, organisation_ends
+from featpipe.templates.hashing import hash_of, mix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.templates.candidates import Candidates
-    from featpipe.templates.view import View
+    from featpipe.templates.view import Tokens, View
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -52,6 +52,8 @@ _SURNAMES = np.array(
         "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
     ]
 )
+_OPENING_CODES = np.array(sorted(OPENING))
+_CLOSING_CODES = np.array(sorted(CLOSING))
 _ALIAS_REACH = 20
 _ALIAS_FADE = np.linspace(1.0, 0.1, _ALIAS_REACH)
 _DIGITS = np.array([hash_of(f"digits {n}") for n in range(10)])
@@ -60,8 +62,9 @@ _DIGITS = np.array([hash_of(f"digits {n}") for n in range(10)])
 MEASURED = (
     "unbalanced", "behind colon", "behind opener", "before stop", "line start", "line end",
     "whole line", "marks inside", "log length", "cuts a word", "position", "early",
-    "vector", "function words", "organisation", "person", "n words", "all digits",
-    "behind alias", "alias near", *(f"from {name}" for name in ORIGINS),
+    "vector", "words of sentence", "function words", "organisation", "person", "n words",
+    "all digits", "clean start", "clean end", "repeats", "behind alias", "alias near",
+    *(f"from {name}" for name in ORIGINS),
 )  # fmt: skip
 
 #: Prior weights of the measured columns: what holds for fields of any template.
@@ -72,8 +75,12 @@ _PRIOR_BY_NAME = {
     "before stop": 0.5,
     "cuts a word": -1.0,
     "early": 0.3,
-    "vector": 1.0,
+    "vector": 0.5,
+    "words of sentence": 0.8,
     "function words": -1.0,
+    "clean start": 0.5,
+    "clean end": 0.5,
+    "repeats": 0.5,
     "from entity": 0.4,
     "from cell": 0.5,
     "behind alias": 2.0,
@@ -144,14 +151,15 @@ def _window(code: Ints, a: Ints, b: Ints) -> list[Ints]:
 
 
 def measured_columns(
-    view: View, found: Candidates, nearness: Floats | None, aliases: Sequence[str] = ()
+    view: View, found: Candidates, nearness: Sequence[Floats], aliases: Sequence[str] = ()
 ) -> Floats:
     """Shape (n_candidates, len(MEASURED)), each roughly in [-1, 1].
 
     Args:
         view: the document.
         found: its candidates.
-        nearness: (n_sentences,) likeness of each sentence to the samples' sentences, or None.
+        nearness: likeness of each sentence to the samples' sentences, (n_sentences,) each: by
+            vectors and by words.
         aliases: what the field is called, folded; the field's own name is one.
 
     """
@@ -164,7 +172,6 @@ def measured_columns(
     marks = np.concatenate(([0], np.cumsum(tokens.is_mark)))
     inner_start = np.concatenate((tokens.is_word_start, [True]))
     sentence = tokens.sentence[found.first]
-    near = np.zeros(len(found)) if nearness is None else nearness[sentence]
     columns = [
         _is_unbalanced(tokens.code, found),
         before == _COLON,
@@ -178,16 +185,35 @@ def measured_columns(
         ~(inner_start[found.first] & inner_start[found.last]),
         found.first / n,
         tokens.line[found.first] <= 1,
-        near,
+        *(near[sentence] for near in nearness),
         np.minimum(_count(np.isin(tokens.code, _FUNCTION_WORDS), found), 3) / 2,
         np.isin(tokens.end[found.last - 1], organisation_ends(view)),
         _is_person(view, found),
         np.minimum(_count(tokens.is_word_start, found), 12) / 6,
         _count(_is_digit(tokens.code), found) == found.last - found.first,
+        np.isin(before, _OPENING_CODES) | _is_mark(tokens, found.first - 1),
+        np.isin(behind, _CLOSING_CODES) | _is_mark(tokens, found.last),
+        _repeats(tokens.code, found),
         *_alias_columns(view, found, aliases),
         *((found.origin >> bit) & 1 for bit in range(len(ORIGINS))),
     ]
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def _is_mark(tokens: Tokens, at: Ints) -> NDArray[np.bool_]:
+    """Whether these tokens are marks; beyond either end of the document is one."""
+    marks = np.concatenate(([True], tokens.is_mark, [True]))
+    return np.asarray(marks[at + 1])
+
+
+def _repeats(code: Ints, found: Candidates) -> Floats:
+    """How often the same words are a candidate here: names are, pieces of them are not."""
+    if not len(found):
+        return np.empty(0)
+    _, inverse, counts = np.unique(
+        _inside(code, found.first, found.last), return_inverse=True, return_counts=True
+    )
+    return np.asarray(np.log2(counts[inverse]) / 2)
 
 
 def _alias_columns(

@@ -10,6 +10,7 @@ import numpy as np
 from featpipe.templates.candidates import Boundaries, learn_boundaries
 from featpipe.templates.evidence import hashed_columns, measured_columns
 from featpipe.templates.folding import fold, fold_width
+from featpipe.templates.likeness import Anchors
 from featpipe.templates.locate import locate_value
 from featpipe.templates.mentions import MentionModel, Rows, fit_mentions, make_rows
 from featpipe.templates.ranking import (
@@ -69,24 +70,23 @@ class FieldModel:
     boundaries: Boundaries
     mentions: MentionModel
     values: ValueModel
-    anchors: NDArray[np.float32] | None
-    """(n, dim) unit vectors of the samples' sentences that hold a value."""
+    anchors: Anchors
 
     exemplars: NDArray[np.int32]
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: NDArray[np.int64]
 
-    def nearness(self, view: View) -> Floats | None:
+    def nearness(self, view: View) -> tuple[Floats, Floats]:
         """Likeness (n_sentences,) of the document's sentences to those of the samples."""
         return _nearness(view, self.anchors)
 
     def score(self, view: View) -> Scored:
         """Every value this document might give for the field."""
-        found = self.boundaries.propose(view)
+        near = _nearness(view, self.anchors)
+        found = self.boundaries.propose(view, near[1])
         if not len(found):
             none = np.empty(0)
             return Scored(found, none, (), none, none)
-        near = _nearness(view, self.anchors)
         hashed = hashed_columns(view, found)
         measured = measured_columns(view, found, near, self.aliases)
         logits = self.mentions.logits(hashed, measured)
@@ -167,8 +167,8 @@ def _prepare(
 ) -> _Prepared:
     others = [s for s in samples if s is not sample]
     known = boundaries.known & {fold(value) for s in others for value in s.values}
-    found = replace(boundaries, known=known).propose(sample.view)
     near = _nearness(sample.view, _anchors(others))
+    found = replace(boundaries, known=known).propose(sample.view, near[1])
     return _Prepared(found, make_rows(sample.view, found, sample.spans, near, aliases), known)
 
 
@@ -203,26 +203,13 @@ def _folds(n: int) -> list[set[int]]:
     return [set(range(first, n, count)) for first in range(count)]
 
 
-def _anchors(samples: Sequence[Sample]) -> NDArray[np.float32] | None:
-    parts = []
-    for sample in samples:
-        if sample.view.vectors is not None and sample.spans:
-            numbers = sorted({sample.view.sentence_of(start) for start, _ in sample.spans})
-            parts.append(sample.view.vectors[numbers])
-    return np.concatenate(parts) if parts else None
+def _anchors(samples: Sequence[Sample]) -> Anchors:
+    return Anchors.of([(sample.view, sample.spans) for sample in samples])
 
 
-def _nearness(view: View, anchors: NDArray[np.float32] | None) -> Floats | None:
-    """Likeness (n_sentences,) to the nearest three anchors, standardised within the document."""
-    if anchors is None or view.vectors is None or not len(view.vectors):
-        return None
-    likeness = view.vectors @ anchors.T
-    n = min(3, likeness.shape[1])
-    best = np.sort(likeness, axis=1)[:, -n:].mean(axis=1).astype(np.float64)
-    spread = best.std()
-    if spread < 1e-6:
-        return np.zeros(len(best))
-    return np.asarray(np.clip((best - best.mean()) / (2 * spread), -1, 1), np.float64)
+def _nearness(view: View, anchors: Anchors) -> tuple[Floats, Floats]:
+    """Likeness by vectors and by words, (n_sentences,) each."""
+    return anchors.by_vectors(view), anchors.by_words(view)
 
 
 def _overlap(first: Group, second: Group) -> bool:

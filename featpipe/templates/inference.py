@@ -44,6 +44,8 @@ def _infer_unshaped(values: Sequence[tuple[View, str]]) -> FieldType:
     kind: FieldType = "text"
     if sum(bool(_organisation.search(text)) for text in texts) >= n * 0.8:
         kind = "organisation"
+    elif _are_codes(texts):
+        kind = "id"
     elif sum(_is_number(value) for _, value in values) >= n:
         n_money = sum(_has_type(view, value, "money") for view, value in values)
         kind = "money" if n_money >= n / 2 else "number"
@@ -52,6 +54,14 @@ def _infer_unshaped(values: Sequence[tuple[View, str]]) -> FieldType:
     elif sum(bool(_code.match(fold_width(value).strip())) for _, value in values) >= n:
         kind = "id"
     return kind
+
+
+def _are_codes(texts: Sequence[str]) -> bool:
+    """Digits that are no quantity: a zero in front, or many of one length (``009990``)."""
+    if not all(text.isdigit() for text in texts):
+        return False
+    same_length = len({len(text) for text in texts}) == 1 and len(texts) > 2
+    return any(text[0] == "0" for text in texts) or (same_length and len(texts[0]) >= 5)
 
 
 def _has_type(view: View, value: str, kind: FieldType) -> bool:

@@ -58,6 +58,8 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
     mean = np.zeros(n_features) if prior is None else prior
     sign = np.where(labels, 1.0, -1.0)
 
+    turned = rows.T.tocsr() if hasattr(rows, "tocsr") else rows.T
+
     def loss(point: Floats) -> tuple[float, Floats]:
         w, b = point[:-1], point[-1]
         margin = sign * (np.asarray(rows @ w).ravel() + b)
@@ -65,7 +67,7 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
         pull = -weights * sign * _sigmoid(-margin)
         off = w - mean
         total += 0.5 * float(np.sum(strength * off * off)) + 0.005 * (b - prior_bias) ** 2
-        slope = np.asarray(rows.T @ pull).ravel() + strength * off
+        slope = np.asarray(turned @ pull).ravel() + strength * off
         return total, np.append(slope, pull.sum() + 0.01 * (b - prior_bias))
 
     start = np.append(mean, prior_bias)

@@ -69,7 +69,7 @@ def make_rows(
     view: View,
     found: Candidates,
     true_spans: Sequence[tuple[int, int]],
-    nearness: Floats | None,
+    nearness: Sequence[Floats],
     aliases: Sequence[str] = (),
 ) -> Rows:
     """Rows of one sample document; ``true_spans`` are character spans of its located values."""

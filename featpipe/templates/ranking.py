@@ -185,6 +185,8 @@ def fit_values(
     return ValueModel(model, first, max(other, first))
 
 
+#: How firmly a threshold is held to its default: as by so many documents.
+_HOLD = 4.0
 _STEPS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 
 
@@ -196,7 +198,7 @@ def _best_threshold(
     for step in _STEPS:
         taken = [is_true for part in judged for p, is_true in part if p >= step]
         score = 2 * sum(taken) / max(len(taken) + n_wanted, 1)
-        score -= abs(step - default) * 1.5 / max(n_wanted, 1)
+        score -= abs(step - default) * _HOLD / max(n_wanted, 1)
         if score > best_score:
             best, best_score = step, score
     return best

@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import numpy as np
 
 from featpipe.documents import segment
 from featpipe.features.words import Words
 from featpipe.templates.folding import compact, fold_width
+from featpipe.templates.hashing import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,11 +160,6 @@ def _headers_of(text: str, cells: Sequence[tuple[int, ...]]) -> list[Mark]:
         if end > start and label and not is_head:
             marks.append(Mark(start, end, label))
     return marks
-
-
-def hash_of(text: str) -> int:
-    """A number for a string, the same in every process and version."""
-    return crc32(text.encode("utf-8", "surrogatepass")) | 1
 
 
 def _tokenise(view: View) -> Tokens:
