@@ -199,15 +199,15 @@ def test_damaged_tables_are_compiled_anew(
     expected = Words(engine="numpy").cut_many(TEXTS)
     (folder,) = tmp_path.iterdir()
     if damage == "cut short":
-        data = (folder / "trie.npy").read_bytes()
-        (folder / "trie.npy").write_bytes(data[: len(data) // 2])
+        data = (folder / "tables.bin").read_bytes()
+        (folder / "tables.bin").write_bytes(data[: len(data) // 2])
     elif damage == "gone":
-        (folder / "roots.npy").unlink()
+        (folder / "tables.bin").unlink()
     else:
         (folder / "tables.json").write_text("{")
     assert Words(engine="numpy").cut_many(TEXTS) == expected
     assert [each.name for each in tmp_path.iterdir()] == [folder.name]
-    assert (folder / "trie.npy").stat().st_size > 100_000
+    assert (folder / "tables.bin").stat().st_size > 100_000
 
 
 def test_without_a_place_to_write_words_are_cut_all_the_same(

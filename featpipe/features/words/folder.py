@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Counted up when the arrays' layout or the way they are compiled changes.
-TABLES_VERSION = 2
+TABLES_VERSION = 3
 
 _DESCRIPTION = "tables.json"
+_ARRAYS = "tables.bin"
+_ALIGNMENT = 64
 
 
 def user_cache_folder() -> Path:
@@ -58,12 +61,14 @@ def _map_tables(folder: Path) -> Tables | None:
     described = json.loads((folder / _DESCRIPTION).read_text("utf-8"))
     if described["is_equal"] is False:
         return None
+    with (folder / _ARRAYS).open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(mapped) != described["n_bytes"]:
+        raise ValueError(f"{folder / _ARRAYS} is not as long as it was written")
     arrays = {}
     for name in Tables._fields:
-        array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        if described[name] != [str(array.dtype), list(array.shape)]:
-            raise ValueError(f"{folder / name} is not what was written")
-        arrays[name] = array.view(np.ndarray)
+        dtype, shape, offset = described["arrays"][name]
+        arrays[name] = np.ndarray(tuple(shape), dtype, mapped, offset)
     return Tables(**arrays)
 
 
@@ -75,18 +80,28 @@ def _keep(folder: Path, tables: Tables | None) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         description: dict[str, object] = {"is_equal": tables is not None}
-        for name in Tables._fields if tables else ():
-            array = getattr(tables, name)
-            description[name] = [str(array.dtype), list(array.shape)]
-            with (aside / f"{name}.npy").open("wb") as file:
-                np.save(file, array, allow_pickle=False)
-                _sync(file.fileno(), file.flush)
+        if tables is not None:
+            description |= _write_arrays(aside / _ARRAYS, tables)
         with (aside / _DESCRIPTION).open("w", encoding="utf-8") as text:
             json.dump(description, text)
             _sync(text.fileno(), text.flush)
         _put_in_place(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write_arrays(path: Path, tables: Tables) -> dict[str, object]:
+    """One file of all arrays, each from a multiple of 64 bytes on; where and what they are."""
+    placed = {}
+    with path.open("wb") as file:
+        for name, array in tables._asdict().items():
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            placed[name] = (array.dtype.str, array.shape, file.tell())
+            file.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+        file.write(bytes(_ALIGNMENT))  # an empty array at the end has a place, too
+        n_bytes = file.tell()
+        _sync(file.fileno(), file.flush)
+    return {"n_bytes": n_bytes, "arrays": placed}
 
 
 def _sync(descriptor: int, flush: Callable[[], None]) -> None:
