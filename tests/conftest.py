@@ -9,6 +9,15 @@ import psutil
 import pytest
 
 
+@pytest.fixture(autouse=True, scope="session")
+def keeps_out_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compiled words and remembered digests go into a folder of this test run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("xdg")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind() -> Iterator[None]:
     before = {child.pid for child in psutil.Process().children(recursive=True)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import featpipe
 from featpipe.errors import CheckpointError
 
 BUILTIN = "zh-small"
@@ -16,7 +15,7 @@ def find_builtin_model() -> Path:
     Raises:
         CheckpointError: neither holds it, so the installation is incomplete.
     """
-    package = Path(featpipe.__file__).parent
+    package = Path(__file__).parents[1]
     for folder in (package / "_models" / BUILTIN, package.parent / "data" / "models" / BUILTIN):
         if folder.is_dir():
             return folder
