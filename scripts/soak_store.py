@@ -125,7 +125,7 @@ def hammered(folder: Path, *, is_quick: bool) -> Figures:
     with Writer.open(path):
         pass
     tally = Tally()
-    readers = [start_reader("plain", path, n), start_reader("featpipe", path, n)]
+    readers = [start_reader("plain", path, n), start_reader("featpipe", path, n // 10)]
     tally.step("hammer", lambda: hammer(path, readers))
     return {"plain_opens": n, "opens_bad": tally.n_bad}
 
