@@ -15,14 +15,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - its name everywhere
 
-from featpipe.errors import UnsupportedModel
+from featpipe.errors import CheckpointError, UnsupportedModel
 from featpipe.features.attention import Layout, attend
 from featpipe.features.checkpoint import first_position
+from featpipe.features.fingerprint import digest_of
 from featpipe.features.forwarding import send
 from featpipe.features.linear import Activation, Linear, make_linear
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from featpipe.features.packing import Pack
     from featpipe.features.weights import Weights
@@ -128,6 +130,9 @@ class PackedBert:
         self.n_layers = n_layers
         self.width = shape.width if n_layers or shape.embedding_width == shape.width else 0
         self._source = weights
+        self.origin: tuple[Path, ...] = ()
+        """Files that the weights are mapped from, and their digest when they were loaded."""
+        self.origin_digest = ""
         self._embeddings = _Embeddings(weights, shape, device)
         self._layers = [
             _Layer(weights, f"encoder.layer.{number}", shape, dtype=dtype, device=device)
@@ -158,6 +163,8 @@ class PackedBert:
         """Whether this very trunk is what the arguments describe, number by number."""
         if (self.shape, self.dtype, self.device) != (shape, dtype, device):
             return False
+        if self._is_overwritten():
+            return False
         return self.n_layers >= n_layers and all(
             torch.equal(self._source[name], weights[name]) for name in shape.tensors(n_layers)
         )
@@ -173,6 +180,9 @@ class PackedBert:
             x = layer(x, layout)
         return x
 
+    def _is_overwritten(self) -> bool:
+        return bool(self.origin) and digest_of(self.origin) != self.origin_digest
+
     def _lay_out(self, pack: Pack) -> Layout:
         if self.device.type != "cuda":
             return Layout(pack.groups)
@@ -182,7 +192,13 @@ class PackedBert:
     def twin(
         self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
     ) -> PackedBert:
-        """The same weights again, elsewhere or in another precision."""
+        """The same weights again, elsewhere or in another precision.
+
+        Raises:
+            CheckpointError: the files they are mapped from were overwritten.
+        """
+        if self._is_overwritten():
+            raise CheckpointError(f"{self.origin[0]} was overwritten while it was in use")
         return PackedBert(
             self._source,
             self.shape,
@@ -195,7 +211,7 @@ class PackedBert:
 class _Embeddings:
     def __init__(self, weights: Weights, shape: Shape, device: torch.device) -> None:
         def table(name: str) -> torch.Tensor:
-            return weights[f"embeddings.{name}"].detach().to(device=device, dtype=torch.float32)
+            return _own_copy(weights[f"embeddings.{name}"], device)
 
         self._words = table("word_embeddings.weight")
         self._positions = table("position_embeddings.weight")[shape.first_position :]
@@ -228,7 +244,7 @@ class _Layer:
     ) -> None:
         def norm(part: str) -> tuple[torch.Tensor, torch.Tensor]:
             found = (weights[f"{name}.{part}.LayerNorm.{kind}"] for kind in ("weight", "bias"))
-            weight, bias = (tensor.detach().to(device, torch.float32) for tensor in found)
+            weight, bias = (_own_copy(tensor, device) for tensor in found)
             return weight, bias
 
         attention = f"{name}.attention"
@@ -257,6 +273,15 @@ class _Layer:
         x = F.layer_norm(x + y, narrow, *self._attention_norm, eps=shape.epsilon)
         y = self._outer(self._inner(x.to(self._dtype), shape.activation))
         return F.layer_norm(x + y, narrow, *self._output_norm, eps=shape.epsilon)
+
+
+def _own_copy(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """In float32, and never a view of the mapped file.
+
+    Whoever overwrites that file in place would otherwise change our vectors under the fingerprint
+    of the old bytes.
+    """
+    return tensor.detach().to(device=device, dtype=torch.float32, copy=True)
 
 
 def _linear(weights: Weights, names: list[str], dtype: torch.dtype, device: torch.device) -> Linear:

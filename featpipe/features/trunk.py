@@ -11,6 +11,7 @@ import torch
 
 from featpipe.errors import UnsupportedModel
 from featpipe.features.bert import OWN, PackedBert, Shape
+from featpipe.features.fingerprint import digest_of
 from featpipe.features.weights import (
     Parts,
     Weights,
@@ -96,7 +97,10 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
         parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device
     ):
         return share
-    return PackedBert(parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device)
+    trunk = PackedBert(parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device)
+    trunk.origin = checkpoint.weight_files
+    trunk.origin_digest = digest_of(checkpoint.weight_files)
+    return trunk
 
 
 def is_own(checkpoint: Checkpoint) -> bool:

@@ -391,6 +391,21 @@ def test_weights_swapped_while_they_are_loaded_are_refused(
         Encoder.load(folder, BASE)
 
 
+def test_weights_overwritten_in_place_do_not_reach_a_loaded_encoder(
+    tmp_path: Path,
+) -> None:
+    folder = save_tagger(tmp_path)
+    file = folder / "model.safetensors"
+    encoder = Encoder.load(folder, BASE)
+    expected = encoder.encode(TEXTS).vectors
+    content = file.read_bytes()
+    overwrite(file, content[:-30_000] + bytes(30_000))
+    overwrite(file, content[:4000] + bytes(len(content) - 34_000) + content[-30_000:])
+    assert encoder.encode(TEXTS).vectors.tobytes() == expected.tobytes()
+    with pytest.raises(CheckpointError):
+        encoder.trunk.twin()
+
+
 # --- what is said about it ------------------------------------------------------------------------
 
 
