@@ -18,10 +18,10 @@ import lzma
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from featpipe.templates.inference import infer_type
 from featpipe.templates.locate import locate_value
 from featpipe.templates.values import read_value
 from featpipe.templates.view import View, view_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
@@ -60,6 +63,7 @@ class Tally:
     judged: list[tuple[float, bool]] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
+        """Take another's counts in."""
         self.n_gold += other.n_gold
         self.n_given += other.n_given
         self.n_right += other.n_right
@@ -71,16 +75,20 @@ class Tally:
 
     @property
     def f1(self) -> float:
+        """Of values, compared by meaning."""
         return 2 * self.n_right / max(self.n_gold + self.n_given, 1)
 
     @property
     def recall(self) -> float:
+        """Share of the gold values that are candidates at all."""
         return self.n_candidates / max(self.n_gold, 1)
 
     def hit(self, k: int) -> float:
+        """Share of the documents whose first k sentences hold a gold value."""
         return self.hits[k] / max(self.n_located, 1)
 
     def line(self) -> str:
+        """For the table."""
         precision = self.n_right / max(self.n_given, 1)
         recall = self.n_right / max(self.n_gold, 1)
         return (
@@ -98,7 +106,7 @@ def read_set(folder: Path, name: str, n_test: int) -> list[Task]:
         by_template[row["template"]].append(row)
     tasks = []
     for template, own in by_template.items():
-        chance = random.Random(7)
+        chance = random.Random(7)  # noqa: S311  # a draw, no secret
         parts = [
             [r for r in own if r.get("part") in named]
             for named in ({"ref", "train_base"}, {"eval", "test_base"})
@@ -112,7 +120,8 @@ def read_set(folder: Path, name: str, n_test: int) -> list[Task]:
 
 def evaluate(task: Task, k: int, draw: int, views: dict[str, View]) -> dict[str, Tally]:
     """Tally per field of one draw of k samples."""
-    samples = random.Random(draw).sample(task.pool, min(k, len(task.pool)))
+    chance = random.Random(draw)  # noqa: S311  # likewise
+    samples = chance.sample(task.pool, min(k, len(task.pool)))
     for row in (*samples, *task.test):
         if row["doc_id"] not in views:
             views[row["doc_id"]] = view_text(row["text"], name=row["doc_id"])
@@ -123,6 +132,7 @@ def evaluate(task: Task, k: int, draw: int, views: dict[str, View]) -> dict[str,
 def evaluate_field(
     name: str, samples: Sequence[dict], test: Sequence[dict], views: dict[str, View]
 ) -> Tally:
+    """Fit one field and count over the test documents."""
     values = [
         (views[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
     ]
@@ -163,6 +173,7 @@ def judge(model: FieldModel, view: View, given: Sequence[str], tally: Tally) -> 
 
 
 def candidate_spans(view: View, scored: Scored) -> set[tuple[int, int]]:
+    """Character spans of all candidates."""
     if not len(scored.found):
         return set()
     tokens = view.tokens
@@ -192,6 +203,7 @@ def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
 def run(
     data: Path, sets: Sequence[str], counts: Sequence[int], draws: int, n_test: int
 ) -> Iterator[tuple[str, float]]:
+    """Every set and number of samples; figures by key."""
     judged: list[tuple[float, bool]] = []
     for name in sets:
         short = SHORT.get(name, name)
@@ -202,21 +214,15 @@ def run(
             if name == "cuad" and k > 20:
                 continue
             started = monotonic()
-            by_draw = []
-            for draw in range(draws if name != "cuad" else 1):
-                results = [evaluate(task, k, draw, views) for task in tasks]
-                by_draw.append(results)
-            whole, scores = Tally(), []
-            for results in by_draw:
-                for fields in results:
-                    one = Tally()
-                    for tally in fields.values():
-                        one.add(tally)
-                    scores.append(one.f1)
-                    whole.add(one)
+            n_draws = draws if name != "cuad" else 1
+            by_draw = [
+                [evaluate(task, k, draw, views) for task in tasks] for draw in range(n_draws)
+            ]
+            whole, scores = add_up(by_draw)
             judged += whole.judged
+            seconds = monotonic() - started
             print(
-                f"\n{short} K={k}: {whole.line()}  mean F1 {np.mean(scores):.3f} ({monotonic() - started:.0f} s)"
+                f"\n{short} K={k}: {whole.line()}  mean F1 {np.mean(scores):.3f}  {seconds:.0f} s"
             )
             print_fields(tasks, by_draw)
             sys.stdout.flush()
@@ -228,7 +234,21 @@ def run(
     yield "calibration_error", calibration_error(judged)
 
 
+def add_up(by_draw: Sequence[Sequence[dict[str, Tally]]]) -> tuple[Tally, list[float]]:
+    """All counts together, and the micro F1 of each template in each draw."""
+    whole, scores = Tally(), []
+    for results in by_draw:
+        for fields in results:
+            one = Tally()
+            for tally in fields.values():
+                one.add(tally)
+            scores.append(one.f1)
+            whole.add(one)
+    return whole, scores
+
+
 def print_fields(tasks: Sequence[Task], by_draw: Sequence[Sequence[dict[str, Tally]]]) -> None:
+    """One line per field, over all draws."""
     for number, task in enumerate(tasks):
         for name in by_draw[0][number]:
             tally = Tally()
@@ -239,6 +259,7 @@ def print_fields(tasks: Sequence[Task], by_draw: Sequence[Sequence[dict[str, Tal
 
 
 def main() -> None:
+    """Read the options, run, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--quick", action="store_true", help="one draw, few documents, K 5 and 20")

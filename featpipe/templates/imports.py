@@ -43,7 +43,7 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
                 else [(a, b, name) for a, b, name in labels]
             )
             samples.append(_sample(row.get("text", row.get("data")), spans))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TemplateError(f"{path}:{number}: is no doccano export: {error!r}") from error
     return samples
 
@@ -58,7 +58,7 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     path = Path(path)
     try:
         return [_label_studio_task(task) for task in json.loads(path.read_text("utf-8"))]
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
 
 

@@ -80,7 +80,9 @@ def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
         return Template.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        line = find_line(text, first["loc"])
+        # A key that is missing stands nowhere: the block that lacks it is the place to look.
+        is_missing = first["type"] == "missing"
+        line = find_line(text, first["loc"][:-1] if is_missing else first["loc"])
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         where = f"{file}:{line}" if line else f"{file}"
         raise TemplateError(f"{where}: {_describe(first, content)}{more}") from error
@@ -139,9 +141,10 @@ def find_line(text: str, location: Sequence[int | str]) -> int | None:
     """Line (from 1) of the place that a path into the content leads to, as near as can be told."""
     lines = text.splitlines()
     at, found = 0, None
-    for step, following in zip(location, [*location[1:], None], strict=True):
+    for place, step in enumerate(location):
         if isinstance(step, int):
             continue
+        following = location[place + 1] if place + 1 < len(location) else 0
         index = following if isinstance(following, int) else 0
         line = _find_key(lines, at, str(step), index)
         if line is None:

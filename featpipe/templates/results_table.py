@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from featpipe.errors import PoolBroken
 from featpipe.pipeline.messages import TermTables, WriteTask
+from featpipe.pipeline.run import raise_original
 from featpipe.pipeline.units import Texts
 from featpipe.pool import Pool, Role
 from featpipe.store import Ragged, TableSpec
@@ -136,7 +138,14 @@ class ResultsWriter:
         if facts:
             rows[FACTS] = {"record": _packed(facts)}
         if rows:
-            self._pool.call("write", WriteTask(rows))
+            self._call(WriteTask(rows))
+
+    def _call(self, task: WriteTask) -> None:
+        try:
+            self._pool.call("write", task)
+        except PoolBroken as error:
+            # Such as a locked cache: the reason, not that a worker could not start.
+            raise_original(error)
 
     def close(self) -> None:
         """Let the writer trim the file and end."""

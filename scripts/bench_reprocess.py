@@ -1,0 +1,152 @@
+"""A changed template over a cached corpus against encoding the corpus again.
+
+::
+
+    python scripts/bench_reprocess.py [--data ../shared/data] [--quick] [--json FILE] [--model M]
+
+The peer is what one does without a cache: build it anew, then extract. We change one field's alias
+and reprocess; run again unchanged; change one document. Both must give the same values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import shutil
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from featpipe import Extractor, Pipeline
+from featpipe.templates.load import check_template
+from featpipe.templates.reprocess import read_results, reprocess
+
+if TYPE_CHECKING:
+    from featpipe.templates.model import Template
+
+NAMES = ("甲方", "乙方", "项目名称", "合同金额上限")
+
+
+def write_documents(data: Path, folder: Path, n: int) -> list[dict]:
+    """The first announcements as text files; from our own documents where the data is absent."""
+    source = data / "fields" / "fddc_hetong.jsonl.xz"
+    folder.mkdir(parents=True)
+    if not source.exists():
+        own = Path(__file__).resolve().parents[1] / "data"
+        rows = [json.loads(line) for line in (own / "templates/expected.jsonl").open("rb")]
+        rows = [r for r in rows if r["document"].endswith((".txt", ".md"))][:n]
+        for row in rows:
+            row["text"] = (
+                (own / "documents" / row["document"]).read_bytes().decode("utf-8", "replace")
+            )
+            row["doc_id"] = Path(row["document"]).stem
+    else:
+        with lzma.open(source, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line, _ in zip(lines, range(n), strict=False)]
+    for row in rows:
+        (folder / f"{row['doc_id']}.txt").write_text(row["text"], "utf-8")
+    return rows
+
+
+def make_template(rows: list[dict], alias: str | None = None) -> Template:
+    """Five samples; the alias is the change."""
+    names = [n for n in NAMES if any(n in row["fields"] for row in rows[:5])] or ["甲方"]
+    fields: list[dict[str, object]] = [{"name": name} for name in names]
+    if alias:
+        fields[0]["aliases"] = [alias]
+    samples = [
+        {
+            "document": f"{row['doc_id']}.txt",
+            "fields": {n: row["fields"][n] for n in names if n in row["fields"]},
+        }
+        for row in rows[:5]
+    ]
+    content = {"name": "公告", "fields": fields, "samples": samples}
+    return check_template(content, "", Path("bench.toml"))
+
+
+def build(cache: Path, model: str | None, documents: Path) -> tuple[float, int]:
+    """Seconds, and texts encoded."""
+    started = perf_counter()
+    with Pipeline(cache, model, "none", devices=["cpu"]) as pipeline:
+        report = pipeline.build(documents)
+    return perf_counter() - started, report.n_encoded
+
+
+def extract(cache: Path, template: Template) -> tuple[float, int, int]:
+    """Seconds, texts encoded, fields extracted."""
+    started = perf_counter()
+    with Extractor([template], cache) as extractor:
+        report = reprocess(extractor)
+    return perf_counter() - started, report.n_encoded, report.n_extracted
+
+
+def values(cache: Path, template: Template) -> dict[str, dict[str, list[str]]]:
+    """All values by document and field."""
+    with Extractor([template], cache) as extractor:
+        return {
+            e.document: {name: [v.value for v in r.values] for name, r in e.fields.items()}
+            for e in read_results(extractor)
+        }
+
+
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """One round over one corpus."""
+    documents, cache = folder / "documents", folder / "c.h5"
+    rows = write_documents(options.data, documents, 40 if options.quick else options.documents)
+    before, after = make_template(rows), make_template(rows, alias="招标人")
+    encode_s, n_encoded = build(cache, options.model, documents)
+    first_s, _, n_first = extract(cache, before)
+    rerun_s, rerun_encodes, n_rerun = extract(cache, before)
+    changed_s, changed_encodes, n_changed = extract(cache, after)
+    peer = folder / "peer.h5"
+    again_s, _ = build(peer, options.model, documents)
+    full_s, _, _ = extract(peer, after)
+    if values(cache, after) != values(peer, after):
+        raise SystemExit("reprocessing and a full run differ")
+    text = next(iter(sorted(documents.iterdir())))
+    text.write_text(text.read_text("utf-8") + "\n补充公告：以上内容无误。", "utf-8")
+    _, one_encodes = build(cache, options.model, documents)
+    one_s, _, n_one = extract(cache, after)
+    print(f"{'what':<34}{'seconds':>9}  {'encoded':>8}  {'fields':>7}")
+    for what, seconds, encoded, n in (
+        ("build, first extraction", encode_s + first_s, n_encoded, n_first),
+        ("encode again, extract (peer)", again_s + full_s, n_encoded, n_first),
+        ("changed field, reprocess", changed_s, changed_encodes, n_changed),
+        ("unchanged, rerun", rerun_s, rerun_encodes, n_rerun),
+        ("one document changed, reprocess", one_s, one_encodes, n_one),
+    ):
+        print(f"{what:<34}{seconds:>9.2f}  {encoded:>8}  {n:>7}")
+    return {
+        "reprocess_vs_encode": again_s / changed_s,
+        "reprocess_encodes": changed_encodes,
+        "rerun_vs_first": (encode_s + first_s) / rerun_s,
+        "rerun_encodes": rerun_encodes,
+        "one_changed_encodes": one_encodes,
+    }
+
+
+def main() -> None:
+    """Read the options, run, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--model", help="encoder; by default the built-in one")
+    parser.add_argument("--documents", type=int, default=300)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="featpipe-bench-"))
+    try:
+        figures = {key: round(value, 3) for key, value in measure(options, folder).items()}
+    finally:
+        shutil.rmtree(folder)
+    result = {"bench": "bench_reprocess", "quick": options.quick, "figures": figures}
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

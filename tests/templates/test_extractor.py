@@ -1,0 +1,185 @@
+"""The extractor: every value points at its characters, whoever asks, whenever templates change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from featpipe import Extractor
+from featpipe.errors import TemplateError, UsageError
+from featpipe.templates.values import read_value
+
+DATA = Path(__file__).parents[2] / "data"
+EXPECTED = {
+    row["document"]: row
+    for row in map(
+        json.loads, (DATA / "templates" / "expected.jsonl").read_text("utf-8").splitlines()
+    )
+}
+
+
+def refuse(texts: object) -> None:
+    raise AssertionError(f"the encoder was called for {texts!r}")
+
+
+def test_every_value_is_the_text_at_its_place(cache: Path, templates: Path) -> None:
+    with Extractor(templates, cache, encode=refuse) as extractor:
+        n_values = 0
+        for document in extractor.shelf.documents():
+            for name in extractor.templates:
+                extraction = extractor.extract(document, name)
+                for result in extraction.fields.values():
+                    for value in result.values:
+                        n_values += 1
+                        assert document.text[value.start : value.end] == value.text
+                        assert 0 < value.probability <= 1
+                        assert value.nearest in {
+                            s.document for s in extractor.templates[name].template.samples
+                        }
+                        assert set(value.parts) >= {"value"}
+                        for start, end in value.places:
+                            assert read_value(document.text[start:end], "text").key
+        assert n_values > 50
+        assert extractor.evidence.n_encoded == 0
+
+
+def test_documents_left_out_of_the_samples_give_their_values(cache: Path, templates: Path) -> None:
+    right = wanted = given = 0
+    with Extractor(templates, cache) as extractor:
+        for name, document in (
+            ("租赁合同", "contracts/lease_warehouse.docx"),
+            ("减持公告", "announcements/reduction_two.html"),
+        ):
+            extraction = extractor.extract(document, name)
+            for field, values in EXPECTED[document]["fields"].items():
+                kind = extractor.templates[name].model(field).kind
+                found = [read_value(v.text, kind) for v in extraction.fields[field].values]
+                right += sum(any(read_value(v, kind).means(f) for f in found) for v in values)
+                wanted, given = wanted + len(values), given + len(found)
+    assert 2 * right / (wanted + given) > 0.85
+
+
+def test_records_hold_the_values_of_one_row(cache: Path, templates: Path) -> None:
+    with Extractor(templates, cache) as extractor:
+        extraction = extractor.extract("announcements/reduction_four.html", "减持公告")
+    wanted = EXPECTED["announcements/reduction_four.html"]["records"]
+    found = [{name: value.text for name, value in record.items()} for record in extraction.records]
+    assert sum(record in found for record in wanted) >= len(wanted) - 1
+
+
+def test_one_document_by_path_by_id_and_as_bytes_elsewhere_is_one_result(
+    cache: Path, templates: Path, documents: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "renamed.txt"
+    other.write_bytes((documents / "contracts/lease_factory.txt").read_bytes())
+    with Extractor(templates, cache, encode=refuse) as extractor:
+        results = [
+            extractor.extract(given, "租赁合同").as_dict()["fields"]
+            for given in (
+                "contracts/lease_factory.txt",
+                documents / "contracts/lease_factory.txt",
+                str(other),
+            )
+        ]
+    assert results[0] == results[1] == results[2]
+
+
+def test_a_text_from_nowhere_is_extracted_and_only_its_new_sentences_are_encoded(
+    cache: Path, templates: Path
+) -> None:
+    asked: list[str] = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return np.ones((len(texts), 32), np.float16)
+
+    added = "补充约定：乙方应于每月五日前付款。"
+    with Extractor(templates, cache, encode=encode) as extractor:
+        known = extractor.shelf.find("contracts/lease_factory.txt")
+        assert known is not None
+        extraction = extractor.extract(f"{known.text}\n{added}", "租赁合同")
+        assert extractor.evidence.n_encoded == len(asked)
+    assert asked == [added]
+    assert extraction.fields["出租方"].value == "株洲禾宁产业园运营有限公司"
+
+
+def test_threads_and_tasks_get_what_one_caller_gets(cache: Path, templates: Path) -> None:
+    names = [
+        f"contracts/lease_{n}" for n in ("factory.txt", "office.md", "shop.txt", "warehouse.docx")
+    ]
+    with Extractor(templates, cache) as extractor:
+
+        async def together() -> list[object]:
+            return list(await asyncio.gather(*(extractor.aextract(n, "租赁合同") for n in names)))
+
+        with ThreadPoolExecutor(4) as pool:
+            threaded = list(pool.map(lambda n: extractor.extract(n, "租赁合同"), names))
+        alone = list(extractor.extract_many(names, "租赁合同"))
+        assert asyncio.run(together()) == threaded == alone
+
+
+def test_a_changed_template_is_seen_and_only_its_field_is_fitted(
+    cache: Path, templates: Path
+) -> None:
+    file = templates / "lease.toml"
+    with Extractor(templates, cache) as extractor:
+        before = {n: extractor.templates["租赁合同"].model(n) for n in ("出租方", "月租金")}
+        text = file.read_text("utf-8").replace(
+            'name = "月租金"\n', 'name = "月租金"\naliases = ["每月租金"]\n'
+        )
+        rewrite(file, text)
+        after = {n: extractor.templates["租赁合同"].model(n) for n in ("出租方", "月租金")}
+        assert after["出租方"] is before["出租方"]
+        assert after["月租金"] is not before["月租金"]
+
+
+def test_a_broken_template_leaves_the_last_good_one_at_work(
+    cache: Path, templates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Extractor(templates, cache) as extractor:
+        good = extractor.templates["租赁合同"]
+        rewrite(templates / "lease.toml", "name = ")
+        assert extractor.templates["租赁合同"] is good
+    assert "keeping the templates as they were" in caplog.text
+
+
+def rewrite(file: Path, text: str) -> None:
+    """Write with a time that differs from the one before, whatever the clock's grain."""
+    old = file.stat().st_mtime_ns
+    file.write_text(text, "utf-8")
+    os.utime(file, ns=(old + 1_000_000, old + 1_000_000))
+
+
+def test_a_template_must_be_named_where_there_are_several(cache: Path, templates: Path) -> None:
+    with Extractor(templates, cache) as extractor, pytest.raises(UsageError, match="must be named"):
+        extractor.extract("contracts/lease_factory.txt")
+
+
+def test_a_sample_document_that_is_nowhere_is_named(cache: Path, templates: Path) -> None:
+    file = templates / "lease.toml"
+    file.write_text(file.read_text("utf-8").replace("lease_office.md", "gone.md"), "utf-8")
+    with pytest.raises(TemplateError, match=r"contracts/gone\.md is neither in the cache"):
+        Extractor(templates, cache).close()
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_results_are_written_with_their_provenance(
+    cache: Path, templates: Path, tmp_path: Path, suffix: str
+) -> None:
+    from featpipe.templates.extraction import write_extractions
+
+    out = tmp_path / f"out{suffix}"
+    with Extractor(templates, cache) as extractor:
+        extraction = extractor.extract("contracts/lease_factory.txt", "租赁合同")
+        assert write_extractions([extraction], out) == 1
+    text = out.read_text("utf-8-sig")
+    assert extraction.provenance.fingerprint in text
+    assert "株洲禾宁产业园运营有限公司" in text
+    if suffix == ".jsonl":
+        assert json.loads(text) == json.loads(extraction.as_json())

@@ -1,0 +1,162 @@
+"""Template files: what is wrong is said with file, line and field; what is drafted can be read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from featpipe.errors import TemplateError
+from featpipe.templates.draft import draft_template
+from featpipe.templates.imports import (
+    import_doccano,
+    import_label_studio,
+    import_table,
+    render_samples,
+)
+from featpipe.templates.load import load_template, load_templates
+from featpipe.templates.view import view_text
+
+GOOD = """\
+name = "合同"
+
+[[fields]]
+name = "甲方"
+type = "organisation"
+
+[[fields]]
+name = "金额"
+type = "money"
+aliases = ["合同金额"]
+
+[[samples]]
+text = "甲方：海南毓坤有限公司。合同金额：3万元。"
+
+[samples.fields]
+"甲方" = "海南毓坤有限公司"
+"金额" = ["3万元"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ('type = "money"', 'type = "monney"', 9, "field 金额, type"),
+        ('type = "money"', 'typ = "money"', 9, "is no key of a template"),
+        ('name = "甲方"', "", 3, "name: is missing"),
+        ('name = "金额"', 'name = "甲方"', None, "'甲方' is defined twice"),
+        ('"金额" = ["3万元"]', '"数量" = "3"', None, "sample 1 has a value for '数量'"),
+        ('aliases = ["合同金额"]', "aliases = 5", 10, "aliases"),
+        ("[[samples]]", "[[samples]", 12, "is not TOML"),
+        ('text = "', 'document = "a.txt"\ntext = "', 12, "one of the two"),
+        ('type = "money"', 'type = "pattern"\npattern = "("', 10, "is no regular expression"),
+        ('type = "money"', 'type = "enum"', 7, "has type enum and no choices"),
+    ],
+)
+def test_an_error_names_file_line_and_field(
+    tmp_path: Path, old: str, new: str, line: int | None, what: str
+) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(GOOD.replace(old, new, 1), "utf-8")
+    with pytest.raises(TemplateError) as caught:
+        load_template(file)
+    where = f"{file}:{line}: " if line else f"{file}: "
+    assert caught.value.message.startswith(where)
+    assert what in caught.value.message
+
+
+def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(GOOD, "utf-8")
+    template = load_template(tmp_path / "a.toml")
+    dumped = json.dumps(template.model_dump(mode="json", exclude_defaults=True), indent=1)
+    (tmp_path / "b.json").write_text(dumped, "utf-8")
+    assert load_template(tmp_path / "b.json") == template
+    with pytest.raises(TemplateError, match="was read before"):
+        load_templates(tmp_path)
+
+
+def test_a_line_of_json_is_found_too(tmp_path: Path) -> None:
+    content = {"name": "a", "fields": [{"name": "x"}, {"name": "y", "type": "monney"}]}
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(content, indent=1), "utf-8")
+    with pytest.raises(TemplateError, match=r"a\.json:9: field y, type"):
+        load_template(file)
+
+
+def test_an_empty_folder_holds_no_template(tmp_path: Path) -> None:
+    with pytest.raises(TemplateError, match="no template here"):
+        load_templates(tmp_path)
+
+
+def test_samples_may_lie_beside_their_template(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(GOOD, "utf-8")
+    (tmp_path / "t.samples.jsonl").write_text(
+        '{"text": "甲方：乙", "fields": {"甲方": "乙"}}\n', "utf-8"
+    )
+    assert [s.values_of("甲方") for s in load_template(tmp_path / "t.toml").samples] == [
+        ("海南毓坤有限公司",), ("乙",)
+    ]  # fmt: skip
+
+
+def test_a_draft_is_a_template_whose_values_are_in_its_sample(tmp_path: Path) -> None:
+    text = (
+        "项目名称：赣州发电项目\n招标人：赣州市水务集团有限公司 联系人：唐振\n"
+        "中标价：2.5418亿元；工期：90天。"
+    )
+    (tmp_path / "s.txt").write_text(text, "utf-8")
+    (tmp_path / "d.toml").write_text(draft_template(view_text(text), "中标", "s.txt"), "utf-8")
+    template = load_template(tmp_path / "d.toml")
+    assert {f.name: f.type for f in template.fields} == {
+        "项目名称": "text", "招标人": "organisation", "中标价": "money", "工期": "period"
+    }  # fmt: skip
+    assert all(v in text for f in template.fields for v in template.samples[0].values_of(f.name))
+
+
+TEXT = "甲方：海南毓坤有限公司"
+DOCCANO_OLD = {"text": TEXT, "label": [[3, 11, "甲方"]]}
+DOCCANO_NEW = {"text": TEXT, "entities": [{"start_offset": 3, "end_offset": 11, "label": "甲方"}]}
+LABEL_STUDIO = {
+    "data": {"text": TEXT},
+    "annotations": [{"result": [{"value": {"start": 3, "end": 11, "labels": ["甲方"]}}]}],
+}
+
+
+def test_exports_of_other_tools_become_samples(tmp_path: Path) -> None:
+    lines = tmp_path / "d.jsonl"
+    lines.write_text("\n".join(json.dumps(row) for row in (DOCCANO_OLD, DOCCANO_NEW)), "utf-8")
+    studio = tmp_path / "l.json"
+    studio.write_text(json.dumps([LABEL_STUDIO]), "utf-8")
+    samples = [*import_doccano(lines), *import_label_studio(studio)]
+    assert len(samples) == 3
+    assert len(set(render_samples(samples).splitlines())) == 1
+    assert samples[0].spans["甲方"] == ((3, 11),)
+    assert samples[0].values_of("甲方") == ("海南毓坤有限公司",)
+
+
+@pytest.mark.parametrize("line", ['{"text": "短", "label": [[0, 9, "x"]]}', "[1]", '{"label": 3}'])
+def test_a_line_that_is_no_export_is_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "d.jsonl"
+    file.write_text(f"{json.dumps(DOCCANO_OLD)}\n{line}\n", "utf-8")
+    with pytest.raises(TemplateError, match=r"d\.jsonl:2: is no doccano export"):
+        import_doccano(file)
+
+
+def test_samples_come_from_a_database_table(tmp_path: Path) -> None:
+    file = tmp_path / "s.db"
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE samples (document, field, value)")
+        db.executemany(
+            "INSERT INTO samples VALUES (?, ?, ?)",
+            [("a", "甲方", "x"), ("a", "甲方", "y"), ("b", "乙方", "z")],
+        )
+    samples = import_table(str(file), "samples")
+    assert [(s.document, dict(s.fields)) for s in samples] == [
+        ("a", {"甲方": ("x", "y")}), ("b", {"乙方": ("z",)})
+    ]  # fmt: skip
+    with pytest.raises(TemplateError, match="no such table"):
+        import_table(str(file), "others")
+    with pytest.raises(TemplateError, match="is no name of a table"):
+        import_table(str(file), "a; DROP TABLE samples")

@@ -1,0 +1,178 @@
+"""Reprocessing: exactly what a change touches is found again, and the whole equals a full run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny_checkpoints import save_encoder
+
+from featpipe import Extractor, Pipeline
+from featpipe.errors import DictionaryLocked
+from featpipe.templates.load import check_template
+from featpipe.templates.reprocess import plan_reprocess, read_results, reprocess
+
+if TYPE_CHECKING:
+    from featpipe.templates.extraction import FieldResult
+    from featpipe.templates.model import Template
+
+SAMPLES = {
+    "contracts/lease_factory.txt": {
+        "出租方": "株洲禾宁产业园运营有限公司",
+        "月租金": "300,000.00元",
+        "签订日期": "2025年12月2日",
+    },
+    "contracts/lease_office.md": {},
+    "contracts/lease_shop.txt": {},
+}
+DATA = Path(__file__).parents[2] / "data"
+for row in map(json.loads, (DATA / "templates" / "expected.jsonl").read_text("utf-8").splitlines()):
+    if row["document"] in SAMPLES:
+        SAMPLES[row["document"]] = {n: v[0] for n, v in row["fields"].items()}
+NAMES = ("出租方", "月租金", "签订日期")
+
+
+def make(
+    names: tuple[str, ...] = NAMES,
+    documents: tuple[str, ...] = tuple(SAMPLES)[:2],
+    aliases: dict[str, list[str]] | None = None,
+) -> Template:
+    content = {
+        "name": "租赁合同",
+        "documents": ["*lease_*"],
+        "fields": [{"name": n, "aliases": (aliases or {}).get(n, [])} for n in names],
+        "samples": [
+            {"document": d, "fields": {n: SAMPLES[d][n] for n in names if n in SAMPLES[d]}}
+            for d in documents
+        ],
+    }
+    return check_template(content, "", Path("t.toml"))
+
+
+def outcome(cache: Path, template: Template) -> dict[str, dict[str, FieldResult]]:
+    with Extractor([template], cache) as extractor:
+        return {e.document: dict(e.fields) for e in read_results(extractor)}
+
+
+def run(cache: Path, template: Template) -> tuple[int, int, list[str]]:
+    with Extractor([template], cache) as extractor:
+        report = reprocess(extractor)
+        return report.n_extracted, report.n_encoded, [change.field for change in report.changed]
+
+
+def test_a_first_run_finds_everything_and_a_second_nothing(cache: Path) -> None:
+    assert run(cache, make())[:2] == (4 * 3, 0)
+    assert run(cache, make())[:2] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "touched", "reason"),
+    [
+        (make(aliases={"月租金": ["每月租金"]}), {"月租金"}, "aliases"),
+        (make((*NAMES, "保证金")), {"保证金"}, "field added"),
+        (make(documents=tuple(SAMPLES)), set(NAMES), "sample added: contracts/lease_shop.txt"),
+        (
+            make(documents=tuple(SAMPLES)[:1]),
+            set(NAMES),
+            "sample removed: contracts/lease_office.md",
+        ),
+        (make(NAMES[:2]), set(), "field removed"),
+    ],
+)
+def test_a_change_touches_its_fields_and_says_why(
+    cache: Path, changed: Template, touched: set[str], reason: str
+) -> None:
+    run(cache, make())
+    with Extractor([changed], cache) as extractor:
+        plan = plan_reprocess(extractor)
+        assert {name for work in plan.works for name in work.missing} == touched
+        assert reason in "\n".join(plan.lines())
+        before = cache.read_bytes()
+        list(plan.lines())
+        assert cache.read_bytes() == before
+        assert reprocess(extractor, plan).n_extracted == 4 * len(touched)
+
+
+def test_a_template_that_goes_back_finds_its_old_values(cache: Path) -> None:
+    run(cache, make())
+    run(cache, make(aliases={"月租金": ["租金标准"]}))
+    assert run(cache, make())[:2] == (0, 0)
+
+
+def test_a_changed_document_is_found_again_alone(documents: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "documents"
+    shutil.copytree(documents, own)
+    model = tmp_path / "tiny"
+    save_encoder(model)
+    file = own / "contracts" / "lease_warehouse.docx"
+    file.unlink()
+    text = (own / "contracts" / "lease_shop.txt").read_text("utf-8")
+    target = own / "contracts" / "lease_shop.txt"
+    fresh = tmp_path / "fresh.h5"
+    template = make(documents=tuple(SAMPLES)[:2])
+    build(fresh, model, own)
+    run(fresh, template)
+    target.write_text(text.replace("2", "3"), "utf-8")
+    build(fresh, model, own)
+    n_extracted, n_encoded, changed = run(fresh, template)
+    assert (n_extracted, n_encoded) == (3, 0)
+    assert set(changed) <= set(NAMES)
+    assert changed
+
+
+def build(cache: Path, model: Path, documents: Path) -> None:
+    with Pipeline(cache, model, "none", devices=["cpu"]) as pipeline:
+        assert pipeline.build(documents).is_complete
+
+
+def test_a_cache_that_is_being_written_is_named(cache: Path, tmp_path: Path) -> None:
+    with Pipeline(cache, save_encoder(tmp_path / "tiny"), "none", devices=["cpu"]) as pipeline:
+        (tmp_path / "new.txt").write_text("本合同自签订之日起生效。", "utf-8")
+        pipeline.build(tmp_path / "new.txt")
+        with pytest.raises(DictionaryLocked, match="is being written"):
+            run(cache, make())
+
+
+def test_what_changed_is_told_with_its_evidence(cache: Path) -> None:
+    run(cache, make(documents=tuple(SAMPLES)[:1]))
+    with Extractor([make(documents=tuple(SAMPLES))], cache) as extractor:
+        report = reprocess(extractor)
+    json.dumps(report.as_dict())
+    for change in report.changed:
+        assert str(change).startswith(change.document)
+        assert [v.value for v in change.old.values] != [v.value for v in change.new.values]
+
+
+VERSIONS = st.lists(
+    st.builds(
+        lambda names, documents, alias: make(
+            tuple(n for n in NAMES if n in names) or NAMES,
+            tuple(d for d in SAMPLES if d in documents),
+            {"月租金": ["租金"]} if alias else None,
+        ),
+        st.sets(st.sampled_from(NAMES)),
+        st.sets(st.sampled_from(list(SAMPLES))),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(versions=VERSIONS)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_history_of_changes_ends_where_a_full_run_ends(
+    built: Path, tmp_path_factory: pytest.TempPathFactory, versions: list[Template]
+) -> None:
+    folder = tmp_path_factory.mktemp("history")
+    worn, fresh = (Path(shutil.copy(built, folder / name)) for name in ("worn.h5", "fresh.h5"))
+    for template in versions:
+        run(worn, template)
+    run(fresh, versions[-1])
+    assert outcome(worn, versions[-1]) == outcome(fresh, versions[-1])
+    assert outcome(fresh, versions[-1])
