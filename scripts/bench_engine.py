@@ -17,6 +17,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,12 +38,12 @@ Rows = list[tuple[str, str, float, float, float]]
 ROUNDS = 3
 
 
-def square_role(**options: bool) -> Role:  # a role's own options
+def square_role(*, is_lazy: bool = True) -> Role:
     """Two workers that square numbers."""
-    return Role("square", "engine_roles:Square", devices=("cpu", "cpu"), **options)  # type: ignore[arg-type]  # flags of a role
+    return Role("square", "engine_roles:Square", devices=("cpu", "cpu"), is_lazy=is_lazy)
 
 
-def require(is_right: bool) -> None:  # reads like the assertion it is
+def require(is_right: bool) -> None:
     """A benchmark of wrong answers is worth nothing."""
     if not is_right:
         raise SystemExit("a peer or we gave a wrong answer: nothing was measured")
@@ -61,13 +62,13 @@ def flood_ours(pool: Pool, n: int) -> int:
     return total
 
 
-def flood_futures(executor: Any, n: int) -> int:  # three kinds of executor
+def flood_futures(executor: Any, n: int) -> int:  # noqa: ANN401  # three kinds of executor
     """The same by futures."""
     futures = [executor.submit(engine_roles.square, number) for number in range(n)]
     return sum(future.result() for future in futures)
 
 
-def flood_pebble(executor: Any, n: int) -> int:  # untyped package
+def flood_pebble(executor: Any, n: int) -> int:  # noqa: ANN401  # an untyped package
     """The same by pebble."""
     futures = [executor.schedule(engine_roles.square, args=(number,)) for number in range(n)]
     return sum(future.result() for future in futures)
@@ -265,7 +266,7 @@ def bench_restart(rows: Rows) -> dict[str, float]:
     for name, preload in (("fresh", ()), ("forked", engine_roles.HEAVY)):
         with Pool([Role("heavy", "engine_roles:Heavy", preload=preload)]) as pool:
             pool.call("heavy", None)
-            for _ in range(ROUNDS):
+            for _ in range(2):
                 pid = pool.call("heavy", None)
                 require(isinstance(pid, int))
                 os.kill(pid, 9)
@@ -312,36 +313,48 @@ def _row(
     return what, peer, their, our, their / our
 
 
+def sections(*, quick: bool) -> dict[str, Callable[[Rows], dict[str, float]]]:
+    """What there is to measure, in order."""
+    share = 4 if quick else 1
+    sizes = (("1KB", 1 << 10, 2_000), ("64KB", 64 << 10, 500), ("1MB", 1 << 20, 200))
+    parts: dict[str, Callable[[Rows], dict[str, float]]] = {
+        "overhead": lambda rows: bench_overhead(8_000 // share, rows),
+        **{
+            f"arrays-{label}": partial(bench_arrays, n_bytes, n // share, label)
+            for label, n_bytes, n in (*sizes, ("100MB", 100 << 20, 4 * share))
+        },
+        "writer": lambda rows: bench_writer(2_000 // share, rows),
+        "start": bench_start,
+        "restart": bench_restart,
+        "death": bench_death,
+    }
+    if not quick:
+        parts["huge"] = lambda rows: bench_one_huge(4.5, rows)
+    return parts
+
+
 def main() -> None:
-    """Measure, print the table and the last line."""
+    """Measure, print the table as it grows, and the last line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="not needed here; taken for uniformity")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--no-models", action="store_true", help="leave torch and its restart out")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="sections, by the start of their name"
+    )
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     )
-    rows: Rows = []
-    figures = bench_overhead(2_000 if options.quick else 8_000, rows)
-    for label, n_bytes, n in (
-        ("1KB", 1 << 10, 2_000),
-        ("64KB", 64 << 10, 500),
-        ("1MB", 1 << 20, 100),
-        ("100MB", 100 << 20, 4),
-    ):
-        figures |= bench_arrays(n_bytes, max(4, n // (4 if options.quick else 1)), label, rows)
-    figures |= bench_writer(400 if options.quick else 4_000, rows)
-    figures |= bench_start(rows)
-    if not options.no_models:
-        figures |= bench_restart(rows)
-    figures |= bench_death(rows)
-    if not options.quick:
-        figures |= bench_one_huge(4.5, rows)
+    figures: dict[str, float] = {}
     print(f"{'what':42} {'peer':10} {'peer':>12} {'we':>12} {'peer/we':>9}")
-    for what, peer, their, our, ratio in rows:
-        print(f"{what:42} {peer:10} {their:12.2f} {our:12.2f} {ratio:9.2f}")
+    for name, measure in sections(quick=options.quick).items():
+        if options.only and not name.startswith(tuple(options.only)):
+            continue
+        rows: Rows = []
+        figures |= measure(rows)
+        for what, peer, their, our, ratio in rows:
+            print(f"{what:42} {peer:10} {their:12.2f} {our:12.2f} {ratio:9.2f}", flush=True)
     result = {"bench": "engine", "quick": options.quick, "figures": figures}
     if options.json:
         options.json.write_text(json.dumps(result), "utf-8")

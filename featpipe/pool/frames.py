@@ -61,7 +61,7 @@ def frame_with_descriptor(kind: int, number: int, body: bytes = b"") -> bytes:
     return HEADER.pack(kind, 1, 0, len(body), number, 0.0) + body
 
 
-def send_with_descriptor(sock: socket.socket, data: bytes, descriptor: int) -> int:
+def send_with_descriptor(sock: socket.socket, data: bytes | memoryview, descriptor: int) -> int:
     """Send some of ``data``; once a single byte is out, so is the descriptor."""
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [descriptor]))]
     return sock.sendmsg([data], ancillary)

@@ -115,7 +115,8 @@ class SlabStore:
     def take(self, n_bytes: int) -> Slab:
         """A slab of at least ``n_bytes`` that nobody else uses. Raises OSError."""
         with self._lock:
-            fitting = [slab for slab in self._idle if n_bytes <= slab.size]
+            # The smallest that fits, and of those the one used last: its pages are in the cache.
+            fitting = [slab for slab in reversed(self._idle) if n_bytes <= slab.size]
             if fitting:
                 slab = min(fitting, key=_size_of)
                 self._idle.remove(slab)

@@ -38,7 +38,7 @@ class Worker:
         self._lifeline, self._page = started.lifeline, started.page
         os.set_blocking(self.stderr, False)
         self._arrived = FrameBuffer()
-        self._to_send: deque[tuple[bytes, int]] = deque()
+        self._to_send: deque[tuple[memoryview, int]] = deque()
         self.is_full = False
         """Whether its socket takes no more for now."""
         self.tail = bytearray()
@@ -84,11 +84,14 @@ class Worker:
     def send(self, data: bytes, descriptor: int = -1) -> None:
         """Note for the next `flush`; the descriptor is duplicated."""
         if descriptor >= 0:
-            self._to_send.append((data, os.dup(descriptor)))
-        elif self._to_send and self._to_send[-1][1] < 0 and len(self._to_send[-1][0]) < _JOINED:
-            self._to_send[-1] = (self._to_send[-1][0] + data, -1)
-        else:
-            self._to_send.append((data, -1))
+            self._to_send.append((memoryview(data), os.dup(descriptor)))
+            return
+        if self._to_send:
+            last, its_descriptor = self._to_send[-1]
+            if its_descriptor < 0 and len(last) < _JOINED:
+                self._to_send[-1] = (memoryview(bytes(last) + data), -1)
+                return
+        self._to_send.append((memoryview(data), -1))
 
     def flush(self) -> bool:
         """Send what was noted. True when nothing is left, False when the socket is full."""
