@@ -7,6 +7,7 @@ the pids of its workers.
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,6 +25,18 @@ PHASES = {
 }
 
 
+def wait_for_pids(pool: Pool, phase: str) -> str:
+    """The pids of both workers, once each is where the phase says."""
+    pids: list[int | None] = []
+    while len(pids) < 2 or None in pids:
+        pids = [view.pid for view in pool.workers()]
+    if phase not in {"starting", "idle"}:
+        # In the middle of a task: before that they would notice our end without any lifeline.
+        while not all(worker.begun() for worker in pool._hub._workers.values()):
+            time.sleep(0.01)
+    return " ".join(map(str, pids))
+
+
 def main(phase: str, report: str) -> None:
     with Path(report).open("a", buffering=1) as lines:
         target, payload = PHASES[phase]
@@ -35,10 +48,7 @@ def main(phase: str, report: str) -> None:
             else:
                 for _ in range(4):
                     pool.submit("worker", payload)
-            pids: list[int | None] = []
-            while len(pids) < 2 or None in pids:
-                pids = [view.pid for view in pool.workers()]
-            lines.write(f"pids {pids[0]} {pids[1]}\n")
+            lines.write(f"pids {wait_for_pids(pool, phase)}\n")
             try:
                 while not pool.is_stopping or pool.n_unfinished("worker"):
                     outcomes = pool.completed(timeout=1.0)
