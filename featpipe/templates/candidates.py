@@ -319,9 +319,14 @@ def learn_boundaries(
         most_marks=int(max(marks) * room) + 1,
         most_breaks=max(breaks) + (1 if max(breaks) else 0),
         known=frozenset(known) if kind not in SHAPED else frozenset(),
-        uses_grid=kind != "clause" and (kind not in SHAPED or n_shaped < 0.85 * n),
+        uses_grid=kind != "clause" and (kind not in SHAPED or _is_unusual(n_shaped, lengths)),
         uses_units=n_units > 0.2 * n,
     )
+
+
+def _is_unusual(n_shaped: int, lengths: Sequence[int]) -> bool:
+    """Sample values of a shaped type stand in spellings that no pattern knows."""
+    return bool(lengths) and n_shaped < 0.85 * len(lengths)
 
 
 def _usual(counts: Counter[int], least: float) -> frozenset[int]:
