@@ -6,12 +6,13 @@ encodes nothing and starts no model; killed at any point, the next run computes 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from featpipe.documents import find_sources
+from featpipe.documents import LoadLimits, Source, find_sources
 from featpipe.errors import PoolBroken
 from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.pipeline.devices import check_devices, default_devices
@@ -29,9 +30,10 @@ from featpipe.store import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from featpipe.documents import Source
     from featpipe.outcome import RunReport
     from featpipe.pipeline.progress import Progress
+
+    Documents = str | Path | Iterable[str | Path | Source]
 
 #: With more documents than this, the built-in model is said to be a small one.
 _MANY = 10_000
@@ -98,7 +100,7 @@ class Pipeline:
 
     def build(
         self,
-        documents: str | Path | Iterable[str | Path],
+        documents: Documents,
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -107,7 +109,9 @@ class Pipeline:
         """Make sure that every unit of these documents has its features in the cache.
 
         Args:
-            documents: files and folders (read recursively).
+            documents: files and folders (read to the bottom, with the members of zip archives and
+                the records of JSONL files of texts), ``@FILE`` for a list of them, or sources
+                such as :func:`featpipe.documents.of_texts` makes of texts at hand.
             include: glob patterns; a file inside a folder must match one (all do when empty).
             exclude: glob patterns of files inside folders to leave out.
             listen: called with a :class:`Progress` a few times a second, in this thread.
@@ -129,8 +133,7 @@ class Pipeline:
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:
-            limit = self._settings.max_document_bytes
-            intake = Intake(sources, self._plan.preparation, reader, limit)
+            intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
             self._run = Run(self._plan, pool, intake, reader, tally, listen or _ignore)
             try:
                 return self._run.finish()
@@ -139,7 +142,7 @@ class Pipeline:
 
     def preview(
         self,
-        documents: str | Path | Iterable[str | Path],
+        documents: Documents,
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -147,8 +150,7 @@ class Pipeline:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
         sources = _find(documents, include, exclude)
         with open_or_empty(self._cache) as reader:
-            limit = self._settings.max_document_bytes
-            intake = Intake(sources, self._plan.preparation, reader, limit)
+            intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
             return preview(self._cache, self._plan, self._open_pool(), intake, reader, len(sources))
 
     def stop_after_current(self) -> None:
@@ -199,8 +201,7 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             arguments={
                 "preparation": plan.preparation,
                 "levels": settings.levels,
-                "max_bytes": settings.max_document_bytes,
-                "max_characters": settings.max_document_characters,
+                "limits": _limits(settings),
             },
             devices=("cpu",) * settings.n_prepare_workers,
             threads=1,
@@ -240,16 +241,25 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             },
             threads=1,
             prefetch=8,
+            max_losses=10,  # rows are to blame for nothing: a writer that is killed is replaced
             start_deadline_s=settings.lock_wait_s + 300,
         ),
     ]
 
 
-def _find(
-    documents: str | Path | Iterable[str | Path], include: Sequence[str], exclude: Sequence[str]
-) -> list[Source]:
-    paths = [documents] if isinstance(documents, str | Path) else documents
-    return find_sources([Path(path) for path in paths], include=include, exclude=exclude)
+def _find(documents: Documents, include: Sequence[str], exclude: Sequence[str]) -> list[Source]:
+    """The sources, by absolute path: that is what stands in the cache, and what workers open."""
+    named = [documents] if isinstance(documents, str | Path) else list(documents)
+    given = [source for source in named if isinstance(source, Source)]
+    paths = [path for path in named if not isinstance(path, Source)]
+    found = find_sources(paths, include, exclude, expand=True) if paths or not given else []
+    return [replace(source, path=source.path.absolute()) for source in (*given, *found)]
+
+
+def _limits(settings: BuildSettings) -> LoadLimits:
+    return LoadLimits(
+        max_bytes=settings.max_document_bytes, max_characters=settings.max_document_characters
+    )
 
 
 def _refuse_foreign(cache: Path) -> None:

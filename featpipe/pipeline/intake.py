@@ -7,19 +7,18 @@ than loading it), and the cache is asked for a document of that content prepared
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.documents import hash_bytes
+from featpipe.errors import DocumentError
 from featpipe.outcome import Quarantined
 from featpipe.pipeline import layout
-from featpipe.pipeline.messages import PrepareTask, SourceFile
+from featpipe.pipeline.messages import PrepareTask
 from featpipe.pipeline.places import document_key, last_places, source_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from featpipe.documents import Source
+    from featpipe.documents import LoadLimits, Source
     from featpipe.pipeline.messages import Rows
     from featpipe.store import Reader, TableReader
 
@@ -36,9 +35,9 @@ _CHUNK_KNOWN = 256
 class Chunk:
     """A few files, sorted by what must be done with them."""
 
-    known: list[SourceFile] = field(default_factory=list)
+    known: list[Source] = field(default_factory=list)
     known_keys: list[bytes] = field(default_factory=list)
-    unknown: list[SourceFile] = field(default_factory=list)
+    unknown: list[Source] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     n_bytes: int = 0
 
@@ -64,7 +63,7 @@ class Intake:
         sources: the files.
         preparation: fingerprint of the way they are read and cut.
         reader: of the cache.
-        max_bytes: a larger file is quarantined unread.
+        limits: a file beyond them is quarantined unread.
 
     """
 
@@ -73,13 +72,13 @@ class Intake:
         sources: Iterable[Source],
         preparation: str,
         reader: Reader,
-        max_bytes: int,
+        limits: LoadLimits,
     ) -> None:
         self._sources: Iterator[Source] = iter(sources)
         self._preparation = preparation
         self._documents = _table(reader, layout.DOCUMENTS)
         self._last_place = {path: key for path, (_, key) in last_places(reader).items()}
-        self._max_bytes = max_bytes
+        self._limits = limits
         self.is_exhausted = False
 
     def next_chunk(self) -> Chunk | None:
@@ -99,7 +98,7 @@ class Intake:
         at = [
             number
             for number, file in enumerate(chunk.known)
-            if self._last_place.get(file.path) != chunk.known_keys[number]
+            if self._last_place.get(file.address) != chunk.known_keys[number]
         ]
         if not at:
             return None
@@ -107,26 +106,19 @@ class Intake:
         return source_rows([chunk.known[number] for number in at], keys)
 
     def _sort_in(self, source: Source, chunk: Chunk) -> None:
-        file = SourceFile(str(Path(source.path).absolute()), source.id)
         try:
-            n_bytes = source.path.stat().st_size
-            if n_bytes > self._max_bytes:
-                reason = f"{n_bytes:,} bytes, more than the limit of {self._max_bytes:,}"
-                chunk.quarantined.append(Quarantined(file.id, reason, "DocumentTooLarge"))
-                return
-            bytes_hash = hash_bytes(source.path.read_bytes()) if self._documents else None
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
-            chunk.quarantined.append(Quarantined(file.id, reason, "UnreadableDocument"))
+            if self._documents is not None:
+                key = document_key(source, source.read(self._limits), self._preparation)
+                if self._documents.find_one(key) >= 0:
+                    chunk.known.append(source)
+                    chunk.known_keys.append(key)
+                    return
+            chunk.n_bytes += source.n_bytes()
+        except DocumentError as error:
+            lost = Quarantined(source.id, error.message, type(error).__name__)
+            chunk.quarantined.append(lost)
             return
-        if bytes_hash is not None and self._documents is not None:
-            key = document_key(bytes_hash, self._preparation)
-            if self._documents.find_one(key) >= 0:
-                chunk.known.append(file)
-                chunk.known_keys.append(key)
-                return
-        chunk.unknown.append(file)
-        chunk.n_bytes += n_bytes
+        chunk.unknown.append(source)
 
 
 def _table(reader: Reader, name: str) -> TableReader | None:

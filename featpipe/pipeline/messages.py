@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from featpipe.documents import Source
     from featpipe.features.feature import EncoderSettings, TaggerSettings
     from featpipe.outcome import Quarantined
     from featpipe.pipeline.units import Keys, Texts, Units
@@ -22,18 +23,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
-    """Parent -> prepare worker. A path, never a handle; ``id`` is what people read."""
-
-    path: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
 class PrepareTask:
-    """Parent -> prepare worker: a few files to read. Halved when one of them kills its worker."""
+    """Parent -> prepare worker: a few documents to read, by path; halved to find a killer."""
 
-    sources: tuple[SourceFile, ...]
+    sources: tuple[Source, ...]
 
     def split(self) -> tuple[PrepareTask, PrepareTask]:
         """Two halves; the engine calls this to find the document to blame."""

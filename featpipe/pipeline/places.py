@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.documents import hash_bytes
 from featpipe.pipeline import layout
 from featpipe.pipeline.units import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featpipe.pipeline.messages import Rows, SourceFile
+    from featpipe.documents import Source
+    from featpipe.pipeline.messages import Rows
     from featpipe.store import Reader
 
 
-def document_key(bytes_hash: str, preparation: str) -> bytes:
-    """16 bytes for (content, way of reading it): another loader version reads a file again."""
-    whole = f"{bytes_hash}:{preparation}".encode()
+def document_key(source: Source, data: bytes, preparation: str) -> bytes:
+    """16 bytes for (content, way of reading it), wherever the content was found.
+
+    Of the name only the suffix counts, since it decides between kinds of text; another loader
+    version makes another ``preparation``, and the file is read again.
+    """
+    suffix = PurePath(source.id).suffix.lower()
+    whole = "\0".join((hash_bytes(data), source.media_type or suffix, preparation)).encode()
     return blake2b(whole, digest_size=16, person=b"featpipe-docs-v1").digest()
 
 
-def source_rows(sources: Sequence[SourceFile], keys: bytes) -> Rows:
+def source_rows(sources: Sequence[Source], keys: bytes) -> Rows:
     """Rows for ``/sources``: where the documents of these ``keys`` (16 bytes each) were found."""
     return {
         "document": np.frombuffer(keys, np.uint8).reshape(-1, 16),
-        "path": Texts.from_strings([source.path for source in sources]).ragged,
+        "path": Texts.from_strings([source.address for source in sources]).ragged,
         "id": Texts.from_strings([source.id for source in sources]).ragged,
     }
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import astuple, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.documents import LoadLimits, load_document, segment
-from featpipe.errors import DocumentError, UnreadableDocument
+from featpipe.documents import load_document, segment
+from featpipe.errors import DocumentError
 from featpipe.features.words import Words
 from featpipe.outcome import Quarantined
 from featpipe.pipeline import layout
-from featpipe.pipeline.messages import PreparedBatch, PrepareTask, SourceFile
+from featpipe.pipeline.messages import PreparedBatch, PrepareTask
 from featpipe.pipeline.places import document_key, source_rows
 from featpipe.pipeline.units import Texts, UnitCollector, Units
 from featpipe.settings import LEVELS
@@ -26,7 +25,7 @@ from featpipe.settings import LEVELS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.documents import Document
+    from featpipe.documents import Document, LoadLimits, Source
     from featpipe.pipeline.messages import Rows
 
 
@@ -36,7 +35,7 @@ class PrepareRole:
     Args:
         preparation: fingerprint of loaders, segmenter and words; part of a document's identity.
         levels: which levels to cut, of :data:`featpipe.settings.LEVELS`.
-        max_bytes, max_characters: limits beyond which a document is refused.
+        limits: beyond which a document is refused.
 
     """
 
@@ -44,12 +43,11 @@ class PrepareRole:
         self,
         preparation: str,
         levels: tuple[str, ...],
-        max_bytes: int,
-        max_characters: int,
+        limits: LoadLimits,
     ) -> None:
         self._preparation = preparation
         self._levels = levels
-        self._limits = LoadLimits(max_bytes=max_bytes, max_characters=max_characters)
+        self._limits = limits
         self._words = Words()
 
     def run(self, task: PrepareTask) -> PreparedBatch:
@@ -64,16 +62,12 @@ class PrepareRole:
                 )
         return batch.finished()
 
-    def _prepare(self, source: SourceFile, batch: _Batch) -> None:
-        try:
-            data = Path(source.path).read_bytes()
-        except OSError as error:
-            raise UnreadableDocument(
-                f"{source.path} cannot be read: {error.strerror or error}"
-            ) from error
-        document = load_document(data, source=source.path, limits=self._limits)
-        key = document_key(document.bytes_hash, self._preparation)
-        batch.add(source, key, document, self._words)
+    def _prepare(self, source: Source, batch: _Batch) -> None:
+        data = source.read(self._limits)
+        document = load_document(
+            data, source=source.id, limits=self._limits, media_type=source.media_type
+        )
+        batch.add(source, document_key(source, data, self._preparation), document, self._words)
 
 
 @dataclass(slots=True)
@@ -82,7 +76,7 @@ class _Batch:
 
     levels: tuple[str, ...]
     collector: UnitCollector = field(default_factory=UnitCollector)
-    sources: list[SourceFile] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     metas: list[str] = field(default_factory=list)
@@ -95,7 +89,7 @@ class _Batch:
         self.spans = {level: [] for level in LEVELS}
         self.positions = {level: [] for level in LEVELS}
 
-    def add(self, source: SourceFile, key: bytes, document: Document, words: Words) -> None:
+    def add(self, source: Source, key: bytes, document: Document, words: Words) -> None:
         spans = spans_by_level(document.text, words, self.levels)
         for level in LEVELS:
             cut = [document.text[a:b] for a, b in spans[level].tolist()]

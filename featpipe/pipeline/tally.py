@@ -13,9 +13,10 @@ from featpipe.pipeline.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from featpipe.documents import Source
     from featpipe.errors import PoolError
     from featpipe.pipeline.ledger import Ledger
-    from featpipe.pipeline.messages import FeatureBatch, PreparedBatch, SourceFile
+    from featpipe.pipeline.messages import FeatureBatch, PreparedBatch
 
 #: Doubts beyond this many are counted, not listed.
 _MOST_NOTES = 200
@@ -53,7 +54,7 @@ class Tally:
         self.notes.extend(batch.notes[:room])
         self._n_more_notes += len(batch.notes[room:])
 
-    def add_lost_documents(self, sources: Iterable[SourceFile], error: PoolError) -> None:
+    def add_lost_documents(self, sources: Iterable[Source], error: PoolError) -> None:
         """Documents that killed their worker, or ran past their deadline."""
         self.quarantined.extend(
             Quarantined(source.id, error.message, type(error).__name__) for source in sources

@@ -23,11 +23,11 @@ from featpipe.errors import (
 from featpipe.store import Writer, key_of
 
 
-def build(cache: Path, documents: Path | list[Path], model: Path, **options: object) -> RunReport:
+def build(cache: Path, documents: object, model: Path, **options: object) -> RunReport:
     options.setdefault("ner", "none")
     options.setdefault("devices", ["cpu"])
     with Pipeline(cache, model=model, **options) as pipeline:  # type: ignore[arg-type]
-        return pipeline.build(documents)
+        return pipeline.build(documents)  # type: ignore[arg-type]
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -300,6 +300,35 @@ def test_the_same_text_is_never_encoded_twice(
         }
     assert len(texts) == len(set(texts)) == report.n_encoded == report.n_unique
     assert set(texts) == distinct
+
+
+def test_archives_records_and_texts_at_hand_are_documents(
+    tmp_path: Path, encoder_folder: Path
+) -> None:
+    import zipfile
+
+    from featpipe.documents import of_texts
+
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "more.zip", "w") as archive:
+        archive.writestr("a.txt", "甲方与乙方签订合同。")
+        archive.writestr("b.txt", "双方协商解决争议。")
+    records = [{"id": "r1", "text": "合同金额为三万元。"}, {"id": "r2", "text": "<p>标签</p>"}]
+    (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    given = [folder, *of_texts([("t1", "中标金额为五亿元。")])]
+    for n_encoded in (True, False):
+        report = build(tmp_path / "c.h5", given, encoder_folder)
+        assert (report.n_loaded, bool(report.n_encoded)) == (5, n_encoded)
+    with Cache.open(tmp_path / "c.h5") as cache:
+        texts = {document.text for document in cache.documents()}
+    assert texts == {
+        "甲方与乙方签订合同。",
+        "双方协商解决争议。",
+        "合同金额为三万元。",
+        "<p>标签</p>",
+        "中标金额为五亿元。",
+    }
 
 
 def test_a_preview_counts_what_a_build_then_does(
