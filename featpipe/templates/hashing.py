@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+@lru_cache(maxsize=1 << 17)
 def hash_of(text: str) -> int:
     """A number for a string; never 0."""
     return crc32(text.encode("utf-8", "surrogatepass")) | 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 #: Sample sentences compared with; more of them add nothing but time.
-_MOST_SENTENCES = 16
+_MOST_SENTENCES = 8
 _LONGEST_QUERY = 120
 _NEAREST = 3
 
@@ -48,7 +48,7 @@ class Anchors:
             for view, spans in samples
             for number in sorted({view.sentence_of(start) for start, _ in spans})
         ]
-        step = max(1, len(places) // _MOST_SENTENCES)
+        step = max(1, -(-len(places) // _MOST_SENTENCES))
         queries = [sentence_terms(view, n)[:_LONGEST_QUERY] for view, n in places[::step]]
         vectors = [view.vectors[n] for view, n in places if view.vectors is not None]
         return cls(

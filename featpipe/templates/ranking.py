@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,29 +84,37 @@ def value_rows(view: View, groups: Sequence[Group], known: frozenset[str]) -> Fl
     share = np.exp(top - top.max())
     share /= share.sum()
     title_end = max(view.text.find("\n"), 0)
+    best = np.array([group.spans[0] for group in groups])
+    spans = np.array([span for group in groups for span in group.spans])
+    n_before = np.cumsum([0, *(len(group.spans) for group in groups)])
     rows = []
     for rank, group in enumerate(groups):
-        start, end = group.spans[0]
-        better = [spans for g in groups[:rank] for spans in g.spans]
+        start, end = best[rank].tolist()
+        better = spans[: n_before[rank]]
+        starts_inside, ends_inside = better[:, 0] >= start, better[:, 1] <= end
         rows.append(
             (
-                np.clip(top[rank], -12, 12) / 2,
-                np.clip(group.logits[1] if len(group.logits) > 1 else -12, -12, 12) / 12,
-                np.log1p(len(group.spans)) / 2,
-                np.clip(top[rank] - top[0], -8, 0) / 4,
+                _within(top[rank], 12) / 2,
+                _within(group.logits[1] if len(group.logits) > 1 else -12, 12) / 12,
+                math.log1p(len(group.spans)) / 2,
+                _within(top[rank] - top[0], 8) / 4,
                 rank == 0,
-                np.log1p(rank) / 3,
+                math.log1p(rank) / 3,
                 start / max(len(view.text), 1),
                 any(a < title_end for a, _ in group.spans),
-                any(a <= start and end <= b for a, b in better),
-                any(start <= a and b <= end for a, b in better),
+                bool(((better[:, 0] <= start) & (better[:, 1] >= end)).any()),
+                bool((starts_inside & ends_inside).any()),
                 group.value.key in known,
                 share[rank],
-                np.log(max(end - start, 1)) / 4,
+                math.log(max(end - start, 1)) / 4,
                 *_repeats(view, group),
             )
         )
     return np.array(rows, np.float64)
+
+
+def _within(number: float, most: float) -> float:
+    return max(-most, min(most, float(number)))
 
 
 def _repeats(view: View, group: Group) -> tuple[float, bool, bool]:
@@ -131,7 +140,7 @@ def _repeats(view: View, group: Group) -> tuple[float, bool, bool]:
         n += 1
         at = whole.find(folded, at + len(folded))
     extends = n > 1 and (_is_letter(before) or _is_letter(behind))
-    return np.log1p(n) / 2, free, extends
+    return math.log1p(n) / 2, free, extends
 
 
 def _is_letter(neighbours: set[str]) -> bool:
