@@ -367,7 +367,8 @@ def _rows(now: Snapshot, rows: ArrayLike) -> NDArray[np.int64]:
         wanted = wanted.astype(np.int64)
     if wanted.ndim != 1:
         raise DictionaryError(f"rows are a list of numbers, not of shape {wanted.shape}")
-    if len(wanted) and (int(wanted.min()) < 0 or int(wanted.max()) >= now.n_rows):
+    # As unsigned numbers negative ones are huge: one pass tells both.
+    if len(wanted) and int(wanted.view(np.uint64).max()) >= now.n_rows:
         raise DictionaryError(f"row outside the {now.n_rows} rows of table {now.view.name}")
     return wanted
 
