@@ -160,3 +160,12 @@ def test_samples_come_from_a_database_table(tmp_path: Path) -> None:
         import_table(str(file), "others")
     with pytest.raises(TemplateError, match="is no name of a table"):
         import_table(str(file), "a; DROP TABLE samples")
+
+
+def test_our_own_templates_load_and_name_documents_that_are_there() -> None:
+    folder = Path(__file__).parents[2] / "data" / "templates"
+    templates = load_templates(folder)
+    assert len(templates) == 12
+    for template in templates:
+        assert template.samples
+        assert all((folder / str(sample.document)).is_file() for sample in template.samples)
