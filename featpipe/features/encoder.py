@@ -96,7 +96,7 @@ class Encoder:
         target = find_device(device)
         checkpoint = describe_checkpoint(name)
         before = _identities(checkpoint)
-        spec = encoder_spec(checkpoint, settings)
+        spec = encoder_spec(checkpoint, settings, device)
         tokenizer = Tokenizer.load(checkpoint)
         trunk: Trunk
         if is_own(checkpoint):

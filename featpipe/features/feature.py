@@ -64,8 +64,8 @@ class TaggerSettings:
     precision: Precision = "exact"
 
 
-def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings) -> Spec:
-    """Every part of the fingerprint of `settings` on `checkpoint`.
+def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str = "cpu") -> Spec:
+    """Every part of the fingerprint of `settings` on `checkpoint`, computed on `device`.
 
     Raises:
         UsageError: a setting that the checkpoint cannot follow, or an unresolved precision.
@@ -75,7 +75,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings) -> Spec:
     max_length = _choose_length(checkpoint, settings.max_length)
     pooling = settings.pooling or recipe.pooling or "mean"
     return {
-        **_common_parts("embedding", checkpoint, _resolved(settings.precision)),
+        **_common_parts("embedding", checkpoint, _resolved(settings.precision), device),
         "pooling": _one_of("pooling", pooling, ("mean", "cls", "max", "last")),
         "layer": _count_layer(checkpoint, settings.layer),
         "normalise": recipe.normalise if settings.normalise is None else settings.normalise,
@@ -88,7 +88,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings) -> Spec:
     }
 
 
-def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings) -> Spec:
+def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings, device: str = "cpu") -> Spec:
     """Every part of the fingerprint of entities found by `checkpoint`.
 
     Raises:
@@ -104,7 +104,7 @@ def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings) -> Spec:
     if not 0 <= overlap <= max_length // 2:
         raise UsageError(f"an overlap of {overlap} is not between 0 and half of {max_length}")
     return {
-        **_common_parts("entities", checkpoint, _resolved(settings.precision)),
+        **_common_parts("entities", checkpoint, _resolved(settings.precision), device),
         "labels": list(checkpoint.labels),
         "max_length": max_length,
         "overlap": overlap,
@@ -123,7 +123,7 @@ def explain_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[s
             yield f"{part}: {_show(a.get(part))} | {_show(b.get(part))}"
 
 
-def _common_parts(feature: str, checkpoint: Checkpoint, precision: str) -> Spec:
+def _common_parts(feature: str, checkpoint: Checkpoint, precision: str, device: str) -> Spec:
     return {
         "feature": feature,
         "version": FEATURE_VERSION,
@@ -132,7 +132,15 @@ def _common_parts(feature: str, checkpoint: Checkpoint, precision: str) -> Spec:
         "tokenizer": digest_named(checkpoint.tokenizer_files),
         "config": digest_text(canonical_config(checkpoint.config)),
         "precision": precision,
+        "arithmetic": _arithmetic(precision, device),
     }
+
+
+def _arithmetic(precision: str, device: str) -> str:
+    """What the linear layers compute in: lower precision is not the same on processor and card."""
+    if precision == "exact":
+        return "float32"
+    return "bfloat16" if device == "cpu" else "float16"
 
 
 def _resolved(precision: str) -> str:

@@ -89,7 +89,7 @@ class Tagger:
         target = find_device(device)
         checkpoint = describe_checkpoint(name)
         before = _identities(checkpoint)
-        spec = tagger_spec(checkpoint, settings or TaggerSettings())
+        spec = tagger_spec(checkpoint, settings or TaggerSettings(), device)
         parts = open_parts(checkpoint)
         head = load_head(
             parts.head, n_labels=len(spec["labels"]), source=checkpoint.path, device=target

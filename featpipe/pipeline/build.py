@@ -219,6 +219,7 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             },
             devices=plan.devices,
             environment=_SMALL_KERNEL_CACHES,
+            preload=("torch", "featpipe.pipeline.encode_role"),
             deadline_s=settings.unit_deadline_s,
             bisect="split",
         ),

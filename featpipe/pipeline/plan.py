@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.documents import SEGMENTER_VERSION
 from featpipe.documents.loaders.registry import BUILT_IN, registered
+from featpipe.errors import UsageError
 from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.feature import encoder_spec, fingerprint_of, tagger_spec
 from featpipe.features.labels import Tags
@@ -71,7 +72,8 @@ def make_plan(  # the same decisions as Pipeline's, once
         CheckpointError: a model folder that cannot be used.
         UsageError: settings that the checkpoint cannot follow.
     """
-    encoder_plan, vectors, vector_bytes = _plan_encoder(model, encoder)
+    _refuse_two_arithmetics(encoder.precision, devices)
+    encoder_plan, vectors, vector_bytes = _plan_encoder(model, encoder, devices[0])
     every_level = sum(LEVEL_BIT[level] for level in settings.levels)
     products = [Product("encode", encoder_plan.table, every_level)]
     specs = {
@@ -83,7 +85,7 @@ def make_plan(  # the same decisions as Pipeline's, once
     }
     tagger_plan = None
     if ner is not None and "paragraph" in settings.levels:
-        tagger_plan, specs_entities = _plan_tagger(ner, tagger)
+        tagger_plan, specs_entities = _plan_tagger(ner, tagger, devices[0])
         products.append(Product("encode", tagger_plan.table, LEVEL_BIT["paragraph"]))
         specs[tagger_plan.table] = specs_entities
     terms, specs_terms = _plan_terms(settings.analyser)
@@ -101,10 +103,10 @@ def make_plan(  # the same decisions as Pipeline's, once
 
 
 def _plan_encoder(
-    model: Path | str, settings: EncoderSettings
+    model: Path | str, settings: EncoderSettings, device: str
 ) -> tuple[EncoderPlan, TableSpec, int]:
     checkpoint = describe_checkpoint(model)
-    spec = encoder_spec(checkpoint, settings)
+    spec = encoder_spec(checkpoint, settings, device)
     fingerprint = fingerprint_of(spec)
     table = layout.space_table(space_name(model), fingerprint)
     return (
@@ -114,15 +116,26 @@ def _plan_encoder(
     )
 
 
-def _plan_tagger(ner: Path | str, settings: TaggerSettings) -> tuple[TaggerPlan, TableSpec]:
+def _plan_tagger(
+    ner: Path | str, settings: TaggerSettings, device: str
+) -> tuple[TaggerPlan, TableSpec]:
     checkpoint = describe_checkpoint(ner)
-    spec = tagger_spec(checkpoint, settings)
+    spec = tagger_spec(checkpoint, settings, device)
     fingerprint = fingerprint_of(spec)
     table = layout.entities_table(space_name(ner), fingerprint)
     return (
         TaggerPlan(table, str(checkpoint.path), settings, fingerprint),
         layout.entities_spec(spec, fingerprint, Tags.of(checkpoint.labels).types),
     )
+
+
+def _refuse_two_arithmetics(precision: str, devices: tuple[str, ...]) -> None:
+    """One space, one arithmetic: mixed precision is another one on a card than on the processor."""
+    if precision == "mixed" and len({device == "cpu" for device in devices}) > 1:
+        raise UsageError(
+            f"precision mixed on {', '.join(devices)} would put two kinds of vectors in one space",
+            hint="use precision exact, or devices of one kind",
+        )
 
 
 def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from featpipe.pipeline.intake import Intake
     from featpipe.pipeline.messages import PreparedBatch
     from featpipe.pipeline.plan import Plan
-    from featpipe.pool import Pool
+    from featpipe.pipeline.units import Units
+    from featpipe.pool import Outcome, Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +77,11 @@ def preview(
     cache: Path, plan: Plan, pool: Pool, intake: Intake, reader: Reader, n_documents: int
 ) -> Preview:
     """Read and cut every document that is not known, and look up every unit."""
-    tally = Tally(run_id="", n_documents=n_documents)
-    ledger = Ledger(plan.products[0], reader)
-    known = KnownDocuments(reader)
-    sizes: Counter[str] = Counter()
-
-    def tasks() -> Iterator[PrepareTask]:
-        while (chunk := intake.next_chunk()) is not None:
-            tally.quarantined.extend(chunk.quarantined)
-            found = known.find_units(chunk) if chunk.known else None
-            if found is not None:
-                tally.add_unchanged(len(chunk.known), found.n_units)
-                rows = ledger.find_missing(reader, found.keys, found.levels)
-                sizes["characters"] += sum(map(len, found.take(rows).texts.strings()))
-            elif chunk.known:
-                yield PrepareTask(tuple(chunk.known))
-            if chunk.task is not None:
-                yield chunk.task
-
-    for outcome in pool.map("prepare", tasks(), ordered=False):
+    counting = _Counting(plan, intake, reader, Tally(run_id="", n_documents=n_documents))
+    for outcome in pool.map("prepare", counting.tasks(), ordered=False):
         for part in outcome.parts:
-            if part.error is not None:
-                tally.add_lost_documents(cast("PrepareTask", part.payload).sources, part.error)
-                continue
-            batch = cast("PreparedBatch", part.value)
-            tally.add_prepared(batch)
-            rows = ledger.find_missing(reader, batch.units.keys, batch.units.levels)
-            sizes["characters"] += sum(map(len, batch.units.texts.take(rows).strings()))
-    report = tally.report(ledger, [ledger], was_interrupted=False)
+            counting.take(part)
+    report = counting.tally.report(counting.ledger, [counting.ledger], was_interrupted=False)
     return Preview(
         n_documents=n_documents,
         n_loaded=report.n_loaded,
@@ -113,8 +90,47 @@ def preview(
         units_by_level=report.units_by_level,
         n_unique=report.n_unique,
         n_hits=report.n_hits,
-        n_missing=ledger.n_issued,
-        missing_characters=sizes["characters"],
-        missing_bytes=ledger.n_issued * plan.vector_bytes,
+        n_missing=counting.ledger.n_issued,
+        missing_characters=counting.n_characters,
+        missing_bytes=counting.ledger.n_issued * plan.vector_bytes,
         free_bytes=shutil.disk_usage(cache.absolute().parent).free,
     )
+
+
+class _Counting:
+    """A run that hands out nothing but documents."""
+
+    def __init__(self, plan: Plan, intake: Intake, reader: Reader, tally: Tally) -> None:
+        self.tally = tally
+        self.ledger = Ledger(plan.products[0], reader)
+        self.n_characters = 0
+        self._intake = intake
+        self._reader = reader
+        self._known = KnownDocuments(reader)
+
+    def tasks(self) -> Iterator[PrepareTask]:
+        """The documents that must be read; known ones are counted on the way."""
+        while (chunk := self._intake.next_chunk()) is not None:
+            self.tally.quarantined.extend(chunk.quarantined)
+            found = self._known.find_units(chunk) if chunk.known else None
+            if found is not None:
+                self.tally.add_unchanged(len(chunk.known), found.n_units)
+                rows = self.ledger.find_missing(self._reader, found.keys, found.levels)
+                self._count(found.take(rows))
+            elif chunk.known:
+                yield PrepareTask(tuple(chunk.known))
+            if chunk.task is not None:
+                yield chunk.task
+
+    def take(self, part: Outcome) -> None:
+        """A prepared batch, or the documents that were lost."""
+        if part.error is not None:
+            self.tally.add_lost_documents(cast("PrepareTask", part.payload).sources, part.error)
+            return
+        batch = cast("PreparedBatch", part.value)
+        self.tally.add_prepared(batch)
+        units = batch.units
+        self._count(units.take(self.ledger.find_missing(self._reader, units.keys, units.levels)))
+
+    def _count(self, missing: Units) -> None:
+        self.n_characters += sum(map(len, missing.texts.strings()))
