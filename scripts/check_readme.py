@@ -1,19 +1,24 @@
 """The README cannot drift: its commands are extracted for CI, its facts are compared with the code.
 
 ``--command N`` prints the N-th fenced ``sh`` block. Without arguments every check is made: each
-public name is mentioned, and the ``--help`` texts are those of the program (``--write`` renews them).
+public name is mentioned, and the ``--help`` texts are those of the program (``--write`` renews
+them). ``--transcript`` runs the main job, runs it again, kills it and runs it again, and writes what
+it printed into the README.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 README = Path(__file__).parents[1] / "README.md"
+TRANSCRIPT = re.compile(r"<!-- transcript: begin -->.*<!-- transcript: end -->", re.DOTALL)
 HELP = re.compile(r"<!-- help: (?P<command>[^>]+) -->\n```text\n.*?```", re.DOTALL)
 
 
@@ -22,10 +27,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--command", type=int, help="print this fenced sh block")
     parser.add_argument("--write", action="store_true", help="renew the --help texts")
+    parser.add_argument("--transcript", action="store_true", help="renew the transcript")
     options = parser.parse_args()
     text = README.read_text("utf-8")
     if options.command:
         print(find_commands(text)[options.command - 1])
+        return 0
+    if options.transcript:
+        README.write_text(TRANSCRIPT.sub(lambda _: transcript(), text), "utf-8")
         return 0
     renewed = HELP.sub(lambda match: help_block(match["command"]), text)
     if options.write:
@@ -36,6 +45,31 @@ def main() -> int:
         faults.append("README holds an old --help text: run scripts/check_readme.py --write")
     print("\n".join(faults) or "README: commands, names and help texts agree with the code")
     return len(faults)
+
+
+def transcript() -> str:
+    """The main job, once more, and after a kill: commands with what they print."""
+    build = "featpipe build-cache data/documents --cache cache.h5"
+    command = [sys.executable, "-m", *build.split()]
+    lines = []
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "data").symlink_to(README.parent / "data")
+        for _ in range(2):
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+            lines += [f"$ {build}", done.stdout.splitlines()[-1]]
+        (Path(folder) / "cache.h5").unlink()
+        with subprocess.Popen(
+            [*command, "--json"], cwd=folder, stdout=subprocess.PIPE, text=True
+        ) as run:
+            for event in run.stdout or ():
+                if json.loads(event).get("n_encoded", 0) > 1000:
+                    run.kill()
+                    break
+        lines += [f"$ rm cache.h5; {build} & sleep 5; kill -9 $!"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        lines += [f"$ {build}", done.stdout.splitlines()[-1]]
+    shown = "\n".join(lines)
+    return f"<!-- transcript: begin -->\n```text\n{shown}\n```\n<!-- transcript: end -->"
 
 
 def find_commands(text: str) -> list[str]:
