@@ -2,7 +2,7 @@
 
 ``--command N`` prints the N-th fenced ``sh`` block. Without arguments every check is made: each
 public name is mentioned, and the ``--help`` texts are those of the program (``--write`` renews
-them). ``--transcript`` runs the main job, runs it again, kills it and runs it again, and writes what
+them). ``--transcript`` runs the main job, again, and again after a kill, and writes what
 it printed into the README.
 """
 
