@@ -17,6 +17,7 @@ from featpipe.pipeline.corpus import Corpus
 from featpipe.pipeline.units import LEVEL_BIT
 from featpipe.settings import LEVELS
 from featpipe.store import Reader, key_of, keys_of
+from featpipe.store.batch import from_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,10 +65,11 @@ class Dictionary:
             KeyError: the text was not encoded in this space.
 
         """
-        row = self._reader.find_one(key_of(text))
-        if row < 0:
+        table = self._reader
+        vector = table.get("vectors", key_of(text))
+        if vector is None:
             raise KeyError(text)
-        return np.asarray(self._reader.gather("vectors", np.array([row]))[0])
+        return from_bfloat16(vector) if table.spec.columns[0].dtype == "bfloat16" else vector
 
     def __contains__(self, text: str) -> bool:
         return self._reader.find_one(key_of(text)) >= 0
@@ -94,15 +96,7 @@ class Dictionary:
 
     def lookup_keys(self, keys: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
         """As :meth:`lookup`, by the keys (n, 16) of the texts."""
-        table = self._reader
-        rows = table.find(keys)
-        found = rows >= 0
-        if found.all():
-            return np.asarray(table.gather("vectors", rows)), found
-        known = np.asarray(table.gather("vectors", rows[found]))
-        vectors = np.zeros((len(rows), self.dim), known.dtype)
-        vectors[found] = known
-        return vectors, found
+        return self._reader.look_up("vectors", keys)
 
     def texts(self) -> Iterator[str]:
         """Every text with a vector, in the order of storing; of one level if there is one."""

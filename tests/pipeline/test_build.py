@@ -446,3 +446,27 @@ def test_sigterm_to_the_command_commits_and_exits(
         rest = run.stdout.read()
     assert run.returncode == 130
     assert '"was_interrupted": true' in rest
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+def test_one_and_many_look_ups_agree_in_every_stored_type(
+    tmp_path: Path, encoder_folder: Path, dtype: str
+) -> None:
+    from featpipe.features.encoder import Encoder
+    from featpipe.features.feature import EncoderSettings
+
+    text = "合同金额为三万元。"
+    (tmp_path / "a.txt").write_text(text, "utf-8")
+    settings = EncoderSettings(dtype=dtype)  # type: ignore[arg-type]
+    build(tmp_path / "c.h5", tmp_path / "a.txt", encoder_folder, encoder=settings)
+    exact = Encoder.load(encoder_folder, EncoderSettings(dtype="float32")).encode([text])
+    with Cache.open(tmp_path / "c.h5") as cache:
+        dictionary = cache.dictionary()
+        one = np.array(dictionary[text], np.float32)
+        many, found = dictionary.lookup([text, "不在其中"])
+        assert found.tolist() == [True, False]
+        assert np.array_equal(one, np.asarray(many[0], np.float32))
+        assert not np.asarray(many[1]).any()
+        assert dictionary.get("不在其中") is None
+    tolerance = {"float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    np.testing.assert_allclose(one, exact.vectors[0], atol=tolerance, rtol=tolerance)
