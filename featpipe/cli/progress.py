@@ -93,7 +93,8 @@ class LiveView:
             self._documents, completed=progress.n_sources_done, total=progress.n_sources, note=lost
         )
         done = progress.n_hits + progress.n_encoded
-        note = f"hits {progress.hit_rate:.0%} of {progress.n_units:,} units{_eta(progress)}"
+        note = f"hits {progress.hit_rate:.0%} of {progress.n_units:,} units"
+        note += _eta(progress) + _others(progress)
         self._bars.update(self._units, completed=done, total=progress.n_unique, note=note)
 
 
@@ -103,8 +104,14 @@ def describe(progress: Progress) -> str:
         f"documents {progress.n_sources_done}/{progress.n_sources}, "
         f"{progress.n_quarantined} quarantined; units {progress.n_units}, "
         f"unique {progress.n_unique}, hits {progress.n_hits}, encoded {progress.n_encoded}, "
-        f"waiting {progress.n_waiting}{_eta(progress)}"
+        f"waiting {progress.n_waiting}{_eta(progress)}{_others(progress)}"
     )
+
+
+def _others(progress: Progress) -> str:
+    """Entities and terms that are still to come."""
+    left = progress.n_waiting_others
+    return f"; entities and terms of {left} texts to come" if left else ""
 
 
 def _eta(progress: Progress) -> str:

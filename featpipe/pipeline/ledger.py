@@ -73,6 +73,11 @@ class Ledger:
         """Distinct texts met so far."""
         return self.n_hits + self.n_issued
 
+    @property
+    def n_waiting(self) -> int:
+        """Distinct texts that were handed out and have no row yet."""
+        return self.n_issued - self.n_stored - len(self.failed)
+
     def _issue(self, key: bytes) -> bool:
         if key in self._in_flight or key in self.failed:
             return False

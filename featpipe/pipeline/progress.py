@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A snapshot of a run. Counts only ever grow, but for ``n_waiting``."""
+    """A snapshot of a run. Counts only ever grow, but for what waits."""
 
     n_sources: int
     n_sources_done: int
@@ -19,6 +19,8 @@ class Progress:
     n_encoded: int
     n_waiting: int
     """Distinct units that still need a vector."""
+    n_waiting_others: int
+    """The same for entities and terms."""
     seconds: float
     workers: tuple[str, ...] = ()
     """One line per worker: name, device, state."""

@@ -235,7 +235,7 @@ class Run:
         now = monotonic()
         if is_last or now - self._last_tick >= _TICK_S:
             self._last_tick = now
-            self._listen(self._tally.progress(self._vectors))
+            self._listen(self._tally.progress(self._vectors, self._ledgers.values()))
 
 
 def raise_original(error: PoolBroken) -> NoReturn:

@@ -66,8 +66,9 @@ class Tally:
         self.n_long += batch.n_long
         self.n_extra_windows += batch.n_extra_windows
 
-    def progress(self, vectors: Ledger) -> Progress:
+    def progress(self, vectors: Ledger, ledgers: Iterable[Ledger]) -> Progress:
         """A snapshot for the listener."""
+        n_waiting = sum(ledger.n_waiting for ledger in ledgers)
         return Progress(
             n_sources=self.n_documents,
             n_sources_done=self.n_loaded + len(self.quarantined),
@@ -76,7 +77,8 @@ class Tally:
             n_unique=vectors.n_unique,
             n_hits=vectors.n_hits,
             n_encoded=vectors.n_stored,
-            n_waiting=vectors.n_issued - vectors.n_stored - len(vectors.failed),
+            n_waiting=vectors.n_waiting,
+            n_waiting_others=n_waiting - vectors.n_waiting,
             seconds=monotonic() - self._started,
         )
 
