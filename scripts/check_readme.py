@@ -41,6 +41,8 @@ def main() -> int:
         README.write_text(renewed, "utf-8")
         return 0
     faults = [f"README does not mention {name}" for name in missing_names(text)]
+    if "\ndocuments " not in TRANSCRIPT.findall(text)[0]:
+        faults.append("README's transcript is empty: run scripts/check_readme.py --transcript")
     if renewed != text:
         faults.append("README holds an old --help text: run scripts/check_readme.py --write")
     print("\n".join(faults) or "README: commands, names and help texts agree with the code")
@@ -65,7 +67,7 @@ def transcript() -> str:
                 if json.loads(event).get("n_encoded", 0) > 1000:
                     run.kill()
                     break
-        lines += [f"$ rm cache.h5; {build} & sleep 5; kill -9 $!"]
+        lines += [f"$ rm cache.h5; {build} &", "$ kill -9 $!   # once a thousand units are done"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
         lines += [f"$ {build}", done.stdout.splitlines()[-1]]
     shown = "\n".join(lines)

@@ -62,8 +62,7 @@ def command(ctx: click.Context, /, **options: object) -> None:
         settings=_build_settings(options),
     ) as pipeline:
         if options["dry_run"]:
-            _preview(pipeline, options)
-            return
+            ctx.exit(EXIT_LEFT_OUT if _preview(pipeline, options) else 0)
         report = _build(pipeline, options)
     if not options["as_json"]:
         _print_left_out(report)
@@ -87,7 +86,8 @@ def _build(pipeline: Pipeline, options: dict[str, object]) -> RunReport:
     return report
 
 
-def _preview(pipeline: Pipeline, options: dict[str, object]) -> None:
+def _preview(pipeline: Pipeline, options: dict[str, object]) -> int:
+    """Print what would be done; returns how many documents cannot be read."""
     found = pipeline.preview(
         _many(options["documents"]),
         include=_many(options["include"]),
@@ -95,10 +95,11 @@ def _preview(pipeline: Pipeline, options: dict[str, object]) -> None:
     )
     if options["as_json"]:
         click.echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
-        return
+        return len(found.quarantined)
     for lost in found.quarantined[:_MOST_LISTED]:
         click.echo(f"cannot be read: {lost.source}: {lost.reason}", err=True)
     click.echo(found.summary())
+    return len(found.quarantined)
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def _stopping(pipeline: Pipeline) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
         nonlocal asked
-        if asked:
+        if asked or not pipeline.is_running:
             raise KeyboardInterrupt
         asked = True
         pipeline.stop_after_current()

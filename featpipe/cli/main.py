@@ -86,4 +86,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = EXIT_FATAL
+    except OSError as error:  # of the terminal, mostly: a full or vanished output
+        click.echo(f"error: {error}", err=True)
+        code = EXIT_FATAL
     sys.exit(code if isinstance(code, int) else 0)

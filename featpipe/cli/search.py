@@ -36,6 +36,8 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's wa
     from featpipe.pipeline.lookup import Cache
     from featpipe.pipeline.search import SentenceSearch
 
+    if hybrid and level != "sentence":
+        raise click.UsageError("--hybrid ranks sentences; leave --level document out")
     with Cache.open(cache) as opened:
         search = SentenceSearch(opened, analyser)
         if hybrid:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from os import getpid
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from featpipe.documents import LoadLimits, Source, find_sources
@@ -123,8 +124,8 @@ class Pipeline:
             PoolBroken: workers cannot start.
 
         """
-        sources = _find(documents, include, exclude)
-        tally = Tally(run_id=_new_run_id(), n_documents=len(sources))
+        sources = self._find(documents, include, exclude)
+        tally = Tally(_new_run_id(), len(sources), self._plan.levels)
         if self._is_builtin and len(sources) > _MANY:
             tally.notes.append(
                 f"{len(sources)} documents by the small built-in model; a full-size encoder "
@@ -148,10 +149,15 @@ class Pipeline:
         exclude: Sequence[str] = (),
     ) -> Preview:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
-        sources = _find(documents, include, exclude)
+        sources = self._find(documents, include, exclude)
         with open_or_empty(self._cache) as reader:
             intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
             return preview(self._cache, self._plan, self._open_pool(), intake, reader, len(sources))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is work in flight that :meth:`stop_after_current` would wait for."""
+        return self._run is not None
 
     def stop_after_current(self) -> None:
         """Let the running ``build`` finish what is in flight, commit and return its report.
@@ -172,6 +178,14 @@ class Pipeline:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _find(
+        self, documents: Documents, include: Sequence[str], exclude: Sequence[str]
+    ) -> list[Source]:
+        """The documents; a cache that lies among them is none."""
+        cache = self._cache.resolve()
+        found = _find(documents, include, exclude)
+        return [source for source in found if source.part or source.path.resolve() != cache]
 
     def _own_cache(self, pool: Pool) -> None:
         """Have the writer make the file, if need be, and hold its lock.
@@ -200,7 +214,6 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             target="featpipe.pipeline.prepare_role:PrepareRole",
             arguments={
                 "preparation": plan.preparation,
-                "levels": settings.levels,
                 "limits": _limits(settings),
             },
             devices=("cpu",) * settings.n_prepare_workers,
@@ -238,7 +251,7 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
                 "cache": str(cache),
                 "specs": dict(plan.specs),
                 "terms": plan.terms,
-                "lock_wait_s": settings.lock_wait_s,
+                "wait_until": monotonic() + settings.lock_wait_s,
             },
             threads=1,
             prefetch=8,

@@ -130,7 +130,11 @@ class Corpus:
             return []
         matching = [name for name in names if tagger in (None, name, name.partition("@")[0])]
         if len(matching) != 1:
-            raise UnknownSpace(f"tagger {tagger!r}: the cache holds {', '.join(names) or 'none'}")
+            asked = "a tagger must be named" if tagger is None else f"no tagger {tagger!r}"
+            raise UnknownSpace(
+                f"{asked}: the cache holds entities by {', '.join(names) or 'none'}",
+                hint='document.entities("name@fingerprint")',
+            )
         table = self._reader.table(f"entities/{matching[0]}")
         labels = json.loads(table.attributes["types"])
         return list(_place_entities(document, table, labels))

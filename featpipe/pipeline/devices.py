@@ -31,12 +31,10 @@ def check_devices(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_check(name.strip().lower()) for name in names)
 
 
-def default_devices(n_workers: int | None = None) -> tuple[str, ...]:
-    """Every visible card, else CPU workers: ``n_workers`` of them, or one per usable core."""
-    cards = count_cards()
-    if cards and n_workers is None:
-        return tuple(f"cuda:{number}" for number in range(cards))
-    return ("cpu",) * (n_workers or min(usable_cores(), _MOST_CPU_WORKERS))
+def default_devices() -> tuple[str, ...]:
+    """Every visible card, else one CPU worker per usable core, eight at most."""
+    cards = tuple(f"cuda:{number}" for number in range(count_cards()))
+    return cards or ("cpu",) * min(usable_cores(), _MOST_CPU_WORKERS)
 
 
 def count_cards() -> int:

@@ -53,6 +53,7 @@ class Plan:
     preparation: str
     specs: Mapping[str, TableSpec]
     devices: tuple[str, ...]
+    levels: tuple[str, ...]
     terms: TermTables
     vector_bytes: int
     """Stored size of one vector."""
@@ -89,14 +90,16 @@ def make_plan(  # the same decisions as Pipeline's, once
         products.append(Product("encode", tagger_plan.table, LEVEL_BIT["paragraph"]))
         specs[tagger_plan.table] = specs_entities
     terms, specs_terms = _plan_terms(settings.analyser)
-    products.append(Product("count", terms.units, LEVEL_BIT["sentence"]))
+    if "sentence" in settings.levels:
+        products.append(Product("count", terms.units, LEVEL_BIT["sentence"]))
     return Plan(
         encoder=encoder_plan,
         tagger=tagger_plan,
         products=tuple(products),
-        preparation=_preparation(settings),
+        preparation=_preparation(),
         specs=specs | specs_terms,
         devices=devices,
+        levels=settings.levels,
         terms=terms,
         vector_bytes=vector_bytes,
     )
@@ -148,7 +151,7 @@ def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:
     }
 
 
-def _preparation(settings: BuildSettings) -> str:
+def _preparation() -> str:
     """Fingerprint of everything that decides how a file's bytes become units."""
     return fingerprint_of(
         {
@@ -156,6 +159,5 @@ def _preparation(settings: BuildSettings) -> str:
             "loaders": sorted(loader.identity for loader in (*registered(), *BUILT_IN)),
             "segmenter": SEGMENTER_VERSION,
             "words": Words().spec,
-            "levels": list(settings.levels),
         }
     )

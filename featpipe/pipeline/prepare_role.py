@@ -34,7 +34,6 @@ class PrepareRole:
 
     Args:
         preparation: fingerprint of loaders, segmenter and words; part of a document's identity.
-        levels: which levels to cut, of :data:`featpipe.settings.LEVELS`.
         limits: beyond which a document is refused.
 
     """
@@ -42,17 +41,15 @@ class PrepareRole:
     def __init__(
         self,
         preparation: str,
-        levels: tuple[str, ...],
         limits: LoadLimits,
     ) -> None:
         self._preparation = preparation
-        self._levels = levels
         self._limits = limits
         self._words = Words()
 
     def run(self, task: PrepareTask) -> PreparedBatch:
         """Read every file of the task; one that cannot be used becomes a ``Quarantined``."""
-        batch = _Batch(self._levels)
+        batch = _Batch()
         for source in task.sources:
             try:
                 self._prepare(source, batch)
@@ -74,7 +71,6 @@ class PrepareRole:
 class _Batch:
     """Rows of several documents on their way to columns."""
 
-    levels: tuple[str, ...]
     collector: UnitCollector = field(default_factory=UnitCollector)
     sources: list[Source] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
@@ -90,7 +86,7 @@ class _Batch:
         self.positions = {level: [] for level in LEVELS}
 
     def add(self, source: Source, key: bytes, document: Document, words: Words) -> None:
-        spans = spans_by_level(document.text, words, self.levels)
+        spans = spans_by_level(document.text, words)
         for level in LEVELS:
             cut = [document.text[a:b] for a, b in spans[level].tolist()]
             self.spans[level].append(spans[level])
@@ -112,7 +108,7 @@ class _Batch:
             if self.sources
             else {},
             units=units,
-            n_units={level: sum(map(len, self.positions[level])) for level in self.levels},
+            n_units={level: sum(map(len, self.positions[level])) for level in LEVELS},
             quarantined=tuple(self.quarantined),
             notes=tuple(self.notes),
             n_loaded=len(self.sources),
@@ -134,20 +130,18 @@ class _Batch:
         return rows
 
 
-def spans_by_level(
-    text: str, words: Words, levels: tuple[str, ...]
-) -> dict[str, NDArray[np.uint32]]:
-    """Unit spans (n, 2) per level, in order; a level not asked for is empty. Blank words drop."""
-    none = np.empty((0, 2), np.uint32)
+def spans_by_level(text: str, words: Words) -> dict[str, NDArray[np.uint32]]:
+    """Unit spans (n, 2) per level, in order. Blank words are no units."""
     segments = segment(text)
-    found = {"paragraph": segments.paragraphs, "sentence": segments.sentences, "word": none}
-    if "word" in levels:
-        pieces = [text[a:b] for a, b in segments.sentences.tolist()]
-        spans, lengths = words.spans_many(pieces)
-        shifted = spans + np.repeat(segments.sentences[:, 0], lengths)[:, None]
-        blank = [text[a:b].isspace() for a, b in shifted.tolist()]
-        found["word"] = shifted[~np.array(blank, bool)].astype(np.uint32).reshape(-1, 2)
-    return {level: found[level] if level in levels else none for level in LEVELS}
+    pieces = [text[a:b] for a, b in segments.sentences.tolist()]
+    spans, lengths = words.spans_many(pieces)
+    shifted = spans + np.repeat(segments.sentences[:, 0], lengths)[:, None]
+    blank = [text[a:b].isspace() for a, b in shifted.tolist()]
+    return {
+        "paragraph": segments.paragraphs,
+        "sentence": segments.sentences,
+        "word": shifted[~np.array(blank, bool)].astype(np.uint32).reshape(-1, 2),
+    }
 
 
 def _meta(document: Document) -> str:

@@ -77,7 +77,7 @@ def preview(
     cache: Path, plan: Plan, pool: Pool, intake: Intake, reader: Reader, n_documents: int
 ) -> Preview:
     """Read and cut every document that is not known, and look up every unit."""
-    counting = _Counting(plan, intake, reader, Tally(run_id="", n_documents=n_documents))
+    counting = _Counting(plan, intake, reader, Tally("", n_documents, plan.levels))
     for outcome in pool.map("prepare", counting.tasks(), ordered=False):
         for part in outcome.parts:
             counting.take(part)

@@ -22,8 +22,6 @@ class Progress:
     n_waiting_others: int
     """The same for entities and terms."""
     seconds: float
-    workers: tuple[str, ...] = ()
-    """One line per worker: name, device, state."""
 
     @property
     def hit_rate(self) -> float:

@@ -67,8 +67,12 @@ class SentenceSearch:
         self, query: str, k: int = 10, *, level: Literal["sentence", "document"] = "sentence"
     ) -> list[Hit]:
         """The ``k`` best sentences, or the best sentence of the ``k`` best documents."""
-        found = self._index.top_k([self._ids(query)], k, level=level)
-        return self._hits(found.rows[0], found.scores[0])
+        ids = self._ids(query)
+        if not len(ids) or not self.n_sentences:
+            return []
+        found = self._index.top_k([ids], k, level=level)
+        is_hit = found.scores[0] != 0  # a sentence without any of the terms
+        return self._hits(found.rows[0][is_hit], found.scores[0][is_hit])
 
     def search_hybrid(
         self,

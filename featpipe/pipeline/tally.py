@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.outcome import FailedUnits, Quarantined, RunReport
 from featpipe.pipeline.progress import Progress
+from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +29,8 @@ class Tally:
 
     run_id: str
     n_documents: int
+    levels: tuple[str, ...] = LEVELS
+    """Those that this run computes; documents are always cut at all of them."""
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     n_loaded: int = 0
@@ -43,16 +46,19 @@ class Tally:
         """Documents of a former run."""
         self.n_loaded += n_documents
         self.n_unchanged += n_documents
-        self._n_units.update(n_units)
+        self._count_units(n_units)
 
     def add_prepared(self, batch: PreparedBatch) -> None:
         """Documents read in this run."""
         self.n_loaded += batch.n_loaded
         self.quarantined.extend(batch.quarantined)
-        self._n_units.update(batch.n_units)
+        self._count_units(batch.n_units)
         room = _MOST_NOTES - len(self.notes)
         self.notes.extend(batch.notes[:room])
         self._n_more_notes += len(batch.notes[room:])
+
+    def _count_units(self, n_units: Mapping[str, int]) -> None:
+        self._n_units.update({level: n_units[level] for level in self.levels})
 
     def add_lost_documents(self, sources: Iterable[Source], error: PoolError) -> None:
         """Documents that killed their worker, or ran past their deadline."""

@@ -36,7 +36,8 @@ class WriteRole:
         cache: path of the file; created when missing.
         specs: table name -> its columns, for every table this run may write.
         terms: the tables of the term analyser.
-        lock_wait_s: how long to wait for another writer to be done.
+        wait_until: until when to wait for another writer to be done, in seconds of the clock that
+            all processes of a machine share (``time.monotonic``): a restart waits no longer.
 
     Raises:
         DictionaryLocked: another process writes this file, and went on for longer than that.
@@ -46,12 +47,12 @@ class WriteRole:
     cache: str
     specs: Mapping[str, TableSpec]
     terms: TermTables
-    lock_wait_s: float = 0.0
+    wait_until: float = 0.0
     _writer: Writer = field(init=False)
     _terms: TermWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._writer = _open_when_free(Path(self.cache), self.lock_wait_s)
+        self._writer = _open_when_free(Path(self.cache), self.wait_until)
         self._terms = TermWriter(Path(self.cache), self._writer, self.terms, self.specs)
 
     def run(self, task: WriteTask) -> Written:
@@ -70,8 +71,7 @@ class WriteRole:
         return self._writer.table(name, self.specs[name]).append(rows)
 
 
-def _open_when_free(cache: Path, wait_s: float) -> Writer:
-    until = monotonic() + wait_s
+def _open_when_free(cache: Path, until: float) -> Writer:
     is_told = False
     while True:
         try:
@@ -80,7 +80,7 @@ def _open_when_free(cache: Path, wait_s: float) -> Writer:
             if monotonic() >= until:
                 raise
             if not is_told:
-                logger.warning("waiting up to %.0f s: %s", wait_s, error.message)
+                logger.warning("waiting up to %.0f s: %s", until - monotonic(), error.message)
                 is_told = True
             # The lock belongs to a process we know nothing of: it can only be tried again.
             sleep(_TRY_AGAIN_S)

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from featpipe.errors import DictionaryLocked
+from featpipe.errors import DictionaryLocked, UnreadableDictionary
 
 RECORD_ADDRESS = 128
 RECORD_BYTES = 512
@@ -80,6 +80,18 @@ def _process_start() -> float:
 def read_owner(descriptor: int) -> Owner | None:
     """The last process that opened the file for writing; None when its record is torn."""
     return Owner.from_bytes(os.pread(descriptor, RECORD_BYTES, RECORD_ADDRESS))
+
+
+def refuse_special(path: Path) -> None:
+    """Folders, pipes and devices: opening some of them would wait for ever.
+
+    Raises UnreadableDictionary; a path that does not exist is no concern of ours.
+    """
+    if path.exists() and not path.is_file():
+        raise UnreadableDictionary(
+            f"{path} is {'a folder' if path.is_dir() else 'no regular file'}",
+            hint="name a file; it is made when it does not exist",
+        )
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:

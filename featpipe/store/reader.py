@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
 from featpipe.store import format as hdf5
 from featpipe.store.index import KeyIndex
+from featpipe.store.lock import refuse_special
 from featpipe.store.mapping import Mapping
 from featpipe.store.root import check_root
 from featpipe.store.schema import CHECKS, datasets_of
@@ -184,6 +185,7 @@ class Reader:
             return any(changed)
 
     def _open(self) -> None:
+        refuse_special(self.path)
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:

@@ -31,6 +31,7 @@ from featpipe.store.lock import (
     Owner,
     lock_for_writing,
     read_owner,
+    refuse_special,
     this_process,
     unlock,
 )
@@ -79,7 +80,10 @@ class Writer:
         Raises DictionaryLocked when another writer owns it, UnreadableDictionary or NewerDictionary
         when it is not one we may write, WriteFailed when the disk refuses.
         """
-        path = Path(path).absolute()
+        # What a link names is what is owned: creating goes aside and renames, which a link to
+        # nothing would refuse for ever.
+        path = Path(path).resolve()
+        refuse_special(path)
         disk = disk or Disk()
         with writing(path):
             writer = cls(path, _open_or_create(disk, path), disk)

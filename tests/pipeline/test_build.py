@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -329,6 +330,48 @@ def test_archives_records_and_texts_at_hand_are_documents(
         "<p>标签</p>",
         "中标金额为五亿元。",
     }
+
+
+def test_a_run_over_one_level_leaves_the_others_as_they_were(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    from featpipe.settings import BuildSettings
+
+    words = build(
+        tmp_path / "c.h5", corpus, encoder_folder, settings=BuildSettings(levels=("word",))
+    )
+    assert list(words.units_by_level) == ["word"]
+    whole = build(tmp_path / "c.h5", corpus, encoder_folder)
+    again = build(
+        tmp_path / "c.h5", corpus, encoder_folder, settings=BuildSettings(levels=("word",))
+    )
+    assert whole.n_unchanged == again.n_unchanged == 12
+    assert (again.n_encoded, again.n_hits) == (0, words.n_unique)
+    with Cache.open(tmp_path / "c.h5") as cache:
+        assert all(document.units("sentence") for document in cache.documents())
+
+
+def test_a_cache_among_the_documents_is_none_of_them(corpus: Path, encoder_folder: Path) -> None:
+    for _ in range(2):
+        report = build(corpus / "c.h5", corpus, encoder_folder)
+        assert (report.n_documents, report.is_complete) == (12, True)
+
+
+def test_a_cache_behind_a_link_is_made_where_the_link_points(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    (tmp_path / "link.h5").symlink_to(tmp_path / "target.h5")
+    assert build(tmp_path / "link.h5", corpus, encoder_folder).is_complete
+    assert (tmp_path / "target.h5").is_file()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_a_cache_path_that_is_no_file_is_named(
+    tmp_path: Path, corpus: Path, encoder_folder: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "odd.h5")
+    with pytest.raises(UnreadableDictionary, match=r"odd\.h5"):
+        build(tmp_path / "odd.h5", corpus, encoder_folder)
 
 
 def test_a_preview_counts_what_a_build_then_does(
