@@ -13,6 +13,7 @@ when a template goes back to an earlier state.
 from __future__ import annotations
 
 import json
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -112,7 +113,7 @@ class ResultsWriter:
                         "cache": str(cache),
                         "specs": dict(_SPECS),
                         "terms": TermTables("", ""),
-                        "lock_wait_s": wait_s,
+                        "wait_until": monotonic() + wait_s,
                     },
                     threads=1,
                     start_deadline_s=wait_s + 300,

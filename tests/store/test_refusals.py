@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featpipe.errors import WriteFailed
+from featpipe.errors import UnreadableDictionary, WriteFailed
 from featpipe.store import Reader, Writer, key_of, keys_of
 from tests.store.crashing_disk import CountingDisk, FailingDisk
 from tests.store.samples import RUNS, VECTORS, ragged_text, vectors_of
@@ -125,7 +125,7 @@ def test_a_file_removed_or_replaced_under_its_writer_is_noticed(path: Path) -> N
 def test_a_missing_or_forbidden_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="absent"):
         Writer.open(tmp_path / "absent" / "d.h5")
-    with pytest.raises(WriteFailed):
+    with pytest.raises(UnreadableDictionary, match="is a folder"):
         Writer.open(tmp_path)
 
 
