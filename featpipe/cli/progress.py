@@ -115,8 +115,8 @@ def _others(progress: Progress) -> str:
 
 
 def _eta(progress: Progress) -> str:
-    """Time left, once all documents are read and the rest is a matter of rate."""
-    if progress.n_sources_done < progress.n_sources or not progress.n_waiting:
+    """Time left, where it is known."""
+    if not progress.seconds_left:
         return ""
-    rate = progress.units_per_s
-    return f", {progress.n_waiting / rate:.0f} s left" if rate > 0 else ""
+    minutes, seconds = divmod(round(progress.seconds_left), 60)
+    return f", {minutes} min {seconds} s left" if minutes else f", {seconds} s left"

@@ -50,6 +50,9 @@ class Backlog:
         self._part_bytes = 0
         self._tasks: deque[FeatureTask] = deque()
         self._task_bytes = float(_FIRST_BYTES)
+        self._open_bytes = 0
+        self._rate: float | None = None
+        self._n_answers = 0
 
     def add(self, units: Units) -> None:
         """Units that must be computed."""
@@ -71,16 +74,35 @@ class Backlog:
         if not self._tasks:
             return None
         task = self._tasks.popleft()
-        self.n_bytes -= _cost(task.units)
+        cost = _cost(task.units)
+        self.n_bytes -= cost
+        self._open_bytes += cost
         return task
 
+    def close_task(self, task: FeatureTask) -> None:
+        """A task that was handed out has been answered, well or not."""
+        self._open_bytes -= _cost(task.units)
+
     def learn(self, task: FeatureTask, seconds: float) -> None:
-        """Follow the measured rate; the first task also paid for loading the model."""
+        """Follow the measured rate; the first task of each worker also paid for loading a model."""
         if seconds <= 0:
             return
-        wanted = _cost(task.units) / seconds * TASK_S
-        smoothed = 0.5 * self._task_bytes + 0.5 * wanted
+        rate = _cost(task.units) / seconds
+        smoothed = 0.5 * self._task_bytes + 0.5 * rate * TASK_S
         self._task_bytes = min(max(smoothed, _LEAST_BYTES), _MOST_BYTES)
+        self._n_answers += 1
+        if self._n_answers > self._n_workers:
+            self._rate = rate if self._rate is None else 0.8 * self._rate + 0.2 * rate
+
+    def seconds_left(self) -> float | None:
+        """Until all that was added is answered, at the rate measured; None while that is unknown.
+
+        What workers hold counts half: on average they are in the middle of it.
+        """
+        left = self.n_bytes + self._open_bytes / 2
+        if left <= 0:
+            return 0.0
+        return left / (self._rate * self._n_workers) if self._rate else None
 
     def _cut(self) -> None:
         units = Units.joined(self._parts)

@@ -22,16 +22,14 @@ class Progress:
     n_waiting_others: int
     """The same for entities and terms."""
     seconds: float
+    """Since the run began."""
+    seconds_left: float | None
+    """Once every document is read and the devices' pace is known; None before."""
 
     @property
     def hit_rate(self) -> float:
         """Share of unit occurrences that needed no encoding, in [0, 1]."""
         return 1 - (self.n_encoded + self.n_waiting) / self.n_units if self.n_units else 0.0
-
-    @property
-    def units_per_s(self) -> float:
-        """Vectors computed per second so far."""
-        return self.n_encoded / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""

@@ -13,7 +13,7 @@ run is interrupted at any point.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from time import monotonic
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -184,6 +184,7 @@ class Run:
     def _take_features(self, outcome: Outcome) -> None:
         task = cast("FeatureTask", outcome.payload)
         ledger = self._ledgers[task.table]
+        self._backlogs[task.table].close_task(task)
         if outcome.error is not None:
             if isinstance(outcome.error.__cause__, CheckpointError):
                 raise outcome.error.__cause__
@@ -235,7 +236,20 @@ class Run:
         now = monotonic()
         if is_last or now - self._last_tick >= _TICK_S:
             self._last_tick = now
-            self._listen(self._tally.progress(self._vectors, self._ledgers.values()))
+            ledgers = self._ledgers.values()
+            self._listen(self._tally.progress(self._vectors, ledgers, self._seconds_left()))
+
+    def _seconds_left(self) -> float | None:
+        """Of the role that has most to do; unknown while documents are still being read."""
+        if not self._intake.is_exhausted or self._open["prepare"]:
+            return None
+        by_role: defaultdict[str, float] = defaultdict(float)
+        for backlog in self._backlogs.values():
+            seconds = backlog.seconds_left()
+            if seconds is None:
+                return None
+            by_role[backlog.product.role] += seconds
+        return max(by_role.values(), default=0.0)
 
 
 def raise_original(error: PoolBroken) -> NoReturn:

@@ -72,7 +72,9 @@ class Tally:
         self.n_long += batch.n_long
         self.n_extra_windows += batch.n_extra_windows
 
-    def progress(self, vectors: Ledger, ledgers: Iterable[Ledger]) -> Progress:
+    def progress(
+        self, vectors: Ledger, ledgers: Iterable[Ledger], seconds_left: float | None
+    ) -> Progress:
         """A snapshot for the listener."""
         n_waiting = sum(ledger.n_waiting for ledger in ledgers)
         return Progress(
@@ -86,6 +88,7 @@ class Tally:
             n_waiting=vectors.n_waiting,
             n_waiting_others=n_waiting - vectors.n_waiting,
             seconds=monotonic() - self._started,
+            seconds_left=seconds_left,
         )
 
     def report(

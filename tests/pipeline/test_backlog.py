@@ -69,3 +69,25 @@ def test_a_slow_device_gets_smaller_tasks() -> None:
             backlog.learn(task, seconds)
         backlog.add(units(texts[100:]))
     assert len(drained(slow, is_last=True)) > 2 * len(drained(fast, is_last=True))
+
+
+def test_time_left_is_unknown_until_a_task_without_a_model_load_and_then_follows_the_rate() -> None:
+    texts = [f"{number:04d}" + "字" * 500 for number in range(400)]
+    backlog = Backlog(PRODUCT, 1)
+    backlog.add(units(texts))
+    tasks = drained(backlog, is_last=True)
+    assert len(tasks) >= 3
+    backlog.close_task(tasks[0])
+    backlog.learn(tasks[0], 90.0)  # the model was loaded in this one
+    assert backlog.seconds_left() is None
+    backlog.close_task(tasks[1])
+    backlog.learn(tasks[1], 2.0)
+    share = sum(len(task.units.texts.values) for task in tasks[2:]) / len(
+        tasks[1].units.texts.values
+    )
+    left = backlog.seconds_left()
+    assert left is not None
+    assert abs(left - share * 2.0 / 2) < 0.1 * left  # handed out, so half done on average
+    for task in tasks[2:]:
+        backlog.close_task(task)
+    assert backlog.seconds_left() == 0.0

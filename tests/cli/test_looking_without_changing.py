@@ -1,0 +1,73 @@
+"""Commands that only look: ``build-cache --dry-run`` and ``inspect``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def featpipe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "featpipe", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+
+
+def test_a_dry_run_counts_what_a_run_then_does_and_makes_no_file(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("甲方与乙方签订合同。合同金额为三万元。", "utf-8")
+    (docs / "bad.bin").write_bytes(bytes(range(256)) * 40)
+    said = featpipe(tmp_path, "build-cache", "docs", "--cache", "c.h5", "--dry-run", "--json")
+    assert said.returncode == 1, said.stderr
+    preview = json.loads(said.stdout)
+    assert not (tmp_path / "c.h5").exists()
+    assert [lost["source"] for lost in preview["quarantined"]] == ["bad.bin"]
+
+    done = featpipe(tmp_path, "build-cache", "docs", "--cache", "c.h5", "--json")
+    report = json.loads(done.stdout.splitlines()[-1])
+    before = (tmp_path / "c.h5").read_bytes()
+    again = featpipe(tmp_path, "build-cache", "docs", "--cache", "c.h5", "--dry-run")
+    assert again.returncode == 1
+    assert "cannot be read: bad.bin: " in again.stderr
+    assert (tmp_path / "c.h5").read_bytes() == before
+    assert preview["units_by_level"] == report["units_by_level"]
+    assert preview["n_missing"] == report["n_encoded"]
+
+
+def test_two_spaces_are_told_apart_by_the_part_that_differs(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
+    for pooling in ("mean", "cls"):
+        done = featpipe(
+            tmp_path, "build-cache", "a.txt", "--cache", "c.h5", "--pooling", pooling,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    spaces = json.loads(featpipe(tmp_path, "inspect", "c.h5", "--json").stdout)["spaces"]
+    first, second = (space["name"] for space in spaces)
+    said = featpipe(tmp_path, "inspect", "c.h5", "--explain", first, second)
+    assert said.returncode == 0, said.stderr
+    lines = said.stdout.splitlines()
+    assert len(lines) == 1
+    assert "pooling" in lines[0]
+    assert "mean" in lines[0]
+    assert "cls" in lines[0]
+    same = featpipe(tmp_path, "inspect", "c.h5", "--explain", first, first)
+    assert same.stdout == "the same in every part\n"
+
+
+def test_an_unknown_space_is_refused_and_the_known_ones_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
+    assert featpipe(tmp_path, "build-cache", "a.txt", "--cache", "c.h5").returncode == 0
+    said = featpipe(tmp_path, "inspect", "c.h5", "--explain", "nothing", "nothing")
+    assert said.returncode == 3
+    assert said.stderr.startswith("error: ")
+    assert "zh-small@" in said.stderr
