@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(STRANGERS, FLOOR),
     "pipeline": FLOOR | STRANGERS,
     "templates": FLOOR | STRANGERS | {"pipeline"},
-    "adapters": FLOOR | {"pipeline", "templates"},
+    "adapters": FLOOR | STRANGERS | {"pipeline", "templates"},
     "testing": FLOOR | STRANGERS | {"pipeline", "templates"},
     "cli": FLOOR | STRANGERS | {"pipeline", "templates", "adapters", "__init__"},
     "__init__": {"errors", "outcome", "pipeline", "templates"},
