@@ -1,0 +1,131 @@
+"""The README's performance table, made from what benchmarks and evaluations measured.
+
+    scripts/bench_store.py --json store.json
+    scripts/make_performance_table.py store.json      # keep the result, renew the table
+    scripts/make_performance_table.py --check         # is the table that of the kept results?
+
+A result is kept in ``data/benchmarks/<bench>.json`` together with the machine, so it has to be
+given on the machine that measured it. Quick runs are refused: they are for looking only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "data" / "benchmarks"
+README = ROOT / "README.md"
+BLOCK = re.compile(r"<!-- performance: begin -->.*<!-- performance: end -->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure of the table: what was measured, against what, and how it is written."""
+
+    bench: str
+    key: str
+    what: str
+    against: str
+    form: str = "{:.1f}x"
+
+
+ST = "sentence-transformers"
+LINES = (
+    Line("encode", "bert_base_default_vs_st", "encode, BERT-base, default", ST),
+    Line("encode", "bert_base_float32_vs_st", "encode, BERT-base, float32", ST),
+    Line("encode", "minilm_default_vs_st", "encode, MiniLM, default", ST),
+    Line("encode", "minilm_float32_vs_st", "encode, MiniLM, float32", ST),
+    Line("encode", "per_document_float32_vs_st", "one document, all levels", ST),
+    Line("encode", "tokenizer_vs_transformers", "token ids", "transformers' tokenizer"),
+    Line("ner", "default_vs_pipeline", "entities of long documents", "transformers' pipeline"),
+    Line("store", "write_vs_dataset_per_key", "write rows, durable", "h5py, a dataset per key"),
+    Line("store", "write_vs_lmdb", "write rows, durable", "LMDB"),
+    Line("store", "write_vs_h5py_fsync", "write rows, durable", "h5py, one matrix, fsync"),
+    Line("store", "lookup10k_vs_lmdb", "10,000 texts to a matrix", "LMDB"),
+    Line("store", "lookup10k_vs_h5py", "10,000 texts to a matrix", "h5py, one matrix"),
+    Line("store", "gather_vs_memmap", "rows to a matrix", "raw memory map", "{:.2f}x"),
+    Line("store", "index_open_ms", "open the index of 10 million keys", "", "{:.2f} ms"),
+    Line("engine", "overhead_us", "a task through a worker", "", "{:.0f} us"),
+    Line("engine", "overhead_vs_executor", "a task through a worker", "concurrent.futures"),
+    Line("engine", "overhead_vs_loky", "a task through a worker", "loky"),
+    Line("engine", "array_100mb_vs_queue", "a result of 100 MB", "multiprocessing.Queue"),
+    Line("engine", "death_notice_ms", "notice a dead worker", "", "{:.1f} ms"),
+    Line("words", "ids_vs_jieba", "words as ids", "jieba"),
+    Line("bm25", "query_vs_rank_bm25_100k", "top 10 of 100,000 sentences", "rank-bm25", "{:,.0f}x"),
+    Line("bm25", "query_vs_bm25s_100k", "top 10 of 100,000 sentences", "bm25s (numba)"),
+    Line("bm25", "fields_vs_rank_bm25", "60 queries over one document", "rank-bm25", "{:.0f}x"),
+    Line("documents", "html_vs_bs4", "read HTML", "BeautifulSoup"),
+    Line("documents", "pdf_vs_pypdf", "read PDF", "pypdf"),
+    Line("reprocess", "reprocess_vs_encode", "a changed template", "encoding again", "{:.0f}x"),
+    Line("service", "p99_ms", "service, 99th percentile", "", "{:.0f} ms"),
+)  # fmt: skip
+
+
+def machine() -> dict[str, object]:
+    """What results depend on: processor, cores, Python."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text("utf-8") if cpuinfo.exists() else ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": named[1].strip() if named else platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+    }
+
+
+def keep(path: Path) -> None:
+    """Take over a result file; its last line is the result."""
+    result = json.loads(path.read_text("utf-8").strip().splitlines()[-1])
+    if result["quick"]:
+        sys.exit(f"{path} is from a --quick run; run {result['bench']} in full")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    name = result["bench"].removeprefix("bench_")
+    text = json.dumps({**result, "machine": machine()}, indent=1, ensure_ascii=False)
+    (KEPT / f"{name}.json").write_text(text + "\n", "utf-8")
+
+
+def table() -> str:
+    """The block between the markers."""
+    kept = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(KEPT.glob("*.json"))}
+    rows = ["| what | against | featpipe |", "|---|---|---|"]
+    for line in LINES:
+        figure = kept.get(line.bench, {}).get("figures", {}).get(line.key)
+        if figure is not None:
+            rows.append(f"| {line.what} | {line.against} | {line.form.format(figure)} |")
+    machines = {_named(result["machine"]) for result in kept.values()}
+    note = f"Measured on {'; '.join(sorted(machines))}. Times faster than the peer, in one run."
+    body = "\n".join(["<!-- performance: begin -->", *rows, "", note, "<!-- performance: end -->"])
+    return body if kept else "<!-- performance: begin -->\n<!-- performance: end -->"
+
+
+def _named(found: dict[str, object]) -> str:
+    return f"{found['cores']} cores of {found['processor']}, Python {found['python']}"
+
+
+def main() -> int:
+    """Keep results, then renew or check the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("results", nargs="*", type=Path, metavar="RESULT.json")
+    parser.add_argument("--check", action="store_true", help="only compare; 1 when it differs")
+    options = parser.parse_args()
+    for path in options.results:
+        keep(path)
+    text = README.read_text("utf-8")
+    renewed = BLOCK.sub(lambda _: table(), text)
+    if options.check:
+        if renewed != text:
+            print("README's table is not that of data/benchmarks: run this script without --check")
+        return int(renewed != text)
+    README.write_text(renewed, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
