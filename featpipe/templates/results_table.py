@@ -75,9 +75,13 @@ class ResultsReader:
     def last_keys(self) -> dict[tuple[str, str], dict[str, str]]:
         """(template, document path) -> field -> key (hex), as last logged."""
         found: dict[tuple[str, str], dict[str, str]] = {}
-        for record in self._records(LOG):
+        for record in self.log():
             found[str(record["template"]), str(record["path"])] = record["fields"]
         return found
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every row, oldest first: run, template, path, document (its id), fields (name: key)."""
+        return self._records(LOG)
 
     def last_facts(self) -> dict[str, dict[str, Mapping[str, object]]]:
         """Template -> field -> facts, as last logged."""
