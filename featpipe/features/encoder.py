@@ -165,9 +165,44 @@ class Encoder:
             faults=faults,
         )
 
-    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, Tokens]:
+    def encode_tokens(self, sequences: Sequence[Sequence[int]]) -> Encoded:
+        """Encode texts that arrive as token ids, without special ones, as `encode` would.
+
+        Raises:
+            EncodingError: an id beyond the vocabulary, or sequences without a finite vector;
+                ``error.units`` holds their numbers.
+        """
+        lengths = np.fromiter((len(sequence) for sequence in sequences), np.int64, len(sequences))
+        flat = np.fromiter((i for sequence in sequences for i in sequence), np.int64)
+        ends = np.cumsum(lengths)
+        beyond = np.flatnonzero((flat < 0) | (flat >= self.trunk.n_words))
+        if len(beyond):
+            numbers = np.unique(np.searchsorted(ends, beyond, side="right")).tolist()
+            raise report_faults(dict.fromkeys(numbers, UNKNOWN))
+        prompt = self.tokenizer.encode([str(self.spec["prompt"])]).ids
+        tokens = _put_before(prompt, flat.astype(np.int32), ends)
+        with running_threads(self.threads), torch.inference_mode():
+            vectors, windows = self._encode_windows(tokens)
+        finished, reasons = self._finish(vectors)
+        if reasons:
+            raise report_faults(reasons)
+        n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
+        return Encoded(finished, n_tokens, windows.n_windows.astype(np.int32))
+
+    def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Tokens (n,) that `encode` would read, prompt and special ones included."""
+        tokens = self.tokenizer.encode(self._with_prompt(texts))
+        return (tokens.lengths + self._n_special).astype(np.int32)
+
+    def _with_prompt(self, texts: Sequence[str]) -> Sequence[str]:
         prompt = str(self.spec["prompt"])
-        tokens = self.tokenizer.encode([prompt + text for text in texts] if prompt else texts)
+        return [prompt + text for text in texts] if prompt else texts
+
+    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, Tokens]:
+        tokens = self.tokenizer.encode(self._with_prompt(texts))
+        return (*self._encode_windows(tokens), tokens)
+
+    def _encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         capacity = self.spec["max_length"] - self._n_special
         windows = plan_windows(
             tokens.lengths, capacity=capacity, stride=min(self.spec["stride"], capacity)
@@ -183,8 +218,7 @@ class Encoder:
             out[pack.sequences] = rows
         if self.trunk.device.type == "cuda" and self.spec["precision"] == "mixed":
             self._repeat_overflowed(out, sequences)
-        vectors = combine(out, windows, self.spec["pooling"])
-        return vectors, windows, tokens
+        return combine(out, windows, self.spec["pooling"]), windows
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
@@ -228,6 +262,17 @@ def cast_vectors(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
         )
     with np.errstate(over="ignore"):
         return vectors.astype(dtype)
+
+
+def _put_before(
+    prompt: npt.NDArray[np.int32], ids: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]
+) -> Tokens:
+    """The sequences of `ids` that end at `ends`, each with `prompt` before it."""
+    if not len(prompt) or not len(ends):
+        return Tokens(ids, ends)
+    pieces = np.split(ids, ends[:-1])
+    joined = np.concatenate([part for piece in pieces for part in (prompt, piece)])
+    return Tokens(joined, ends + len(prompt) * np.arange(1, len(ends) + 1))
 
 
 def report_faults(faults: dict[int, str]) -> EncodingError:

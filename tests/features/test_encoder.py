@@ -238,3 +238,26 @@ def test_errors_survive_their_way_out_of_a_worker(folder_with_a_bad_word: Path) 
         Encoder.load(folder_with_a_bad_word).encode(["合同"])
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
     assert (again.units, again.message) == ((0,), caught.value.message)
+
+
+@pytest.mark.parametrize("prompt", ["", "公司"])
+def test_token_ids_are_encoded_as_their_text_would_be(
+    encoder_folder: Path, write_text: Text, prompt: str
+) -> None:
+    texts = [write_text(seed, length) for seed, length in enumerate((1, 5, 5, 30, 200))]
+    encoder = Encoder.load(encoder_folder, EncoderSettings(prompt=prompt))
+    tokens = encoder.tokenizer.encode(texts)
+    sequences = [part.tolist() for part in np.split(tokens.ids, tokens.ends[:-1])]
+    expected, found = encoder.encode(texts), encoder.encode_tokens(sequences)
+    assert found.vectors.tobytes() == expected.vectors.tobytes()
+    assert found.n_tokens.tolist() == expected.n_tokens.tolist()
+    assert encoder.count_tokens(texts).tolist() == expected.n_tokens.tolist()
+    assert len(encoder.encode_tokens([]).vectors) == 0
+
+
+@pytest.mark.parametrize("bad", [-1, 10**9])
+def test_a_token_id_beyond_the_vocabulary_is_named(encoder_folder: Path, bad: int) -> None:
+    encoder = Encoder.load(encoder_folder)
+    with pytest.raises(EncodingError) as caught:
+        encoder.encode_tokens([[5, 6], [5, bad], [7]])
+    assert caught.value.units == (1,)  # type: ignore[attr-defined]

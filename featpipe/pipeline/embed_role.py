@@ -1,0 +1,145 @@
+"""Embed: a worker that turns the texts of many requests into vectors at one go.
+
+A text whose vector the cache holds is not encoded again: it is found by (fingerprint, text), so it
+has the bytes that the encoder would give.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import EncodingError
+from featpipe.features.encoder import Encoder
+from featpipe.pipeline.embedding import Embedded
+from featpipe.pipeline.lookup import Cache
+from featpipe.store.batch import from_bfloat16
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.features.feature import EncoderSettings
+    from featpipe.pipeline.embedding import EmbedQuery
+    from featpipe.pipeline.lookup import Dictionary
+
+
+class EmbedRole:
+    """Loads its checkpoint at the start.
+
+    Args:
+        model: checkpoint folder.
+        settings: those of the space, so that answers can be compared with what it holds.
+        cache: path of the file whose vectors may be used; None: encode everything.
+        space: name of the space in it, which these settings of this model fill.
+        threads, device: given by the engine.
+
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: EncoderSettings,
+        cache: str | None,
+        space: str | None,
+        threads: int,
+        device: str,
+    ) -> None:
+        self._encoder = Encoder.load(model, settings, device=device, threads=threads)
+        self._cache = Cache.open(cache) if cache is not None and space is not None else None
+        self._dictionary: Dictionary | None = None
+        if self._cache is not None:
+            self._dictionary = self._cache.dictionary(space)
+
+    def run(self, queries: Sequence[EmbedQuery]) -> list[Embedded | EncodingError]:
+        """One answer per query; a text that cannot be encoded costs its own query."""
+        texts = [text for query in queries for text in query.texts]
+        sequences = [ids for query in queries for ids in query.tokens]
+        vectors, n_tokens, faults = self._encode(texts)
+        answers: list[Embedded | EncodingError] = []
+        ids = self._encode_tokens(sequences) if sequences else {}
+        at = 0
+        for query in queries:
+            if query.tokens:
+                answers.append(_gather(ids, query.tokens))
+                continue
+            rows = slice(at, at + len(query.texts))
+            at = rows.stop
+            fault = next((faults[row] for row in range(rows.start, rows.stop) if row in faults), "")
+            answers.append(
+                EncodingError(f"a text cannot be encoded: {fault}")
+                if fault
+                else Embedded(vectors[rows], n_tokens[rows])
+            )
+        return answers
+
+    def close(self) -> None:
+        """Let go of the cache."""
+        if self._cache is not None:
+            self._cache.close()
+
+    def _encode(
+        self, texts: list[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[int, str]]:
+        vectors = np.zeros((len(texts), self._encoder.dim), np.float32)
+        n_tokens = np.zeros(len(texts), np.int32)
+        if not texts:
+            return vectors, n_tokens, {}
+        found = self._look_up(texts, vectors)
+        known = np.flatnonzero(found)
+        if len(known):
+            n_tokens[known] = self._encoder.count_tokens([texts[row] for row in known])
+        missing = np.flatnonzero(~found)
+        faults: dict[int, str] = {}
+        if len(missing):
+            encoded = self._encoder.encode([texts[row] for row in missing], on_fault="report")
+            vectors[missing] = self._widen(encoded.vectors)
+            n_tokens[missing] = encoded.n_tokens
+            faults = {int(missing[row]): why for row, why in encoded.faults.items()}
+        return vectors, n_tokens, faults
+
+    def _look_up(self, texts: list[str], vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
+        if self._cache is None or self._dictionary is None:
+            return np.zeros(len(texts), np.bool_)
+        self._cache.refresh()
+        stored, found = self._dictionary.lookup(texts)
+        vectors[found] = stored[found]
+        return found
+
+    def _encode_tokens(
+        self, sequences: list[tuple[int, ...]]
+    ) -> dict[tuple[int, ...], Embedded | EncodingError]:
+        """Answers by sequence; all at once, and one by one only where that fails."""
+        distinct = list(dict.fromkeys(sequences))
+        try:
+            encoded = self._encoder.encode_tokens(distinct)
+        except EncodingError as error:
+            if len(distinct) == 1:
+                return {distinct[0]: EncodingError(f"token ids cannot be encoded: {error.message}")}
+            return {ids: self._encode_tokens([ids])[ids] for ids in distinct}
+        wide = self._widen(encoded.vectors)
+        return {
+            ids: Embedded(wide[row : row + 1], encoded.n_tokens[row : row + 1])
+            for row, ids in enumerate(distinct)
+        }
+
+    def _widen(self, vectors: NDArray[np.generic]) -> NDArray[np.float32]:
+        is_bits = self._encoder.spec["dtype"] == "bfloat16"
+        return np.asarray(from_bfloat16(vectors) if is_bits else vectors, np.float32)
+
+
+def _gather(
+    answers: dict[tuple[int, ...], Embedded | EncodingError], tokens: Sequence[tuple[int, ...]]
+) -> Embedded | EncodingError:
+    parts = []
+    for ids in tokens:
+        answer = answers[ids]
+        if isinstance(answer, EncodingError):
+            return answer
+        parts.append(answer)
+    return Embedded(
+        np.concatenate([part.vectors for part in parts]),
+        np.concatenate([part.n_tokens for part in parts]),
+    )
