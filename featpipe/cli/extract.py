@@ -10,62 +10,94 @@ import click
 from featpipe.cli.main import EXIT_LEFT_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from featpipe.outcome import Quarantined
     from featpipe.templates.extraction import Extraction
     from featpipe.templates.extractor import Extractor
+
+#: From this many documents on, processes are started for them unless told otherwise.
+_MANY = 200
 
 
 @click.command("extract")
 @click.argument("documents", nargs=-1, metavar="[DOCS...]")
 @click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
 @click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
-@click.option("--template", metavar="NAME", help="Only this one.")
+@click.option(
+    "--template", metavar="NAME", help='Only this one; "auto": the likeliest for each document.'
+)
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("-o", "--output", metavar="FILE", help="By suffix: .jsonl, .csv or .parquet.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Processes; 0: this one. By default one per core when there is much to do.",
+)
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="After which workers give a document up.",
+)
 @click.pass_context
 def command(ctx: click.Context, /, **options: object) -> None:
-    """Extract every template's fields from DOCS, by default from all documents of the cache.
+    """Extract fields from DOCS, by default from all documents of the cache.
 
-    DOCS are files, folders, or ids of cached documents. Nothing is encoded: a document that is not
-    in the cache is read for its words and shapes alone.
+    DOCS are files, folders, or ids of cached documents; TEMPLATES are applied to the documents
+    that they are meant for, or "auto" chooses one for each. Nothing is encoded: a document that is
+    not in the cache is read for its words and shapes alone.
     """
     from featpipe.templates.extraction import write_extractions
     from featpipe.templates.extractor import Extractor
 
-    lost: list[str] = []
+    lost: list[Quarantined] = []
     space = options["space"]
     with Extractor(
         str(options["templates"]), str(options["cache"]), space=str(space) if space else None
     ) as extractor:
-        names = [str(options["template"])] if options["template"] else list(extractor.templates)
         wanted = options["documents"]
-        documents = list(wanted) if isinstance(wanted, tuple) else []
-        found = _extract(extractor, documents, names, lost)
+        documents = list(_expand(extractor, list(wanted) if isinstance(wanted, tuple) else []))
+        workers = options["workers"]
+        found = extractor.extract_many(
+            documents,
+            str(options["template"] or "*"),
+            workers=_choose_workers(len(documents)) if workers is None else int(str(workers)),
+            deadline_s=float(str(options["deadline"])),
+        )
+        kept = _apart(found, lost)
         if options["output"]:
-            n = write_extractions(found, Path(str(options["output"])))
+            n = write_extractions(kept, Path(str(options["output"])))
             click.echo(f"{n} extractions in {options['output']}", err=True)
         else:
-            for extraction in found:
+            for extraction in kept:
                 click.echo(extraction.as_json())
-    for reason in lost:
-        click.echo(f"quarantined {reason}", err=True)
+    for one in lost:
+        click.echo(f"quarantined {one.reason}", err=True)
     ctx.exit(EXIT_LEFT_OUT if lost else 0)
 
 
-def _extract(
-    extractor: Extractor, documents: Sequence[str], names: Sequence[str], lost: list[str]
+def _apart(
+    found: Iterable[Extraction | Quarantined], lost: list[Quarantined]
 ) -> Iterator[Extraction]:
-    from featpipe.errors import DocumentError
+    """Extractions as they come; the others into ``lost``."""
+    from featpipe.templates.extraction import Extraction
 
-    for document in _expand(extractor, documents):
-        try:
-            view = extractor.view(document)
-        except DocumentError as error:
-            lost.append(error.message)
-            continue
-        for name in names:
-            yield extractor.extract_view(view, extractor.choose(name))
+    for one in found:
+        if isinstance(one, Extraction):
+            yield one
+        else:
+            lost.append(one)
+
+
+def _choose_workers(n_documents: int) -> int:
+    """One per core where that pays for starting them."""
+    from featpipe.pipeline.devices import default_devices
+
+    return sum(device == "cpu" for device in default_devices()) if n_documents >= _MANY else 0
 
 
 def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Path]:

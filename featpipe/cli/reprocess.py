@@ -7,6 +7,11 @@ from pathlib import Path
 
 import click
 
+from featpipe.cli.main import EXIT_LEFT_OUT
+
+#: From this many fields of documents on, processes are started for them unless told otherwise.
+_MANY = 1000
+
 
 @click.command("reprocess")
 @click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
@@ -15,9 +20,16 @@ import click
 @click.option("--dry-run", is_flag=True, help="Say what would be done and why, and do nothing.")
 @click.option("--diff", is_flag=True, help="Show the values that changed, old -> new.")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Processes; 0: this one. By default one per core when there is much to do.",
+)
 @click.option("-o", "--output", metavar="FILE", help="All results: .jsonl, .csv or .parquet.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
-def command(**options: object) -> None:
+@click.pass_context
+def command(ctx: click.Context, /, **options: object) -> None:
     """Extract again exactly what a change of templates or documents touches; encode nothing."""
     from featpipe.templates.extraction import write_extractions
     from featpipe.templates.extractor import Extractor
@@ -31,7 +43,9 @@ def command(**options: object) -> None:
         if options["dry_run"]:
             click.echo("\n".join(plan.lines()))
             return
-        report = reprocess(extractor, plan, wait_s=float(str(options["wait"])))
+        given = options["workers"]
+        workers = _choose_workers(plan.n_fields) if given is None else int(str(given))
+        report = reprocess(extractor, plan, wait_s=float(str(options["wait"])), workers=workers)
         if options["diff"]:
             for change in report.changed:
                 click.echo(f"{change.template}: {change}")
@@ -41,3 +55,13 @@ def command(**options: object) -> None:
         click.echo(json.dumps(report.as_dict(), ensure_ascii=False))
     else:
         click.echo(report.summary())
+    for one in report.lost:
+        click.echo(f"quarantined {one.reason}", err=True)
+    ctx.exit(EXIT_LEFT_OUT if report.lost else 0)
+
+
+def _choose_workers(n_fields: int) -> int:
+    """One per core where that pays for starting them."""
+    from featpipe.pipeline.devices import default_devices
+
+    return sum(device == "cpu" for device in default_devices()) if n_fields >= _MANY else 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.errors import UnknownSpace
+from featpipe.features.feature import fingerprint_of
+from featpipe.store import keys_of
+from featpipe.templates.live import Live
 from featpipe.templates.view import Mark, View, table_headers, view_text, with_vectors
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from featpipe.documents import Document
     from featpipe.pipeline.corpus import CachedDocument
     from featpipe.pipeline.lookup import Cache, Dictionary
+    from featpipe.templates.live import Checkpoints
 
     Encode = Callable[[Sequence[str]], NDArray[np.generic]]
 
@@ -29,20 +33,37 @@ class Evidence:
         space: name of the space; may be left out when there is at most one.
         encode: texts -> vectors (n, dim) of the same space, for texts the cache does not hold;
             without it such texts have no vector. ``n_encoded`` counts the texts it was given.
+        checkpoints: the same by models loaded here when first needed, entities included.
 
     """
 
     def __init__(
-        self, cache: Cache, space: str | None = None, encode: Encode | None = None
+        self,
+        cache: Cache,
+        space: str | None = None,
+        encode: Encode | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._cache = cache
-        self._encode = encode
         self.n_encoded = 0
         self._dictionary: Dictionary | None = None
         if space is not None or cache.spaces():
             self._dictionary = cache.dictionary(space)
         taggers = cache.corpus.taggers()
         self._tagger = taggers[0] if len(taggers) == 1 else None
+        self._live = self._make_live(checkpoints) if checkpoints is not None else None
+        self._encode = encode
+        if encode is None and self._live is not None and self._live.has_encoder:
+            self._encode = self._live.encode
+
+    def _make_live(self, checkpoints: Checkpoints) -> Live:
+        """Models that must have the fingerprints of what is stored."""
+        space = fingerprint_of(self._dictionary.spec) if self._dictionary is not None else None
+        tagger = None
+        if self._tagger is not None:
+            attributes = self._cache.reader.table(f"entities/{self._tagger}").attributes
+            tagger = attributes["fingerprint"]
+        return Live(checkpoints, space, tagger)
 
     @property
     def name(self) -> str:
@@ -66,7 +87,7 @@ class Evidence:
             spans["sentence"],
             spans["paragraph"],
             spans["word"],
-            self._entities_of(document),
+            self._entities(text, spans["paragraph"], document.keys("paragraph")),
             table_headers(text, meta.get("tables") or ()),
             tuple((int(p[0]), int(p[1]), int(p[2])) for p in meta.get("pages") or ()),
         )
@@ -76,8 +97,10 @@ class Evidence:
         """A loaded document that is not in the cache."""
         from dataclasses import astuple, replace
 
+        cut = view_text(document.text, name=document.source)
         view = replace(
-            view_text(document.text, name=document.source),
+            cut,
+            entities=self._entities(document.text, cut.paragraphs),
             headers=table_headers(document.text, [astuple(table) for table in document.tables]),
             pages=tuple((page.number, page.start, page.end) for page in document.pages),
         )
@@ -85,16 +108,63 @@ class Evidence:
 
     def view_text(self, text: str, name: str = "") -> View:
         """A bare text."""
-        return self._with_vectors(view_text(text, name=name), may_encode=True)
+        from dataclasses import replace
 
-    def _entities_of(self, document: CachedDocument) -> tuple[Mark, ...]:
-        if self._tagger is None:
+        cut = view_text(text, name=name)
+        view = replace(cut, entities=self._entities(text, cut.paragraphs))
+        return self._with_vectors(view, may_encode=True)
+
+    def _entities(
+        self, text: str, paragraphs: NDArray[np.int64], keys: NDArray[np.uint8] | None = None
+    ) -> tuple[Mark, ...]:
+        """Entities of every paragraph (n, 2): as stored, else by the tagger at hand.
+
+        ``keys`` (n, 16) of the paragraphs' texts are given for stored documents, of which nothing
+        is ever computed.
+        """
+        if self._tagger is None or not len(paragraphs):
             return ()
-        try:
-            found = document.entities(self._tagger)
-        except UnknownSpace:
-            return ()
-        return tuple(Mark(e.start, e.end, e.label, e.score) for e in found)
+        texts = [text[a:b] for a, b in paragraphs.tolist()] if keys is None else []
+        stored = self._stored_entities(keys_of(texts) if keys is None else keys)
+        unknown = [number for number, found in enumerate(stored) if found is None]
+        if keys is None and unknown and self._live is not None and self._live.has_tagger:
+            tagged = self._live.tag([texts[number] for number in unknown])
+            for number, found in zip(unknown, tagged, strict=True):
+                stored[number] = found
+        return tuple(
+            Mark(first + a, first + b, label, score)
+            for first, found in zip(paragraphs[:, 0].tolist(), stored, strict=True)
+            for a, b, label, score in found or ()
+        )
+
+    def _stored_entities(
+        self, keys: NDArray[np.uint8]
+    ) -> list[list[tuple[int, int, str, float]] | None]:
+        """Per paragraph its entities, None where the tagger never saw it."""
+        table = self._cache.reader.table(f"entities/{self._tagger}")
+        labels = json.loads(table.attributes["types"])
+        rows = table.find(keys)
+        known = rows >= 0
+        found: list[list[tuple[int, int, str, float]] | None] = [None] * len(keys)
+        if not known.any():
+            return found
+        spans, lengths = table.ragged_many("spans", rows[known])
+        kinds, _ = table.ragged_many("labels", rows[known])
+        scores, _ = table.ragged_many("scores", rows[known])
+        whole = [
+            (a, b, labels[kind], score)
+            for (a, b), kind, score in zip(
+                np.asarray(spans).reshape(-1, 2).tolist(),
+                np.asarray(kinds).tolist(),
+                np.asarray(scores).tolist(),
+                strict=True,
+            )
+        ]
+        end = 0
+        for number, n in zip(np.flatnonzero(known).tolist(), lengths.tolist(), strict=True):
+            found[number] = whole[end : end + n]
+            end += n
+        return found
 
     def _with_vectors(self, view: View, *, may_encode: bool) -> View:
         if self._dictionary is None or not len(view.sentences):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -19,6 +19,7 @@ from featpipe.errors import TemplateError, UnreadableDocument, UsageError
 from featpipe.pipeline.corpus import CachedDocument
 from featpipe.pipeline.lookup import Cache
 from featpipe.templates.cached_view import Evidence
+from featpipe.templates.choosing import Chooser, is_meant
 from featpipe.templates.extraction import Extraction, FieldResult, Provenance
 from featpipe.templates.fitted import FittedTemplate
 from featpipe.templates.load import load_templates
@@ -28,8 +29,10 @@ from featpipe.templates.shelf import Shelf
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from featpipe.outcome import Quarantined
     from featpipe.templates.cached_view import Encode
     from featpipe.templates.field_model import FieldModel
+    from featpipe.templates.live import Checkpoints
     from featpipe.templates.model import SampleSpec, Template
     from featpipe.templates.view import View
 
@@ -42,6 +45,10 @@ class _Loaded:
 
     state: tuple[tuple[str, int, int], ...]
     fitted: dict[str, FittedTemplate]
+    problem: str = ""
+    """Why the files could not be read again, "" if these are what is in them."""
+    chooser: list[Chooser] = field(default_factory=list)
+    """Made when first needed."""
 
 
 class Extractor:
@@ -58,6 +65,9 @@ class Extractor:
         space: which vectors, when the cache has several.
         encode: texts -> vectors of that space, for documents that are not in the cache; without
             it they are extracted from words and shapes alone.
+        checkpoints: the same by naming the models that built the cache: they are loaded when a
+            text is met that the cache does not hold, find its entities too, and travel to workers.
+        folder: where sample documents lie, when templates are given already loaded.
 
     Raises:
         TemplateError: a template cannot be used, or a sample document is nowhere.
@@ -72,12 +82,17 @@ class Extractor:
         *,
         space: str | None = None,
         encode: Encode | None = None,
+        checkpoints: Checkpoints | None = None,
+        folder: str | Path | None = None,
     ) -> None:
         self._owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
-        self.evidence = Evidence(self.cache, space, encode)
+        self.evidence = Evidence(self.cache, space, encode, checkpoints)
+        self.space, self.checkpoints = space, checkpoints
+        self._encode = encode
         self._path = Path(templates) if isinstance(templates, str | Path) else None
         self._given = [] if isinstance(templates, str | Path) else list(templates)
+        self.folder = Path(folder) if folder is not None else _folder_of(self._path)
         self._models: dict[str, FieldModel] = {}
         self._lock = threading.Lock()
         self.shelf = Shelf(self.cache)
@@ -91,6 +106,11 @@ class Extractor:
                 if _state_of(self._path) != self._loaded.state:
                     self._reload()
         return self._loaded.fitted
+
+    @property
+    def problem(self) -> str:
+        """Why changed template files are not at work, "" when there is nothing to say."""
+        return self._loaded.problem
 
     def extract(
         self, document: str | Path | Document | CachedDocument, template: str | None = None
@@ -113,10 +133,43 @@ class Extractor:
         self,
         documents: Iterable[str | Path | Document | CachedDocument],
         template: str | None = None,
-    ) -> Iterator[Extraction]:
-        """One after the other; a document is read when its turn comes."""
+        *,
+        workers: int = 0,
+        deadline_s: float | None = 120.0,
+    ) -> Iterator[Extraction | Quarantined]:
+        """Every document in order; one that cannot be extracted is a record with its reason.
+
+        Args:
+            documents: as for :meth:`extract`; read when their turn comes.
+            template: its name, "*" for every template that is meant for the document, "auto" for
+                the likeliest one.
+            workers: processes to do it; 0: this one. The values are the same.
+            deadline_s: for a batch of a few documents on a worker; what takes longer is given up.
+
+        Raises:
+            UsageError: no such template, or ``encode`` with workers (name ``checkpoints`` instead).
+            PoolBroken: workers cannot start.
+
+        """
+        if workers:
+            from featpipe.templates.on_workers import extract_on_workers
+
+            if self._encode is not None:
+                raise UsageError("encode cannot travel to workers", hint="give checkpoints instead")
+            yield from extract_on_workers(self, documents, template, workers, deadline_s)
+            return
         for document in documents:
-            yield self.extract(document, template)
+            yield from self._extract_safely(document, template)
+
+    def _extract_safely(
+        self, document: str | Path | Document | CachedDocument, template: str | None
+    ) -> Iterator[Extraction | Quarantined]:
+        """As a worker does it: whatever a document breaks, it costs itself alone."""
+        from featpipe.templates.extract_role import extract_given, given_of
+
+        done = extract_given(self, given_of(self, document), template)
+        yield from done.extractions
+        yield from [done.quarantined] if done.quarantined else ()
 
     async def aextract(
         self, document: str | Path | Document, template: str | None = None
@@ -159,8 +212,8 @@ class Extractor:
             return (
                 self.evidence.view_cached(known) if known else self.evidence.view_document(document)
             )
-        if isinstance(document, Path) or _is_file(document):
-            return self._view_file(Path(document))
+        if isinstance(document, Path) or is_file(document):
+            return self.view_file(Path(document))
         known = self.shelf.find(document)
         return self.evidence.view_cached(known) if known else self.evidence.view_text(document)
 
@@ -177,7 +230,13 @@ class Extractor:
 
     # ---- documents
 
-    def _view_file(self, path: Path) -> View:
+    def view_file(self, path: Path, name: str = "") -> View:
+        """A file, by its content: as cached wherever it lies, else read now.
+
+        Raises:
+            DocumentError: it cannot be read.
+
+        """
         try:
             data = path.read_bytes()
         except OSError as error:
@@ -185,7 +244,7 @@ class Extractor:
         known = self.shelf.find_content(hash_bytes(data))
         if known is not None:
             return self.evidence.view_cached(known)
-        return self.evidence.view_document(load_document(data, source=str(path)))
+        return self.evidence.view_document(load_document(data, source=name or str(path)))
 
     # ---- templates
 
@@ -204,6 +263,21 @@ class Extractor:
             raise UsageError(f"{asked}: there are {', '.join(templates) or 'none'}")
         return templates[name]
 
+    def choose_for(self, view: View, how: str) -> list[FittedTemplate]:
+        """Templates for one document: all that are meant for it ("*"), or the likeliest ("auto").
+
+        Raises:
+            UsageError: "auto" without a sample in any template.
+
+        """
+        templates = self.templates
+        if how == "*":
+            return [fitted for fitted in templates.values() if is_meant(fitted, view.id)]
+        loaded = self._loaded
+        if not loaded.chooser:
+            loaded.chooser.append(Chooser(list(loaded.fitted.values())))
+        return [loaded.chooser[0].choose(view)]
+
     def _load(self) -> _Loaded:
         state = _state_of(self._path) if self._path is not None else ()
         templates = load_templates(self._path) if self._path is not None else self._given
@@ -215,7 +289,7 @@ class Extractor:
         except TemplateError as error:
             logger.warning("keeping the templates as they were: %s", error.message)
             state = _state_of(self._path) if self._path is not None else ()
-            self._loaded = _Loaded(state, self._loaded.fitted)
+            self._loaded = _Loaded(state, self._loaded.fitted, error.message)
 
     def _prepare(self, template: Template) -> FittedTemplate:
         views = [self._sample_view(template, sample) for sample in template.samples]
@@ -228,11 +302,9 @@ class Extractor:
         known = self.shelf.find(name)
         if known is not None:
             return self.evidence.view_cached(known)
-        folder = self._path if self._path is not None and self._path.is_dir() else None
-        folder = folder or (self._path.parent if self._path is not None else Path())
-        for path in (folder / name, Path(name)):
+        for path in (self.folder / name, Path(name)):
             if path.is_file():
-                return self._view_file(path)
+                return self.view_file(path)
         raise TemplateError(
             f"template {template.name}: the sample document {name} is neither in the cache nor a "
             f"file beside the template",
@@ -240,7 +312,14 @@ class Extractor:
         )
 
 
-def _is_file(name: str | Path) -> bool:
+def _folder_of(path: Path | None) -> Path:
+    if path is None:
+        return Path()
+    return path if path.is_dir() else path.parent
+
+
+def is_file(name: str | Path) -> bool:
+    """Whether a string names a file; a long one is a text."""
     try:
         return len(str(name)) < 1024 and Path(name).is_file()
     except (OSError, ValueError):

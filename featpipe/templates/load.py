@@ -95,7 +95,9 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
         raise TemplateError(f"{file}:{error.lineno}: is not JSON: {error.msg}") from error
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        where = f"{file}:{line[1]}" if line else f"{file}"
+        # "at end of document" names no line: it is the last one.
+        number = line[1] if line else max(len(text.splitlines()), 1)
+        where = f"{file}:{number}"
         raise TemplateError(f"{where}: is not TOML: {error}") from error
     if not isinstance(content, dict):
         raise TemplateError(f"{file}: holds a list, not a template")

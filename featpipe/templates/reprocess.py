@@ -7,14 +7,17 @@ point, the next run does only the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from fnmatch import fnmatch
+from itertools import islice
 from os import getpid
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from featpipe.errors import FeatpipeError
+from featpipe.outcome import Quarantined
 from featpipe.templates.changes import FieldChange, explain_changes
+from featpipe.templates.choosing import is_meant
 from featpipe.templates.extraction import Extraction, FieldResult, plain_value
 from featpipe.templates.fingerprints import unit_key
 from featpipe.templates.results_table import ResultsReader, ResultsWriter
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from featpipe.pipeline.corpus import CachedDocument
     from featpipe.templates.extractor import Extractor
-    from featpipe.templates.fitted import FittedTemplate
+    from featpipe.templates.view import View
 
 #: Documents whose results are made durable together.
 _BATCH = 64
@@ -91,6 +94,8 @@ class ReprocessReport:
     n_encoded: int = 0
     seconds: float = 0.0
     changed: list[ValueChange] = field(default_factory=list)
+    lost: list[Quarantined] = field(default_factory=list)
+    """Documents that could not be extracted under some template; the next run tries them again."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""
@@ -111,6 +116,7 @@ class ReprocessReport:
                 }
                 for change in self.changed
             ],
+            "lost": [asdict(one) for one in self.lost],
         }
 
     def summary(self) -> str:
@@ -118,6 +124,7 @@ class ReprocessReport:
         return (
             f"documents {self.n_documents}; fields extracted {self.n_extracted}, unchanged "
             f"{self.n_unchanged}; values changed {len(self.changed)}; encoded {self.n_encoded}; "
+            f"{f'lost {len(self.lost)}; ' if self.lost else ''}"
             f"{self.seconds:.1f} s"
         )
 
@@ -134,7 +141,7 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
         changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
         prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
         for document in documents:
-            if not _is_meant(fitted, document):
+            if not is_meant(fitted, document.id):
                 continue
             content = extractor.shelf.key_of(document)
             keys = {field: unit_key(fingerprint, content) for field, fingerprint in prints.items()}
@@ -149,9 +156,21 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
 
 
 def reprocess(
-    extractor: Extractor, plan: ReprocessPlan | None = None, *, wait_s: float = 0.0
+    extractor: Extractor,
+    plan: ReprocessPlan | None = None,
+    *,
+    wait_s: float = 0.0,
+    workers: int = 0,
+    deadline_s: float | None = 600.0,
 ) -> ReprocessReport:
     """Find what is missing, keep it in the cache, and say which values changed.
+
+    Args:
+        extractor: its templates and cache.
+        plan: as shown to somebody before; by default made now.
+        wait_s: for another process that writes the cache.
+        workers: processes to extract on; 0: this one. The values are the same.
+        deadline_s: of a batch of documents on a worker; a document that takes longer is lost.
 
     Raises:
         DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
@@ -162,17 +181,22 @@ def reprocess(
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
     report = ReprocessReport(run, n_documents=len(plan.works))
     encoded_before = extractor.evidence.n_encoded
-    to_do = [work for work in plan.works if work.missing or not work.is_logged]
+    # Document by document, so that each is made ready once for all its templates.
+    to_do = sorted(
+        (work for work in plan.works if work.missing or not work.is_logged),
+        key=lambda work: work.document.path,
+    )
     report.n_unchanged = sum(len(work.keys) - len(work.missing) for work in plan.works)
     changed_templates = [name for name, changes in plan.changes.items() if changes]
     if to_do or changed_templates:
         before = ResultsReader(extractor.cache.reader).last_keys()
         with ResultsWriter(extractor.cache.path, wait_s) as writer:
-            for start in range(0, len(to_do), _BATCH):
-                _do(extractor, to_do[start : start + _BATCH], before, writer, report)
+            found = _find_all(extractor, to_do, workers, deadline_s)
+            while batch := list(islice(found, _BATCH)):
+                _keep(extractor, batch, before, writer, report)
             # Facts last: a run that is killed explains itself again, and redoes only the rest.
             writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
-    report.n_encoded = extractor.evidence.n_encoded - encoded_before
+    report.n_encoded += extractor.evidence.n_encoded - encoded_before
     report.seconds = monotonic() - started
     extractor.cache.refresh()
     return report
@@ -189,9 +213,49 @@ def read_results(extractor: Extractor) -> Iterator[Extraction]:
         yield extractor.assemble(view, extractor.templates[work.template], fields)
 
 
-def _do(
+_Found = tuple[Work, dict[str, FieldResult] | Quarantined, int]
+
+
+def _find_all(
+    extractor: Extractor, works: list[Work], workers: int, deadline_s: float | None
+) -> Iterator[_Found]:
+    """The missing fields of every work, and how many texts were encoded for them."""
+    from featpipe.templates.on_workers import find_fields_on_workers
+
+    if workers and any(work.missing for work in works):
+        todo = [work for work in works if work.missing]
+        yield from ((work, {}, 0) for work in works if not work.missing)
+        yield from find_fields_on_workers(extractor, todo, workers, deadline_s)
+        return
+    views: dict[str, View] = {}
+    for work in works:
+        yield work, _find_here(extractor, work, views), 0
+
+
+def _find_here(
+    extractor: Extractor, work: Work, views: dict[str, View]
+) -> dict[str, FieldResult] | Quarantined:
+    """``views`` holds the document before, by path: it often is the same."""
+    from featpipe.templates.extract_role import quarantine
+
+    if not work.missing:
+        return {}
+    fitted = extractor.templates[work.template]
+    path = work.document.path
+    try:
+        if path not in views:
+            views.clear()
+            views[path] = extractor.view(work.document)
+        return {name: fitted.extract_field(name, views[path]) for name in work.missing}
+    except FeatpipeError:
+        raise
+    except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
+        return quarantine(work.document.id, error)
+
+
+def _keep(
     extractor: Extractor,
-    works: list[Work],
+    batch: list[_Found],
     before: Mapping[tuple[str, str], Mapping[str, str]],
     writer: ResultsWriter,
     report: ReprocessReport,
@@ -199,13 +263,13 @@ def _do(
     results = ResultsReader(extractor.cache.reader)
     values: dict[bytes, FieldResult] = {}
     log: list[dict[str, object]] = []
-    for work in works:
-        fitted = extractor.templates[work.template]
-        view = extractor.view(work.document) if work.missing else None
-        for name in work.missing:
-            if view is not None:
-                values[work.keys[name]] = fitted.extract_field(name, view)
-        report.n_extracted += len(work.missing)
+    for work, found, n_encoded in batch:
+        report.n_encoded += n_encoded
+        if isinstance(found, Quarantined):
+            report.lost.append(found)
+            continue
+        values.update((work.keys[name], result) for name, result in found.items())
+        report.n_extracted += len(found)
         fields = {name: key.hex() for name, key in work.keys.items()}
         log.append({"run": report.run, "template": work.template, "path": work.document.path,
                     "document": work.document.id, "fields": fields})  # fmt: skip
@@ -235,12 +299,6 @@ def _compare(
 def _facts_of(extractor: Extractor, name: str) -> dict[str, object]:
     facts = extractor.templates[name].facts
     return {"template": name, "facts": {field: fact.as_dict() for field, fact in facts.items()}}
-
-
-def _is_meant(fitted: FittedTemplate, document: CachedDocument) -> bool:
-    """A template may name the documents it is for."""
-    patterns = fitted.template.documents
-    return not patterns or any(fnmatch(document.id, pattern) for pattern in patterns)
 
 
 def _spell(result: FieldResult) -> str:
