@@ -39,7 +39,8 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's wa
     if hybrid and level != "sentence":
         raise click.UsageError("--hybrid ranks sentences; leave --level document out")
     with Cache.open(cache) as opened:
-        search = SentenceSearch(opened, analyser)
+        # For one query numba would take longer to load than numpy to answer.
+        search = SentenceSearch(opened, analyser, backend="numpy")
         if hybrid:
             hits = _search_hybrid(opened, search, query, k, model)
         else:

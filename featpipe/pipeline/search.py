@@ -7,19 +7,22 @@ over all sentences of all documents, as they stand.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from featpipe.errors import UnknownSpace, UsageError
-from featpipe.features.bm25 import Index, combine
+from featpipe.features.bm25 import combine
 from featpipe.features.terms import ANALYSERS, Analyser
+from featpipe.pipeline.corpus import CachedDocument
+from featpipe.pipeline.postings import Sentences, open_index
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.pipeline.corpus import CachedDocument
+    from featpipe.features.backend import Backend
     from featpipe.pipeline.lookup import Cache, Dictionary
 
 #: Share of BM25 in a hybrid score, where nothing was tuned.
@@ -39,24 +42,33 @@ class Hit:
 
 
 class SentenceSearch:
-    """An index over the sentences of a cache as it is now.
+    """An index over the sentences of a cache as it is now; its postings are derived once.
 
     Args:
         cache: open; its documents must have terms of ``analyser``.
         analyser: whose terms; may be left out when the cache holds those of one.
+        backend: whose kernels run. numba's take half a second to load and answer in half the time.
 
     Raises:
         UnknownSpace: no such terms, or several to choose from.
 
     """
 
-    def __init__(self, cache: Cache, analyser: str | None = None) -> None:
+    def __init__(
+        self, cache: Cache, analyser: str | None = None, *, backend: Backend = "auto"
+    ) -> None:
         self._cache = cache
         self._group = _find_group(cache, analyser)
         self._analyser = _open_analyser(cache, self._group)
-        self._documents = list(cache.documents())
-        self._index = Index()
-        self._fill()
+        self._documents = _find_documents(cache)
+        self._rows = np.array([row for _, row in self._documents.values()], np.int64)
+        sentences = Sentences(
+            documents=cache.corpus.table,
+            units=cache.reader.table(f"{self._group}/units"),
+            names=list(self._documents),
+            rows=self._rows,
+        )
+        self._index = open_index(cache.path, self._group, sentences, backend=backend)
 
     @property
     def n_sentences(self) -> int:
@@ -101,21 +113,11 @@ class SentenceSearch:
         best = np.argsort(-scores, kind="stable")[:k]
         return self._hits(best, scores[best])
 
-    def _fill(self) -> None:
-        corpus = self._cache.corpus.table
-        rows = np.array([document.row for document in self._documents], np.int64)
-        keys, n_sentences = corpus.ragged_many("sentence_keys", rows)
-        self._keys = np.asarray(keys).reshape(-1, 16)
-        units = self._cache.reader.table(f"{self._group}/units")
-        found = units.find(self._keys)
-        if len(found) and found.min() < 0:
-            raise UnknownSpace(
-                f"{int((found < 0).sum())} sentences have no terms of {self._group[6:]}",
-                hint="run build-cache again; it counts what is missing",
-            )
-        ids, lengths = units.ragged_many("ids", found)
-        names = [document.path for document in self._documents]
-        self._index.add_many(names, np.asarray(ids, np.int32), lengths, n_sentences)
+    @cached_property
+    def _keys(self) -> NDArray[np.uint8]:
+        """Of every sentence, in order: (n, 16)."""
+        keys, _ = self._cache.corpus.table.ragged_many("sentence_keys", self._rows)
+        return np.ascontiguousarray(keys).reshape(-1, 16)
 
     def _ids(self, query: str) -> NDArray[np.int32]:
         """Term ids of the query; a term that no document holds has none and adds nothing."""
@@ -136,16 +138,27 @@ class SentenceSearch:
         return np.where(found, likeness, 0.0)[inverse].astype(np.float64)
 
     def _hits(self, rows: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
-        by_path = {document.path: document for document in self._documents}
         return [
-            _hit(by_path[path], number, float(score))
+            self._hit(path, number, float(score))
             for (path, number), score in zip(self._index.locate(rows), scores, strict=True)
         ]
 
+    def _hit(self, path: str, number: int, score: float) -> Hit:
+        name, row = self._documents[path]
+        document = CachedDocument(name, path, row, self._cache.corpus)
+        start, end = document.spans("sentence")[number].tolist()
+        return Hit(name, path, start, end, document.text[start:end], score)
 
-def _hit(document: CachedDocument, number: int, score: float) -> Hit:
-    start, end = document.spans("sentence")[number].tolist()
-    return Hit(document.id, document.path, start, end, document.text[start:end], score)
+
+def _find_documents(cache: Cache) -> dict[str, tuple[str, int]]:
+    """Path -> (readable name, row) of every document, in the order of ``cache.documents()``."""
+    places = cache.corpus.places()
+    if not places:
+        return {}
+    keys = np.frombuffer(b"".join(key for _, key in places.values()), np.uint8).reshape(-1, 16)
+    rows = cache.corpus.table.find(keys).tolist()
+    found = zip(places.items(), rows, strict=True)
+    return {path: (name, row) for (path, (name, _)), row in found if row >= 0}
 
 
 def _find_group(cache: Cache, analyser: str | None) -> str:

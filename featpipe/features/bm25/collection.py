@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -130,8 +131,8 @@ class Collection:
         self._held.append(held)
         ends = np.cumsum(n_sentences, dtype=np.int64).tolist()
         begins = [0, *ends[:-1]]
-        for name, begin, end in zip(documents, begins, ends, strict=True):
-            self._documents[name] = Place(held, begin, end)
+        places = map(Place, repeat(held), begins, ends)
+        self._documents.update(zip(documents, places, strict=True))
         counts = np.diff(segment.pointers)
         n_terms = int(segment.terms[-1]) + 1 if len(counts) else 0
         if not len(self._row_counts) and n_terms == len(counts):

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from featpipe.features.bm25.variants import Floats, Variant
 
 
+#: Counts below this are looked up in a table.
+_SMALL = 1 << 14
+
+
 class Statistics(NamedTuple):
     """Corpus figures for one variant.
 
@@ -46,9 +50,22 @@ def compute_statistics(
     """
     if not n_rows or not len(order):
         return Statistics(n_rows, 0.0, np.zeros(len(row_counts)), False, False)
-    distinct = np.flatnonzero(np.bincount(row_counts))
-    distinct = distinct[distinct > 0]  # a term in no row has no idf, and stays at 0.0
-    by_count = np.zeros(int(distinct[-1]) + 1)
-    by_count[distinct] = variant.idf(distinct.tolist(), n_rows)
-    idf = variant.floor(by_count.take(row_counts), order)
+    idf = variant.floor(_idf_by_term(variant, row_counts, n_rows), order)
     return Statistics(n_rows, n_tokens / n_rows, idf, True, n_rows >= 3)
+
+
+def _idf_by_term(variant: Variant, row_counts: NDArray[np.int64], n_rows: int) -> Floats:
+    """One logarithm per distinct count; 0.0 for a term in no row."""
+    # Nearly all counts are small, and a table of those few thousand stays in the core's own cache;
+    # the frequent terms are looked up by a sort.
+    frequent = np.flatnonzero(row_counts >= _SMALL)
+    small = np.minimum(row_counts, _SMALL) if len(frequent) else row_counts
+    distinct = np.flatnonzero(np.bincount(small, minlength=1)[:_SMALL])
+    distinct = distinct[distinct > 0]
+    by_count = np.zeros(_SMALL + 1)
+    by_count[distinct] = variant.idf(distinct.tolist(), n_rows)
+    idf: Floats = by_count.take(small)
+    if len(frequent):
+        counts, numbers = np.unique(row_counts[frequent], return_inverse=True)
+        idf[frequent] = np.array(variant.idf(counts.tolist(), n_rows))[numbers]
+    return idf
