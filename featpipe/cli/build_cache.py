@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from featpipe.features.feature import EncoderSettings
+    from featpipe.features.feature import EncoderSettings, TaggerSettings
     from featpipe.outcome import RunReport
     from featpipe.pipeline.build import Pipeline
 
@@ -35,7 +35,12 @@ _MOST_LISTED = 50
 @click.option("--level", multiple=True, type=click.Choice(LEVELS), help="Default: all of them.")
 @click.option("--pooling", type=click.Choice(["mean", "cls", "max", "last"]))
 @click.option("--dtype", type=click.Choice(["float16", "float32", "bfloat16"]), default="float16")
-@click.option("--precision", type=click.Choice(["exact", "mixed"]), default="exact")
+@click.option(
+    "--precision",
+    type=click.Choice(["auto", "exact", "mixed"]),
+    default="auto",
+    help="auto: as the cache has it; else mixed where bfloat16 is 1.3 times as fast.",
+)
 @click.option("--max-length", type=click.IntRange(min=8), help="Tokens per window.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
@@ -59,6 +64,7 @@ def command(ctx: click.Context, /, **options: object) -> None:
         ner=_text(options["ner"]),
         devices=_devices(options),
         encoder=encoder,
+        tagger=_tagger_settings(options),
         settings=_build_settings(options),
     ) as pipeline:
         if options["dry_run"]:
@@ -155,6 +161,14 @@ def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
         dtype=options["dtype"],  # type: ignore[arg-type]  # likewise
         precision=options["precision"],  # type: ignore[arg-type]  # likewise
         max_length=options["max_length"],  # type: ignore[arg-type]  # likewise
+    )
+
+
+def _tagger_settings(options: dict[str, object]) -> TaggerSettings:
+    from featpipe.features.feature import TaggerSettings
+
+    return TaggerSettings(
+        precision=options["precision"]  # type: ignore[arg-type]  # likewise
     )
 
 

@@ -27,6 +27,9 @@ _PRECISIONS: dict[str, Resolved] = {"exact": "exact", "mixed": "mixed"}
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 
+#: Names of the instructions that multiply bf16, on x86 and on ARM.
+_BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+
 #: bf16 has to be this much faster than float32 before it is worth a lower precision.
 WORTHWHILE = 1.3
 
@@ -66,8 +69,8 @@ def running_threads(count: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def resolve_precision(asked: str, *, device: str = "cpu", threads: int = 1) -> Resolved:
-    """``exact`` and ``mixed`` stay; ``auto`` becomes ``mixed`` where that is >= 1.3x as fast.
+def resolve_precision(asked: str, *, device: str = "cpu") -> Resolved:
+    """A stated precision stays; ``auto`` becomes ``mixed`` where that is >= 1.3x as fast.
 
     The measurement (about 50 ms, and torch's import) is made once per machine and torch version
     and remembered beside the digests, so a later run needs no torch to know.
@@ -76,19 +79,11 @@ def resolve_precision(asked: str, *, device: str = "cpu", threads: int = 1) -> R
         UsageError: another word.
         UnknownDevice: a device this machine does not have.
     """
-    known = _PRECISIONS.get(asked)
+    known = find_precision(asked, device=device)
     if known is not None:
         return known
-    if asked != "auto":
-        raise UsageError(f"precision {asked!r} is none of exact, mixed, auto")
-    if device != "cpu":
-        return "mixed"
-    memo = _memo_file(threads)
-    if memo is not None and memo.exists():
-        known = _PRECISIONS.get(memo.read_text("ascii"))
-        if known is not None:
-            return known
-    found: Resolved = "mixed" if measure_bf16_gain(threads=threads) >= WORTHWHILE else "exact"
+    found: Resolved = "mixed" if measure_bf16_gain() >= WORTHWHILE else "exact"
+    memo = _memo_file()
     if memo is not None:
         try:
             memo.parent.mkdir(parents=True, exist_ok=True)
@@ -98,6 +93,27 @@ def resolve_precision(asked: str, *, device: str = "cpu", threads: int = 1) -> R
         except OSError:
             return found  # measured again next time
     return found
+
+
+def find_precision(asked: str, *, device: str = "cpu") -> Resolved | None:
+    """As `resolve_precision`, without measuring: None where ``auto`` was not measured here yet.
+
+    A processor that has no bf16 instructions needs no measurement. No torch is imported.
+    """
+    known = _PRECISIONS.get(asked)
+    if known is not None:
+        return known
+    if asked != "auto":
+        raise UsageError(f"precision {asked!r} is none of {', '.join(_PRECISIONS)}, auto")
+    if device != "cpu":
+        return "mixed"
+    if _lacks_bf16():
+        return "exact"
+    memo = _memo_file()
+    try:
+        return _PRECISIONS.get(memo.read_text("ascii")) if memo is not None else None
+    except (OSError, ValueError):
+        return None
 
 
 def measure_bf16_gain(*, threads: int = 1) -> float:
@@ -125,13 +141,19 @@ def _time(linear: Linear, x: torch.Tensor) -> float:
     return time.perf_counter() - started
 
 
-def _memo_file(threads: int) -> Path | None:
+def _memo_file() -> Path | None:
     folder = remember_digests_in()
     if folder is None:
         return None
     from importlib.metadata import version
 
-    return folder.parent / "precision" / digest_text(f"{_cpu()} {version('torch')} {threads}")
+    return folder.parent / "precision" / digest_text(f"{_cpu()} {version('torch')}")
+
+
+def _lacks_bf16() -> bool:
+    """Whether the processor lists its instructions, and bf16 products are not among them."""
+    words = set(_cpu().split())
+    return bool(words & {"flags", "Features"}) and not words & _BF16_FLAGS
 
 
 def _cpu() -> str:

@@ -10,7 +10,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ import torch
 
 from featpipe.errors import CheckpointError, EncodingError
 from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
-from featpipe.features.devices import find_device, running_threads
+from featpipe.features.devices import find_device, resolve_precision, running_threads
 from featpipe.features.feature import EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.features.fingerprint import identity_of
 from featpipe.features.foreign import load_foreign
@@ -94,6 +94,8 @@ class Encoder:
         """
         settings = settings or EncoderSettings()
         target = find_device(device)
+        precision = resolve_precision(settings.precision, device=device)
+        settings = replace(settings, precision=precision)
         checkpoint = describe_checkpoint(name)
         before = _identities(checkpoint)
         spec = encoder_spec(checkpoint, settings, device)

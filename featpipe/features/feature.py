@@ -49,8 +49,9 @@ class EncoderSettings:
     prompt: str | None = None
     """Put before every text. None: the checkpoint's default prompt, "" where it has none."""
     dtype: Dtype = "float16"
-    precision: Precision = "exact"
-    """``auto`` must be resolved (`devices.resolve_precision`) before a spec is made."""
+    precision: Precision = "auto"
+    """``auto`` must be resolved (`devices.resolve_precision`) before a spec is made; `Encoder.load`
+    and the pipeline do so."""
     trust_remote_code: bool = False
 
 
@@ -61,7 +62,7 @@ class TaggerSettings:
     max_length: int | None = None
     overlap: int | None = None
     """Tokens shared by two windows where a sentence is longer than a window."""
-    precision: Precision = "exact"
+    precision: Precision = "auto"
 
 
 def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str = "cpu") -> Spec:

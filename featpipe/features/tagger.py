@@ -11,6 +11,7 @@ Guarantees:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ import torch
 from featpipe.errors import CheckpointError
 from featpipe.features.bert import PackedBert
 from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
-from featpipe.features.devices import find_device, running_threads
+from featpipe.features.devices import find_device, resolve_precision, running_threads
 from featpipe.features.encoder import UNKNOWN, report_faults
 from featpipe.features.entities import Entities, decode
 from featpipe.features.feature import Spec, TaggerSettings, fingerprint_of, tagger_spec
@@ -86,10 +87,12 @@ class Tagger:
             UsageError: no tagger, or a setting that it cannot follow.
             UnknownDevice: a device this machine does not have.
         """
+        settings = settings or TaggerSettings()
         target = find_device(device)
+        precision = resolve_precision(settings.precision, device=device)
         checkpoint = describe_checkpoint(name)
         before = _identities(checkpoint)
-        spec = tagger_spec(checkpoint, settings or TaggerSettings(), device)
+        spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
         parts = open_parts(checkpoint)
         head = load_head(
             parts.head, n_labels=len(spec["labels"]), source=checkpoint.path, device=target

@@ -87,6 +87,7 @@ class Pipeline:
         self._cache = Path(cache)
         self._settings = settings or BuildSettings()
         self._is_builtin = model is None
+        held = _find_held(self._cache)
         self._plan = make_plan(
             model or find_builtin_model(),
             encoder or EncoderSettings(),
@@ -94,8 +95,8 @@ class Pipeline:
             tagger or TaggerSettings(),
             self._settings,
             check_devices(devices) if devices else default_devices(),
+            held=held,
         )
-        _refuse_foreign(self._cache)
         self._pool: Pool | None = None
         self._run: Run | None = None
 
@@ -126,6 +127,7 @@ class Pipeline:
         """
         sources = self._find(documents, include, exclude)
         tally = Tally(_new_run_id(), len(sources), self._plan.levels)
+        tally.notes.extend(self._plan.notes)
         if self._is_builtin and len(sources) > _MANY:
             tally.notes.append(
                 f"{len(sources)} documents by the small built-in model; a full-size encoder "
@@ -276,9 +278,12 @@ def _limits(settings: BuildSettings) -> LoadLimits:
     )
 
 
-def _refuse_foreign(cache: Path) -> None:
-    if cache.exists():
-        Reader(cache).close()
+def _find_held(cache: Path) -> frozenset[str]:
+    """Tables of the cache that hold rows; a file that is not ours is refused here."""
+    if not cache.exists():
+        return frozenset()
+    with Reader(cache) as reader:
+        return frozenset(name for name in reader.tables() if reader.table(name).n_rows)
 
 
 def _new_run_id() -> str:

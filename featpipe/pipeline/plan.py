@@ -6,7 +6,7 @@ of a second, and no worker starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from featpipe.documents import SEGMENTER_VERSION
@@ -20,13 +20,14 @@ from featpipe.features.words import Words
 from featpipe.pipeline import layout
 from featpipe.pipeline.messages import EncoderPlan, TaggerPlan, TermTables
 from featpipe.pipeline.models import space_name
+from featpipe.pipeline.precision import choose_precision
 from featpipe.pipeline.units import LEVEL_BIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from featpipe.features.feature import EncoderSettings, TaggerSettings
+    from featpipe.features.feature import EncoderSettings, Precision, Spec, TaggerSettings
     from featpipe.features.terms import AnalyserName
     from featpipe.settings import BuildSettings
     from featpipe.store import TableSpec
@@ -57,24 +58,28 @@ class Plan:
     terms: TermTables
     vector_bytes: int
     """Stored size of one vector."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about these decisions."""
 
 
-def make_plan(  # the same decisions as Pipeline's, once
+def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
     model: Path | str,
     encoder: EncoderSettings,
     ner: Path | str | None,
     tagger: TaggerSettings,
     settings: BuildSettings,
     devices: tuple[str, ...],
+    *,
+    held: frozenset[str] = frozenset(),
 ) -> Plan:
-    """Read the checkpoints' files and settle every table.
+    """Read the checkpoints' files and settle every table; ``held`` are those with rows already.
 
     Raises:
         CheckpointError: a model folder that cannot be used.
         UsageError: settings that the checkpoint cannot follow.
     """
-    _refuse_two_arithmetics(encoder.precision, devices)
-    encoder_plan, vectors, vector_bytes = _plan_encoder(model, encoder, devices[0])
+    encoder_plan, vectors, vector_bytes, note = _plan_encoder(model, encoder, devices, held)
+    notes = {"vectors": note}
     every_level = sum(LEVEL_BIT[level] for level in settings.levels)
     products = [Product("encode", encoder_plan.table, every_level)]
     specs = {
@@ -86,7 +91,8 @@ def make_plan(  # the same decisions as Pipeline's, once
     }
     tagger_plan = None
     if ner is not None and "paragraph" in settings.levels:
-        tagger_plan, specs_entities = _plan_tagger(ner, tagger, devices[0])
+        tagger_plan, specs_entities, note = _plan_tagger(ner, tagger, devices, held)
+        notes["entities"] = note
         products.append(Product("encode", tagger_plan.table, LEVEL_BIT["paragraph"]))
         specs[tagger_plan.table] = specs_entities
     terms, specs_terms = _plan_terms(settings.analyser)
@@ -102,41 +108,73 @@ def make_plan(  # the same decisions as Pipeline's, once
         levels=settings.levels,
         terms=terms,
         vector_bytes=vector_bytes,
+        notes=tuple(
+            f"{' and '.join(what for what in notes if notes[what] == note)} {note}"
+            for note in dict.fromkeys(notes.values())
+            if note
+        ),
     )
 
 
 def _plan_encoder(
-    model: Path | str, settings: EncoderSettings, device: str
-) -> tuple[EncoderPlan, TableSpec, int]:
+    model: Path | str, settings: EncoderSettings, devices: tuple[str, ...], held: frozenset[str]
+) -> tuple[EncoderPlan, TableSpec, int, str]:
     checkpoint = describe_checkpoint(model)
-    spec = encoder_spec(checkpoint, settings, device)
+
+    def place(precision: Precision, device: str) -> tuple[EncoderSettings, Spec, str]:
+        chosen = replace(settings, precision=precision)
+        spec = encoder_spec(checkpoint, chosen, device)
+        table = layout.space_table(space_name(model), fingerprint_of(spec))
+        return chosen, spec, _known_by_any_name(table, held)
+
+    choice = choose_precision(settings.precision, devices, lambda p, d: place(p, d)[2] in held)
+    _refuse_two_arithmetics(choice.precision, devices)
+    chosen, spec, table = place(choice.precision, devices[0])
     fingerprint = fingerprint_of(spec)
-    table = layout.space_table(space_name(model), fingerprint)
     return (
-        EncoderPlan(table, str(checkpoint.path), settings, fingerprint),
+        EncoderPlan(table, str(checkpoint.path), chosen, fingerprint),
         layout.vectors_spec(spec, fingerprint, checkpoint.dim, settings.dtype),
         checkpoint.dim * (4 if settings.dtype == "float32" else 2),
+        choice.note,
     )
 
 
 def _plan_tagger(
-    ner: Path | str, settings: TaggerSettings, device: str
-) -> tuple[TaggerPlan, TableSpec]:
+    ner: Path | str, settings: TaggerSettings, devices: tuple[str, ...], held: frozenset[str]
+) -> tuple[TaggerPlan, TableSpec, str]:
     checkpoint = describe_checkpoint(ner)
-    spec = tagger_spec(checkpoint, settings, device)
+
+    def place(precision: Precision, device: str) -> tuple[TaggerSettings, Spec, str]:
+        chosen = replace(settings, precision=precision)
+        spec = tagger_spec(checkpoint, chosen, device)
+        table = layout.entities_table(space_name(ner), fingerprint_of(spec))
+        return chosen, spec, _known_by_any_name(table, held)
+
+    choice = choose_precision(settings.precision, devices, lambda p, d: place(p, d)[2] in held)
+    _refuse_two_arithmetics(choice.precision, devices)
+    chosen, spec, table = place(choice.precision, devices[0])
     fingerprint = fingerprint_of(spec)
-    table = layout.entities_table(space_name(ner), fingerprint)
     return (
-        TaggerPlan(table, str(checkpoint.path), settings, fingerprint),
+        TaggerPlan(table, str(checkpoint.path), chosen, fingerprint),
         layout.entities_spec(spec, fingerprint, Tags.of(checkpoint.labels).types),
+        choice.note,
     )
+
+
+def _known_by_any_name(table: str, held: frozenset[str]) -> str:
+    """The table that holds these rows: a model folder that was renamed fills no second one."""
+    group, _, identity = table.partition("/")
+    fingerprint = identity.rpartition("@")[2]
+    same = (t for t in held if t.startswith(f"{group}/") and t.endswith(f"@{fingerprint}"))
+    return table if table in held else min(same, default=table)
 
 
 def _refuse_two_arithmetics(precision: str, devices: tuple[str, ...]) -> None:
     """One space, one arithmetic: mixed precision is another one on a card than on the processor."""
-    if precision == "mixed" and len({device == "cpu" for device in devices}) > 1:
+    if precision != "exact" and len({device == "cpu" for device in devices}) > 1:
         raise UsageError(
-            f"precision mixed on {', '.join(devices)} would put two kinds of vectors in one space",
+            f"precision {precision} on {', '.join(devices)} would put two kinds of vectors"
+            " in one space",
             hint="use precision exact, or devices of one kind",
         )
 

@@ -36,10 +36,29 @@ def test_auto_is_mixed_only_where_that_is_worth_it_and_asked_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object, gain: float, expected: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(devices, "_lacks_bf16", lambda: False)
     monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: gain)
     assert devices.resolve_precision("auto") == expected
     monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: pytest.fail("measured again"))
     assert devices.resolve_precision("auto") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("model name\t: Old\nflags\t\t: fpu avx2 avx512f", "exact"),
+        ("model name\t: New\nflags\t\t: fpu avx512f avx512_bf16", None),
+        ("Features\t: fp asimd bf16 sve", None),
+        ("Features\t: fp asimd", "exact"),
+        ("unknown", None),
+    ],
+)
+def test_a_processor_without_bf16_needs_no_measurement(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object, words: str, expected: str | None
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(devices, "_cpu", lambda: words)
+    assert devices.find_precision("auto") == expected
 
 
 def test_a_stated_precision_stays() -> None:

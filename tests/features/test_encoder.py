@@ -48,7 +48,7 @@ def test_vectors_are_those_of_transformers(
     encoder_folder: Path, write_text: Text, pooling: str, layer: int
 ) -> None:
     texts = [write_text(seed, length) for seed, length in enumerate((1, 2, 5, 5, 17, 30, 30, 48))]
-    settings = EncoderSettings(pooling=pooling, layer=layer, dtype="float32")
+    settings = EncoderSettings(pooling=pooling, layer=layer, dtype="float32", precision="exact")
     found = Encoder.load(encoder_folder, settings).encode(texts)
     np.testing.assert_allclose(
         found.vectors, reference(encoder_folder, texts, pooling, layer), atol=2e-5
@@ -76,7 +76,9 @@ def test_a_long_text_is_pooled_over_windows_by_the_stated_rule(
     from transformers import AutoModel, AutoTokenizer
 
     text = write_text(3, 110)
-    settings = EncoderSettings(pooling=pooling, max_length=32, stride=20, dtype="float32")
+    settings = EncoderSettings(
+        pooling=pooling, max_length=32, stride=20, dtype="float32", precision="exact"
+    )
     found = Encoder.load(encoder_folder, settings).encode([text, "短"])
     model = AutoModel.from_pretrained(encoder_folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
@@ -107,7 +109,7 @@ def test_a_long_text_is_pooled_over_windows_by_the_stated_rule(
 
 
 def test_the_last_word_of_a_very_long_text_still_counts(encoder_folder: Path) -> None:
-    encoder = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"))
+    encoder = Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
     text = "合" * 999_999
     found = encoder.encode([text + "同", text + "金", "合"])
     assert found.n_tokens[0] == 1_000_002
@@ -131,9 +133,21 @@ def test_stored_dtypes_round_the_float32_vector_to_nearest(
     encoder_folder: Path, write_text: Text
 ) -> None:
     texts = [write_text(seed, 20) for seed in range(40)]
-    exact = Encoder.load(encoder_folder, EncoderSettings(dtype="float32")).encode(texts).vectors
-    half = Encoder.load(encoder_folder, EncoderSettings(dtype="float16")).encode(texts).vectors
-    brain = Encoder.load(encoder_folder, EncoderSettings(dtype="bfloat16")).encode(texts).vectors
+    exact = (
+        Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
+        .encode(texts)
+        .vectors
+    )
+    half = (
+        Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float16"))
+        .encode(texts)
+        .vectors
+    )
+    brain = (
+        Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="bfloat16"))
+        .encode(texts)
+        .vectors
+    )
     assert (half.dtype, brain.dtype) == (np.float16, np.uint16)
     np.testing.assert_array_equal(half, exact.astype(np.float16))
     expected = torch.from_numpy(exact).to(torch.bfloat16).view(torch.uint16).numpy()
@@ -142,7 +156,7 @@ def test_stored_dtypes_round_the_float32_vector_to_nearest(
 
 def test_normalised_vectors_have_length_one(encoder_folder: Path, write_text: Text) -> None:
     texts = [write_text(seed, 20) for seed in range(10)]
-    settings = EncoderSettings(dtype="float32", normalise=True)
+    settings = EncoderSettings(precision="exact", dtype="float32", normalise=True)
     vectors = Encoder.load(encoder_folder, settings).encode(texts).vectors
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
@@ -164,7 +178,7 @@ ODD = {
 
 
 def test_odd_texts_have_vectors_and_leave_others_alone(encoder_folder: Path) -> None:
-    encoder = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"))
+    encoder = Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
     good = ["合同金额", "the contract"]
     alone = encoder.encode(good).vectors
     found = encoder.encode([good[0], *ODD.values(), good[1]])
@@ -177,7 +191,9 @@ def test_odd_texts_have_vectors_and_leave_others_alone(encoder_folder: Path) -> 
 
 def test_odd_texts_are_read_as_transformers_reads_them(encoder_folder: Path) -> None:
     texts = [text for text in ODD.values() if "\ud800" not in text and len(text) < 60]
-    found = Encoder.load(encoder_folder, EncoderSettings(dtype="float32")).encode(texts)
+    found = Encoder.load(
+        encoder_folder, EncoderSettings(precision="exact", dtype="float32")
+    ).encode(texts)
     np.testing.assert_allclose(found.vectors, reference(encoder_folder, texts, "mean"), atol=2e-5)
 
 
@@ -219,7 +235,9 @@ def test_a_vector_too_large_for_float16_is_not_stored_as_infinity(tmp_path: Path
     with pytest.raises(EncodingError, match="too large for float16"):
         Encoder.load(folder).encode(["合同"])
     assert np.isfinite(
-        Encoder.load(folder, EncoderSettings(dtype="float32")).encode(["合同"]).vectors
+        Encoder.load(folder, EncoderSettings(precision="exact", dtype="float32"))
+        .encode(["合同"])
+        .vectors
     ).all()
 
 

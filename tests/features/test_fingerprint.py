@@ -32,7 +32,7 @@ from featpipe.features.feature import (
 )
 
 TEXTS = ["合同金额", "the contract", "", "公司于二年间与政府订约", "一" * 150, "[SEP]", "ab 12"]
-BASE = EncoderSettings(dtype="float32")
+BASE = EncoderSettings(precision="exact", dtype="float32")
 
 
 @pytest.fixture(autouse=True)
@@ -276,7 +276,7 @@ def test_concurrent_processes_agree(folder: Path) -> None:
     code = (
         "import sys, hashlib; from featpipe.features.encoder import Encoder\n"
         "from featpipe.features.feature import EncoderSettings\n"
-        "e = Encoder.load(sys.argv[1], EncoderSettings(dtype='float32'))\n"
+        "e = Encoder.load(sys.argv[1], EncoderSettings(precision='exact', dtype='float32'))\n"
         f"print(e.fingerprint, hashlib.md5(e.encode({TEXTS!r}).vectors.tobytes()).hexdigest())"
     )
     command = [sys.executable, "-c", code, str(folder)]
@@ -436,9 +436,9 @@ def test_other_weights_are_named_as_such(folder: Path) -> None:
 
 def test_a_tagger_and_an_encoder_of_one_folder_differ(tmp_path: Path) -> None:
     checkpoint = describe_checkpoint(save_tagger(tmp_path / "tagger"))
-    assert fingerprint_of(tagger_spec(checkpoint, TaggerSettings())) != fingerprint_of(
-        encoder_spec(checkpoint, BASE)
-    )
+    assert fingerprint_of(
+        tagger_spec(checkpoint, TaggerSettings(precision="exact"))
+    ) != fingerprint_of(encoder_spec(checkpoint, BASE))
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_describing_imports_no_torch(folder: Path) -> None:
     code = (
         "import sys; from featpipe.features.feature import EncoderSettings, encoder_spec\n"
         "from featpipe.features.checkpoint import describe_checkpoint\n"
-        f"encoder_spec(describe_checkpoint({str(folder)!r}), EncoderSettings())\n"
+        f"encoder_spec(describe_checkpoint({str(folder)!r}), EncoderSettings(precision='exact'))\n"
         "assert not {'torch', 'transformers', 'tokenizers', 'safetensors'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -69,7 +69,9 @@ def test_other_architectures_give_the_vectors_of_transformers(
     texts = [
         write_text(seed, length).replace("[", "") for seed, length in enumerate((1, 4, 4, 20, 50))
     ]
-    encoder = Encoder.load(tmp_path, EncoderSettings(dtype="float32", layer=layer))
+    encoder = Encoder.load(
+        tmp_path, EncoderSettings(precision="exact", dtype="float32", layer=layer)
+    )
     found = encoder.encode(texts).vectors
     assert "run by transformers" in encoder.notes[0]
     tokens = encoder.tokenizer.encode(texts)

@@ -44,7 +44,7 @@ TEXTS = ["合" * length for length in (1, 2, 3, 5, 8, 8, 20, 30, 55, 60, 60, 200
 
 @pytest.mark.parametrize("room", [10_000, 200, 62, 40, 5, 0])
 def test_nothing_is_lost_on_a_card_that_is_too_small(encoder_folder: Path, room: int) -> None:
-    plain = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"))
+    plain = Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
     assert isinstance(plain.trunk, PackedBert)
     card = SmallCard(plain.trunk, room=room)
     encoder = Encoder(card, plain.tokenizer, plain.spec)
@@ -83,7 +83,7 @@ class OverflowingCard(SmallCard):
 
 
 def test_what_overflows_fp16_is_repeated_in_float32(encoder_folder: Path) -> None:
-    plain = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"))
+    plain = Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
     assert isinstance(plain.trunk, PackedBert)
     card = OverflowingCard(plain.trunk, room=10_000)
     encoder = Encoder(card, plain.tokenizer, plain.spec | {"precision": "mixed"})
@@ -104,7 +104,11 @@ def test_a_card_gives_the_vectors_of_the_cpu(
     encoder_folder: Path, precision: str, least: float
 ) -> None:
     settings = EncoderSettings(dtype="float32", precision=precision)
-    on_cpu = Encoder.load(encoder_folder, EncoderSettings(dtype="float32")).encode(TEXTS).vectors
+    on_cpu = (
+        Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
+        .encode(TEXTS)
+        .vectors
+    )
     on_card = Encoder.load(encoder_folder, settings, device="cuda:0").encode(TEXTS).vectors
     lengths = np.linalg.norm(on_cpu, axis=1) * np.linalg.norm(on_card, axis=1)
     assert ((on_cpu * on_card).sum(1) / lengths).min() >= least

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 TEXTS = ["合同金额为二千元", "the contract", "公司", "一" * 30]
-FLOAT32 = EncoderSettings(dtype="float32")
+FLOAT32 = EncoderSettings(precision="exact", dtype="float32")
 
 
 def save_recipe(

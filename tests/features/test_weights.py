@@ -22,7 +22,7 @@ from featpipe.features.tagger import Tagger
 
 Weights = dict[str, torch.Tensor]
 
-FLOAT32 = EncoderSettings(dtype="float32")
+FLOAT32 = EncoderSettings(precision="exact", dtype="float32")
 TEXTS = ["合同金额为二千元", "the contract", "", "公司"]
 
 

@@ -21,6 +21,7 @@ from featpipe.errors import (
     UnknownDevice,
     UnreadableDictionary,
 )
+from featpipe.features.feature import EncoderSettings
 from featpipe.store import Writer, key_of
 
 
@@ -52,7 +53,8 @@ def transformers_vector(folder: Path, text: str) -> np.ndarray:
 def test_every_unit_gets_the_vector_that_transformers_computes(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
-    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    exact = EncoderSettings(precision="exact")
+    report = build(tmp_path / "c.h5", corpus, encoder_folder, encoder=exact)
     assert report.is_complete
     assert report.n_loaded == 12
     assert report.n_encoded == report.n_unique > 20
@@ -496,13 +498,14 @@ def test_one_and_many_look_ups_agree_in_every_stored_type(
     tmp_path: Path, encoder_folder: Path, dtype: str
 ) -> None:
     from featpipe.features.encoder import Encoder
-    from featpipe.features.feature import EncoderSettings
 
     text = "合同金额为三万元。"
     (tmp_path / "a.txt").write_text(text, "utf-8")
-    settings = EncoderSettings(dtype=dtype)  # type: ignore[arg-type]
+    settings = EncoderSettings(precision="exact", dtype=dtype)  # type: ignore[arg-type]
     build(tmp_path / "c.h5", tmp_path / "a.txt", encoder_folder, encoder=settings)
-    exact = Encoder.load(encoder_folder, EncoderSettings(dtype="float32")).encode([text])
+    exact = Encoder.load(
+        encoder_folder, EncoderSettings(precision="exact", dtype="float32")
+    ).encode([text])
     with Cache.open(tmp_path / "c.h5") as cache:
         dictionary = cache.dictionary()
         one = np.array(dictionary[text], np.float32)

@@ -1,0 +1,130 @@
+"""What ``auto`` means: the cache decides, then the machine; nothing is encoded twice for it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featpipe import Cache, Pipeline
+from featpipe.errors import UsageError
+from featpipe.features import devices
+from featpipe.features.feature import EncoderSettings, TaggerSettings
+from featpipe.pipeline import precision
+from featpipe.pipeline.precision import choose_precision
+from featpipe.settings import BuildSettings
+
+if TYPE_CHECKING:
+    from featpipe.outcome import RunReport
+
+CPU = ("cpu",)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A machine whose probe is known; ``fast`` or ``slow`` at bf16 by `is_fast`."""
+    is_fast(monkeypatch, True)
+    return monkeypatch
+
+
+def is_fast(machine: pytest.MonkeyPatch, fast: bool) -> None:
+    found = "mixed" if fast else "exact"
+    machine.setattr(precision, "probe", lambda _: found)
+    machine.setattr(
+        precision, "find_precision", lambda asked, **_: found if asked == "auto" else asked
+    )
+
+
+def build(
+    cache: Path, docs: Path, model: Path, *, asked: str = "auto", ner: Path | None = None
+) -> RunReport:
+    with Pipeline(
+        cache=cache,
+        model=model,
+        ner=ner or "none",
+        devices=["cpu"],
+        encoder=EncoderSettings(precision=asked),  # type: ignore[arg-type]
+        tagger=TaggerSettings(precision=asked),  # type: ignore[arg-type]
+        settings=BuildSettings(levels=("paragraph",)),
+    ) as pipeline:
+        return pipeline.build(docs)
+
+
+def precisions(cache: Path) -> list[str]:
+    with Cache.open(cache) as opened:
+        return sorted(str(opened.dictionary(name).spec["precision"]) for name in opened.spaces())
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_new_cache_is_made_in_what_is_worthwhile_here(
+    machine: pytest.MonkeyPatch, tmp_path: Path, corpus: Path, encoder_folder: Path, fast: bool
+) -> None:
+    is_fast(machine, fast)
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert precisions(tmp_path / "c.h5") == ["mixed" if fast else "exact"]
+    assert any("mixed precision" in note for note in report.notes) == fast
+
+
+@pytest.mark.parametrize("begun", ["exact", "mixed"])
+def test_a_cache_goes_on_as_it_was_begun_on_any_machine(
+    machine: pytest.MonkeyPatch, tmp_path: Path, corpus: Path, tagger_folder: Path, begun: str
+) -> None:
+    first = build(tmp_path / "c.h5", corpus, tagger_folder, ner=tagger_folder, asked=begun)
+    (corpus / "new.txt").write_text("全新条款。", "utf-8")
+    is_fast(machine, begun == "exact")
+    again = build(tmp_path / "c.h5", corpus, tagger_folder, ner=tagger_folder)
+    assert (again.n_encoded, again.n_hits) == (1, first.n_unique)
+    assert precisions(tmp_path / "c.h5") == [begun]
+    assert any(
+        note.startswith("vectors and entities in") and "as the cache holds them" in note
+        for note in again.notes
+    )
+
+
+def test_a_stated_precision_fills_a_space_of_its_own(
+    machine: pytest.MonkeyPatch, tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    assert machine
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert build(tmp_path / "c.h5", corpus, encoder_folder, asked="exact").n_hits == 0
+    assert precisions(tmp_path / "c.h5") == ["exact", "mixed"]
+    # Both are there: the machine decides again, and nothing new is computed.
+    assert build(tmp_path / "c.h5", corpus, encoder_folder).n_encoded == 0
+
+
+def test_a_model_folder_that_was_renamed_fills_no_second_space(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    build(tmp_path / "c.h5", corpus, encoder_folder, asked="exact")
+    renamed = shutil.copytree(encoder_folder, tmp_path / "another-name")
+    report = build(tmp_path / "c.h5", corpus, renamed, asked="exact")
+    assert (report.n_encoded, len(precisions(tmp_path / "c.h5"))) == (0, 1)
+
+
+def test_vectors_of_another_kind_of_device_are_told_of(machine: pytest.MonkeyPatch) -> None:
+    assert machine
+    choice = choose_precision("auto", CPU, lambda p, d: (p, d) == ("mixed", "cuda:0"))
+    assert (choice.precision, "made on a card and stay beside" in choice.note) == ("mixed", True)
+
+
+def test_processors_and_cards_together_compute_exactly(machine: pytest.MonkeyPatch) -> None:
+    assert machine
+    together = ("cuda:0", "cpu")
+    assert choose_precision("auto", together, lambda *_: False).precision == "exact"
+
+
+def test_an_unknown_precision_is_refused() -> None:
+    with pytest.raises(UsageError, match="'fast' is none of"):
+        choose_precision("fast", CPU, lambda *_: False)
+
+
+def test_the_probe_is_made_in_a_child_and_remembered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = precision.probe("cpu")
+    assert found == devices.find_precision("auto")
+    monkeypatch.setattr(precision, "Pool", lambda *_: pytest.fail("measured again"))
+    assert precision.probe("cpu") == found
