@@ -63,10 +63,12 @@ Edit = tuple[int, int, str]
 
 def clean(raw: str) -> str:
     """The cleaned paragraph."""
-    if raw.isascii() and raw.isprintable() and "  " not in raw:
-        return raw.strip(" ")
-    if not _SUSPECT.search(raw):  # nothing but white space to see to: no need for the sweep
-        return _joined_lines(raw)
+    if raw.isascii():
+        text = " ".join(raw.split())
+        if text.isprintable():
+            return text
+    elif not _SUSPECT.search(raw):  # nothing but white space to see to: no need for the sweep
+        return _joined_lines(raw) if _IS_WIDE.search(raw) else " ".join(raw.split())
     text, is_stable = _sweep(raw, None)
     while not is_stable:
         text, is_stable = _sweep(text, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from featpipe.documents.loaders.pdf_layout import (
@@ -13,6 +14,7 @@ from featpipe.documents.loaders.pdf_layout import (
     to_blocks,
     upright,
 )
+from featpipe.documents.loaders.pdf_page import cut_lines
 
 SIZE = 10.0
 WIDE = "本公司及董事会全体成员保证公告内容的真实准确完整不存在虚假记载误导性陈述或者"
@@ -138,16 +140,27 @@ def test_a_parted_word_is_joined_unless_the_document_writes_it_with_a_hyphen() -
 
 
 def test_turned_text_is_read_upright_whatever_the_page_says() -> None:
-    def box(x: float, y: float) -> tuple[float, float, float, float]:
-        return (x, y, x + 10, y + 10)
+    def upright_lines(*places: tuple[tuple[float, float], tuple[float, float]]) -> list[Line]:
+        boxes = [[(x, y + 10, x + 10, y) for x, y in ends] for ends in zip(*places, strict=True)]
+        texts = ["一行字"] * len(places)
+        return upright(texts, np.array(boxes, np.float64), 595, 842).lines
 
-    up = [("一行字", box(100, 200), box(100, 400)), ("二行字", box(120, 200), box(120, 400))]
-    lines = upright(up, 595, 842).lines
+    lines = upright_lines(((100, 200), (100, 400)), ((120, 200), (120, 400)))
     assert [(line.left, line.right) for line in lines] == [(200, 410)] * 2
     assert lines[0].bottom > lines[1].bottom
-    down = [("一行字", box(400, 600), box(400, 300)), ("二行字", box(380, 600), box(380, 300))]
-    lines = upright(down, 595, 842).lines
+    lines = upright_lines(((400, 600), (400, 300)), ((380, 600), (380, 300)))
     assert lines[0].bottom > lines[1].bottom
     assert lines[0].left < lines[0].right
-    arabic = [("كلمة", box(500, 700), box(100, 700))]
-    assert upright(arabic, 595, 842).lines[0][1:4] == (100, 510, 700)
+    arabic = upright_lines(((500, 700), (100, 700)))
+    assert arabic[0][1:4] == (100, 510, 700)
+
+
+def test_lines_know_the_places_of_their_first_and_last_characters() -> None:
+    text = " ab \r\n\r\nlong\ufffeterm\r\n  \r\nz"
+    assert cut_lines(text, is_plain=True) == (
+        ["ab", "long\ufffe", "term", "z"],
+        [1, 8, 13, 23],
+        [2, 12, 16, 23],
+    )
+    # Characters beyond the first plane take two units of UTF-16.
+    assert cut_lines("𠮷a\r\nb𠮷", is_plain=False) == (["𠮷a", "b𠮷"], [0, 5], [2, 7])

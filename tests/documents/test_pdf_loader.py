@@ -106,3 +106,12 @@ def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(__import__("sys").modules, "pypdfium2", None)
     with pytest.raises(UnsupportedDocument, match="needs the extra 'docs'"):
         loaded(write_pdf([[("one", 50, 700)]]))
+
+
+def test_a_page_longer_than_the_memory_kept_for_pages_is_read_whole() -> None:
+    lines = [(f"line {i:03} " + "x" * 60 + ".", 50.0, 820 - 2.0 * i) for i in range(400)]
+    document = loaded(write_pdf([[("short", 50, 700)], lines, [("last", 50, 700)]], size=1))
+    words = document.text.split()
+    assert [word for word in words if word.isdecimal()] == [f"{i:03}" for i in range(400)]
+    assert document.page_of(document.text.index("399")) == 2
+    assert document.page_of(document.text.index("last")) == 3

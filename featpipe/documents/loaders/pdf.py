@@ -7,7 +7,6 @@ thread of a process is inside PDFium at a time (it is not thread-safe).
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,12 @@ from featpipe.documents.cleaning import clean, clean_traced
 from featpipe.documents.draft import Draft
 from featpipe.documents.loaders.pdf_layout import (
     Block,
-    Box,
     PageLines,
     find_running,
     join_words,
     to_blocks,
-    upright,
 )
+from featpipe.documents.loaders.pdf_page import DamagedPage, is_empty, line_reader, open_page
 from featpipe.errors import (
     DocumentTooLarge,
     UnreadableDocument,
@@ -109,45 +107,47 @@ class _Pages:
         self.confidences: dict[int, float] = {}
 
     def __iter__(self) -> Iterator[PageLines]:
-        import pypdfium2
-
         n_characters = 0
+        reader = line_reader()
         for number in range(1, len(self.file) + 1):
             try:
-                page = self.file[number - 1]
-                try:
-                    lines = self._read(page, number)
-                finally:
-                    page.close()
-            except pypdfium2.PdfiumError:
+                with open_page(self.file, number) as page:
+                    lines = reader.read(page)
+                    is_blank = not lines.lines and is_empty(page)
+            except DamagedPage:
                 self.draft.note(f"page {number} is damaged and left out")
-                lines = PageLines(number, 0.0, [])
+                lines, is_blank = PageLines(number, 0.0, []), True
+            if not lines.lines and not is_blank and self._is_ocr_due():
+                lines = self._read_picture(number)
+            lines.number = number
             n_characters += sum(len(line.text) for line in lines.lines)
             if n_characters > self.limits.max_characters:
                 limit = self.limits.max_characters
                 raise DocumentTooLarge(f"the text is longer than {limit:,} characters")
-            yield PageLines(number, lines.height, lines.lines)
+            yield lines
 
-    def _read(self, page: Any, number: int) -> PageLines:  # noqa: ANN401 - untyped library
-        import pypdfium2.raw as pdfium
-
-        lines = _read_lines(page)
-        if lines.lines or not self.limits.use_ocr or not pdfium.FPDFPage_CountObjects(page.raw):
-            return lines
-        if not self._can_ocr():
-            return lines
+    def _is_ocr_due(self) -> bool:
+        if not self.limits.use_ocr or not self._can_ocr():
+            return False
         if len(self.confidences) >= self.limits.max_ocr_pages:
             self.draft.note(f"no OCR after {self.limits.max_ocr_pages} pages")
-            return lines
+            return False
+        return True
+
+    def _read_picture(self, number: int) -> PageLines:
         from featpipe.documents.loaders.ocr import read_picture
 
-        longest = max(*page.get_size(), 1.0)
-        scale = min(_OCR_DPI / 72, _OCR_PIXELS / longest)
-        bitmap = page.render(scale=scale, rev_byteorder=False)
+        page = self.file[number - 1]
         try:
-            read = read_picture(bitmap.to_numpy()[:, :, :3], number)
+            longest = max(*page.get_size(), 1.0)
+            scale = min(_OCR_DPI / 72, _OCR_PIXELS / longest)
+            bitmap = page.render(scale=scale, rev_byteorder=False)
+            try:
+                read = read_picture(bitmap.to_numpy()[:, :, :3], number)
+            finally:
+                bitmap.close()
         finally:
-            bitmap.close()
+            page.close()
         self.confidences[number] = read.confidence
         return read.page
 
@@ -163,87 +163,6 @@ class _Pages:
         return True
 
 
-def _read_lines(page: Any) -> PageLines:  # noqa: ANN401 - untyped library
-    import pypdfium2.raw as pdfium
-
-    textpage = page.get_textpage()
-    try:
-        n = pdfium.FPDFText_CountChars(textpage.raw)
-        buffer = ctypes.create_string_buffer(2 * (n + 1))
-        units = ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort))
-        n_units = max(0, pdfium.FPDFText_GetText(textpage.raw, 0, n, units) - 1)
-        text = buffer.raw[: 2 * n_units].decode("utf-16-le", errors="replace")
-        width, height = page.get_size()
-        if pdfium.FPDFPage_GetRotation(page.raw) % 2:
-            width, height = height, width
-        is_plain = len(text) == n_units
-        places = _Places(textpage.raw).lines(text, is_direct=n_units == n, is_plain=is_plain)
-    finally:
-        textpage.close()
-    return upright(places, width, height)
-
-
-class _Places:
-    """Where the characters of one page stand, in the page's own coordinates."""
-
-    def __init__(self, textpage: Any) -> None:  # noqa: ANN401 - untyped library
-        import pypdfium2.raw as pdfium
-
-        self.textpage = textpage
-        self.rectangle = pdfium.FS_RECTF()
-        self.reference = ctypes.byref(self.rectangle)
-        self.box_of = pdfium.FPDFText_GetLooseCharBox
-        self.index_of = pdfium.FPDFText_GetCharIndexFromTextIndex
-
-    def lines(self, text: str, *, is_direct: bool, is_plain: bool) -> list[tuple[str, Box, Box]]:
-        r"""Every line with the boxes of its first and last characters.
-
-        Args:
-            text: the page's text; its lines end in ``\r\n``.
-            is_direct: indices of text and of characters are the same.
-            is_plain: no character takes two units of UTF-16.
-        """
-        found: list[tuple[str, Box, Box]] = []
-        at = 0
-        place = self._box
-        for raw, n_between in _visual_lines(text):
-            shown = raw.strip()
-            if shown:
-                first = at if shown[0] == raw[0] else at + len(raw) - len(raw.lstrip())
-                n_units = len(shown) if is_plain else len(shown.encode("utf-16-le")) // 2
-                last = first + n_units - 1
-                if not is_direct:
-                    first, last = self._index(first), self._index(last)
-                begin = place(first)
-                found.append((shown, begin, place(last) if last > first else begin))
-            at += n_between + (len(raw) if is_plain else len(raw.encode("utf-16-le")) // 2)
-        return found
-
-    def _index(self, text_index: int) -> int:
-        return int(self.index_of(self.textpage, text_index))
-
-    def _box(self, index: int) -> Box:
-        if index < 0 or not self.box_of(self.textpage, index, self.reference):
-            return 0.0, 0.0, 0.0, 0.0
-        box = self.rectangle
-        return box.left, box.bottom, box.right, box.top
-
-
-def _visual_lines(text: str) -> list[tuple[str, int]]:
-    """Lines as they stand on the page, and how many characters part each from the next.
-
-    After a hyphen at its end the library hides the break of a line behind U+FFFE.
-    """
-    if "\ufffe" not in text:
-        return [(line, 2) for line in text.split("\r\n")]
-    found = []
-    for line in text.split("\r\n"):
-        *parted, rest = line.split("\ufffe")
-        found += [(piece + "\ufffe", 0) for piece in parted]
-        found.append((rest, 2))
-    return found
-
-
 def _write(
     draft: Draft, blocks: list[Block], numbers: list[int], confidences: dict[int, float]
 ) -> None:
@@ -254,7 +173,7 @@ def _write(
         if not draft.add(block.text):
             continue
         starts.setdefault(block.page, begin)
-        for position, number in _cleaned_breaks(block):
+        for position, number in _cleaned_breaks(block) if block.breaks else ():
             starts.setdefault(number, min(begin + position, draft.length))
     end = draft.length
     for number in reversed(numbers):

@@ -16,12 +16,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from featpipe.documents.loaders.items import begins_item, first_word, is_ended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 #: Share of the page's height, at either end, in which running heads stand.
 _OUTER_ZONE = 0.12
@@ -44,10 +49,6 @@ _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2,}$")
-
-
-#: left, bottom, right, top in points, y upwards.
-Box = tuple[float, float, float, float]
 
 
 class Line(NamedTuple):
@@ -78,33 +79,40 @@ class Block:
     breaks: list[tuple[int, int]] = field(default_factory=list)
 
 
-def upright(places: Sequence[tuple[str, Box, Box]], width: float, height: float) -> PageLines:
+def upright(
+    texts: Sequence[str], boxes: NDArray[np.float64], width: float, height: float
+) -> PageLines:
     """Lines from the boxes of their first and last characters, turned so that most text is upright.
 
     What the page says about its rotation is no help: pages are turned to show turned text, and
     turned with upright text. The text itself tells. Right-to-left text is not turned.
+
+    Shapes: boxes (2, lines, 4), as left, top, right, bottom in points, y upwards.
     """
-    n_up = n_down = 0
-    for _, (left, bottom, _, _), (last_left, last_bottom, _, _) in places[:_VOTERS]:
-        rise = last_bottom - bottom
-        if abs(rise) > abs(last_left - left):
-            n_up += rise > 0
-            n_down += rise < 0
-    if max(n_up, n_down) * 2 <= min(len(places), _VOTERS):
-        return PageLines(0, height, [_line(text, a, b) for text, a, b in places])
-    if n_up >= n_down:  # reads upwards: its lines follow one another to the right
-        turned = [(t, (a[1], -a[2], a[3], -a[0]), (b[1], -b[2], b[3], -b[0])) for t, a, b in places]
-        lift = width
-    else:
-        turned = [(t, (-a[3], a[0], -a[1], a[2]), (-b[3], b[0], -b[1], b[2])) for t, a, b in places]
-        lift = 0.0
-    lines = [_line(text, a, b) for text, a, b in turned]
-    return PageLines(0, width, [line._replace(bottom=line.bottom + lift) for line in lines])
+    if not texts:
+        return PageLines(0, height, [])
+    first, last = boxes
+    step = last[:_VOTERS] - first[:_VOTERS]
+    is_turned = np.abs(step[:, 3]) > np.abs(step[:, 0])
+    if 2 * np.count_nonzero(is_turned) > len(step):
+        rise = step[is_turned, 3]
+        n_up, n_down = np.count_nonzero(rise > 0), np.count_nonzero(rise < 0)
+        if 2 * max(n_up, n_down) > len(step):
+            left, top, right, bottom = np.moveaxis(boxes, 2, 0)
+            if n_up >= n_down:  # reads upwards: its lines follow one another to the right
+                turned = bottom, width - left, top, width - right
+            else:
+                turned = -top, right, -bottom, left
+            first, last = np.stack(turned, axis=2)
+            height = width
+    left, bottom = np.minimum(first[:, 0], last[:, 0]), first[:, 3]
+    right, size = np.maximum(first[:, 2], last[:, 2]), first[:, 1] - bottom
+    rows = zip(texts, left.tolist(), right.tolist(), bottom.tolist(), size.tolist(), strict=True)
+    return PageLines(0, height, list(map(_as_line, rows)))
 
 
-def _line(text: str, first: Box, last: Box) -> Line:
-    left, bottom, right, top = first
-    return Line(text, min(left, last[0]), max(right, last[2]), bottom, top - bottom)
+#: ``Line._make`` at a third of its cost.
+_as_line = partial(tuple.__new__, Line)
 
 
 def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list[str]]:
@@ -123,9 +131,12 @@ def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list
     left_out: set[tuple[int, int]] = set()
     heads: list[str] = []
     for pattern, lines in alike.items():
+        is_number = "#" in pattern and bool(_PAGE_NUMBER.fullmatch(pattern))
+        if not is_number and len({line.page for line in lines}) < n_needed:
+            continue
         running = _running_of(lines)
         runs_along = len({tuple(line.numbers) for line in running}) > 1
-        is_number = bool(_PAGE_NUMBER.fullmatch(pattern)) and (runs_along or len(lines) == 1)
+        is_number = is_number and (runs_along or len(lines) == 1)
         if len({line.page for line in running}) < n_needed:
             running = [line for line in lines if is_number and line.numbers[:1] == [line.number]]
         elif not is_number:
@@ -165,7 +176,8 @@ def _pattern(text: str) -> tuple[str, list[int]]:
     """The text with # for its numbers, and the numbers; roman ones count in short lines only."""
     text = " ".join(text.lower().split())
     digits = _DIGITS if len(text) <= _SHORT_HEAD else _ARABIC
-    return digits.sub("#", text), [_number(found) for found in digits.findall(text)]
+    numbers = [_number(found) for found in digits.findall(text)]
+    return digits.sub("#", text) if numbers else text, numbers
 
 
 def _number(digits: str) -> int:
@@ -199,30 +211,51 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
         for k, line in enumerate(page.lines):
             if (i, k) in left_out:
                 continue
-            if previous and _goes_on(previous, line, previous_limit, is_new_page=is_first):
-                separator = "\n" if is_first else _separator(previous, line)
-                if is_first:
-                    breaks[-1].append((length + 1, page.number))
-                parts[-1].append(separator + line.text)
-                length += len(separator) + len(line.text)
-            else:
+            separator = None
+            if previous:
+                separator = _separator(previous, line, previous_limit, is_new_page=is_first)
+            if separator is None:
                 length = len(line.text)
                 numbers.append(page.number)
                 parts.append([line.text])
                 breaks.append([])
+            else:
+                if is_first:
+                    breaks[-1].append((length + 1, page.number))
+                parts[-1] += separator, line.text
+                length += len(separator) + len(line.text)
             previous, previous_limit, is_first = line, limits[k], False
     texts = ("".join(pieces) for pieces in parts)
     return [Block(*block) for block in zip(numbers, texts, breaks, strict=True)]
 
 
-def _separator(line: Line, following: Line) -> str:
-    """A line break for the next line; in one row a blank, or nothing between close neighbours.
+def _separator(line: Line, following: Line, limit: float, *, is_new_page: bool) -> str | None:
+    """What stands between two lines of one paragraph; None where a paragraph ends.
 
-    A line break vanishes between wide characters when the paragraph is cleaned.
+    A line break for the next line (it vanishes between wide characters when the paragraph is
+    cleaned); in one row a blank, or a line break again between close neighbours.
     """
-    is_row = abs(line.bottom - following.bottom) < 0.3 * max(line.size, 1.0)
-    is_close = following.left - line.right < 0.7 * line.size
-    return " " if is_row and not is_close else "\n"
+    text, _, right, bottom, size = line
+    step = bottom - following.bottom
+    larger = max(size, following.size, 1.0)
+    is_row = not is_new_page and abs(step) < 0.3 * larger
+    if text[-1:] != "\ufffe":
+        if abs(size - following.size) > 0.25 * larger:
+            return None
+        if is_new_page:
+            goes_on = not (
+                is_ended(text) or following.text[:1].isupper() or begins_item(following.text, "。")
+            ) and _is_wrapped(line, following, limit - right, larger)
+        elif is_row:
+            goes_on = following.left >= right - larger
+        else:
+            goes_on = 0 < step < 2.2 * larger and _is_wrapped(
+                line, following, limit - right, larger
+            )
+        if not goes_on:
+            return None
+    is_far = abs(step) < 0.3 * max(size, 1.0) and following.left - right >= 0.7 * size
+    return " " if is_far and not is_new_page else "\n"
 
 
 def _right_limits(lines: Sequence[Line]) -> list[float]:
@@ -238,29 +271,12 @@ def _right_limits(lines: Sequence[Line]) -> list[float]:
     return [max(limits[column], limits[column + 1]) for column in columns]
 
 
-def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) -> bool:
-    if line.text.endswith("\ufffe"):
-        return True
-    size = max(line.size, following.size, 1.0)
-    if abs(line.size - following.size) > 0.25 * size:
-        return False
-    if is_new_page:
-        is_near = not (
-            is_ended(line.text) or following.text[:1].isupper() or begins_item(following.text, "。")
-        )
-    else:
-        step = line.bottom - following.bottom
-        if abs(step) < 0.3 * size:
-            return following.left >= line.right - size  # one row
-        is_near = 0 < step < 2.2 * size
-    return is_near and _is_wrapped(line, following, limit - line.right, size)
-
-
 def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
     """Whether a line ended for want of room only."""
     if following.text[:1].islower() and not is_ended(line.text):
         return room < _RAGGED * (room + line.right - line.left)
-    if room > 40 * size or room >= _width_of_first_word(following) + 0.3 * size:
+    spare = room - 0.3 * size
+    if spare >= 0 and (room > 40 * size or spare >= _width_of_first_word(following)):
         return False  # the next word would have fitted: the line was ended on purpose
     if line.right - line.left < _SHORT * size and following.text[:1].isupper():
         return False  # a list of short lines, whose longest is no margin
