@@ -24,6 +24,8 @@ _COMMANDS = {
     "reprocess": ("reprocess", "Bring results up to date with changed templates."),
     "template": ("template", "Draft, check and import templates."),
     "search": ("search", "Find sentences by words and meaning."),
+    "report": ("report", "Write the evidence page: what was extracted, and from where."),
+    "runs": ("runs", "List the runs of a cache, or show one."),
     "inspect": ("inspect", "Say what a cache holds."),
     "verify": ("verify", "Check that a cache is whole."),
     "compact": ("compact", "Rewrite a cache without what crashes left in it."),

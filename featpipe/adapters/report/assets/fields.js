@@ -1,0 +1,185 @@
+// The table of fields: one row per document, one column per field of a template. Only the rows in
+// sight are in the page, so ten thousand of them scroll as ten do.
+
+const ROW_HEIGHT = 46;
+const SPARE_ROWS = 8;
+
+function fieldsView() {
+  if (!facts.templates.length) {
+    return make("div", { class: "empty" }, make("p", {}, say("no_results")),
+      command(`featpipe reprocess --cache ${facts.cache} --templates templates/`));
+  }
+  const grid = new Grid();
+  return make("div", { class: "fields" }, grid.tools, grid.frame);
+}
+
+class Grid {
+  constructor() {
+    this.asked = chosen.table;
+    this.count = make("p", { class: "count quiet", role: "status" });
+    this.tools = make("div", { class: "tools" });
+    this.head = make("div", { class: "grid-row grid-head", role: "row", "aria-rowindex": "1" });
+    this.body = make("div", { class: "grid-body", role: "rowgroup" });
+    this.frame = make("div", {
+      class: "grid", role: "grid", tabindex: "-1", "aria-label": say("fields"),
+      on: { scroll: () => this.drawRows(), keydown: (event) => this.move(event) },
+    }, this.head, this.body);
+    this.at = [0, 0];
+    new ResizeObserver(() => this.drawRows()).observe(this.frame);
+    this.choose();
+  }
+
+  /** Another template: other columns. */
+  choose() {
+    const { asked } = this;
+    this.template = facts.templates[asked.template];
+    this.rows = facts.docs.flatMap((entry, number) =>
+      entry.values.some((row) => row[0] === asked.template) ? [this.rowOf(entry, number)] : []);
+    replace(this.tools,
+      facts.templates.length > 1 && choice(say("template"), facts.templates.map((t, i) => [String(i), t.name]),
+        String(asked.template), (value) => {
+          asked.template = Number(value);
+          asked.sort = -1;
+          this.choose();
+        }),
+      search(say("filter_rows"), asked.find, (text) => { asked.find = text; this.filter(); }),
+      choice(say("at_most"), [["1", `${say("at_most")}: ${say("any")}`],
+        ...[0.95, 0.9, 0.8, 0.6, 0.4].map((p) => [String(p), `${say("at_most")}: ${percent(p)}`])],
+      String(asked.most), (value) => { asked.most = Number(value); this.filter(); }),
+      check(say("only_missing"), asked.onlyMissing, (isOn) => { asked.onlyMissing = isOn; this.filter(); }),
+      this.count,
+      button(say("save_csv"), () => this.save(), { class: "save" }));
+    this.filter();
+  }
+
+  rowOf(entry, number) {
+    const cells = this.template.fields.map(() => []);
+    for (const value of valuesOf(entry)) {
+      if (value.template === this.asked.template) cells[value.field].push(value);
+    }
+    return { number, entry, cells };
+  }
+
+  filter() {
+    const { asked } = this, text = asked.find.trim().toLowerCase();
+    this.shown = this.rows.filter(({ entry, cells }) => {
+      if (asked.onlyMissing && cells.every((cell) => cell.length)) return false;
+      if (asked.most < 1 && !cells.some((cell) => cell.length && cell[0].p <= asked.most)) return false;
+      return !text || `${entry.id}\n${entry.title}`.toLowerCase().includes(text) ||
+        cells.some((cell) => cell.some((value) => `${value.text}\n${value.value}`.toLowerCase().includes(text)));
+    });
+    if (asked.sort >= 0) this.shown.sort(this.order());
+    this.count.textContent = say("n_rows", spell(this.shown.length));
+    this.frame.setAttribute("aria-rowcount", String(this.shown.length + 1));
+    this.frame.scrollTop = 0;
+    this.at = [0, 0];
+    this.drawHead();
+    this.drawRows(true);
+  }
+
+  /** Rows without a value always come last. */
+  order() {
+    const { sort, isDown } = this.asked, sign = isDown ? -1 : 1;
+    const key = ({ entry, cells }) => (sort === 0 ? entry.id : cells[sort - 1][0]?.value || cells[sort - 1][0]?.text || "");
+    const compare = new Intl.Collator(language === "zh" ? "zh" : "en", { numeric: true }).compare;
+    return (a, b) => {
+      const [x, y] = [key(a), key(b)];
+      return !x || !y ? Boolean(y) - Boolean(x) : sign * compare(x, y);
+    };
+  }
+
+  drawHead() {
+    const { asked } = this;
+    const column = (name, number, extra) => make("div", {
+      class: number ? "cell" : "cell first", role: "columnheader", "aria-colindex": number + 1,
+      "aria-sort": asked.sort !== number ? null : asked.isDown ? "descending" : "ascending",
+      vars: number ? { hue: hueOf(number - 1) } : {},
+    }, button(name, () => {
+      asked.isDown = asked.sort === number && !asked.isDown;
+      asked.sort = number;
+      this.filter();
+    }, { class: "sort" }), extra);
+    const filled = (field) => {
+      const n = this.rows.filter(({ cells }) => cells[field].length).length;
+      const label = say("filled", spell(n), spell(this.rows.length));
+      return make("span", { class: "filled", title: label, role: "img", "aria-label": label },
+        make("span", { vars: { share: n / Math.max(1, this.rows.length) } }));
+    };
+    this.frame.style.setProperty("--columns", this.template.fields.length);
+    replace(this.head, column(say("document"), 0), this.template.fields.map((name, i) => column(name, i + 1, filled(i))));
+  }
+
+  drawRows(isNew = false) {
+    const first = Math.max(0, Math.floor(this.frame.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const n = Math.ceil((this.frame.clientHeight || 800) / ROW_HEIGHT) + 2 * SPARE_ROWS;
+    if (!isNew && first === this.first && n === this.n) return;
+    const hadFocus = this.body.contains(document.activeElement);
+    [this.first, this.n] = [first, n];
+    this.body.style.height = `${Math.max(1, this.shown.length) * ROW_HEIGHT}px`;
+    replace(this.body, this.shown.length
+      ? this.shown.slice(first, first + n).map((row, i) => this.drawRow(row, first + i))
+      : make("p", { class: "empty" }, say("no_match")));
+    if (hadFocus) this.cell()?.focus({ preventScroll: true });
+  }
+
+  drawRow(row, at) {
+    const line = make("div", { class: "grid-row", role: "row", "aria-rowindex": at + 2 });
+    line.style.transform = `translateY(${at * ROW_HEIGHT}px)`;
+    line.append(this.drawCell(at, 0, "rowheader", [row.entry.title || row.entry.id], row.entry.id, () => openDocument(row.number)));
+    row.cells.forEach((values, field) => {
+      const [value] = values;
+      line.append(value
+        ? this.drawCell(at, field + 1, "gridcell", [
+          make("span", { class: "cell-text" }, value.text),
+          make("span", { class: `level ${grade(value.p)}`, vars: { share: value.p }, "aria-hidden": "true" }),
+          values.length > 1 && make("span", { class: "more-values", title: say("more_values", spell(values.length - 1)) }, `+${values.length - 1}`),
+        ], values.map((v) => `${v.text} · ${chance(v.p)}`).join("\n"), () => openDocument(row.number, value.at))
+        : this.drawCell(at, field + 1, "gridcell", [make("span", { class: "quiet" }, "\u2013")], say("nothing_found"), () => openDocument(row.number)));
+    });
+    return line;
+  }
+
+  drawCell(row, column, role, content, title, press) {
+    return make("button", {
+      type: "button", role, class: column ? "cell" : "cell first", title, "aria-colindex": column + 1,
+      tabindex: row === this.at[0] && column === this.at[1] ? "0" : "-1",
+      "data-row": row, "data-column": column, on: { click: press, focus: () => { this.at = [row, column]; } },
+    }, content);
+  }
+
+  cell() {
+    return this.body.querySelector(`[data-row="${this.at[0]}"][data-column="${this.at[1]}"]`);
+  }
+
+  /** Arrow keys, Home, End and Page keys, as in a spreadsheet. */
+  move(event) {
+    if (!this.body.contains(event.target)) return;
+    const page = Math.max(1, Math.floor(this.frame.clientHeight / ROW_HEIGHT) - 2);
+    const step = {
+      ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1],
+      PageDown: [page, 0], PageUp: [-page, 0], Home: [0, -1e6], End: [0, 1e6],
+    }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const clamp = (n, most) => Math.min(Math.max(n, 0), most);
+    this.at = [clamp(this.at[0] + step[0], this.shown.length - 1), clamp(this.at[1] + step[1], this.template.fields.length)];
+    const top = this.at[0] * ROW_HEIGHT, height = this.frame.clientHeight - 2 * ROW_HEIGHT;
+    if (top < this.frame.scrollTop) this.frame.scrollTop = top;
+    else if (top > this.frame.scrollTop + height) this.frame.scrollTop = top - height;
+    this.drawRows(true);
+    const cell = this.cell();
+    cell?.focus({ preventScroll: true });
+    cell?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  /** What is shown, as a file a spreadsheet opens; a value that looks like a formula is quoted. */
+  save() {
+    const quote = (text) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    const lines = [[say("document"), ...this.template.fields],
+      ...this.shown.map(({ entry, cells }) => [entry.id, ...cells.map((cell) => cell.map((v) => v.text).join("; "))])];
+    const blob = new Blob(["\ufeff", lines.map((line) => line.map(quote).join(",")).join("\r\n")], { type: "text/csv" });
+    const link = make("a", { href: URL.createObjectURL(blob), download: `${this.template.name}.csv` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+}
