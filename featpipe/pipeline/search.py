@@ -78,13 +78,32 @@ class SentenceSearch:
     def search(
         self, query: str, k: int = 10, *, level: Literal["sentence", "document"] = "sentence"
     ) -> list[Hit]:
-        """The ``k`` best sentences, or the best sentence of the ``k`` best documents."""
+        """The ``k`` best sentences, or the best sentence of the ``k`` best documents.
+
+        Only sentences that hold a term of the query are found, whatever their score: in a corpus of
+        a few sentences BM25's can be zero or negative.
+        """
         ids = self._ids(query)
         if not len(ids) or not self.n_sentences:
             return []
         found = self._index.top_k([ids], k, level=level)
-        is_hit = found.scores[0] != 0  # a sentence without any of the terms
-        return self._hits(found.rows[0][is_hit], found.scores[0][is_hit])
+        rows, scores = found.rows[0], found.scores[0]
+        if not (scores > 0).all():  # those without any of the terms have 0.0
+            rows, scores = self._best_holding(ids, k, level)
+        return self._hits(rows, scores)
+
+    def _best_holding(
+        self, ids: NDArray[np.int32], k: int, level: Literal["sentence", "document"]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """As ``top_k``, among the sentences that hold a term."""
+        rows = self._index.rows_with(ids)
+        scores = self._index.scores([ids])[0][rows]
+        order = np.argsort(-scores, kind="stable")
+        if level == "document":
+            names = [name for name, _ in self._index.locate(rows[order])]
+            firsts = {name: at for at, name in reversed(list(enumerate(names)))}
+            order = order[sorted(firsts.values())]
+        return rows[order[:k]], scores[order[:k]]
 
     def search_hybrid(
         self,
@@ -174,8 +193,8 @@ def _find_group(cache: Cache, analyser: str | None) -> str:
     if len(matching) > 1:
         raise UnknownSpace(f"terms must be named: {cache.path} holds {held}")
     raise UnknownSpace(
-        f"no terms {'of ' + analyser if analyser else ''} in {cache.path}: it holds {held}",
-        hint="run build-cache with that analyser",
+        f"no terms{' of ' + analyser if analyser else ''} in {cache.path}: it holds {held}",
+        hint="run build-cache, with that analyser",
     )
 
 

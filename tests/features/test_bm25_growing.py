@@ -112,6 +112,13 @@ class IndexMachine(RuleBasedStateMachine):
             assert np.array_equal(found, scores[:, chosen])
 
     @invariant()
+    def rows_with_a_term_are_told_whatever_their_score(self) -> None:
+        corpus = [set(sentence) for sentences in self.model.values() for sentence in sentences]
+        for query in QUERIES:
+            holding = [row for row, terms in enumerate(corpus) if terms & set(query)]
+            assert self.index.rows_with(self.vocabulary.find(query)).tolist() == holding
+
+    @invariant()
     def rows_are_found_in_their_documents(self) -> None:
         places = [
             (name, number) for name, each in self.model.items() for number in range(len(each))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
+from sentence_cache import write_documents
 from test_build import build
 
 from featpipe import Cache
@@ -16,6 +18,7 @@ from featpipe.pipeline.query import encode_query, find_space
 from featpipe.pipeline.search import SentenceSearch
 
 QUERY = "合同金额为万元"
+LEVELS: list[Literal["sentence", "document"]] = ["sentence", "document"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,9 @@ def test_scores_are_those_of_rank_bm25_over_all_sentences(cache: Path) -> None:
         sentences = [u for d in opened.documents() for u in d.units("sentence")]
         oracle = BM25Okapi([analyser.terms(unit.text) for unit in sentences])
         scores = oracle.get_scores(analyser.terms(QUERY))
-        order = [at for at in np.argsort(-scores, kind="stable")[:5] if scores[at] != 0]
+        asked = set(analyser.terms(QUERY))
+        holding = [at for at in range(8) if asked & set(analyser.terms(sentences[at].text))]
+        order = sorted(holding, key=lambda at: -scores[at])[:5]
         hits = search.search(QUERY, 5)
     assert search.n_sentences == len(sentences) == 8
     assert [hit.score for hit in hits] == [scores[at] for at in order]
@@ -88,3 +93,26 @@ def test_terms_that_are_not_there_are_said_not_to_be(cache: Path) -> None:
 def test_what_no_sentence_holds_is_not_found(cache: Path, query: str) -> None:
     with Cache.open(cache) as opened:
         assert SentenceSearch(opened).search(query) == []
+
+
+def test_a_sentence_that_holds_the_words_is_found_whatever_its_score(tmp_path: Path) -> None:
+    """One sentence: all scores negative. Two: a word in one of them has an idf of zero."""
+    for sentences in (["合同金额。"], ["合同金额。", "利润分配。"]):
+        path = tmp_path / f"{len(sentences)}.h5"
+        write_documents(path, {f"{n}.txt": [text] for n, text in enumerate(sentences)})
+        with Cache.open(path) as opened:
+            search = SentenceSearch(opened, backend="numpy")
+            for level in LEVELS:
+                (hit,) = search.search("金额", level=level)
+                assert hit.text == "合同金额。"
+                assert hit.score <= 0
+
+
+def test_documents_without_a_positive_score_are_ranked_once_each(tmp_path: Path) -> None:
+    """金 is in half of the sentences and adds nothing; 额 in one."""
+    documents = {"a": ["金甲。", "乙丙。", "金丁。"], "b": ["戊。", "己。", "金额。"]}
+    write_documents(tmp_path / "c.h5", documents)
+    with Cache.open(tmp_path / "c.h5") as opened:
+        hits = SentenceSearch(opened, backend="numpy").search("金额", level="document")
+    assert [(hit.document, hit.text) for hit in hits] == [("b", "金额。"), ("a", "金甲。")]
+    assert hits[1].score == 0

@@ -126,6 +126,22 @@ class Index(Collection):
             found.append((rows, scores[rows]))
         return _as_ranking(found, k)
 
+    def rows_with(self, query: Query) -> NDArray[np.int64]:
+        """The living rows that hold any of the terms, ascending.
+
+        A score does not tell: a term in exactly half of the rows adds nothing to any of them, and
+        in a corpus of one or two rows known terms can count against the row that holds them.
+        """
+        found = [np.zeros(0, np.bool_)]
+        for held in self._held:
+            holds = np.zeros(held.segment.n_rows, np.bool_)
+            places = np.unique(held.segment.places_of(np.asarray(query, np.int32)))
+            for place in places[places >= 0].tolist():
+                low, high = held.segment.pointers[place : place + 2].tolist()
+                holds[held.segment.rows[low:high]] = True
+            found.append(holds[held.alive])
+        return np.flatnonzero(np.concatenate(found))
+
     def explain(self, query: Query, row: int) -> list[Part]:
         """What each term of the query adds to a row's score, in the order of the query.
 
