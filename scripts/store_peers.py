@@ -291,6 +291,29 @@ class Sqlite:
         return occupied(self.path)
 
 
+class RawFile:
+    """No store, but the limit of the disk: the vectors alone, one pwrite and one sync a batch."""
+
+    name = "raw file (the limit)"
+
+    def __init__(self, folder: Path, dim: int) -> None:
+        self.path = folder / "limit"
+        self.row_bytes = 2 * dim
+        self._n_rows = 0
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT)
+
+    def append(self, keys: Keys, vectors: Vectors) -> None:
+        """At the end."""
+        os.pwrite(self._descriptor, vectors, self._n_rows * self.row_bytes)
+        os.fdatasync(self._descriptor)
+        self._n_rows += len(keys)
+
+    def close(self) -> None:
+        """The file."""
+        os.close(self._descriptor)
+        self.path.unlink()
+
+
 class FilePerKey:
     """One .npy-like file per key. Synced one by one, it would take all day: only written."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: What a column is given as: (n, *shape) values, or for a ragged one (flat values, lengths).
 ColumnData: TypeAlias = "ArrayLike | tuple[ArrayLike, ArrayLike]"
 
+_KEY_COLUMN = Column(KEYS, "u1", (16,))
+
 
 @dataclass(slots=True)
 class Batch:
@@ -38,7 +40,7 @@ class Batch:
         fixed: dict[str, NDArray[Any]] = {}
         ragged = {}
         if spec.keyed:
-            fixed[KEYS] = _exactly(data[KEYS], Column(KEYS, "u1", (16,)))
+            fixed[KEYS] = _exactly(data[KEYS], _KEY_COLUMN)
         for column in spec.columns:
             if isinstance(column, Ragged):
                 ragged[column.name] = _ragged(data[column.name], column)
@@ -70,13 +72,14 @@ def _exactly(given: Any, column: AnyColumn) -> NDArray[Any]:  # noqa: ANN401 - a
     array = np.asarray(given)
     if str(column.dtype) == BFLOAT16 and array.dtype.kind == "f":
         array = to_bfloat16(array)
-    if array.dtype.newbyteorder("<") != column.storage:
+    storage = column.storage
+    if array.dtype != storage and array.dtype.newbyteorder("<") != storage:
         raise DictionaryError(f"column {column.name!r} holds {column.dtype}, not {array.dtype}")
     if array.shape[1:] != column.shape or array.ndim != len(column.shape) + 1:
         raise DictionaryError(
             f"column {column.name!r} has rows of shape {column.shape}, not {array.shape[1:]}"
         )
-    return np.ascontiguousarray(array, column.storage)
+    return np.ascontiguousarray(array, storage)
 
 
 def _ragged(given: Any, column: Ragged) -> tuple[NDArray[Any], NDArray[np.int64]]:  # noqa: ANN401

@@ -7,6 +7,7 @@ the operating system's errors become ours.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from featpipe.errors import WriteFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _HINTS = {
@@ -27,6 +28,19 @@ _HINTS = {
     errno.EFBIG: "a limit on file sizes (ulimit -f, or the file system's own) is reached",
     errno.EIO: "the device reports an error; look at the kernel's log before going on",
 }
+
+_SYNC_FILE_RANGE_WRITE = 2
+
+
+def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """Linux's own call, which the os module lacks; None elsewhere."""
+    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if function is not None:
+        function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return function
+
+
+_sync_file_range = _find_sync_file_range()
 
 
 class Disk:
@@ -42,6 +56,14 @@ class Disk:
         while rest:
             n_written = os.pwrite(descriptor, rest, offset)
             rest, offset = rest[n_written:], offset + n_written
+
+    def start(self, descriptor: int, offset: int, size: int) -> None:
+        """Have the kernel begin to store these bytes while we go on: a hint, and no promise.
+
+        Not a write-like call: what is in the file, and what is durable, is as it was.
+        """
+        if _sync_file_range is not None:
+            _sync_file_range(descriptor, offset, size, _SYNC_FILE_RANGE_WRITE)
 
     def resize(self, descriptor: int, size: int) -> None:
         """Make the file ``size`` bytes long; new ones read as zeros."""

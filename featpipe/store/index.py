@@ -29,7 +29,10 @@ _MAX_LOAD = 0.72  #: keeps the table between 5.6 and 11.1 bytes a key
 _MAX_PROBES = 1 << 16
 _PROBES = range(_MAX_PROBES)
 _BUILD_BLOCK = 1 << 16
-_FEW = 24  #: keys that are quicker handled one by one
+_FEW = 12  #: keys that are quicker handled one by one
+_MANY = 1024  #: keys from which it pays to look at one slot of each before the next
+_WINDOW = 16
+_STEPS = np.arange(_WINDOW)
 
 
 class IndexDamaged(Exception):
@@ -134,32 +137,64 @@ class KeyIndex:
         IndexDamaged when a probe does not end.
         """
         found = np.full(len(keys), -1, np.int64)
-        where = np.arange(len(keys))
         slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp)
         if ends is None:
             ends = np.empty_like(slot)
         ends[:] = slot
-        if not n_rows:
+        if not n_rows or not len(keys):
             return found
-        for _ in range(_MAX_PROBES):
-            if len(where) <= _FEW:
-                break
+        where = np.arange(len(keys))
+        n_probes = 0
+        while len(where) > _MANY:  # one slot at a time: most keys that are there are soon found
             entry = self.slots.take(slot)
-            # A row beyond the visible ones is read as the last visible one: its key decides, too.
-            row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
-            key = stored.gather(row)
             taken = entry != 0
-            same = (key[:, 0] == keys[:, 0]) & (key[:, 1] == keys[:, 1]) & taken
+            same, row = _compare(entry, keys, stored, n_rows)
+            same &= taken
             found[where[same]] = row[same]
             rest = np.flatnonzero(taken & ~same)
             where, keys, slot = where[rest], keys[rest], (slot[rest] + 1) & self.mask
             ends[where] = slot
-        else:
-            raise IndexDamaged
+            n_probes = self._count(n_probes, 1)
+        while len(where) > _FEW:
+            rest = self._find_in_windows(keys, slot, stored, n_rows, (found, ends, where))
+            where, keys, slot = where[rest], keys[rest], (slot[rest] + _WINDOW) & self.mask
+            n_probes = self._count(n_probes, _WINDOW)
         # The last few take the longest ways, and one after the other they are quicker.
         for i, key, start in zip(where.tolist(), keys, slot.tolist(), strict=True):
             found[i] = self.find_one(key.tobytes(), start, stored, n_rows)
+            ends[i] = start
         return found
+
+    def _count(self, n_probes: int, n_more: int) -> int:
+        if n_probes > min(_MAX_PROBES, self.mask):
+            raise IndexDamaged
+        return n_probes + n_more
+
+    def _find_in_windows(
+        self,
+        keys: NDArray[np.uint64],
+        slot: NDArray[np.intp],
+        stored: ColumnView,
+        n_rows: int,
+        result: tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]],
+    ) -> NDArray[np.intp]:
+        """Probe the next ``_WINDOW`` slots of every key at once; returns which are not settled.
+
+        ``result`` is (found, ends, where in these the keys belong).
+        """
+        found, ends, where = result
+        window = self.slots.take((slot[:, None] + _STEPS) & self.mask)
+        n_taken = (window == 0).argmax(axis=1)
+        is_open = window[np.arange(len(slot)), n_taken] == 0
+        n_taken[~is_open] = _WINDOW
+        key = np.repeat(np.arange(len(slot)), n_taken)
+        entry = window[n_taken[:, None] > _STEPS]
+        same, row = _compare(entry, keys.take(key, axis=0), stored, n_rows)
+        hit = np.flatnonzero(same)[::-1]  # of two rows with one key the first shall stay
+        found[where[key[hit]]] = row[hit]
+        ends[where] = (slot + n_taken) & self.mask
+        is_open[key[hit]] = True
+        return np.flatnonzero(~is_open)
 
     def find_one(self, key: bytes, slot: int, stored: ColumnView, n_rows: int) -> int:
         """The row of ``key``; -1 when absent. Raises IndexDamaged.
@@ -180,3 +215,17 @@ class KeyIndex:
                     return row
             slot += 1
         raise IndexDamaged
+
+
+def _compare(
+    entry: NDArray[np.uint32], keys: NDArray[np.uint64], stored: ColumnView, n_rows: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Whether the row that each entry speaks of has the key beside it, and that row.
+
+    A row beyond the visible ones is read as the last visible one: its key decides, too.
+    """
+    row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
+    key = stored.gather(row)
+    same: NDArray[np.bool_] = key[:, 0] == keys[:, 0]
+    same &= key[:, 1] == keys[:, 1]
+    return same, row

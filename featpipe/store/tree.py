@@ -7,6 +7,7 @@ Objects that are not loaded are plain addresses and carried over as they are, fo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -42,16 +43,12 @@ class Dataset:
     address: int = 0
     dims_address: int = 0
     is_dirty: bool = True
+    row_bytes: int = field(init=False)  #: bytes of one row
     _tree: int = hdf5.UNDEFINED
     _n_in_tree: int = 0
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one row."""
-        size = storage_dtype(self.dtype).itemsize
-        for extent in self.shape:
-            size *= extent
-        return size
+    def __post_init__(self) -> None:
+        self.row_bytes = storage_dtype(self.dtype).itemsize * math.prod(self.shape)
 
     @property
     def n_capacity(self) -> int:

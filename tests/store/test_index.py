@@ -1,0 +1,87 @@
+"""The key index by itself, held against a dict: every way of probing gives the same answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from featpipe.store.column_view import ColumnView
+from featpipe.store.index import IndexDamaged, KeyIndex, capacity_for
+from featpipe.store.mapping import Mapping
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def column_of(keys: NDArray[np.uint64], path: Path) -> ColumnView:
+    """The keys as they lie in a file, after a page of something else."""
+    path.write_bytes(bytes(4096) + keys.tobytes())
+    with path.open("rb") as file:
+        mapping = Mapping(file.fileno(), path)
+    return ColumnView(mapping, np.dtype("<u8"), (2,), len(keys), [4096])
+
+
+def crowded_keys(n: int, n_heads: int, capacity: int) -> NDArray[np.uint64]:
+    """Keys of few different heads, the last of which want the table's last slots."""
+    source = np.random.default_rng(n)
+    heads = source.integers(capacity - n_heads, capacity, n).astype(np.uint64)
+    return np.stack([heads, np.arange(n, dtype=np.uint64)], 1)
+
+
+@pytest.mark.parametrize("n_heads", [1, 40, 5000])
+@pytest.mark.parametrize("n_asked", [1, 11, 13, 60, 1000, 1025, 4000])
+def test_every_number_of_keys_is_answered_as_by_a_dict(
+    path: Path, n_heads: int, n_asked: int
+) -> None:
+    capacity = capacity_for(5000)
+    keys = crowded_keys(5000, n_heads, capacity)
+    model = {key.tobytes(): row for row, key in enumerate(keys[:4000])}
+    column = column_of(keys, path)
+    index = KeyIndex.empty(capacity)
+    index.extend(column, 4000)
+    asked = np.random.default_rng(n_asked).permutation(keys)[:n_asked]
+    ends = np.zeros(len(asked), np.intp)
+    found = index.find(asked, column, 4000, ends)
+    assert found.tolist() == [model.get(key.tobytes(), -1) for key in asked]
+    for key, end in zip(asked[found < 0], ends[found < 0].tolist(), strict=True):
+        slot = int(key[0]) & index.mask
+        while slot != end:  # nothing was skipped that add would have to fill
+            assert index.slots[slot]
+            slot = (slot + 1) & index.mask
+
+
+def test_keys_added_where_the_search_ended_are_found(path: Path) -> None:
+    capacity = capacity_for(3000)
+    keys = crowded_keys(3000, 700, capacity)
+    column = column_of(keys, path)
+    index = KeyIndex.empty(capacity)
+    for start in range(0, 3000, 150):
+        new = keys[start : start + 150]
+        ends = np.zeros(150, np.intp)
+        assert (index.find(new, column, start, ends) == -1).all()
+        index.add(new, ends)
+        known = keys[: start + 150]
+        assert np.array_equal(index.find(known, column, start + 150), np.arange(start + 150))
+
+
+@pytest.mark.parametrize("n_asked", [5, 200, 2000])
+def test_a_table_without_an_empty_slot_is_said_to_be_damaged(path: Path, n_asked: int) -> None:
+    keys = crowded_keys(2100, 2000, 4096)
+    column = column_of(keys, path)
+    index = KeyIndex(np.full(4096, 7, np.uint32), 100)
+    with pytest.raises(IndexDamaged):
+        index.find(keys[100 : 100 + n_asked], column, 100)
+
+
+@pytest.mark.parametrize("n_asked", [3, 100, 1500])
+def test_of_two_rows_with_one_key_the_first_is_found(path: Path, n_asked: int) -> None:
+    """No writer of ours makes such a file; verify shows the second row as one not to be found."""
+    keys = crowded_keys(2000, 2000, 4096)
+    column = column_of(np.concatenate([keys, keys]), path)
+    index = KeyIndex.empty(capacity_for(4000))
+    index.extend(column, 2000)
+    index.extend(column, 4000)
+    assert np.array_equal(index.find(keys[:n_asked], column, 4000), np.arange(n_asked))
