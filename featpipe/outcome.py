@@ -56,12 +56,17 @@ class RunReport:
     n_entities: int
     """Entities found in this run."""
     n_long: int
-    """Texts longer than the model's window: read in overlapping windows, not truncated."""
+    """Texts longer than the model's window: read in overlapping windows, not truncated, unless
+    ``n_cut_tokens`` says otherwise. Those that were refused are among ``failed``."""
     n_extra_windows: int
     seconds: float
     was_interrupted: bool = False
     notes: tuple[str, ...] = ()
     """Doubts of the loaders (guessed encodings ...), fallbacks, lowered precision: in words."""
+    n_long_tokens: int = 0
+    """Tokens of long texts beyond their first window."""
+    n_cut_tokens: int = 0
+    """Of these, left out: none unless ``on_truncate="warn"`` was asked for."""
 
     @property
     def n_units(self) -> int:

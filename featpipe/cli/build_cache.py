@@ -42,6 +42,12 @@ _MOST_LISTED = 50
     help="auto: as the cache has it; else mixed where bfloat16 is 1.3 times as fast.",
 )
 @click.option("--max-length", type=click.IntRange(min=8), help="Tokens per window.")
+@click.option(
+    "--on-truncate",
+    type=click.Choice(["window", "error", "warn"]),
+    default="window",
+    help="Longer texts: read in windows, refused, or cut and counted.",
+)
 @click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
 @click.option("--deadline", type=click.FloatRange(min=0.1), default=120.0, metavar="SECONDS")
@@ -146,11 +152,19 @@ def _print_left_out(report: RunReport) -> None:
             err=True,
         )
     if report.n_long:
-        click.echo(
-            f"windows {report.n_long} long texts were read in {report.n_extra_windows} further "
-            "windows; nothing was truncated",
-            err=True,
+        click.echo(_describe_long(report), err=True)
+
+
+def _describe_long(report: RunReport) -> str:
+    if report.n_cut_tokens:
+        return (
+            f"truncated {report.n_long} long texts: {report.n_cut_tokens} tokens were left out; "
+            "--on-truncate window reads them"
         )
+    return (
+        f"windows {report.n_long} long texts were read in {report.n_extra_windows} further "
+        f"windows with {report.n_long_tokens} tokens; nothing was truncated"
+    )
 
 
 def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
@@ -161,6 +175,7 @@ def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
         dtype=options["dtype"],  # type: ignore[arg-type]  # likewise
         precision=options["precision"],  # type: ignore[arg-type]  # likewise
         max_length=options["max_length"],  # type: ignore[arg-type]  # likewise
+        on_truncate=options["on_truncate"],  # type: ignore[arg-type]  # likewise
     )
 
 

@@ -4,7 +4,8 @@ Guarantees:
 
 * A text's vector has the same bytes whatever other texts it is encoded with, in whatever order, on
   however many threads (CPU, precision ``exact`` and ``mixed``, where `Encoder.is_invariant`).
-* Nothing is truncated: a long text becomes windows (`windows`), and their number is reported.
+* Nothing is truncated unless asked for: a long text becomes windows (`windows`), and their number
+  is reported.
 * A vector that is not finite is never returned as if it were one.
 """
 
@@ -20,7 +21,13 @@ import torch
 from featpipe.errors import CheckpointError, EncodingError
 from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.features.devices import find_device, resolve_precision, running_threads
-from featpipe.features.feature import EncoderSettings, Spec, encoder_spec, fingerprint_of
+from featpipe.features.feature import (
+    CUT_RULE,
+    EncoderSettings,
+    Spec,
+    encoder_spec,
+    fingerprint_of,
+)
 from featpipe.features.fingerprint import identity_of
 from featpipe.features.foreign import load_foreign
 from featpipe.features.forwarding import Forwarder
@@ -48,6 +55,8 @@ CUDA_BUDGET = 16384
 class Encoded:
     """Vectors of n texts, in the order given.
 
+    A text is long where ``n_tokens`` exceeds the spec's ``max_length``.
+
     Shapes: vectors (n, dim) in the settings' dtype (bfloat16 as its bits in uint16), n_tokens (n,)
     special tokens included, n_windows (n,), 1 unless the text was too long for one.
     """
@@ -69,6 +78,7 @@ class Encoder:
         self.tokenizer = tokenizer
         self.dim = trunk.width
         self.threads = 1
+        self.refuses_long = False
         self.n_repeated = 0
         self._forwarder = Forwarder(trunk)
         self._exact: Forwarder | None = None
@@ -117,6 +127,7 @@ class Encoder:
             raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
         encoder = cls(trunk, tokenizer, spec)
         encoder.threads = threads
+        encoder.refuses_long = settings.on_truncate == "error"
         return encoder
 
     @property
@@ -126,11 +137,19 @@ class Encoder:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Fallbacks at work, in words for the run record; none for BERT and its kin on CPU."""
-        slow = () if self.tokenizer.is_fast else ("the tokenizer is of a design that runs slowly",)
-        again = f"{self.n_repeated} sequences overflowed fp16 and were repeated in float32"
-        repeated = (again,) if self.n_repeated else ()
-        return (*self.trunk.notes, *slow, *self._forwarder.notes, *repeated)
+        """Fallbacks at work, in words; none for BERT and its kin on CPU."""
+        return tuple(f"{n} {what}" if n else what for what, n in self.counts.items())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """`notes` for the run record: how often until now, 0 for what holds all the time."""
+        counts = dict.fromkeys(self.trunk.notes, 0)
+        if not self.tokenizer.is_fast:
+            counts["the tokenizer is of a design that runs slowly"] = 0
+        counts |= self._forwarder.counts
+        if self.n_repeated:
+            counts["sequences overflowed fp16 and were repeated in float32"] = self.n_repeated
+        return counts
 
     def encode(self, texts: Sequence[str], *, on_fault: str = "raise") -> Encoded:
         """Encode `texts`; equal ones are computed once.
@@ -149,10 +168,11 @@ class Encoder:
         with running_threads(self.threads), torch.inference_mode():
             vectors, windows, tokens = self._encode_unique(list(numbers))
         finished, reasons = self._finish(vectors)
-        for unique in find_unknown(tokens, self.trunk.n_words):
-            finished[unique] = 0
-            reasons[unique] = UNKNOWN
+        reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
         n_tokens = tokens.lengths + self._n_special
+        if self.refuses_long:
+            reasons |= self._refuse_long(n_tokens)
+        finished[list(reasons)] = 0
         faults = {
             number: reasons[unique]
             for number, unique in enumerate(inverse.tolist())
@@ -186,9 +206,11 @@ class Encoder:
         with running_threads(self.threads), torch.inference_mode():
             vectors, windows = self._encode_windows(tokens)
         finished, reasons = self._finish(vectors)
+        n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
+        if self.refuses_long:
+            reasons |= self._refuse_long(tokens.lengths + self._n_special)
         if reasons:
             raise report_faults(reasons)
-        n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
         return Encoded(finished, n_tokens, windows.n_windows.astype(np.int32))
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
@@ -207,7 +229,10 @@ class Encoder:
     def _encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         capacity = self.spec["max_length"] - self._n_special
         windows = plan_windows(
-            tokens.lengths, capacity=capacity, stride=min(self.spec["stride"], capacity)
+            tokens.lengths,
+            capacity=capacity,
+            stride=min(self.spec["stride"], capacity),
+            only_first=self.refuses_long or self.spec["window_rule"] == CUT_RULE,
         )
         # An id without an embedding is computed as another; `encode` reports its text.
         ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
@@ -224,6 +249,14 @@ class Encoder:
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
+
+    def _refuse_long(self, n_tokens: npt.NDArray[np.int64]) -> dict[int, str]:
+        """Reason by text, for those that need more than one window."""
+        limit = self.spec["max_length"]
+        return {
+            text: f"it has {n_tokens[text]} tokens, more than the {limit} of one window"
+            for text in np.flatnonzero(n_tokens > limit).tolist()
+        }
 
     def _repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
         """In float32, what left fp16's range; what is not finite then is the model's doing."""
@@ -251,7 +284,6 @@ class Encoder:
         if cast.dtype == np.float16:
             for row in np.flatnonzero(~np.isfinite(cast).all(axis=1)).tolist():
                 reasons.setdefault(row, "its vector is too large for float16; use float32")
-        cast[list(reasons)] = 0
         return cast, reasons
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Pooling = Literal["mean", "cls", "max", "last"]
 Precision = Literal["exact", "mixed", "auto"]
 Dtype = Literal["float16", "float32", "bfloat16"]
+OnTruncate = Literal["window", "error", "warn"]
 Spec = dict[str, Any]
 
 #: Raised whenever the same inputs would give other vectors than before.
@@ -32,6 +33,9 @@ WINDOW_RULE = {
     "max": "elementwise maximum over windows",
     "last": "last window",
 }
+
+#: With ``on_truncate="warn"``: as other libraries do, but counted.
+CUT_RULE = "first window; the rest is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,11 @@ class EncoderSettings:
     """``auto`` must be resolved (`devices.resolve_precision`) before a spec is made; `Encoder.load`
     and the pipeline do so."""
     trust_remote_code: bool = False
+    on_truncate: OnTruncate = "window"
+    """For a text of more tokens than one window. ``window``: all of it is read, in several;
+    ``error``: it gets no vector and is named; ``warn``: only the first window is read, and the
+    tokens left out are counted. Whether a text is refused changes no vector, so ``error`` shares
+    its fingerprint with ``window``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
     recipe = checkpoint.recipe
     max_length = _choose_length(checkpoint, settings.max_length)
     pooling = settings.pooling or recipe.pooling or "mean"
+    on_truncate = _one_of("on_truncate", settings.on_truncate, ("window", "error", "warn"))
     return {
         **_common_parts("embedding", checkpoint, _resolved(settings.precision), device),
         "pooling": _one_of("pooling", pooling, ("mean", "cls", "max", "last")),
@@ -82,7 +92,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
         "normalise": recipe.normalise if settings.normalise is None else settings.normalise,
         "max_length": max_length,
         "stride": _choose_stride(max_length, settings.stride),
-        "window_rule": WINDOW_RULE[pooling],
+        "window_rule": CUT_RULE if on_truncate == "warn" else WINDOW_RULE[pooling],
         "prompt": recipe.default_prompt if settings.prompt is None else settings.prompt,
         "lowercase": recipe.lowercase,
         "dtype": _one_of("dtype", settings.dtype, ("float16", "float32", "bfloat16")),

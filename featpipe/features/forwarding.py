@@ -3,7 +3,7 @@
 Guarantees:
 
 * A pack that does not fit the card's memory is halved until it does; a single sequence that does
-  not fit is computed on the CPU. Nothing is skipped, and `Forwarder.notes` tells.
+  not fit is computed on the CPU. Nothing is skipped, and `Forwarder.counts` tells.
 * On CUDA the host stays one pack ahead: ids leave from pinned memory, results arrive in pinned
   memory, and a pack's result is waited for only after the next pack was sent off.
 """
@@ -39,11 +39,13 @@ class Forwarder:
         self.n_on_cpu = 0
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What did not go as planned, for the run record."""
-        halved = f"the card was too small for {self.n_halved} packs, which were halved"
-        moved = f"{self.n_on_cpu} sequences did not fit the card and were computed on the CPU"
-        return (*([halved] if self.n_halved else ()), *([moved] if self.n_on_cpu else ()))
+    def counts(self) -> dict[str, int]:
+        """What did not go as planned and how often, for the run record."""
+        happened = {
+            "packs were too large for the card and were halved": self.n_halved,
+            "sequences did not fit the card and were computed on the CPU": self.n_on_cpu,
+        }
+        return {what: n for what, n in happened.items() if n}
 
     def run(
         self, packs: Iterable[Pack], sequences: Sequences, compute: Compute

@@ -115,6 +115,11 @@ class Tagger:
         return tagger
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Fallbacks at work, for the run record: how often, 0 for what holds all the time."""
+        return dict.fromkeys(self.trunk.notes, 0) | self._forwarder.counts
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Entity types; ``Entities.label`` counts in this."""
         return self._tags.types

@@ -33,9 +33,9 @@ class Windows:
     n_windows: Ints
 
 
-def plan_windows(lengths: Ints, *, capacity: int, stride: int) -> Windows:
-    """Cut texts of `lengths` tokens, shape (n,), into windows."""
-    beyond = np.maximum(lengths - capacity, 0)
+def plan_windows(lengths: Ints, *, capacity: int, stride: int, only_first: bool = False) -> Windows:
+    """Cut texts of `lengths` tokens, shape (n,), into windows; `only_first` leaves out the rest."""
+    beyond = np.maximum(lengths - capacity, 0) * (not only_first)
     n_windows = 1 + -(-beyond // stride)
     text = np.repeat(np.arange(len(lengths)), n_windows)
     first = np.cumsum(n_windows) - n_windows

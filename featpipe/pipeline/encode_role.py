@@ -14,6 +14,7 @@ import numpy as np
 
 from featpipe.errors import CheckpointError
 from featpipe.features.encoder import Encoder
+from featpipe.features.feature import CUT_RULE
 from featpipe.features.tagger import Tagger
 from featpipe.pipeline.messages import FeatureBatch, FeatureTask
 from featpipe.store import Reader
@@ -49,6 +50,7 @@ class EncodeRole:
         self._device = device
         self._encoder: Encoder | None = None
         self._tagger: Tagger | None = None
+        self._told: dict[tuple[str, str], int] = {}
 
     def run(self, task: FeatureTask) -> FeatureBatch:
         """One row per unit that lacks one; a unit that cannot be computed costs only itself."""
@@ -87,14 +89,18 @@ class EncodeRole:
         encoded = self._encoder.encode(task.units.texts.strings(), on_fault="report")
         good = np.array([at for at in range(len(task)) if at not in encoded.faults], np.intp)
         keys = task.units.keys
-        extra = encoded.n_windows[good] - 1
+        beyond = np.maximum(encoded.n_tokens[good] - self._encoder.spec["max_length"], 0)
+        is_cut = self._encoder.spec["window_rule"] == CUT_RULE
         return FeatureBatch(
             table=task.table,
             rows={"keys": keys[good], "vectors": encoded.vectors[good]} if len(good) else {},
             failed=tuple((keys[at].tobytes(), why) for at, why in encoded.faults.items()),
             n_tokens=int(encoded.n_tokens.sum()),
-            n_extra_windows=int(extra.sum()),
-            n_long=int(np.count_nonzero(extra > 0)),
+            n_extra_windows=int((encoded.n_windows[good] - 1).sum()),
+            n_long=int(np.count_nonzero(beyond)),
+            n_long_tokens=int(beyond.sum()),
+            n_cut_tokens=int(beyond.sum()) if is_cut else 0,
+            notes=self._news("vectors", self._encoder.counts),
         )
 
     def _tag(self, task: FeatureTask, plan: TaggerPlan) -> FeatureBatch:
@@ -114,7 +120,18 @@ class EncodeRole:
                 "scores": (found.score, found.lengths),
             },
             n_entities=len(found.start),
+            notes=self._news("entities", self._tagger.counts),
         )
+
+    def _news(self, kind: str, counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
+        """What happened since it was last told, and what holds, once."""
+        news = {
+            words: n - self._told.get((kind, words), 0)
+            for words, n in counts.items()
+            if n > self._told.get((kind, words), -1)
+        }
+        self._told |= {(kind, words): n for words, n in counts.items()}
+        return tuple(news.items())
 
 
 def _refuse_other(expected: str, found: str, path: str) -> None:

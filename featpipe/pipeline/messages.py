@@ -103,7 +103,8 @@ class FeatureTask:
 class FeatureBatch:
     """Encode or count worker -> parent (-> writer): rows, and the units that have none.
 
-    ``n_extra_windows`` counts the windows of ``n_long`` long texts beyond their first.
+    ``n_extra_windows`` counts the windows of ``n_long`` long texts beyond their first, and
+    ``n_long_tokens`` their tokens beyond it, of which ``n_cut_tokens`` were left out.
     """
 
     table: str
@@ -118,6 +119,10 @@ class FeatureBatch:
     n_tokens: int = 0
     n_extra_windows: int = 0
     n_long: int = 0
+    n_long_tokens: int = 0
+    n_cut_tokens: int = 0
+    notes: tuple[tuple[str, int], ...] = ()
+    """What a user should know of how it was computed: (words, how often since the last batch)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from featpipe.errors import UnknownSpace
 from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.feature import (
+    CUT_RULE,
     EncoderSettings,
     encoder_spec,
     explain_difference,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.features.feature import OnTruncate
     from featpipe.pipeline.lookup import Cache, Dictionary
 
 
@@ -60,4 +62,7 @@ def encode_query(model: Path | str, settings: EncoderSettings, text: str) -> NDA
 def _settings_of(spec: dict[str, Any]) -> EncoderSettings:
     """What must be chosen to get this spec again, with the same weights."""
     names = ("pooling", "layer", "normalise", "max_length", "stride", "prompt", "precision")
-    return EncoderSettings(dtype=spec["dtype"], **{name: spec[name] for name in names})
+    on_truncate: OnTruncate = "warn" if spec["window_rule"] == CUT_RULE else "window"
+    return EncoderSettings(
+        dtype=spec["dtype"], on_truncate=on_truncate, **{name: spec[name] for name in names}
+    )

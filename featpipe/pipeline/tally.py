@@ -38,6 +38,10 @@ class Tally:
     n_entities: int = 0
     n_long: int = 0
     n_extra_windows: int = 0
+    n_long_tokens: int = 0
+    n_cut_tokens: int = 0
+    _by_workers: Counter[str] = field(default_factory=Counter)
+    """What workers had to say, and how often; 0 for what holds all the time."""
     _n_units: Counter[str] = field(default_factory=Counter)
     _n_more_notes: int = 0
     _started: float = field(default_factory=monotonic)
@@ -71,6 +75,10 @@ class Tally:
         self.n_entities += batch.n_entities
         self.n_long += batch.n_long
         self.n_extra_windows += batch.n_extra_windows
+        self.n_long_tokens += batch.n_long_tokens
+        self.n_cut_tokens += batch.n_cut_tokens
+        for words, n in batch.notes:
+            self._by_workers[words] += n
 
     def progress(
         self, vectors: Ledger, ledgers: Iterable[Ledger], seconds_left: float | None
@@ -112,8 +120,13 @@ class Tally:
             n_extra_windows=self.n_extra_windows,
             seconds=monotonic() - self._started,
             was_interrupted=was_interrupted,
-            notes=(*self.notes, *more),
+            notes=(*self.notes, *more, *self._notes_of_workers()),
+            n_long_tokens=self.n_long_tokens,
+            n_cut_tokens=self.n_cut_tokens,
         )
+
+    def _notes_of_workers(self) -> Iterable[str]:
+        return (f"{n} {words}" if n else words for words, n in self._by_workers.items())
 
 
 def _group_failures(ledgers: Iterable[Ledger]) -> Iterable[FailedUnits]:

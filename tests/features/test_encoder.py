@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -279,3 +280,44 @@ def test_a_token_id_beyond_the_vocabulary_is_named(encoder_folder: Path, bad: in
     with pytest.raises(EncodingError) as caught:
         encoder.encode_tokens([[5, 6], [5, bad], [7]])
     assert caught.value.units == (1,)  # type: ignore[attr-defined]
+
+
+# --- texts longer than a window -------------------------------------------------------------------
+
+
+def test_long_texts_are_refused_where_asked_and_others_are_encoded(
+    encoder_folder: Path, write_text: Text
+) -> None:
+    texts = ["短", write_text(1, 300), "合同"]
+    plain = Encoder.load(encoder_folder, EncoderSettings(max_length=32))
+    strict = Encoder.load(encoder_folder, EncoderSettings(max_length=32, on_truncate="error"))
+    assert strict.fingerprint == plain.fingerprint
+    found = strict.encode(texts, on_fault="report")
+    assert list(found.faults) == [1]
+    assert re.fullmatch(r"it has \d+ tokens, more than the 32 of one window", found.faults[1])
+    expected = plain.encode(texts).vectors
+    assert found.vectors[[0, 2]].tobytes() == expected[[0, 2]].tobytes()
+    assert not found.vectors[1].any()
+    with pytest.raises(EncodingError, match="more than the 32 of one window"):
+        strict.encode(texts)
+
+
+def test_long_texts_are_cut_where_asked_as_transformers_cuts_them(
+    encoder_folder: Path, write_text: Text
+) -> None:
+    texts = ["短", write_text(1, 300)]
+    settings = EncoderSettings(
+        max_length=32, on_truncate="warn", dtype="float32", precision="exact"
+    )
+    encoder = Encoder.load(encoder_folder, settings)
+    assert encoder.fingerprint != Encoder.load(encoder_folder).fingerprint
+    found = encoder.encode(texts)
+    assert found.n_windows.tolist() == [1, 1]
+    assert found.n_tokens[1] > 200
+    # The oracle is given what is left of the text: the same tokens, in one window.
+    ends = encoder.tokenizer.encode(texts[1:], with_offsets=True)
+    assert ends.stop is not None
+    kept = texts[1][: ends.stop[29]]
+    np.testing.assert_allclose(
+        found.vectors, reference(encoder_folder, ["短", kept], "mean"), atol=2e-5
+    )
