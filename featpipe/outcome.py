@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from featpipe.errors import FeatpipeError
+
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
@@ -17,6 +19,12 @@ class Quarantined:
     reason: str
     error: str
     """Name of the error class, such as ``UnreadableDocument``."""
+
+    @classmethod
+    def of(cls, source: str, error: FeatpipeError) -> Quarantined:
+        """The reason in one line: the source is named once, and the next step comes last."""
+        why = error.message.removeprefix(f"{source}: ")
+        return cls(source, f"{why}; {error.hint}" if error.hint else why, type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)

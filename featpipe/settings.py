@@ -21,6 +21,10 @@ class BuildSettings:
     n_prepare_workers: int = 1
     document_deadline_s: float = 120.0
     """A document that takes longer to load is quarantined and its worker replaced."""
+    use_ocr: bool = False
+    """Read pages without a text layer, and pictures, by OCR (about 2 s a page)."""
+    ocr_deadline_s: float = 1800.0
+    """Takes the place of ``document_deadline_s`` where ``use_ocr`` is set."""
     unit_deadline_s: float = 600.0
     """A batch of units that takes longer is halved until the one to blame is alone."""
     lock_wait_s: float = 0.0
@@ -36,6 +40,12 @@ class BuildSettings:
                 f"unknown level {', '.join(map(repr, unknown)) or '(none given)'}",
                 hint=f"choose from {', '.join(LEVELS)}",
             )
-        for name in ("n_prepare_workers", "document_deadline_s", "unit_deadline_s"):
+        deadlines = ("document_deadline_s", "ocr_deadline_s", "unit_deadline_s")
+        for name in ("n_prepare_workers", *deadlines):
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")
+
+    @property
+    def task_deadline_s(self) -> float:
+        """What a prepare worker gets for the documents of one task."""
+        return self.ocr_deadline_s if self.use_ocr else self.document_deadline_s

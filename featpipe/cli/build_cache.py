@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Quarantined documents listed one by one; the record in the cache holds all of them.
 _MOST_LISTED = 50
+
+#: Workers that read documents where OCR makes reading slow, each with its own copy of the engine.
+_MOST_READERS = 4
 
 
 @click.command("build-cache")
@@ -50,7 +55,8 @@ _MOST_LISTED = 50
 )
 @click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
-@click.option("--deadline", type=click.FloatRange(min=0.1), default=120.0, metavar="SECONDS")
+@click.option("--ocr", is_flag=True, help="Read scans and pictures too (extra ocr; 2 s a page).")
+@click.option("--deadline", type=click.FloatRange(min=0.1), metavar="SECONDS")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
 @click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
@@ -188,11 +194,16 @@ def _tagger_settings(options: dict[str, object]) -> TaggerSettings:
 
 
 def _build_settings(options: dict[str, object]) -> BuildSettings:
-    return BuildSettings(
+    settings = BuildSettings(
         levels=tuple(level for level in LEVELS if level in _many(options["level"])) or LEVELS,
-        document_deadline_s=float(str(options["deadline"])),
         lock_wait_s=float(str(options["wait"])),
+        use_ocr=bool(options["ocr"]),
+        n_prepare_workers=min(os.cpu_count() or 1, _MOST_READERS) if options["ocr"] else 1,
     )
+    if options["deadline"] is None:
+        return settings
+    deadline_s = float(str(options["deadline"]))
+    return replace(settings, document_deadline_s=deadline_s, ocr_deadline_s=deadline_s)
 
 
 def _devices(options: dict[str, object]) -> list[str] | None:

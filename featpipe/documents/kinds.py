@@ -97,6 +97,11 @@ def media_type_of(data: bytes, source: str = "") -> str:
     return _text_kind(head, PurePosixPath(source).suffix.lower())
 
 
+def may_need_ocr(data: bytes) -> bool:
+    """Whether there may be pages in some bytes that only OCR can read."""
+    return media_type_of(data[:_HEAD]) in {PDF, *PICTURES}
+
+
 def _text_kind(head: bytes, suffix: str) -> str:
     readable = _without_zeros(head)
     if readable is None:

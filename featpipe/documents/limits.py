@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MIB = 1024 * 1024
+#: The next step where something can only be read by OCR.
+OCR_HINT = 'pip install "featpipe[ocr]" and pass --ocr (LoadLimits.use_ocr) to read scans'
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             },
             devices=("cpu",) * settings.n_prepare_workers,
             threads=1,
-            deadline_s=settings.document_deadline_s,
+            deadline_s=settings.task_deadline_s,
             max_memory_bytes=settings.max_worker_memory_bytes,
             bisect="split",
         ),
@@ -274,7 +274,9 @@ def _find(documents: Documents, include: Sequence[str], exclude: Sequence[str]) 
 
 def _limits(settings: BuildSettings) -> LoadLimits:
     return LoadLimits(
-        max_bytes=settings.max_document_bytes, max_characters=settings.max_document_characters
+        max_bytes=settings.max_document_bytes,
+        max_characters=settings.max_document_characters,
+        use_ocr=settings.use_ocr,
     )
 
 

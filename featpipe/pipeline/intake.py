@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
     from featpipe.documents import LoadLimits, Source
     from featpipe.pipeline.messages import Rows
+    from featpipe.pipeline.preparation import Preparation
     from featpipe.store import Reader, TableReader
 
 #: A chunk ends at so many files or bytes: large enough to share the cost of a message, small
 #: enough that a worker lost on one of the files has little to repeat.
 _CHUNK_FILES = 16
 _CHUNK_BYTES = 1 << 20
+
+#: Reading a scan takes so much longer per byte: such files should not wait for one another.
+_OCR_WEIGHT = 32
 
 #: Known files cost a look-up each, so a chunk may hold more of them.
 _CHUNK_KNOWN = 256
@@ -61,7 +65,7 @@ class Intake:
 
     Args:
         sources: the files.
-        preparation: fingerprint of the way they are read and cut.
+        preparation: the way they are read and cut.
         reader: of the cache.
         limits: a file beyond them is quarantined unread.
 
@@ -70,7 +74,7 @@ class Intake:
     def __init__(
         self,
         sources: Iterable[Source],
-        preparation: str,
+        preparation: Preparation,
         reader: Reader,
         limits: LoadLimits,
     ) -> None:
@@ -113,10 +117,9 @@ class Intake:
                     chunk.known.append(source)
                     chunk.known_keys.append(key)
                     return
-            chunk.n_bytes += source.n_bytes()
+            chunk.n_bytes += source.n_bytes() * (_OCR_WEIGHT if self._preparation.ocr else 1)
         except DocumentError as error:
-            lost = Quarantined(source.id, error.message, type(error).__name__)
-            chunk.quarantined.append(lost)
+            chunk.quarantined.append(Quarantined.of(source.id, error))
             return
         chunk.unknown.append(source)
 

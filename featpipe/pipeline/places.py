@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
     from featpipe.documents import Source
     from featpipe.pipeline.messages import Rows
+    from featpipe.pipeline.preparation import Preparation
     from featpipe.store import Reader
 
 
-def document_key(source: Source, data: bytes, preparation: str) -> bytes:
+def document_key(source: Source, data: bytes, preparation: Preparation) -> bytes:
     """16 bytes for (content, way of reading it), wherever the content was found.
 
     Of the name only the suffix counts, since it decides between kinds of text; another loader
     version makes another ``preparation``, and the file is read again.
     """
     suffix = PurePath(source.id).suffix.lower()
-    whole = "\0".join((hash_bytes(data), source.media_type or suffix, preparation)).encode()
+    whole = "\0".join(
+        (hash_bytes(data), source.media_type or suffix, preparation.of(data))
+    ).encode()
     return blake2b(whole, digest_size=16, person=b"featpipe-docs-v1").digest()
 
 

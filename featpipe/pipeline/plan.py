@@ -9,18 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from featpipe.documents import SEGMENTER_VERSION
-from featpipe.documents.loaders.registry import BUILT_IN, registered
 from featpipe.errors import UsageError
 from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.feature import encoder_spec, fingerprint_of, tagger_spec
 from featpipe.features.labels import Tags
 from featpipe.features.terms import Analyser
-from featpipe.features.words import Words
 from featpipe.pipeline import layout
 from featpipe.pipeline.messages import EncoderPlan, TaggerPlan, TermTables
 from featpipe.pipeline.models import space_name
 from featpipe.pipeline.precision import choose_precision
+from featpipe.pipeline.preparation import Preparation, make_preparation
 from featpipe.pipeline.units import LEVEL_BIT
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class Plan:
     encoder: EncoderPlan
     tagger: TaggerPlan | None
     products: tuple[Product, ...]
-    preparation: str
+    preparation: Preparation
     specs: Mapping[str, TableSpec]
     devices: tuple[str, ...]
     levels: tuple[str, ...]
@@ -77,6 +75,7 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
     Raises:
         CheckpointError: a model folder that cannot be used.
         UsageError: settings that the checkpoint cannot follow.
+        MissingExtra: OCR is asked for and not installed.
     """
     encoder_plan, vectors, vector_bytes, note = _plan_encoder(model, encoder, devices, held)
     notes = {"vectors": note}
@@ -102,7 +101,7 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
         encoder=encoder_plan,
         tagger=tagger_plan,
         products=tuple(products),
-        preparation=_preparation(),
+        preparation=make_preparation(use_ocr=settings.use_ocr),
         specs=specs | specs_terms,
         devices=devices,
         levels=settings.levels,
@@ -187,15 +186,3 @@ def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:
         tables.vocabulary: layout.vocabulary_spec(analyser.spec, analyser.fingerprint),
         tables.units: layout.term_units_spec(analyser.spec, analyser.fingerprint),
     }
-
-
-def _preparation() -> str:
-    """Fingerprint of everything that decides how a file's bytes become units."""
-    return fingerprint_of(
-        {
-            "layout": layout.LAYOUT_VERSION,
-            "loaders": sorted(loader.identity for loader in (*registered(), *BUILT_IN)),
-            "segmenter": SEGMENTER_VERSION,
-            "words": Words().spec,
-        }
-    )

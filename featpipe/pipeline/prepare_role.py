@@ -27,20 +27,21 @@ if TYPE_CHECKING:
 
     from featpipe.documents import Document, LoadLimits, Source
     from featpipe.pipeline.messages import Rows
+    from featpipe.pipeline.preparation import Preparation
 
 
 class PrepareRole:
     """Reads files and cuts their text into units.
 
     Args:
-        preparation: fingerprint of loaders, segmenter and words; part of a document's identity.
+        preparation: loaders, segmenter, words and OCR; part of a document's identity.
         limits: beyond which a document is refused.
 
     """
 
     def __init__(
         self,
-        preparation: str,
+        preparation: Preparation,
         limits: LoadLimits,
     ) -> None:
         self._preparation = preparation
@@ -54,9 +55,7 @@ class PrepareRole:
             try:
                 self._prepare(source, batch)
             except DocumentError as error:
-                batch.quarantined.append(
-                    Quarantined(source.id, error.message, type(error).__name__)
-                )
+                batch.quarantined.append(Quarantined.of(source.id, error))
         return batch.finished()
 
     def _prepare(self, source: Source, batch: _Batch) -> None:

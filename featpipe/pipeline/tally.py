@@ -66,9 +66,7 @@ class Tally:
 
     def add_lost_documents(self, sources: Iterable[Source], error: PoolError) -> None:
         """Documents that killed their worker, or ran past their deadline."""
-        self.quarantined.extend(
-            Quarantined(source.id, error.message, type(error).__name__) for source in sources
-        )
+        self.quarantined.extend(Quarantined.of(source.id, error) for source in sources)
 
     def add_encoded(self, batch: FeatureBatch) -> None:
         """Rows that were computed; they count as encoded once the writer acknowledged them."""

@@ -64,7 +64,8 @@ def test_pages_with_a_text_layer_are_never_read_by_ocr(monkeypatch: pytest.Monke
 def test_without_ocr_a_scan_is_empty_and_the_next_step_is_named() -> None:
     with pytest.raises(EmptyDocument, match="without a text layer") as caught:
         load_document(picture("PAYMENT", "PDF"), source="scan.pdf")
-    assert caught.value.hint == "switch OCR on to read scanned pages"
+    assert "featpipe[ocr]" in str(caught.value.hint)
+    assert "--ocr" in str(caught.value.hint)
     with pytest.raises(UnsupportedDocument, match="a picture is not read without OCR"):
         load_document(picture("PAYMENT"), source="a.png")
 

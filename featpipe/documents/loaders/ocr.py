@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from featpipe.documents.draft import Draft
+from featpipe.documents.limits import OCR_HINT
 from featpipe.documents.loaders.pdf_layout import Line, PageLines, to_blocks
 from featpipe.errors import (
     DocumentTooLarge,
@@ -49,7 +50,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
         DocumentTooLarge: more frames or pixels than the limits allow.
     """
     if not limits.use_ocr:
-        raise UnsupportedDocument("a picture is not read without OCR", hint="switch OCR on")
+        raise UnsupportedDocument("a picture is not read without OCR", hint=OCR_HINT)
     load_engine()
     draft = Draft(limits)
     scores = []

@@ -15,6 +15,7 @@ import numpy as np
 
 from featpipe.documents.cleaning import clean, clean_traced
 from featpipe.documents.draft import Draft
+from featpipe.documents.limits import OCR_HINT
 from featpipe.documents.loaders.pdf_layout import (
     Block,
     PageLines,
@@ -64,7 +65,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
     blocks = to_blocks(lines, left_out)
     join_words(blocks)
     _write(draft, blocks, [page.number for page in lines], pages.confidences)
-    _say_doubts(draft, lines)
+    _say_doubts(draft, lines, has_scans=pages.has_scans)
     if pages.confidences:
         from featpipe.documents.loaders.ocr import describe
 
@@ -105,6 +106,7 @@ class _Pages:
         self.draft = draft
         self.limits = draft.limits
         self.confidences: dict[int, float] = {}
+        self.has_scans = False
 
     def __iter__(self) -> Iterator[PageLines]:
         n_characters = 0
@@ -117,8 +119,9 @@ class _Pages:
             except DamagedPage:
                 self.draft.note(f"page {number} is damaged and left out")
                 lines, is_blank = PageLines(number, 0.0, []), True
-            if not lines.lines and not is_blank and self._is_ocr_due():
-                lines = self._read_picture(number)
+            if not lines.lines and not is_blank:
+                self.has_scans = True
+                lines = self._read_picture(number) if self._is_ocr_due() else lines
             lines.number = number
             n_characters += sum(len(line.text) for line in lines.lines)
             if n_characters > self.limits.max_characters:
@@ -192,14 +195,14 @@ def _cleaned_breaks(block: Block) -> list[tuple[int, int]]:
     return [(int(np.searchsorted(raw, at)), number) for at, number in block.breaks]
 
 
-def _say_doubts(draft: Draft, pages: list[PageLines]) -> None:
+def _say_doubts(draft: Draft, pages: list[PageLines], *, has_scans: bool) -> None:
+    text = draft.text()
     blank = [page.number for page in pages if not page.lines]
     if blank:
         shown = ", ".join(map(str, blank[:10])) + (" ..." if len(blank) > 10 else "")
-        if not draft.limits.use_ocr:
-            draft.hint = "switch OCR on to read scanned pages"
-        draft.note(f"{len(blank)} of {len(pages)} pages without a text layer: {shown}")
-    text = draft.text()
+        doubt = f"{len(blank)} of {len(pages)} pages without a text layer: {shown}"
+        draft.hint = None if draft.limits.use_ocr else OCR_HINT
+        draft.note(f"{doubt}; {draft.hint}" if has_scans and draft.hint and text else doubt)
     units = np.frombuffer(text.encode("utf-16-le"), "<u2")
     n_unknown = int(np.count_nonzero((units >= 0xE000) & (units <= 0xF8FF) | (units == 0xFFFD)))
     if n_unknown > _MAX_UNKNOWN_SHARE * max(1, len(text)):
