@@ -27,7 +27,7 @@ from featpipe.templates.records import make_records, record_fields
 from featpipe.templates.shelf import Shelf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 
     from featpipe.outcome import Quarantined
     from featpipe.templates.cached_view import Encode
@@ -68,6 +68,7 @@ class Extractor:
         checkpoints: the same by naming the models that built the cache: they are loaded when a
             text is met that the cache does not hold, find its entities too, and travel to workers.
         folder: where sample documents lie, when templates are given already loaded.
+        models: where fitted fields are kept, by fingerprint; by default in this object.
 
     Raises:
         TemplateError: a template cannot be used, or a sample document is nowhere.
@@ -84,6 +85,7 @@ class Extractor:
         encode: Encode | None = None,
         checkpoints: Checkpoints | None = None,
         folder: str | Path | None = None,
+        models: MutableMapping[str, FieldModel] | None = None,
     ) -> None:
         self._owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
@@ -93,7 +95,7 @@ class Extractor:
         self._path = Path(templates) if isinstance(templates, str | Path) else None
         self._given = [] if isinstance(templates, str | Path) else list(templates)
         self.folder = Path(folder) if folder is not None else _folder_of(self._path)
-        self._models: dict[str, FieldModel] = {}
+        self._models: MutableMapping[str, FieldModel] = {} if models is None else models
         self._lock = threading.Lock()
         self.shelf = Shelf(self.cache)
         self._loaded = self._load()

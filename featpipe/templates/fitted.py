@@ -19,7 +19,7 @@ from featpipe.templates.inference import infer_type
 from featpipe.templates.locate import locate_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, MutableMapping, Sequence
 
     from featpipe.templates.fingerprints import FieldFacts
     from featpipe.templates.model import FieldSpec, Template
@@ -47,14 +47,14 @@ class FittedTemplate:
         template: Template,
         views: Sequence[View],
         space: str,
-        models: dict[str, FieldModel] | None = None,
+        models: MutableMapping[str, FieldModel] | None = None,
     ) -> None:
         self.template = template
         self.views = tuple(views)
         identities = [hash_json([view.text]) for view in views]
         self.facts: Mapping[str, FieldFacts] = facts_of(template, identities, space)
         self.space = space
-        self._models = {} if models is None else models
+        self._models: MutableMapping[str, FieldModel] = {} if models is None else models
         self._lock = threading.Lock()
 
     @property
