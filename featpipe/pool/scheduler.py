@@ -94,6 +94,10 @@ class State(Enum):
     DYING = "dying"
 
 
+#: An enum's member is looked up slowly, and this one for every task.
+_READY = State.READY
+
+
 @dataclass(slots=True, eq=False)
 class _Worker:
     number: int
@@ -326,10 +330,11 @@ class Scheduler:
 
     def _hand_out(self, crew: _Crew, actions: list[Action], now: float) -> None:
         # Everybody gets a first task before anybody gets a second.
-        for depth in range(crew.role.prefetch):
+        n_held = [len(s.worker.sent) for s in crew.slots if s.worker and s.worker.state is _READY]
+        for depth in range(min(n_held, default=0), crew.role.prefetch):
             for slot in crew.slots:
                 worker = slot.worker
-                if worker is None or worker.state is not State.READY or len(worker.sent) > depth:
+                if worker is None or worker.state is not _READY or len(worker.sent) > depth:
                     continue
                 task = crew.next_for(slot)
                 if task is None:
