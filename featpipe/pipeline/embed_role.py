@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import EncodingError
+from featpipe.errors import CheckpointError, EncodingError
 from featpipe.features.encoder import Encoder
+from featpipe.features.feature import fingerprint_of
 from featpipe.pipeline.embedding import Embedded
 from featpipe.pipeline.lookup import Cache
 from featpipe.store.batch import from_bfloat16
@@ -36,6 +37,9 @@ class EmbedRole:
         space: name of the space in it, which these settings of this model fill.
         threads, device: given by the engine.
 
+    Raises:
+        CheckpointError: the folder holds another model than the one that filled the space.
+
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class EmbedRole:
         self._dictionary: Dictionary | None = None
         if self._cache is not None:
             self._dictionary = self._cache.dictionary(space)
+            _refuse_other(self._encoder, self._dictionary, model)
 
     def run(self, queries: Sequence[EmbedQuery]) -> list[Embedded | EncodingError]:
         """One answer per query; a text that cannot be encoded costs its own query."""
@@ -128,6 +133,15 @@ class EmbedRole:
     def _widen(self, vectors: NDArray[np.generic]) -> NDArray[np.float32]:
         is_bits = self._encoder.spec["dtype"] == "bfloat16"
         return np.asarray(from_bfloat16(vectors) if is_bits else vectors, np.float32)
+
+
+def _refuse_other(encoder: Encoder, dictionary: Dictionary, model: str) -> None:
+    """Weights may change under a path between the choice of a space and now."""
+    if encoder.fingerprint != fingerprint_of(dictionary.spec):
+        raise CheckpointError(
+            f"{model} is not the model that filled {dictionary.name}",
+            hint="build a cache with the model as it is now, or bring the former one back",
+        )
 
 
 def _gather(

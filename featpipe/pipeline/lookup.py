@@ -14,6 +14,7 @@ import numpy as np
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.pipeline import layout
 from featpipe.pipeline.corpus import Corpus
+from featpipe.pipeline.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
 from featpipe.pipeline.units import LEVEL_BIT
 from featpipe.settings import LEVELS
 from featpipe.store import Reader, key_of, keys_of
@@ -22,9 +23,10 @@ from featpipe.store.batch import from_bfloat16
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from featpipe.pipeline.corpus import CachedDocument
+    from featpipe.pipeline.nearest import Metric
     from featpipe.store import TableReader
 
 #: Rows read at a time when a whole table is walked.
@@ -97,6 +99,67 @@ class Dictionary:
     def lookup_keys(self, keys: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
         """As :meth:`lookup`, by the keys (n, 16) of the texts."""
         return self._reader.look_up("vectors", keys)
+
+    def nearest(
+        self, vectors: ArrayLike, k: int = 10, *, metric: Metric = "cosine"
+    ) -> list[list[Neighbour]]:
+        """The k nearest stored texts of each vector, exactly; of one level if there is one.
+
+        Args:
+            vectors: (dim,) or (n, dim), of this space.
+            k: how many.
+            metric: ``cosine``, ``dot`` or ``euclidean``.
+
+        Raises:
+            UsageError: vectors of another dimension; k below 1; no such metric.
+
+        """
+        table = self._reader
+        rows, scores = find_rows(self.blocks(), as_queries(vectors, self.dim), k, metric)
+        keys = np.asarray(table.gather("keys", rows.reshape(-1))).reshape(*rows.shape, 16)
+        return [
+            [
+                Neighbour(self.text_of(key.tobytes()) or "", float(score), key.tobytes())
+                for key, score in zip(*found, strict=True)
+            ]
+            for found in zip(keys, scores, strict=True)
+        ]
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Every vector in the order of storing, in blocks: row numbers (n,), vectors (n, dim)."""
+        table, dim = self._reader, self.dim
+        rows = self._rows_of_level(table)
+        step = max(1, BLOCK_VALUES // dim)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            if len(some) == some[-1] - some[0] + 1:
+                block = table.slice("vectors", int(some[0]), int(some[-1]) + 1)
+                if table.spec.columns[0].dtype == "bfloat16":
+                    block = from_bfloat16(block)
+            else:
+                block = table.gather("vectors", some)
+            yield some, np.asarray(block, np.float32)
+
+    def keys(self) -> NDArray[np.uint8]:
+        """Keys (n, 16) of what :meth:`blocks` lists, in its order."""
+        return np.asarray(self._reader.gather("keys", self._rows_of_level(self._reader)))
+
+    def text_of(self, key: bytes) -> str | None:
+        """The text behind a key, None where the file holds a vector without its text."""
+        if layout.TEXTS not in self._cache.reader:
+            return None
+        stored = self._cache.reader.table(layout.TEXTS)
+        row = stored.find_one(key)
+        if row < 0:
+            return None
+        return bytes(stored.ragged("text", row)).decode("utf-8", "surrogatepass")
+
+    def _rows_of_level(self, table: TableReader) -> NDArray[np.int64]:
+        if self.level is None:
+            return np.arange(table.n_rows)
+        whole = b"".join(sorted(self._cache.corpus.keys_of_level(self.level)))
+        rows = table.find(np.frombuffer(whole, np.uint8).reshape(-1, 16))
+        return np.sort(rows[rows >= 0])
 
     def texts(self) -> Iterator[str]:
         """Every text with a vector, in the order of storing; of one level if there is one."""

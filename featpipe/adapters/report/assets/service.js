@@ -1,6 +1,6 @@
 // The page of the service: a text or a file goes in, and its values light up.
 
-const asked = { template: "", text: "", key: kept.get("key") || "", answer: null, problem: "", isBusy: false };
+const asked = { template: "", text: "", key: kept.get("key") || "", answer: null, problem: "", isBusy: false, needsKey: false };
 
 function extractView() {
   if (asked.answer) return answerView();
@@ -11,6 +11,7 @@ function extractView() {
   const file = make("input", { type: "file", id: "file", class: "file", on: { change: () => file.files.length && extractFile(file.files[0]) } });
   const go = button(say("try_go"), () => extractText(), { class: "primary", disabled: !asked.text.trim() });
   const names = facts.templates.map(({ name }) => [name, name]);
+  if (names.length > 1) names.unshift(["auto", say("try_auto")], ["*", say("try_all")]);
   const root = make("div", { class: "try" },
     make("h2", {}, say("try_title")),
     make("p", { class: "quiet" }, say("try_about")),
@@ -51,7 +52,7 @@ function headers() {
 }
 
 function extractText() {
-  const body = JSON.stringify({ text: asked.text, template: asked.template });
+  const body = JSON.stringify({ text: asked.text, template: asked.template, with_text: true });
   return ask({ method: "POST", body, headers: { "Content-Type": "application/json", ...headers() } }, "");
 }
 
@@ -59,6 +60,7 @@ function extractFile(file) {
   const body = new FormData();
   body.append("file", file, file.name);
   body.append("template", asked.template);
+  body.append("with_text", "true");
   return ask({ method: "POST", body, headers: headers() }, file.name);
 }
 
@@ -80,32 +82,46 @@ async function ask(request, name) {
 }
 
 function reasonOf(content, answer) {
-  const reason = content?.error?.message ?? content?.message ?? content?.detail;
-  if (Array.isArray(reason)) return reason.map((one) => one.msg ?? String(one)).join("; ");
-  return typeof reason === "string" && reason ? reason : `${answer.status} ${answer.statusText}`;
+  const { message, hint } = content?.error ?? {};
+  return message ? [message, hint].filter(Boolean).join(" \u2013 ") : `${answer.status} ${answer.statusText}`;
 }
 
-/** The answer of the service as an entry and a block, as a report has them. */
+/**
+ * The answer of the service as an entry and a block, as a report has them. It holds one extraction
+ * per template that was asked for: {template, fields: {name: [value, ...]}}.
+ */
 function entryOf(content, name) {
-  const template = facts.templates.findIndex((known) => known.name === (content.template ?? asked.template));
-  const fields = facts.templates[template].fields;
-  const given = Array.isArray(content.values) ? content.values
-    : Object.entries(content.fields || {}).flatMap(([field, values]) => values.map((value) => ({ field, ...value })));
   facts.parts = [];
-  const values = [[template, -1]], details = [];
-  for (const value of given) {
-    if (!fields.includes(value.field)) fields.push(value.field);
-    values.push([template, fields.indexOf(value.field), value.text, value.value ?? "", value.unit ?? "", value.bound ?? "",
-      value.probability, value.start, value.end, value.page ?? null, value.nearest ?? ""]);
-    const parts = Object.entries(value.parts || {}).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    details.push([parts.flatMap(([part, weight]) => [facts.parts.push(part) - 1, weight]), value.places || []]);
+  const values = [], details = [];
+  for (const { template, fields } of content.extractions) {
+    const number = templateNumber(template);
+    values.push([number, -1]);
+    for (const [field, found] of Object.entries(fields)) {
+      for (const value of found) {
+        values.push([number, fieldNumber(number, field), value.text, value.value, value.unit, value.bound,
+          value.probability, value.start, value.end, value.page, value.nearest]);
+        const parts = Object.entries(value.parts).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+        details.push([parts.flatMap(([part, weight]) => [facts.parts.push(part) - 1, weight]), value.places]);
+      }
+    }
   }
   const text = content.text ?? asked.text;
-  const title = name || content.title || text.trim().split("\n", 1)[0].slice(0, 60);
+  const title = name || text.trim().split("\n", 1)[0].slice(0, 60);
   return {
-    entry: { id: name || title, title, kind: content.media_type ?? "", chars: [...text].length, pages: 0, labels: [], notes: content.notes ?? [], values },
-    block: { text, details, entities: [], headings: content.headings ?? [], tables: content.tables ?? [], pages: content.pages ?? [] },
+    entry: { id: name || title, title, kind: "", chars: [...text].length, pages: 0, labels: [], notes: [], values },
+    block: { text, details },
   };
+}
+
+/** A template or field that appeared since the list was read is taken in. */
+function templateNumber(name) {
+  const at = facts.templates.findIndex((known) => known.name === name);
+  return at >= 0 ? at : facts.templates.push({ name, fields: [] }) - 1;
+}
+
+function fieldNumber(template, name) {
+  const { fields } = facts.templates[template];
+  return fields.includes(name) ? fields.indexOf(name) : fields.push(name) - 1;
 }
 
 function answerView() {
@@ -123,11 +139,11 @@ async function loadTemplates() {
     const content = await answer.json().catch(() => null);
     asked.needsKey = asked.needsKey || answer.status === 401 || answer.status === 403;
     if (!answer.ok) throw new Error(reasonOf(content, answer));
-    const listed = Array.isArray(content) ? content : content.templates;
-    facts.templates = listed.map((template) => ({
-      name: template.name, fields: template.fields.map((field) => field.name ?? field),
-    }));
-    if (!facts.templates.some(({ name }) => name === asked.template)) asked.template = facts.templates[0]?.name ?? "";
+    facts.templates = content.templates.map(({ name, fields }) => ({ name, fields: fields.map((field) => field.name) }));
+    asked.problem = content.problem;
+    const offered = ["auto", "*", ...facts.templates.map(({ name }) => name)];
+    if (facts.templates.length < 2) asked.template = facts.templates[0]?.name ?? "";
+    else if (!offered.includes(asked.template)) asked.template = "auto";
   } catch (error) {
     asked.problem = say("failed_request", error instanceof TypeError ? say("no_answer") : error.message);
   }

@@ -1,0 +1,34 @@
+"""A small cache by a tiny encoder, for the faces that libraries see."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from featpipe import Pipeline
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
+
+from tiny_checkpoints import save_encoder
+
+KNOWN = ("甲方与乙方签订合同。", "合同金额为三万元。", "本合同自签订之日起生效。")
+UNKNOWN = ("丙方应当提前通知乙方。", "the contract and the con")
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_encoder(tmp_path_factory.mktemp("face-models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory, model: Path) -> Path:
+    """A cache; tests that write take a copy."""
+    folder = tmp_path_factory.mktemp("faces")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "a.txt").write_text("\n".join(KNOWN[:2]), "utf-8")
+    (folder / "docs" / "b.txt").write_text("\n".join(KNOWN[1:]), "utf-8")
+    with Pipeline(folder / "c.h5", model, "none", devices=["cpu"]) as pipeline:
+        assert pipeline.build(folder / "docs").is_complete
+    return folder / "c.h5"

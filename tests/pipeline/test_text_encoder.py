@@ -1,0 +1,90 @@
+"""Text encoder: the bytes that a build stores, from the cache or from a worker, and none twice."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from featpipe import Cache, Pipeline
+from featpipe.errors import CheckpointError, UnknownDevice, UnknownSpace
+from featpipe.pipeline.text_encoder import TextEncoder
+
+NEW = ["甲方应当通知。", "从来没有见过的一句话。", "甲方应当通知。"]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, corpus: Path, encoder_folder: Path) -> Path:
+    with Pipeline(tmp_path / "c.h5", encoder_folder, "none", devices=["cpu"]) as pipeline:
+        pipeline.build(corpus)
+    return tmp_path / "c.h5"
+
+
+def test_known_and_new_texts_have_the_bytes_that_a_build_stores(
+    cache: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    with Cache.open(cache) as opened:
+        known = list(opened.dictionary(level="sentence").texts())[:4]
+    with TextEncoder(cache, encoder_folder) as encoder:
+        vectors = encoder.encode([known[0], NEW[0], *known[1:], *NEW[1:]])
+        assert encoder.n_encoded == 2
+        again = encoder.encode(NEW)
+        assert encoder.n_encoded == 2
+        travelled = pickle.loads(pickle.dumps(encoder))  # noqa: S301 - our own bytes
+    with travelled:
+        np.testing.assert_array_equal(travelled.encode(NEW[:1]), again[:1])
+    (corpus / "new.txt").write_text("\n".join(NEW), "utf-8")
+    with Pipeline(cache, encoder_folder, "none", devices=["cpu"]) as pipeline:
+        pipeline.build(corpus)
+    with Cache.open(cache) as opened:
+        stored, found = opened.dictionary().lookup([known[0], NEW[0], *known[1:], *NEW[1:]])
+    assert found.all()
+    np.testing.assert_array_equal(vectors, np.asarray(stored, np.float32))
+    np.testing.assert_array_equal(again, np.asarray(stored, np.float32)[[1, 5, 6]])
+
+
+def test_what_a_build_adds_meanwhile_is_not_encoded(
+    cache: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    with TextEncoder(cache, encoder_folder) as encoder:
+        (corpus / "new.txt").write_text("\n".join(NEW), "utf-8")
+        with Pipeline(cache, encoder_folder, "none", devices=["cpu"]) as pipeline:
+            pipeline.build(corpus)
+        assert encoder.encode(NEW).shape == (3, encoder.dim)
+        assert encoder.n_encoded == 0
+        assert encoder.encode([]).shape == (0, encoder.dim)
+
+
+def test_another_model_is_refused_before_and_after_the_choice(
+    cache: Path, encoder_folder: Path, tmp_path: Path
+) -> None:
+    from tiny_checkpoints import save_encoder
+
+    other = save_encoder(tmp_path / "other", seed=5)
+    with pytest.raises(UnknownSpace, match="holds no vectors by"):
+        TextEncoder(cache, other)
+    with pytest.raises(UnknownDevice):
+        TextEncoder(cache, encoder_folder, device="tpu")
+    model = Path(shutil.copytree(encoder_folder, tmp_path / "changing"))
+    with TextEncoder(cache, model) as encoder:
+        shutil.copy(other / "model.safetensors", model / "model.safetensors")
+        for _ in range(2):
+            with pytest.raises(CheckpointError, match="is not the model that filled"):
+                encoder.encode(NEW)
+
+
+def test_the_caller_imports_no_torch(cache: Path, encoder_folder: Path) -> None:
+    code = (
+        "import sys; from featpipe.pipeline.text_encoder import TextEncoder\n"
+        f"with TextEncoder({str(cache)!r}, {str(encoder_folder)!r}) as encoder:\n"
+        "    print(encoder.encode(['一句新的话。']).shape, encoder.n_encoded)\n"
+        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1] == "[]"
+    assert done.stdout.splitlines()[0].endswith(" 1")
