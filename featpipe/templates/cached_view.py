@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from featpipe.templates.live import Checkpoints
 
     Encode = Callable[[Sequence[str]], NDArray[np.generic]]
+
+
+#: Characters of the views that are kept: some hundred MB at the most.
+_MOST_KEPT = 2_000_000
 
 
 class Evidence:
@@ -46,6 +52,9 @@ class Evidence:
     ) -> None:
         self._cache = cache
         self.n_encoded = 0
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[object, ...], View] = OrderedDict()
+        self._n_kept = 0
         self._dictionary: Dictionary | None = None
         if space is not None or cache.spaces():
             self._dictionary = cache.dictionary(space)
@@ -71,7 +80,31 @@ class Evidence:
         return f"{self._dictionary.name if self._dictionary else ''}+{self._tagger or ''}"
 
     def view_cached(self, document: CachedDocument) -> View:
-        """A stored document; no encoder is ever called for it."""
+        """A stored document; no encoder is ever called for it. The last ones are kept."""
+        state = self._state_of(document)
+        with self._lock:
+            view = self._kept.get(state)
+            if view is not None:
+                self._kept.move_to_end(state)
+                return view
+        view = self._make_view(document)
+        with self._lock:
+            if state not in self._kept:
+                self._kept[state] = view
+                self._n_kept += len(view.text)
+            while self._n_kept > _MOST_KEPT and len(self._kept) > 1:
+                self._n_kept -= len(self._kept.popitem(last=False)[1].text)
+        return view
+
+    def _state_of(self, document: CachedDocument) -> tuple[object, ...]:
+        """Content, name, and how much evidence is stored: a running build may add to it."""
+        reader = self._cache.reader
+        tables = [f"embeddings/{self._dictionary.name}"] if self._dictionary else []
+        tables += [f"entities/{self._tagger}"] if self._tagger else []
+        key = np.asarray(self._cache.corpus.table.gather("keys", np.array([document.row])))
+        return (key.tobytes(), document.id, *(reader.table(name).n_rows for name in tables))
+
+    def _make_view(self, document: CachedDocument) -> View:
         meta: dict[str, Any] = document.meta
         text = document.text
         spans = {

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.templates.hashing import hash_of, pair_codes
-from featpipe.templates.values import find_values
+from featpipe.templates.edges import CLOSING_BRACKET, OPENING_BRACKET, edges_of, token_spans
+from featpipe.templates.hashing import is_in, pair_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from featpipe.templates.model import Level
     from featpipe.templates.values import FieldType
-    from featpipe.templates.view import Tokens, View
+    from featpipe.templates.view import View
 
     Ints = NDArray[np.int64]
 
@@ -37,30 +37,6 @@ ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "name
 SHAPED: frozenset[str] = frozenset(
     ("money", "number", "percent", "date", "period", "phone", "email", "id")
 )
-
-#: Closed-class words of Chinese and English behind which a name may begin, or before which it ends.
-OPENING = frozenset(
-    hash_of(word)
-    for word in (
-        *"与和及为由是向对在于将到从被的系以即让给同并等了之后称第",
-        "of", "by", "between", "and", "the", "to", "with", "in", "is", "for", "from", "a", "an",
-    )
-)  # fmt: skip
-CLOSING = frozenset(
-    hash_of(word)
-    for word in (
-        *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
-        "and", "of", "or", "to", "in", "is", "has", "for", "by", "with", "shall",
-    )
-)  # fmt: skip
-_organisation_end = re.compile(
-    r"公司|集团|银行|分行|支行|政府|委员会|管委会|大学|学院|医院|研究院|设计院|研究所|中心|指挥部|联合体"
-    r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
-    r"|\b(?:inc|ltd|llc|corp|corporation|company|limited|l\.p|plc|gmbh|bhd|co)\b\.?"
-)
-#: Brackets are part of many names and not counted as marks; a lone one is marked down later.
-_BRACKET_OPENS, _BRACKET_CLOSES = hash_of("("), hash_of(")")
-_BRACKETS = frozenset((_BRACKET_OPENS, _BRACKET_CLOSES))
 
 _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
@@ -85,6 +61,11 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def codes(self) -> Ints:
+        """One number per span, ascending."""
+        return self.first << 32 | self.last
+
     def take(self, number: int) -> Candidates:
         """One of them alone."""
         one = slice(number, number + 1)
@@ -105,18 +86,22 @@ class Candidates:
         return cls(distinct >> 32, distinct & 0xFFFFFFFF, origin)
 
 
+def _nothing() -> Ints:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundaries:
     """What the samples show of a field's values: neighbours, first and last words, lengths."""
 
     kind: FieldType
-    before: frozenset[int] = frozenset()
-    """Hashes of the token before a value, and of the pair before it."""
-    behind: frozenset[int] = frozenset()
-    starts: frozenset[int] = frozenset()
-    ends: frozenset[int] = frozenset()
+    before: Ints = field(default_factory=_nothing)
+    """Hashes of the token before a value, and of the pair before it; all of these ascending."""
+    behind: Ints = field(default_factory=_nothing)
+    starts: Ints = field(default_factory=_nothing)
+    ends: Ints = field(default_factory=_nothing)
     """Hashes of the last pair of tokens of a value."""
-    strong_ends: frozenset[int] = frozenset()
+    strong_ends: Ints = field(default_factory=_nothing)
     """Those of ``ends`` that end a good part of the values: any word before may begin one."""
     shortest: int = 1
     longest: int = 40
@@ -144,29 +129,27 @@ class Boundaries:
             return Candidates.gathered([])
         if self.pattern is not None:
             spans = [m.span() for m in re.finditer(self.pattern, view.text) if m[0].strip()]
-            return Candidates.gathered([(*_as_tokens(view, spans), SHAPE)])
+            return Candidates.gathered([(*token_spans(view, spans), SHAPE)])
         if self.level in {"sentence", "paragraph"}:
             whole = view.sentences if self.level == "sentence" else view.paragraphs
-            return Candidates.gathered([(*_as_tokens(view, list(map(tuple, whole))), UNIT)])
+            return Candidates.gathered([(*token_spans(view, whole), UNIT)])
         return self._from_all_sources(view, _open_tokens(view, likeness))
 
     def _from_all_sources(self, view: View, is_open: NDArray[np.bool_]) -> Candidates:
         parts: list[tuple[Ints, Ints, int]] = []
         if self.kind in SHAPED:
-            spans = [(f.start, f.end) for f in find_values(view.folded, self.kind)]
-            parts.append((*_as_tokens(view, spans), SHAPE))
+            spans = [(f.start, f.end) for f in view.find(self.kind)]
+            parts.append((*token_spans(view, spans), SHAPE))
         if self.uses_grid:
             parts.append((*self._grid(view, is_open), GRID))
         if self.uses_units or self.kind == "clause":
             parts.append((*_units(view), UNIT))
-        if view.entities:
-            spans = [(mark.start, mark.end) for mark in view.entities]
-            parts.append((*_as_tokens(view, spans), ENTITY))
-        if self.kind not in SHAPED and view.headers:
-            spans = [(mark.start, mark.end) for mark in view.headers]
-            parts.append((*_as_tokens(view, spans), CELL))
+        edges = edges_of(view)
+        parts.append((*edges.entities, ENTITY))
+        if self.kind not in SHAPED:
+            parts.append((*edges.cells, CELL))
         spans = [span for known in self.known for span in view.compact.find_all(known, 8)]
-        parts.append((*_as_tokens(view, spans), KNOWN))
+        parts.append((*token_spans(view, spans), KNOWN))
         return Candidates.gathered(parts)
 
     def _grid(self, view: View, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
@@ -174,7 +157,7 @@ class Boundaries:
         starts, ends = self._starts(view) & is_open, self._ends(view) & is_open
         first, last = self._pairs(np.flatnonzero(starts), np.flatnonzero(ends) + 1)
         strong = np.flatnonzero(self._strong_ends(view) & ends) + 1
-        words = np.flatnonzero(view.tokens.is_word_start & ~view.tokens.is_mark)
+        words = edges_of(view).words
         more = self._pairs_before(words, strong)
         return self._plausible(
             view, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
@@ -199,50 +182,38 @@ class Boundaries:
         return starts[np.repeat(low, counts) + offset], np.repeat(ends, counts)
 
     def _plausible(self, view: View, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-        tokens = view.tokens
-        marks = np.concatenate(([0], np.cumsum(tokens.is_mark & ~_isin(tokens.code, _BRACKETS))))
+        tokens, marks = view.tokens, edges_of(view).marks_before
         n_breaks = tokens.line[last - 1] - tokens.line[first]
         n_marks = marks[last] - marks[first] - n_breaks
         keep = (n_breaks <= self.most_breaks) & (n_marks <= self.most_marks)
         return first[keep], last[keep]
 
     def _starts(self, view: View) -> NDArray[np.bool_]:
-        tokens = view.tokens
-        code = tokens.code
+        tokens, edges = view.tokens, edges_of(view)
+        # No mark, but for brackets and marks that sample values begin with.
+        startable = edges.startable | is_in(tokens.code, self.starts)
         if len(tokens) <= _SHORT_DOCUMENT:
-            return np.asarray(tokens.is_word_start & self._startable(tokens))
-        before = np.concatenate(([0], code[:-1]))
-        pair = np.concatenate(([0, 0], pair_codes(code)))[: len(code)]
-        marked = np.concatenate(([True], tokens.is_mark[:-1]))
-        opens = marked | _isin(before, OPENING) | _isin(before, self.before)
-        opens |= _isin(pair, self.before)
-        return np.asarray(opens & self._startable(tokens))
-
-    def _startable(self, tokens: Tokens) -> NDArray[np.bool_]:
-        """No mark, but for brackets and marks that sample values begin with."""
-        code = tokens.code
-        return np.asarray(~tokens.is_mark | _isin(code, self.starts) | (code == _BRACKET_OPENS))
+            return np.asarray(tokens.is_word_start & startable)
+        opens = edges.opens | is_in(edges.before, self.before)
+        opens |= is_in(edges.pair_before, self.before)
+        return np.asarray(opens & startable)
 
     def _ends(self, view: View) -> NDArray[np.bool_]:
-        tokens = view.tokens
+        tokens, edges = view.tokens, edges_of(view)
         code = tokens.code
-        behind = np.concatenate((code[1:], [0]))
-        next_starts = np.concatenate((tokens.is_word_start[1:], [True]))
         if len(tokens) <= _SHORT_DOCUMENT:
-            closes = next_starts
+            closes = edges.is_word_end
         else:
-            marked = np.concatenate((tokens.is_mark[1:], [True]))
-            closes = marked | _isin(behind, CLOSING) | _isin(behind, self.behind)
-        closes = closes | self._strong_ends(view) | _isin(_last_pairs(code), self.ends)
-        closes |= code == _BRACKET_CLOSES
-        endable = ~tokens.is_mark | _isin(code, self.ends) | (code == _BRACKET_CLOSES)
-        return np.asarray(closes & endable)
+            closes = edges.closes | is_in(edges.behind, self.behind)
+        closes = closes | self._strong_ends(view) | is_in(edges.last_pairs, self.ends)
+        closes |= code == CLOSING_BRACKET
+        return np.asarray(closes & (edges.endable | is_in(code, self.ends)))
 
     def _strong_ends(self, view: View) -> NDArray[np.bool_]:
-        tokens = view.tokens
-        strong = _isin(_last_pairs(tokens.code), self.strong_ends)
+        edges = edges_of(view)
+        strong = is_in(edges.last_pairs, self.strong_ends)
         if self.kind == "organisation":
-            strong |= np.isin(tokens.end, organisation_ends(view))
+            strong |= edges.is_organisation_end
         return strong
 
 
@@ -258,16 +229,6 @@ def _open_tokens(view: View, likeness: NDArray[np.float64] | None) -> NDArray[np
     is_open[np.argsort(-likeness, kind="stable")[:_OPEN_SENTENCES]] = True
     is_open[:_OPEN_SENTENCES_FIRST] = True
     return np.asarray(is_open[tokens.sentence])
-
-
-def organisation_ends(view: View) -> Ints:
-    """Characters behind which an organisation's name may end, by its usual last words."""
-    return np.array([match.end() for match in _organisation_end.finditer(view.folded)], np.int64)
-
-
-def _last_pairs(code: Ints) -> Ints:
-    """Hash of each token with the one before it."""
-    return np.concatenate(([0], pair_codes(code)[:-1]))
 
 
 def learn_boundaries(
@@ -288,7 +249,7 @@ def learn_boundaries(
         pairs = pair_codes(tokens.code)
         shaped = _shaped_spans(view, kind)
         units = set(map(tuple, np.concatenate((view.sentences, view.paragraphs)).tolist()))
-        firsts, lasts = _as_tokens(view, spans)
+        firsts, lasts = token_spans(view, spans)
         for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
             before.update([int(tokens.code[first - 1])] if first else [])
             before.update([int(pairs[first - 2])] if first > 1 else [])
@@ -299,7 +260,8 @@ def learn_boundaries(
             lengths.append(last - first)
             breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
             inside = tokens.code[first:last]
-            counted = tokens.is_mark[first:last] & ~_isin(inside, _BRACKETS)
+            counted = tokens.is_mark[first:last]
+            counted = counted & (inside != OPENING_BRACKET) & (inside != CLOSING_BRACKET)
             marks.append(int(counted.sum()) - breaks[-1])
             span = (int(tokens.start[first]), int(tokens.end[last - 1]))
             n_shaped += span in shaped
@@ -329,34 +291,15 @@ def _is_unusual(n_shaped: int, lengths: Sequence[int]) -> bool:
     return bool(lengths) and n_shaped < 0.85 * len(lengths)
 
 
-def _usual(counts: Counter[int], least: float) -> frozenset[int]:
+def _usual(counts: Counter[int], least: float) -> Ints:
     """Those seen more often than that: one odd sample of a hundred must not open every door."""
-    return frozenset(code for code, count in counts.items() if count > least)
+    usual = sorted(code for code, count in counts.items() if count > least)
+    return np.array(usual, np.int64)
 
 
 def _shaped_spans(view: View, kind: FieldType) -> set[tuple[int, int]]:
-    return {(f.start, f.end) for f in find_values(view.folded, kind)} if kind in SHAPED else set()
-
-
-def _as_tokens(view: View, spans: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
-    """Character spans as token spans, blanks at the edges left out; a cut token counts whole."""
-    if not spans:
-        none = np.empty(0, np.int64)
-        return none, none
-    tokens = view.tokens
-    whole = np.array(spans, np.int64).reshape(-1, 2)
-    first = np.searchsorted(tokens.end, whole[:, 0], side="right")
-    last = np.searchsorted(tokens.start, whole[:, 1], side="left")
-    keep = last > first
-    return first[keep], last[keep]
+    return {(f.start, f.end) for f in view.find(kind)} if kind in SHAPED else set()
 
 
 def _units(view: View) -> tuple[Ints, Ints]:
-    spans = np.concatenate((view.sentences, view.paragraphs))
-    return _as_tokens(view, [(a, b) for a, b in spans.tolist()])
-
-
-def _isin(values: Ints, wanted: frozenset[int]) -> NDArray[np.bool_]:
-    if not wanted:
-        return np.zeros(len(values), bool)
-    return np.isin(values, np.fromiter(wanted, np.int64, len(wanted)))
+    return token_spans(view, np.concatenate((view.sentences, view.paragraphs)))

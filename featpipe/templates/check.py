@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from featpipe.templates.folding import fold
 from featpipe.templates.inference import infer_type
 from featpipe.templates.locate import locate_value
-from featpipe.templates.values import find_values, is_readable
+from featpipe.templates.values import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,7 @@ def _why(view: View, value: str, kind: FieldType) -> str:
     if not folded:
         return "the value is empty"
     part = _longest_part(view.compact.text, folded)
-    shaped = [f.value.key for f in find_values(view.folded, kind)]
+    shaped = [f.value.key for f in view.find(kind)]
     if shaped and is_readable(value, kind):
         return f"the document has no {kind} of this value, but {', '.join(_few(shaped))}"
     if part >= max(4, len(folded) // 2):

@@ -6,19 +6,20 @@ the same in every field, so that a prior can be stated for them. All arrays, one
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.templates.candidates import CLOSING, OPENING, ORIGINS, organisation_ends
-from featpipe.templates.hashing import hash_of, mix
+from featpipe.templates.candidates import ORIGINS, Candidates
+from featpipe.templates.edges import CLOSING, OPENING
+from featpipe.templates.hashing import hash_of, is_in, mix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from featpipe.templates.candidates import Candidates
     from featpipe.templates.view import Tokens, View
 
     Ints = NDArray[np.int64]
@@ -31,9 +32,9 @@ _OPEN = [hash_of(mark) for mark in "([<《"]
 _CLOSE = [hash_of(mark) for mark in ")]>》"]
 _QUOTE = hash_of('"')
 _COLON = hash_of(":")
-_STOPS = np.array([hash_of(mark) for mark in "。;,\n\t:!?、"])
-_OPENERS = np.array([hash_of(mark) for mark in '([<《":\n\t'])
-_FUNCTION_WORDS = np.array(
+_STOPS = np.sort([hash_of(mark) for mark in "。;,\n\t:!?、"])
+_OPENERS = np.sort([hash_of(mark) for mark in '([<《":\n\t'])
+_FUNCTION_WORDS = np.unique(
     [
         hash_of(word)
         for word in (
@@ -43,7 +44,7 @@ _FUNCTION_WORDS = np.array(
         )
     ]
 )  # fmt: skip
-_SURNAMES = np.array(
+_SURNAMES = np.unique(
     [
         hash_of(char)
         for char in "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾"
@@ -52,18 +53,19 @@ _SURNAMES = np.array(
         "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
     ]
 )
-_OPENING_CODES = np.array(sorted(OPENING))
-_CLOSING_CODES = np.array(sorted(CLOSING))
 _ALIAS_REACH = 20
 _ALIAS_FADE = np.linspace(1.0, 0.1, _ALIAS_REACH)
-_DIGITS = np.array([hash_of(f"digits {n}") for n in range(10)])
+_DIGITS = np.sort([hash_of(f"digits {n}") for n in range(10)])
 
 #: Names of the measured columns, in order.
-MEASURED = (
+_SHARED = (
     "unbalanced", "behind colon", "behind opener", "before stop", "line start", "line end",
     "whole line", "marks inside", "log length", "cuts a word", "position", "early",
-    "vector", "words of sentence", "function words", "organisation", "person", "n words",
-    "all digits", "clean start", "clean end", "repeats", "behind alias", "alias near",
+    "function words", "organisation", "person", "n words", "all digits", "clean start",
+    "clean end",
+)  # fmt: skip
+MEASURED = (
+    *_SHARED, "repeats", "vector", "words of sentence", "behind alias", "alias near",
     *(f"from {name}" for name in ORIGINS),
 )  # fmt: skip
 
@@ -150,33 +152,81 @@ def _window(code: Ints, a: Ints, b: Ints) -> list[Ints]:
     return near + [mix(pairs[b + step], 103) for step in range(1, 6)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanRows:
+    """What holds of spans whatever the field. One row per span, ascending by ``code``.
+
+    Shapes: ``codes`` (n,), ``hashed`` (n, n_columns), ``shared`` (n, n_shared), ``inside`` (n,).
+    """
+
+    codes: Ints
+    hashed: NDArray[np.int32]
+    shared: Floats
+    inside: Ints
+
+    def places(self, found: Candidates) -> Ints:
+        """Rows of candidates that are among the spans."""
+        return np.asarray(np.searchsorted(self.codes, found.codes))
+
+
+def span_rows(view: View, many: Sequence[Candidates]) -> SpanRows:
+    """Rows for the distinct spans of the candidates of many fields."""
+    codes = np.unique(np.concatenate([found.codes for found in many]))
+    first, last = codes >> 32, codes & 0xFFFFFFFF
+    found = Candidates(first, last, np.zeros(len(codes), np.int64))
+    if not len(codes):
+        none = np.empty((0, 1), np.int32)
+        return SpanRows(codes, none, np.empty((0, len(_SHARED))), codes)
+    inside = _inside(view.tokens.code, first, last)
+    return SpanRows(codes, hashed_columns(view, found), _shared_columns(view, found), inside)
+
+
 def measured_columns(
-    view: View, found: Candidates, nearness: Sequence[Floats], aliases: Sequence[str] = ()
+    view: View,
+    found: Candidates,
+    rows: SpanRows,
+    nearness: Sequence[Floats],
+    aliases: Sequence[str] = (),
 ) -> Floats:
     """Shape (n_candidates, len(MEASURED)), each roughly in [-1, 1].
 
     Args:
         view: the document.
-        found: its candidates.
+        found: candidates of one field.
+        rows: what holds of their spans whatever the field.
         nearness: likeness of each sentence to the samples' sentences, (n_sentences,) each: by
             vectors and by words.
         aliases: what the field is called, folded; the field's own name is one.
 
     """
+    sentence = view.tokens.sentence[found.first]
+    places = rows.places(found)
+    n_shared = len(_SHARED)
+    columns = np.empty((len(found), len(MEASURED)))
+    columns[:, :n_shared] = rows.shared[places]
+    columns[:, n_shared] = _repeats(rows.inside[places])
+    columns[:, n_shared + 1] = nearness[0][sentence]
+    columns[:, n_shared + 2] = nearness[1][sentence]
+    columns[:, n_shared + 3], columns[:, n_shared + 4] = _alias_columns(view, found, aliases)
+    bits = np.arange(len(ORIGINS))
+    columns[:, n_shared + 5 :] = (found.origin[:, None] >> bits) & 1
+    return columns
+
+
+def _shared_columns(view: View, found: Candidates) -> Floats:
     tokens = view.tokens
     n = max(len(tokens), 1)
     code = np.concatenate(([_stop_code], tokens.code, [_stop_code]))
     before, behind = code[found.first], code[found.last + 1]
-    is_first = np.isin(before, _line_codes)
-    is_last = np.isin(behind, _line_codes)
+    is_first = is_in(before, _line_codes)
+    is_last = is_in(behind, _line_codes)
     marks = np.concatenate(([0], np.cumsum(tokens.is_mark)))
     inner_start = np.concatenate((tokens.is_word_start, [True]))
-    sentence = tokens.sentence[found.first]
     columns = [
         _is_unbalanced(tokens.code, found),
         before == _COLON,
-        np.isin(before, _OPENERS),
-        np.isin(behind, _STOPS),
+        is_in(before, _OPENERS),
+        is_in(behind, _STOPS),
         is_first,
         is_last,
         is_first & is_last,
@@ -185,17 +235,13 @@ def measured_columns(
         ~(inner_start[found.first] & inner_start[found.last]),
         found.first / n,
         tokens.line[found.first] <= 1,
-        *(near[sentence] for near in nearness),
-        np.minimum(_count(np.isin(tokens.code, _FUNCTION_WORDS), found), 3) / 2,
-        np.isin(tokens.end[found.last - 1], organisation_ends(view)),
+        np.minimum(_count(is_in(tokens.code, _FUNCTION_WORDS), found), 3) / 2,
+        view.edges.is_organisation_end[found.last - 1],
         _is_person(view, found),
         np.minimum(_count(tokens.is_word_start, found), 12) / 6,
         _count(_is_digit(tokens.code), found) == found.last - found.first,
-        np.isin(before, _OPENING_CODES) | _is_mark(tokens, found.first - 1),
-        np.isin(behind, _CLOSING_CODES) | _is_mark(tokens, found.last),
-        _repeats(tokens.code, found),
-        *_alias_columns(view, found, aliases),
-        *((found.origin >> bit) & 1 for bit in range(len(ORIGINS))),
+        is_in(before, OPENING) | _is_mark(tokens, found.first - 1),
+        is_in(behind, CLOSING) | _is_mark(tokens, found.last),
     ]
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
@@ -206,13 +252,11 @@ def _is_mark(tokens: Tokens, at: Ints) -> NDArray[np.bool_]:
     return np.asarray(marks[at + 1])
 
 
-def _repeats(code: Ints, found: Candidates) -> Floats:
+def _repeats(inside: Ints) -> Floats:
     """How often the same words are a candidate here: names are, pieces of them are not."""
-    if not len(found):
+    if not len(inside):
         return np.empty(0)
-    _, inverse, counts = np.unique(
-        _inside(code, found.first, found.last), return_inverse=True, return_counts=True
-    )
+    _, inverse, counts = np.unique(inside, return_inverse=True, return_counts=True)
     return np.asarray(np.log2(counts[inverse]) / 2)
 
 
@@ -221,8 +265,12 @@ def _alias_columns(
 ) -> tuple[NDArray[np.bool_], Floats]:
     """Stands behind a label with the field's name; how near before it the name is written."""
     tokens = view.tokens
-    labels = {text: any(alias in text for alias in aliases) for text in set(tokens.label_text)}
-    behind = np.array([labels[tokens.label_text[at]] for at in found.first.tolist()], bool)
+    named = [
+        number
+        for number, text in tokens.label_text.items()
+        if any(alias in text for alias in aliases)
+    ]
+    behind = is_in(tokens.label[found.first], np.array(sorted(named), np.int64))
     near = np.zeros(len(tokens) + 1)
     for alias in aliases:
         at = view.folded.find(alias)
@@ -241,7 +289,7 @@ def _count(marked: NDArray[np.bool_], found: Candidates) -> Ints:
 
 
 def _is_digit(code: Ints) -> NDArray[np.bool_]:
-    return np.isin(code, _DIGITS)
+    return is_in(code, _DIGITS)
 
 
 def _is_person(view: View, found: Candidates) -> NDArray[np.bool_]:
@@ -251,12 +299,12 @@ def _is_person(view: View, found: Candidates) -> NDArray[np.bool_]:
     plain = _count(tokens.is_mark, found) == 0
     latin = _count(tokens.is_latin & tokens.is_capital, found) == length
     is_short = (length >= 2) & (length <= 4)
-    surname = np.isin(tokens.code[found.first], _SURNAMES) & (_count(tokens.is_latin, found) == 0)
+    surname = is_in(tokens.code[found.first], _SURNAMES) & (_count(tokens.is_latin, found) == 0)
     return np.asarray(plain & is_short & ((surname & (length <= 3)) | latin))
 
 
 _stop_code = hash_of("\n")
-_line_codes = np.array([hash_of("\n"), hash_of("\t")])
+_line_codes = np.sort([hash_of("\n"), hash_of("\t")])
 
 
 def _is_unbalanced(code: Ints, found: Candidates) -> NDArray[np.bool_]:

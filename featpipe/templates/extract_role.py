@@ -363,7 +363,7 @@ def _fields_of(
                 f"template {fitted.template.name}: {name} is not what it was when the run began",
                 hint="run the command again; what is stored is untouched",
             )
-    return {name: fitted.extract_field(name, view) for name, _ in fields}
+    return fitted.extract_fields([name for name, _ in fields], view)
 
 
 def name_of(given: Given) -> str:

@@ -181,9 +181,8 @@ class Extractor:
 
     def extract_view(self, view: View, fitted: FittedTemplate) -> Extraction:
         """All fields of a document that was made ready before."""
-        results = {
-            field.name: fitted.extract_field(field.name, view) for field in fitted.template.fields
-        }
+        names = [field.name for field in fitted.template.fields]
+        results = fitted.extract_fields(names, view)
         return self.assemble(view, fitted, results)
 
     def assemble(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.templates.candidates import Boundaries, learn_boundaries
-from featpipe.templates.evidence import hashed_columns, measured_columns
+from featpipe.templates.evidence import measured_columns, span_rows
 from featpipe.templates.folding import fold, fold_width
-from featpipe.templates.likeness import Anchors
+from featpipe.templates.likeness import Anchors, like_words
 from featpipe.templates.locate import locate_value
 from featpipe.templates.mentions import MentionModel, Rows, fit_mentions, make_rows
 from featpipe.templates.ranking import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.templates.candidates import Candidates
+    from featpipe.templates.evidence import SpanRows
     from featpipe.templates.model import Level
     from featpipe.templates.values import FieldType
     from featpipe.templates.view import View
@@ -58,6 +59,9 @@ class Scored:
     groups: tuple[Group, ...]
     probabilities: Floats
     rows: Floats
+    hashed: NDArray[np.int32]
+    """Columns (n_groups, n) of the best mention of each value; ``measured`` likewise."""
+    measured: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,25 +80,9 @@ class FieldModel:
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: NDArray[np.int64]
 
-    def nearness(self, view: View) -> tuple[Floats, Floats]:
-        """Likeness (n_sentences,) of the document's sentences to those of the samples."""
-        return _nearness(view, self.anchors)
-
     def score(self, view: View) -> Scored:
         """Every value this document might give for the field."""
-        near = _nearness(view, self.anchors)
-        found = self.boundaries.propose(view, near[1])
-        if not len(found):
-            none = np.empty(0)
-            return Scored(found, none, (), none, none)
-        hashed = hashed_columns(view, found)
-        measured = measured_columns(view, found, near, self.aliases)
-        logits = self.mentions.logits(hashed, measured)
-        groups = group_values(view, found, logits, self.kind)
-        rows = value_rows(view, groups, self.boundaries.known)
-        p = self.values.probabilities(rows)
-        order = np.argsort(-p, kind="stable")
-        return Scored(found, logits, tuple(groups[n] for n in order), p[order], rows[order])
+        return score_fields([self], view)[0]
 
     def choose(self, scored: Scored) -> list[int]:
         """Numbers of the values to report: the best if likely enough, then others apart from it."""
@@ -106,6 +94,49 @@ class FieldModel:
             if not any(_overlap(scored.groups[number], scored.groups[c]) for c in chosen):
                 chosen.append(number)
         return chosen
+
+
+def score_fields(models: Sequence[FieldModel], view: View) -> list[Scored]:
+    """:meth:`FieldModel.score` of many fields: what they have in common is computed once.
+
+    Each result has the same bits as that of the field alone.
+    """
+    near = list(
+        zip(
+            (model.anchors.by_vectors(view) for model in models),
+            like_words(view, [model.anchors for model in models]),
+            strict=True,
+        )
+    )
+    found = [
+        model.boundaries.propose(view, words)
+        for model, (_, words) in zip(models, near, strict=True)
+    ]
+    rows = span_rows(view, found)
+    return [
+        _score(model, view, own, rows, own_near)
+        for model, own, own_near in zip(models, found, near, strict=True)
+    ]
+
+
+def _score(
+    model: FieldModel, view: View, found: Candidates, rows: SpanRows, near: tuple[Floats, Floats]
+) -> Scored:
+    hashed = rows.hashed[rows.places(found)]
+    measured = measured_columns(view, found, rows, near, model.aliases)
+    if not len(found):
+        none = np.empty(0)
+        return Scored(found, none, (), none, none, hashed, measured)
+    logits = model.mentions.logits(hashed, measured)
+    groups = group_values(view, found, logits, model.kind)
+    values = value_rows(view, groups, model.boundaries.known)
+    p = model.values.probabilities(values)
+    order = np.argsort(-p, kind="stable")
+    best = np.array([groups[number].candidate for number in order])
+    return Scored(
+        found, logits, tuple(groups[number] for number in order), p[order], values[order],
+        hashed[best], measured[best],
+    )  # fmt: skip
 
 
 def sample_of(view: View, values: Sequence[str], kind: FieldType) -> Sample:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.templates.evidence import hashed_columns, measured_columns
 from featpipe.templates.extraction import ExtractedValue, FieldResult
-from featpipe.templates.field_model import FieldModel, Sample, Scored, fit_field
+from featpipe.templates.field_model import FieldModel, Sample, Scored, fit_field, score_fields
 from featpipe.templates.fingerprints import facts_of, hash_json
 from featpipe.templates.inference import infer_type
 from featpipe.templates.locate import locate_value
@@ -72,10 +71,18 @@ class FittedTemplate:
 
     def extract_field(self, name: str, view: View) -> FieldResult:
         """All values of one field in one document."""
-        model = self.model(name)
-        scored = model.score(view)
-        chosen = model.choose(scored)
-        return FieldResult(tuple(self._value(model, scored, view, n) for n in chosen))
+        return self.extract_fields([name], view)[name]
+
+    def extract_fields(self, names: Sequence[str], view: View) -> dict[str, FieldResult]:
+        """All values of some fields in one document; each as if it were asked for alone."""
+        models = [self.model(name) for name in names]
+        scored = score_fields(models, view)
+        return {
+            name: FieldResult(
+                tuple(self._value(model, found, view, n) for n in model.choose(found))
+            )
+            for name, model, found in zip(names, models, scored, strict=True)
+        }
 
     def _fit(self, field: FieldSpec) -> FieldModel:
         values = [
@@ -113,28 +120,24 @@ class FittedTemplate:
             end=end,
             page=view.page_of(start),
             probability=round(float(scored.probabilities[number]), 6),
-            parts=self._parts(model, scored, view, number),
-            nearest=self._nearest(model, view, scored, number),
+            parts=self._parts(model, scored, number),
+            nearest=self._nearest(model, scored, number),
             places=tuple(sorted(group.spans[1:])),
         )
 
     @staticmethod
-    def _parts(model: FieldModel, scored: Scored, view: View, number: int) -> dict[str, float]:
+    def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
         """The heaviest parts of the mention's score, and what the value as a whole added."""
-        one = scored.found.take(scored.groups[number].candidate)
-        near = model.nearness(view)
-        measured = measured_columns(view, one, near, model.aliases)
-        parts = model.mentions.parts(hashed_columns(view, one)[0], measured[0])
+        parts = model.mentions.parts(scored.hashed[number], scored.measured[number])
         heavy = sorted(parts.items(), key=lambda part: -abs(part[1]))[:_MOST_PARTS]
         whole = float(model.values.model.logits(scored.rows[number : number + 1])[0])
         return {name: round(weight, 3) for name, weight in heavy} | {"value": round(whole, 3)}
 
-    def _nearest(self, model: FieldModel, view: View, scored: Scored, number: int) -> str:
+    def _nearest(self, model: FieldModel, scored: Scored, number: int) -> str:
         """The sample with most words in common around a value."""
         if not len(model.exemplars):
             return ""
-        mine = hashed_columns(view, scored.found.take(scored.groups[number].candidate))[0]
-        alike = (model.exemplars == mine).sum(axis=1)
+        alike = (model.exemplars == scored.hashed[number]).sum(axis=1)
         owner = int(model.owners[int(np.argmax(alike))])
         sample = self.template.samples[owner]
         return sample.document or f"text {owner + 1}"

@@ -72,7 +72,7 @@ def _has_type(view: View, value: str, kind: FieldType) -> bool:
     if not is_readable(value, kind):
         return False
     wanted = read_value(value, kind)
-    return any(found.value.means(wanted) for found in find_values(view.folded, kind))
+    return any(found.value.means(wanted) for found in view.find(kind))
 
 
 def _is_number(value: str) -> bool:

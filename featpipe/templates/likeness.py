@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.features.bm25 import Okapi, score_fields
-from featpipe.templates.hashing import mix
+from featpipe.templates.terms import sentence_terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,16 +57,7 @@ class Anchors:
 
     def by_words(self, view: View) -> Floats:
         """BM25 (n_sentences,), the document's own statistics; zeros without a query."""
-        n = len(view.sentences)
-        tokens = view.tokens
-        if not self.queries or n < 2 or not len(tokens):
-            return np.zeros(max(n, 1))
-        pairs = _terms(tokens.code, tokens.sentence)
-        lengths = np.bincount(tokens.sentence, minlength=n)
-        distinct, ids = np.unique(pairs, return_inverse=True)
-        queries = [_ids_of(query, distinct) for query in self.queries]
-        scores = score_fields(ids.astype(np.int32), lengths.astype(np.int64), queries, Okapi())
-        return _standardised(_nearest(scores.T))
+        return like_words(view, [self])[0]
 
     def by_vectors(self, view: View) -> Floats:
         """Cosine (n_sentences,); zeros where there are no vectors."""
@@ -76,23 +67,22 @@ class Anchors:
         return _standardised(_nearest((view.vectors @ self.vectors.T).astype(np.float64)))
 
 
-def sentence_terms(view: View, number: int) -> Ints:
-    """Word pairs of one sentence."""
-    tokens = view.tokens
-    inside = tokens.sentence == number
-    return np.unique(_terms(tokens.code[inside], tokens.sentence[inside]))
-
-
-def _terms(code: Ints, sentence: Ints) -> Ints:
-    """Each token with the one before it in its sentence."""
-    before = np.concatenate(([0], code[:-1]))
-    fresh = np.concatenate(([True], sentence[1:] != sentence[:-1]))[: len(code)]
-    return mix(np.where(fresh, 0, before), code)
-
-
-def _ids_of(query: Ints, distinct: Ints) -> NDArray[np.int32]:
-    at = np.minimum(np.searchsorted(distinct, query), len(distinct) - 1)
-    return np.where(distinct[at] == query, at, -1).astype(np.int32)
+def like_words(view: View, many: Sequence[Anchors]) -> list[Floats]:
+    """:meth:`Anchors.by_words` of many fields in one pass; each as if it were alone."""
+    n = len(view.sentences)
+    if n < 2 or not len(view.tokens):
+        return [np.zeros(max(n, 1)) for _ in many]
+    terms = view.terms
+    queries = [terms.ids_of(query) for anchors in many for query in anchors.queries]
+    scores = np.zeros((0, n))
+    if queries:
+        scores = score_fields(terms.ids, terms.lengths, queries, Okapi())
+    found, at = [], 0
+    for anchors in many:
+        own = scores[at : at + len(anchors.queries)]
+        at += len(own)
+        found.append(_standardised(_nearest(own.T)) if len(own) else np.zeros(n))
+    return found
 
 
 def _nearest(likeness: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featpipe.templates.folding import fold
-from featpipe.templates.values import find_values, read_value
+from featpipe.templates.values import read_value
 
 if TYPE_CHECKING:
     from featpipe.templates.values import FieldType
@@ -22,7 +22,7 @@ def locate_value(view: View, value: str, kind: FieldType) -> list[tuple[int, int
     shaped ones in a spelling no pattern knows, by their folded text, however they are spaced.
     """
     wanted = read_value(value, kind)
-    spans = [(f.start, f.end) for f in find_values(view.folded, kind) if f.value.means(wanted)]
+    spans = [(f.start, f.end) for f in view.find(kind) if f.value.means(wanted)]
     if not spans:
         folded = fold(value)
         spans = [span for span in view.compact.find_all(folded) if _is_whole(view, span, folded)]

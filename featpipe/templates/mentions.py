@@ -11,8 +11,8 @@ from featpipe.templates.evidence import (
     MEASURED,
     N_HASHED,
     PRIOR,
-    hashed_columns,
     measured_columns,
+    span_rows,
 )
 from featpipe.templates.logistic import fit_logistic
 
@@ -82,14 +82,9 @@ def make_rows(
     touches = np.zeros(len(found), bool)
     for a, b in true:
         touches |= (start < b) & (a < end)
-    return Rows(
-        hashed_columns(view, found) if len(found) else np.empty((0, 1), np.int32),
-        measured_columns(view, found, nearness, aliases)
-        if len(found)
-        else np.empty((0, len(MEASURED))),
-        labels,
-        touches & ~labels,
-    )
+    rows = span_rows(view, [found])
+    measured = measured_columns(view, found, rows, nearness, aliases)
+    return Rows(rows.hashed, measured, labels, touches & ~labels)
 
 
 def fit_mentions(documents: Sequence[Rows], seed: int = 0) -> MentionModel:

@@ -54,23 +54,21 @@ def group_values(view: View, found: Candidates, logits: Floats, kind: FieldType)
     """The best mentions of a document by value, best value first."""
     tokens = view.tokens
     order = np.argsort(-logits, kind="stable")[:_MOST_MENTIONS]
-    groups: dict[tuple[str, str], list[int]] = {}
-    values: dict[tuple[str, str], Value] = {}
-    for at in order.tolist():
-        start, end = int(tokens.start[found.first[at]]), int(tokens.end[found.last[at] - 1])
+    starts = tokens.start[found.first[order]].tolist()
+    ends = tokens.end[found.last[order] - 1].tolist()
+    groups: dict[str, list[int]] = {}
+    values: dict[str, Value] = {}
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
         value = read_value(view.text[start:end], kind)
-        key = (value.key, "")
-        groups.setdefault(key, []).append(at)
-        values.setdefault(key, value)
+        groups.setdefault(value.key, []).append(place)
+        values.setdefault(value.key, value)
+    best, numbers = logits[order].tolist(), order.tolist()
     return [
         Group(
             values[key],
-            tuple(
-                (int(tokens.start[found.first[at]]), int(tokens.end[found.last[at] - 1]))
-                for at in members
-            ),
-            tuple(float(logits[at]) for at in members),
-            members[0],
+            tuple((starts[place], ends[place]) for place in members),
+            tuple(best[place] for place in members),
+            numbers[members[0]],
         )
         for key, members in groups.items()
     ]
@@ -83,48 +81,55 @@ def value_rows(view: View, groups: Sequence[Group], known: frozenset[str]) -> Fl
     top = np.array([group.logits[0] for group in groups])
     share = np.exp(top - top.max())
     share /= share.sum()
-    title_end = max(view.text.find("\n"), 0)
+    rest = [group.logits[1] if len(group.logits) > 1 else -12.0 for group in groups]
     best = np.array([group.spans[0] for group in groups])
+    n_mentions = np.array([len(group.spans) for group in groups])
+    ranks = np.arange(len(groups))
+    columns = [
+        np.clip(top, -12, 12) / 2,
+        np.clip(rest, -12, 12) / 12,
+        np.log1p(n_mentions) / 2,
+        np.clip(top - top[0], -8, 8) / 4,
+        ranks == 0,
+        np.log1p(ranks) / 3,
+        best[:, 0] / max(len(view.text), 1),
+        *_by_other_mentions(view, groups, best, n_mentions),
+        [group.value.key in known for group in groups],
+        share,
+        np.log(np.maximum(best[:, 1] - best[:, 0], 1)) / 4,
+        *zip(*(_repeats(view, *group.spans[0]) for group in groups), strict=True),
+    ]
+    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def _by_other_mentions(
+    view: View, groups: Sequence[Group], best: NDArray[np.int64], n_mentions: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], ...]:
+    """Per value: stands in the title; lies inside, or around, a mention of a better value."""
     spans = np.array([span for group in groups for span in group.spans])
-    n_before = np.cumsum([0, *(len(group.spans) for group in groups)])
-    rows = []
-    for rank, group in enumerate(groups):
-        start, end = best[rank].tolist()
-        better = spans[: n_before[rank]]
-        starts_inside, ends_inside = better[:, 0] >= start, better[:, 1] <= end
-        rows.append(
-            (
-                _within(top[rank], 12) / 2,
-                _within(group.logits[1] if len(group.logits) > 1 else -12, 12) / 12,
-                math.log1p(len(group.spans)) / 2,
-                _within(top[rank] - top[0], 8) / 4,
-                rank == 0,
-                math.log1p(rank) / 3,
-                start / max(len(view.text), 1),
-                any(a < title_end for a, _ in group.spans),
-                bool(((better[:, 0] <= start) & (better[:, 1] >= end)).any()),
-                bool((starts_inside & ends_inside).any()),
-                group.value.key in known,
-                share[rank],
-                math.log(max(end - start, 1)) / 4,
-                *_repeats(view, group),
-            )
-        )
-    return np.array(rows, np.float64)
+    ends = np.cumsum(n_mentions)
+    in_title = np.add.reduceat(spans[:, 0] < max(view.text.find("\n"), 0), ends - n_mentions) > 0
+    is_better = np.arange(len(spans)) < (ends - n_mentions)[:, None]
+    start, end = best[:, :1], best[:, 1:]
+    inside = np.any((spans[:, 0] <= start) & (spans[:, 1] >= end) & is_better, axis=1)
+    around = np.any((spans[:, 0] >= start) & (spans[:, 1] <= end) & is_better, axis=1)
+    return in_title, np.asarray(inside), np.asarray(around)
 
 
-def _within(number: float, most: float) -> float:
-    return max(-most, min(most, float(number)))
-
-
-def _repeats(view: View, group: Group) -> tuple[float, bool, bool]:
+def _repeats(view: View, start: int, end: int) -> tuple[float, bool, bool]:
     """How often the value is written, whether ever between marks, and whether always within more.
 
     A name cut too short goes on the same way wherever it stands; a whole one does not.
     """
-    start, end = group.spans[0]
-    whole, places = view.compact.text, view.compact.places
     folded = fold(view.text[start:end])
+    known = view.repeats.get(folded)
+    if known is None:
+        known = view.repeats[folded] = _count_repeats(view, folded)
+    return known
+
+
+def _count_repeats(view: View, folded: str) -> tuple[float, bool, bool]:
+    whole, places = view.compact.text, view.compact.places
     at = whole.find(folded)
     n, free, before, behind = 0, False, set(), set()
     while at >= 0 and n < 12:

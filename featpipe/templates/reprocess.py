@@ -246,7 +246,7 @@ def _find_here(
         if path not in views:
             views.clear()
             views[path] = extractor.view(work.document)
-        return {name: fitted.extract_field(name, views[path]) for name in work.missing}
+        return fitted.extract_fields(work.missing, views[path])
     except FeatpipeError:
         raise
     except Exception as error:  # a poison document: whatever it breaks, it costs itself alone

@@ -15,15 +15,19 @@ import numpy as np
 
 from featpipe.documents import segment
 from featpipe.features.words import Words
+from featpipe.templates.edges import Edges, make_edges
 from featpipe.templates.folding import compact, fold_width
 from featpipe.templates.hashing import hash_of
+from featpipe.templates.terms import Terms, make_terms
+from featpipe.templates.values import find_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.templates.folding import Compact
+    from featpipe.templates.values import FieldType, Found
 
     Ints = NDArray[np.int64]
 
@@ -76,6 +80,31 @@ class View:
         """The tokens with what stands around them."""
         return _tokenise(self)
 
+    @cached_property
+    def edges(self) -> Edges:
+        """Where values may begin and end."""
+        return make_edges(self)
+
+    @cached_property
+    def repeats(self) -> dict[str, tuple[float, bool, bool]]:
+        """What was found out about how folded texts are repeated; filled as they are met."""
+        return {}
+
+    @cached_property
+    def _finds(self) -> dict[FieldType, list[Found]]:
+        return {}
+
+    def find(self, kind: FieldType) -> list[Found]:
+        """Everything with the shape of a type, in order."""
+        if kind not in self._finds:
+            self._finds[kind] = list(find_values(self.folded, kind))
+        return self._finds[kind]
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Its word pairs by sentence, for BM25."""
+        return make_terms(self)
+
     def page_of(self, start: int) -> int | None:
         """Number of the page that holds a character, None without pages."""
         for number, first, last in self.pages:
@@ -104,7 +133,8 @@ class Tokens:
     is_word_start: NDArray[np.bool_]
     label: Ints
     """Hash of what stands before the last colon of the line, or of the table header; 0 if none."""
-    label_text: Sequence[str]
+    label_text: Mapping[int, str]
+    """The words of each such hash."""
     line: Ints
     sentence: Ints
     heading: Ints
@@ -202,33 +232,39 @@ def _code(word: str) -> int:
 
 
 _digits_code = [hash_of(f"digits {n}") for n in range(10)]
-_sentence_ends = frozenset("。;!?\n")
+_label_marks = frozenset("。;!?\n\t:,")
 
 
-def _labels(view: View, words: Sequence[str], start: Ints) -> tuple[Ints, list[str]]:
+def _labels(view: View, words: Sequence[str], start: Ints) -> tuple[Ints, dict[int, str]]:
     """Per token the label it stands behind: the words before a colon, or a table header."""
     labels = np.zeros(len(words), np.int64)
-    texts = [""] * len(words)
-    current, since = "", 0
+    texts: dict[int, str] = {}
+    current, number, since, first_at = "", 0, 0, 0
     for at, word in enumerate(words):
-        if word in _sentence_ends or word == "\t":
-            current, since = "", at + 1
-        elif word == ":":
-            first = max(since, at - _LABEL_TOKENS)
-            current = "".join(words[first:at])
-            current = re.sub(r".*[,、\]()》\"]", "", current)
-            since = at + 1
-        elif word == ",":
-            since = at + 1
-        texts[at] = current
-        labels[at] = hash_of(current) if current else 0
+        if word not in _label_marks:
+            continue
+        labels[first_at:at] = number
+        first_at = at
+        if word == ":":
+            current = _before_colon("".join(words[max(since, at - _LABEL_TOKENS) : at]))
+            number = hash_of(current) if current else 0
+            texts[number] = current
+        elif word != ",":
+            number = 0
+        since = at + 1
+    labels[first_at:] = number
     for mark in view.headers:
         first, last = np.searchsorted(start, (mark.start, mark.end))
         label = fold_width(mark.label)[-24:]
-        for at in range(int(first), int(last)):
-            if not texts[at]:
-                texts[at], labels[at] = label, hash_of(label)
+        own = labels[first:last]
+        own[own == 0] = hash_of(label)
+        texts[hash_of(label)] = label
     return labels, texts
+
+
+def _before_colon(words: str) -> str:
+    """What of them is the label: nothing before a mark."""
+    return re.sub(r".*[,、\]()》\"]", "", words)
 
 
 def _headings(words: Sequence[str], breaks: NDArray[np.bool_]) -> Ints:
