@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from featpipe.features.array_file import map_arrays, write_arrays
 from featpipe.features.backend import has_numba
 from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Vocabulary, score_fields
 from featpipe.features.words import Words
@@ -339,13 +340,14 @@ def opening_figures(corpus: Corpus, figures: dict[str, float], name: str) -> Non
     query = [corpus.vocabulary.find(queries_from(corpus, 1, 11)[0])]
     with tempfile.TemporaryDirectory() as folder:
         segment = Segment.from_ids(corpus.ids, corpus.lengths, backend=backends()[-1])
-        kept = {**segment.derived(), "ids": segment.ids, "lengths": segment.lengths}
-        for each, array in kept.items():
+        derived, truth = segment.derived(), {"ids": segment.ids, "lengths": segment.lengths}
+        write_arrays(Path(folder) / "postings", {}, derived | truth)
+        for each, array in truth.items():
             np.save(Path(folder) / f"{each}.npy", array)
-        n_bytes = sum(array.nbytes for array in segment.derived().values())
+        n_bytes = sum(array.nbytes for array in derived.values())
 
         def open_mapped() -> Index:
-            arrays = {each: np.load(Path(folder) / f"{each}.npy", mmap_mode="r") for each in kept}
+            arrays = map_arrays(Path(folder) / "postings").arrays
             index = Index()
             own = Segment.from_arrays(arrays["ids"], arrays["lengths"], arrays)
             index.add_segment(names, own, sizes)

@@ -33,6 +33,8 @@ KEYS = {
     "pieces": "pieces",
 }
 CANDIDATES = 100
+#: Weights of BM25 that are scored untuned, the default of hybrid search among them.
+FIXED_WEIGHTS = (0.5, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,10 @@ def hybrid_figures(  # all of it is one ranking's
     best = np.argsort(-both, axis=1, kind="stable")[:, :10]
     print(f"  weight of BM25 tuned on every second question: {weight}")
     note(figures, f"{short}_{{}}_hybrid", best, task, chosen=held)
+    for fixed in FIXED_WEIGHTS:
+        both = combine(scores[held], similar[held].astype(np.float64), fixed)
+        best = np.argsort(-both, axis=1, kind="stable")[:, :10]
+        note(figures, f"{short}_{{}}_hybrid_at_{fixed * 100:.0f}", best, task, chosen=held)
     half = index.top_k(queries[held], 10).rows
     note(figures, f"{short}_{{}}_words_on_the_same_half", half, task, chosen=held)
 
