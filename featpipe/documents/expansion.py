@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from featpipe.documents.source import GivenText, JsonLine, Source, ZipMember
+from featpipe.documents.source import GivenText, JsonLine, Source, ZipMember, printable
 from featpipe.errors import MissingDocuments, UsageError
 
 if TYPE_CHECKING:
@@ -23,18 +23,19 @@ _UTF8_NAME = 0x800
 _OFFICE_MARKS = frozenset({"[Content_Types].xml", "mimetype", "META-INF/container.xml"})
 
 
-def expanded(source: Source) -> Iterator[Source]:
+def expanded(source: Source) -> list[Source]:
     """The documents in a source: members of an archive, lines of a JSONL file, or itself."""
-    if source.part is not None:
-        yield source
-        return
     suffix = source.path.suffix.lower()
-    if suffix == ".jsonl" and _holds_texts(source.path):
-        yield from in_jsonl(source)
-    elif suffix == ".zip" and _is_archive(source.path):
-        yield from in_zip(source)
-    else:
-        yield source
+    # Pipes and devices are never opened; reading one of them says what it is.
+    if source.part is None and suffix in {".jsonl", ".zip"} and source.path.is_file():
+        try:
+            if suffix == ".jsonl" and _holds_texts(source.path):
+                return list(in_jsonl(source))
+            if suffix == ".zip" and _is_archive(source.path):
+                return list(in_zip(source))
+        except (OSError, zipfile.BadZipFile):
+            pass  # it changed between two looks: reading it says what is wrong
+    return [source]
 
 
 def in_zip(source: Source) -> Iterator[Source]:
@@ -45,7 +46,8 @@ def in_zip(source: Source) -> Iterator[Source]:
             parts = [part for part in PurePosixPath(name).parts if part not in {"/", "..", "."}]
             if info.is_dir() or not parts or any(part in _LITTER for part in parts):
                 continue
-            yield Source("/".join((source.id, *parts)), source.path, ZipMember(number))
+            name = printable("/".join(parts))
+            yield Source(f"{source.id}/{name}", source.path, ZipMember(number))
 
 
 def in_jsonl(source: Source) -> Iterator[Source]:
@@ -148,4 +150,4 @@ def _record_id(line: bytes) -> str | None:
     except ValueError:
         return None
     name = record.get("id") if isinstance(record, dict) else None
-    return str(name) if isinstance(name, str | int) and str(name) else None
+    return printable(str(name)) if isinstance(name, str | int) and str(name) else None

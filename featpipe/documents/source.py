@@ -7,9 +7,12 @@ process that needs them. Whatever stops it from being read is a ``DocumentError`
 from __future__ import annotations
 
 import json
+import os
+import re
 import zipfile
 import zlib
 from dataclasses import dataclass
+from stat import S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from featpipe.documents.kinds import GIVEN
@@ -18,6 +21,8 @@ from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -88,8 +93,11 @@ class Source:
         if isinstance(self.part, JsonLine):
             return self.part.n_bytes
         try:
+            status = self.path.stat()
+            if not S_ISREG(status.st_mode):
+                raise _special(self, status.st_mode)
             if self.part is None:
-                return self.path.stat().st_size
+                return status.st_size
             with zipfile.ZipFile(self.path) as archive:
                 return archive.infolist()[self.part.number].file_size
         except (OSError, zipfile.BadZipFile, IndexError, ValueError) as error:
@@ -107,13 +115,23 @@ class Source:
             return _encoded(self.part.text)
         try:
             if self.part is None:
-                _bounded(self, self.path.stat().st_size, limits)
-                return self.path.read_bytes()
+                return self._read_file(limits)
             if isinstance(self.part, JsonLine):
                 return self._read_line(self.part)
             return self._read_member(self.part, limits)
         except (OSError, zipfile.BadZipFile, zlib.error, IndexError, EOFError) as error:
             raise _unreadable(self, error) from error
+
+    def _read_file(self, limits: LoadLimits) -> bytes:
+        status = self.path.stat()
+        # Before it is opened: a pipe would block for ever, a device may do anything.
+        if not S_ISREG(status.st_mode):
+            raise _special(self, status.st_mode)
+        _bounded(self, status.st_size, limits)
+        with self.path.open("rb") as file:
+            data = file.read(limits.max_bytes + 1)
+        _bounded(self, len(data), limits)  # it may have grown since
+        return data
 
     def _read_line(self, part: JsonLine) -> bytes:
         with self.path.open("rb") as file:
@@ -149,6 +167,17 @@ class Source:
                 raise _unreadable(self, error) from error
 
 
+def printable(name: str) -> str:
+    r"""A name that any terminal and any file can hold.
+
+    Bytes that are no UTF-8 are shown as ``\udcff``, control characters as ``\x0a``.
+    """
+    if not name.isprintable():
+        name = name.encode("utf-8", "backslashreplace").decode()
+        name = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", name)
+    return name
+
+
 def _encoded(text: str) -> bytes:
     """The text in UTF-8; pairs of surrogates are put together, lone ones become U+FFFD."""
     try:
@@ -160,6 +189,20 @@ def _encoded(text: str) -> bytes:
 def _bounded(source: Source, n_bytes: int, limits: LoadLimits) -> None:
     if n_bytes > limits.max_bytes:
         raise DocumentTooLarge(f"{source.id}: {n_bytes:,} bytes are more than {limits.max_bytes:,}")
+
+
+def _special(source: Source, mode: int) -> UnreadableDocument:
+    """Why something that is no file is not read."""
+    if S_ISDIR(mode):
+        try:
+            with os.scandir(source.path):
+                why = "not a file"
+        except OSError as error:
+            why = f"which cannot be listed ({error.strerror})"
+        return UnreadableDocument(f"{source.id}: a folder, {why}")
+    names = {S_IFIFO: "a named pipe", S_IFSOCK: "a socket", S_IFCHR: "a device", S_IFBLK: "a disk"}
+    name = names.get(S_IFMT(mode), "something that is no file")
+    return UnreadableDocument(f"{source.id}: {name}, and never opened")
 
 
 def _unreadable(source: Source, error: Exception) -> UnreadableDocument:

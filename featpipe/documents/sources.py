@@ -1,8 +1,10 @@
 """Find the files to read: what is named, in an order that does not depend on the file system.
 
-Guarantees: every path given is accounted for (absent ones raise); each file comes once,
-however many patterns name it; links that lead in circles are not followed twice; the order is
-that of the ids.
+Guarantees: every path given is accounted for (absent ones raise); whatever stands in a folder and
+is not excluded becomes a source, also what cannot be read (a pipe, a device, a folder that cannot
+be listed, a link that leads nowhere or in a circle): reading it says why, and opens no pipe. Each
+file comes once, however many patterns name it; the order is that of the ids, which can always be
+printed, whatever bytes a file's name is made of.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.documents.expansion import expanded, in_list, in_list_file
-from featpipe.documents.source import Source
+from featpipe.documents.source import Source, printable
 from featpipe.errors import MissingDocuments
 
 if TYPE_CHECKING:
@@ -46,10 +48,10 @@ def find_sources(
     Raises:
         MissingDocuments: a path does not exist, a pattern matches nothing, or nothing is left.
     """
-    found: dict[Path, Source] = {}
+    found: dict[str, Source] = {}
     for path in _listed(paths):
         for source in _expand(str(path), tuple(include), (*IGNORED, *exclude)):
-            found.setdefault(source.path.resolve(), source)
+            found.setdefault(real_path(source.path), source)
     if not found:
         named = ", ".join(str(path) for path in paths) or "no path"
         raise MissingDocuments(
@@ -75,7 +77,7 @@ def _expand(path: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> It
     if root.is_dir():
         yield from _walk(root, include, exclude)
     elif root.is_file():
-        yield Source(root.name, root)
+        yield Source(printable(root.name), root)
     elif has_magic(path):
         yield from _globbed(path, include, exclude)
     elif root.exists():
@@ -91,11 +93,12 @@ def _globbed(pattern: str, include: tuple[str, ...], exclude: tuple[str, ...]) -
     fixed = Path(*_fixed_parts(pattern))
     for name in names:
         path = Path(name)
-        if path.is_file() and not _matches(path.name, path.name, IGNORED):
-            yield Source(path.relative_to(fixed).as_posix(), path)
-        elif path.is_dir() and "**" not in pattern:
-            for inner in _walk(path, include, exclude):
-                yield Source(f"{path.relative_to(fixed).as_posix()}/{inner.id}", inner.path)
+        below = printable(path.relative_to(fixed).as_posix())
+        if path.is_dir():
+            for inner in _walk(path, include, exclude) if "**" not in pattern else ():
+                yield Source(f"{below}/{inner.id}", inner.path)
+        elif not _matches(path.name, path.name, IGNORED):
+            yield Source(below, path)
 
 
 def _fixed_parts(pattern: str) -> list[str]:
@@ -109,29 +112,39 @@ def _fixed_parts(pattern: str) -> list[str]:
 
 def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
     seen: set[tuple[int, int]] = set()
-    for folder, folders, names in os.walk(root, followlinks=True, onerror=_raise):
-        status = Path(folder).stat()
+    unlisted: list[Path] = []
+
+    def pass_over(error: OSError) -> None:
+        if Path(error.filename) == root:
+            raise MissingDocuments(f"{root} cannot be listed: {error.strerror}") from error
+        unlisted.append(Path(error.filename))
+
+    for folder, folders, names in os.walk(root, followlinks=True, onerror=pass_over):
+        below = Path(folder).relative_to(root)
+        try:
+            status = Path(folder).stat()
+        except OSError:  # gone since it was listed
+            unlisted.append(Path(folder))
+            folders.clear()
+            continue
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        below = Path(folder).relative_to(root)
         folders[:] = sorted(f for f in folders if not _matches(f, (below / f).as_posix(), exclude))
         for name in sorted(names):
             inner = (below / name).as_posix()
-            if _matches(name, inner, exclude) or not _is_readable(Path(folder) / name):
+            if _matches(name, inner, exclude):
                 continue
             if not include or _matches(name, inner, include):
-                yield Source(inner, Path(folder) / name)
+                yield Source(printable(inner), Path(folder) / name)
+    for path in unlisted:
+        yield Source(printable(path.relative_to(root).as_posix()), path)
 
 
-def _is_readable(path: Path) -> bool:
-    """Files, and links that lead nowhere (reading says so); pipes and devices could block."""
-    return path.is_file() or (path.is_symlink() and not path.exists())
-
-
-def _raise(error: OSError) -> None:
-    raise MissingDocuments(f"{error.filename} cannot be listed: {error.strerror}") from error
+def real_path(path: Path) -> str:
+    """Where a path leads, links followed; unlike ``Path.resolve`` also where they go in circles."""
+    return os.path.realpath(path)
 
 
 def _matches(name: str, inner: str, patterns: tuple[str, ...]) -> bool:
@@ -149,4 +162,4 @@ def _distinct(sources: Iterable[Source]) -> Iterator[Source]:
 
 
 def _whole_path(path: Path) -> str:
-    return path.absolute().as_posix().lstrip("/")
+    return printable(path.absolute().as_posix().lstrip("/"))

@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from featpipe.documents import LoadLimits, Source, find_sources
+from featpipe.documents.sources import real_path
 from featpipe.errors import PoolBroken
 from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.pipeline.devices import check_devices, default_devices
@@ -185,9 +186,9 @@ class Pipeline:
         self, documents: Documents, include: Sequence[str], exclude: Sequence[str]
     ) -> list[Source]:
         """The documents; a cache that lies among them is none."""
-        cache = self._cache.resolve()
+        cache = real_path(self._cache)
         found = _find(documents, include, exclude)
-        return [source for source in found if source.part or source.path.resolve() != cache]
+        return [source for source in found if source.part or real_path(source.path) != cache]
 
     def _own_cache(self, pool: Pool) -> None:
         """Have the writer make the file, if need be, and hold its lock.

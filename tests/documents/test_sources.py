@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -75,13 +74,6 @@ def test_a_link_that_leads_nowhere_is_a_document_that_cannot_be_read(folder: Pat
     source = next(s for s in find_sources([folder]) if s.id == "gone.txt")
     with pytest.raises(UnreadableDocument, match=r"gone\.txt: cannot be read"):
         source.read()
-
-
-def test_a_pipe_is_never_opened(folder: Path) -> None:
-    os.mkfifo(folder / "pipe")
-    assert "pipe" not in ids(folder)
-    with pytest.raises(MissingDocuments, match="neither a file nor a folder"):
-        find_sources([folder / "pipe"])
 
 
 def test_a_list_names_paths_below_its_own_folder(folder: Path) -> None:
