@@ -62,6 +62,14 @@ class Rounds:
         action()
         self.times.setdefault(name, []).append(time.perf_counter() - started)
 
+    def take_in_turn(self, number: int, actions: dict[str, Callable[[], object]]) -> None:
+        """One more time of each, in the other order every other round.
+
+        The first finds cold what the last left warm.
+        """
+        for name in list(actions) if number % 2 else reversed(actions):
+            self.take(name, actions[name])
+
     def ratios(self, peer: str, ours: str = "featpipe") -> list[float]:
         """How many times as long the peer took, round by round."""
         pairs = zip(self.times[peer], self.times[ours], strict=True)
@@ -138,12 +146,14 @@ def gather(ours: Dictionary, raw: Path, n: int, n_rounds: int) -> Rounds:
     rounds, source = Rounds(), np.random.default_rng(2)
     rows = np.asarray(np.memmap(raw, np.float16, "r", shape=(n, DIM)))  # its class costs time
     out = np.empty((10_000, DIM), np.float16)
-    for _ in range(n_rounds):
+    for number in range(n_rounds):
         wanted = source.integers(0, n, len(out))
-        rounds.take("featpipe", lambda w=wanted: ours.table.gather("vectors", w, out))
-        # With out= and mode="clip" numpy copies once; plain indexing is slower, and no limit.
-        take = lambda w=wanted: np.take(rows, w, axis=0, out=out, mode="clip")  # noqa: E731
-        rounds.take("raw memory map", take)
+        actions: dict[str, Callable[[], object]] = {
+            "featpipe": lambda w=wanted: ours.table.gather("vectors", w, out),
+            # With out= and mode="clip" numpy copies once; plain indexing is slower, and no limit.
+            "raw memory map": lambda w=wanted: np.take(rows, w, axis=0, out=out, mode="clip"),
+        }
+        rounds.take_in_turn(number, actions)
     return rounds
 
 
@@ -152,9 +162,12 @@ def scan(ours: Dictionary, raw: Path, n: int, n_rounds: int) -> Rounds:
     rounds = Rounds()
     rows = np.asarray(np.memmap(raw, np.float16, "r", shape=(n, DIM)))
     add = lambda part: np.add.reduce(part.reshape(-1).view(np.uint64))  # noqa: E731
-    for _ in range(n_rounds):
-        rounds.take("featpipe", lambda: [add(b) for b in ours.table.blocks("vectors")])
-        rounds.take("raw memory map", lambda: add(rows))
+    actions: dict[str, Callable[[], object]] = {
+        "featpipe": lambda: [add(b) for b in ours.table.blocks("vectors")],
+        "raw memory map": lambda: add(rows),
+    }
+    for number in range(n_rounds):
+        rounds.take_in_turn(number, actions)
     return rounds
 
 
@@ -310,7 +323,8 @@ def run(folder: Path, *, is_quick: bool) -> dict[str, float]:
     figures |= measure_reading(stores, texts, keys, is_quick=is_quick)
     gathered = gather(ours, raw, n, n_rounds)
     gathered.show("gather 10 k", 10_000)
-    scan(ours, raw, n, n_rounds).show("scan", n)
+    scanned = scan(ours, raw, n, n_rounds)
+    scanned.show("scan", n)
     per_key = next(store for store in stores if isinstance(store, DatasetPerKey))
     looped = plain_loop(ours, per_key, keys)
     looped.show("plain h5py ds[i]", 1000)
@@ -323,6 +337,7 @@ def run(folder: Path, *, is_quick: bool) -> dict[str, float]:
         index = index_of(folder, size)
     return figures | {
         "gather_vs_memmap": gathered.figure("raw memory map"),
+        "scan_vs_memmap": scanned.figure("raw memory map"),
         "plain_loop_vs_dataset_per_key": looped.figure(DatasetPerKey.name),
         "cold_vs_pread": chilled.figure("pread"),
         "index_bytes_per_key": round(index["bytes"], 2),

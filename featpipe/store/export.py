@@ -133,15 +133,14 @@ def export_parquet(
             path = Path(folder) / f"{name}.parquet"
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                writer, counts[table.name] = None, 0
-                for rows, _ in sound_blocks(table):
-                    batch = pa.table(_arrow_columns(pa, table, rows))
-                    writer = writer or pq.ParquetWriter(path, batch.schema)
-                    writer.write_table(batch)
-                    counts[table.name] += len(rows)
-                if writer is not None:
-                    writer.close()
-                    files.append(path)
+                # Of no rows first: it has the schema, and an empty table is a file, too.
+                none = pa.table(_arrow_columns(pa, table, np.zeros(0, np.int64)))
+                counts[table.name] = 0
+                with pq.ParquetWriter(path, none.schema) as writer:
+                    for rows, _ in sound_blocks(table):
+                        writer.write_table(pa.table(_arrow_columns(pa, table, rows)))
+                        counts[table.name] += len(rows)
+                files.append(path)
     return Export(tuple(files), counts)
 
 

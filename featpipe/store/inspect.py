@@ -35,7 +35,11 @@ class TableOverview:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A dictionary. ``disk_bytes`` is what the file really occupies: it is sparse."""
+    """A dictionary.
+
+    ``disk_bytes`` is what the file really occupies, ``size_bytes`` what ``ls`` and a careless copy
+    say: room for rows to come is in the file's length, but on no disk.
+    """
 
     path: Path
     version: int
@@ -50,13 +54,19 @@ class Overview:
         """What compacting may give back, about."""
         return max(0, self.disk_bytes - sum(table.used_bytes for table in self.tables))
 
+    @property
+    def empty_bytes(self) -> int:
+        """Room that is in the file's length only."""
+        return max(0, self.size_bytes - self.disk_bytes)
+
     def __str__(self) -> str:
         state = "closed" if self.owner and self.owner.is_closed else f"last written by {self.owner}"
         head = (
             f"{self.path}: layout {self.version}, made {self.created}, {state}",
             (
                 f"{readable_bytes(self.disk_bytes)} on disk, "
-                f"{readable_bytes(self.spare_bytes)} of them spare"
+                f"{readable_bytes(self.spare_bytes)} of them spare (what featpipe compact may give "
+                f"back), {readable_bytes(self.empty_bytes)} more in the file's length only"
             ),
         )
         return "\n".join((*head, *map(str, self.tables)))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 import struct
 import time
 from contextlib import suppress
@@ -65,7 +64,7 @@ class Owner:
 
 def this_process() -> Owner:
     """The calling process as an owner."""
-    return Owner(os.getpid(), socket.gethostname()[:200], _process_start(), time.time())
+    return Owner(os.getpid(), os.uname().nodename[:200], _process_start(), time.time())
 
 
 def _process_start() -> float:

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import h5py
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from featpipe.errors import DictionaryError, NewerDictionary, UnreadableDictionary
 from featpipe.store import Reader, Writer, keys_of
@@ -26,6 +28,40 @@ def test_damaged_files_are_answered_or_refused(folder: Path) -> None:
     source = random.Random(3)  # noqa: S311 - a draw that can be repeated
     for path in damaged_copies(folder, source, 700):
         check_hostile(path)
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """Where damaged files may lie, and what they are made of."""
+    path = tmp_path_factory.mktemp("victim") / "victim.h5"
+    make_victim(path)
+    return path.with_name("damaged.h5"), path.read_bytes()
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    edits=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, (1 << 64) - 1)), max_size=4),
+    swaps=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 1 << 20)), max_size=2),
+    cut=st.none() | st.integers(0, 1 << 20),
+)
+def test_whatever_is_put_into_a_file_it_is_answered_or_refused(
+    victim: tuple[Path, bytes],
+    edits: list[tuple[int, int]],
+    swaps: list[tuple[int, int]],
+    cut: int | None,
+) -> None:
+    """Any numbers for any words that mean something, words for each other, any length."""
+    path, whole = victim
+    data = bytearray(whole)
+    used = [at for at in range(0, len(data) - 8, 8) if any(data[at : at + 8])]
+    for where, number in edits:
+        at = used[where % len(used)]
+        data[at : at + 8] = struct.pack("<Q", number)
+    for where, other in swaps:
+        at, source = used[where % len(used)], used[other % len(used)]
+        data[at : at + 8] = data[source : source + 8]
+    path.write_bytes(data if cut is None else data[: cut % len(data)])
+    check_hostile(path)
 
 
 def test_a_file_cut_at_any_byte_is_refused(folder: Path) -> None:

@@ -122,6 +122,23 @@ def test_a_file_removed_or_replaced_under_its_writer_is_noticed(path: Path) -> N
             writer.close()
 
 
+def test_a_directory_that_vanishes_under_the_writer_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "d.h5"
+    path.parent.mkdir(parents=True)
+    writer = Writer.open(path)
+    writer.table("t", VECTORS)
+    writer.commit()
+    path.parent.rename(tmp_path / "elsewhere")
+    writer.table("t", VECTORS).append({"keys": keys_of(["a"]), "vectors": vectors_of(["a"])})
+    with pytest.raises(WriteFailed, match="removed"):
+        writer.commit()
+    (tmp_path / "elsewhere").rename(path.parent)  # it comes back: the run goes on
+    writer.table("t", VECTORS).append({"keys": keys_of(["a"]), "vectors": vectors_of(["a"])})
+    writer.close()
+    with Reader(path) as reader:
+        assert reader.table("t").find_one(key_of("a")) == 0
+
+
 def test_a_missing_or_forbidden_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="absent"):
         Writer.open(tmp_path / "absent" / "d.h5")

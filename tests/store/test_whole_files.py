@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import h5py
@@ -227,20 +228,38 @@ def test_exported_arrays_and_lines_hold_every_row(path: Path, tmp_path: Path) ->
         export_npy(path, tmp_path / "out")
 
 
+def test_parquet_without_its_extra_says_what_to_install(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(path, TEXTS_A[:1], n_commits=1)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="pyarrow"):
+        export_parquet(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_exported_parquet_holds_every_row(path: Path, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
     fill(path, TEXTS_A)
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        with pytest.raises(MissingExtra, match="pyarrow"):
-            export_parquet(path, tmp_path / "out")
-        return
-    export_parquet(path, tmp_path / "out")
+    with Writer.open(path) as writer:
+        writer.table("empty", DOCUMENTS)
+        writer.commit()
+    harm(path, "texts", "text", 5)  # the sixth byte is in the third text
+    done = export_parquet(path, tmp_path / "out")
+    assert done.n_rows["texts"] == len(TEXTS_A) - 1
+    assert done.n_rows["empty"] == 0
+    empty = pq.read_table(tmp_path / "out/empty.parquet")
+    documents = pq.read_table(tmp_path / "out/documents.parquet")
+    assert len(empty) == 0
+    assert empty.schema == documents.schema
+    assert documents["mean"].to_pylist()[0] == [1.5] * 3  # bfloat16, as the numbers it stands for
+    assert documents["key"].to_pylist()[0] == key_of(TEXTS_A[0])
     table = pq.read_table(tmp_path / "out/texts.parquet")
-    assert [text.decode() for text in table["text"].to_pylist()] == TEXTS_A
+    sound = [text for i, text in enumerate(TEXTS_A) if i != 2]
+    assert [text.decode() for text in table["text"].to_pylist()] == sound
     vectors = pq.read_table(tmp_path / "out/embeddings/a.parquet")["vectors"].to_pylist()
     assert np.array_equal(np.array(vectors, np.float16), vectors_of(TEXTS_A))
-    spans = pq.read_table(tmp_path / "out/documents.parquet")["spans"].to_pylist()
+    spans = documents["spans"].to_pylist()
     assert spans[0] == [[1, 1], [1, 1]]
 
 
@@ -284,3 +303,9 @@ def test_a_dictionary_says_what_it_holds(path: Path) -> None:
     assert tables["runs"].columns == ("record u1…",)
     assert "embeddings/a: 701 rows by key" in str(found)
     assert 0 < found.spare_bytes < found.disk_bytes
+    with path.open("r+b") as file:
+        file.truncate(found.size_bytes + (1 << 30))
+    longer = inspect_dictionary(path)
+    assert longer.disk_bytes == found.disk_bytes
+    assert "more in the file's length only" in str(longer)
+    assert longer.empty_bytes > (1 << 30) - found.disk_bytes
