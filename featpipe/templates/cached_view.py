@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featpipe.documents import hash_bytes, segment
 from featpipe.features.feature import fingerprint_of
 from featpipe.store import keys_of
 from featpipe.templates.live import Live
@@ -125,6 +126,21 @@ class Evidence:
             tuple((int(p[0]), int(p[1]), int(p[2])) for p in meta.get("pages") or ()),
         )
         return self._with_vectors(view, may_encode=False)
+
+    def gaps(self, text: str, keys: NDArray[np.uint8] | None) -> str:
+        """Which sentences of a text have no vector and will get none; "" when all have one.
+
+        Args:
+            text: the document.
+            keys: (n, 16) of its sentences, for a stored document; others may be encoded.
+
+        """
+        if self._dictionary is None or (keys is None and self._encode is not None):
+            return ""
+        if keys is None or not len(keys):
+            keys = keys_of([text[a:b] for a, b in segment(text).sentences.tolist()])
+        _, found = self._dictionary.lookup_keys(keys)
+        return "" if found.all() else hash_bytes(np.packbits(found).tobytes())
 
     def view_document(self, document: Document) -> View:
         """A loaded document that is not in the cache."""

@@ -47,7 +47,7 @@ class Chooser:
     """
 
     def __init__(self, templates: Sequence[FittedTemplate]) -> None:
-        self._templates = [one for one in templates if one.views]
+        self._templates = [one for one in templates if one.has_samples]
         profiles = [
             np.mean([_profile(view) for view in one.views[:_MOST_SAMPLES]], axis=0)
             for one in self._templates

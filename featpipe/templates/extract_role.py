@@ -149,6 +149,17 @@ class FieldsDone:
 
 
 @dataclass(frozen=True, slots=True)
+class FitTask:
+    """Caller -> worker: fit one field now, so that it is kept for all. Answer: nothing."""
+
+    template: str
+    field: str
+
+    def halves(self) -> None:
+        """There is nothing to halve."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReloadTask:
     """Caller -> worker: see whether template files changed, now and not with the next document."""
 
@@ -242,8 +253,8 @@ class ExtractRole:
         self._limits = limits or LoadLimits()
 
     def run(
-        self, task: ExtractTask | FieldsTask | ReloadTask
-    ) -> tuple[Done, ...] | FieldsDone | Reloaded:
+        self, task: ExtractTask | FieldsTask | FitTask | ReloadTask
+    ) -> tuple[Done, ...] | FieldsDone | Reloaded | None:
         """One answer per kind of task.
 
         Raises:
@@ -260,6 +271,9 @@ class ExtractRole:
             )
         if isinstance(task, FieldsTask):
             return self._find_fields(task)
+        if isinstance(task, FitTask):
+            self.extractor.choose(task.template).model(task.field)
+            return None
         fitted = self.extractor.templates
         prints = {name: template.fingerprint for name, template in fitted.items()}
         return Reloaded(prints, self.extractor.problem)

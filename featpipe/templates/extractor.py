@@ -21,13 +21,18 @@ from featpipe.pipeline.lookup import Cache
 from featpipe.templates.cached_view import Evidence
 from featpipe.templates.choosing import Chooser, is_meant
 from featpipe.templates.extraction import Extraction, FieldResult, Provenance
-from featpipe.templates.fitted import FittedTemplate
+from featpipe.templates.fingerprints import hash_json
+from featpipe.templates.fitted import FittedTemplate, SampleDocument
+from featpipe.templates.kept_models import KeptModels, default_folder
 from featpipe.templates.load import load_templates
 from featpipe.templates.records import make_records, record_fields
 from featpipe.templates.shelf import Shelf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from featpipe.outcome import Quarantined
     from featpipe.templates.cached_view import Encode
@@ -68,7 +73,8 @@ class Extractor:
         checkpoints: the same by naming the models that built the cache: they are loaded when a
             text is met that the cache does not hold, find its entities too, and travel to workers.
         folder: where sample documents lie, when templates are given already loaded.
-        models: where fitted fields are kept, by fingerprint; by default in this object.
+        models: where fitted fields are kept, by fingerprint; by default in the user's cache
+            folder, so that the next process starts without fitting.
 
     Raises:
         TemplateError: a template cannot be used, or a sample document is nowhere.
@@ -76,7 +82,7 @@ class Extractor:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the one public door: each argument is one decision of the user
         self,
         templates: str | Path | Sequence[Template],
         cache: str | Path | Cache,
@@ -95,7 +101,7 @@ class Extractor:
         self._path = Path(templates) if isinstance(templates, str | Path) else None
         self._given = [] if isinstance(templates, str | Path) else list(templates)
         self.folder = Path(folder) if folder is not None else _folder_of(self._path)
-        self._models: MutableMapping[str, FieldModel] = {} if models is None else models
+        self.models = KeptModels(default_folder() if models is None else None, models)
         self._lock = threading.Lock()
         self.shelf = Shelf(self.cache)
         self._loaded = self._load()
@@ -238,14 +244,17 @@ class Extractor:
             DocumentError: it cannot be read.
 
         """
+        read = self._read(path, name or str(path))
+        if isinstance(read, CachedDocument):
+            return self.evidence.view_cached(read)
+        return self.evidence.view_document(read)
+
+    def _read(self, path: Path, name: str) -> CachedDocument | Document:
         try:
             data = path.read_bytes()
         except OSError as error:
             raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
-        known = self.shelf.find_content(hash_bytes(data))
-        if known is not None:
-            return self.evidence.view_cached(known)
-        return self.evidence.view_document(load_document(data, source=name or str(path)))
+        return self.shelf.find_content(hash_bytes(data)) or load_document(data, source=name)
 
     # ---- templates
 
@@ -293,24 +302,41 @@ class Extractor:
             self._loaded = _Loaded(state, self._loaded.fitted, error.message)
 
     def _prepare(self, template: Template) -> FittedTemplate:
-        views = [self._sample_view(template, sample) for sample in template.samples]
-        return FittedTemplate(template, views, self.evidence.name, self._models)
+        documents = [self._sample(template, sample) for sample in template.samples]
+        return FittedTemplate(template, documents, self.evidence.name, self.models)
 
-    def _sample_view(self, template: Template, sample: SampleSpec) -> View:
+    def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument:
         if sample.text is not None:
-            return self.evidence.view_text(sample.text)
+            text = sample.text
+            return self._lazily(text, None, lambda: self.evidence.view_text(text))
         name = str(sample.document)
         known = self.shelf.find(name)
         if known is not None:
-            return self.evidence.view_cached(known)
+            return self._lazily_cached(known)
         for path in (self.folder / name, Path(name)):
             if path.is_file():
-                return self.view_file(path)
+                return self._lazily_read(self._read(path, str(path)))
         raise TemplateError(
             f"template {template.name}: the sample document {name} is neither in the cache nor a "
             f"file beside the template",
             hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
         )
+
+    def _lazily_cached(self, document: CachedDocument) -> SampleDocument:
+        keys = document.keys("sentence")
+        return self._lazily(document.text, keys, lambda: self.evidence.view_cached(document))
+
+    def _lazily_read(self, read: CachedDocument | Document) -> SampleDocument:
+        if isinstance(read, CachedDocument):
+            return self._lazily_cached(read)
+        return self._lazily(read.text, None, lambda: self.evidence.view_document(read))
+
+    def _lazily(
+        self, text: str, keys: NDArray[np.uint8] | None, make: Callable[[], View]
+    ) -> SampleDocument:
+        """A sample whose evidence is incomplete is another one than the same with all of it."""
+        gaps = self.evidence.gaps(text, keys)
+        return SampleDocument(hash_json([text, gaps] if gaps else [text]), make)
 
 
 def _folder_of(path: Path | None) -> Path:

@@ -6,7 +6,8 @@ give the same models in any process, so results made at different times can stan
 
 from __future__ import annotations
 
-import threading
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +19,10 @@ from featpipe.templates.inference import infer_type
 from featpipe.templates.locate import locate_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from featpipe.templates.fingerprints import FieldFacts
+    from featpipe.templates.kept_models import KeptModels
     from featpipe.templates.model import FieldSpec, Template
     from featpipe.templates.values import FieldType
     from featpipe.templates.view import View
@@ -29,32 +31,55 @@ if TYPE_CHECKING:
 _MOST_PARTS = 8
 
 
+@dataclass(eq=False)
+class SampleDocument:
+    """A sample's document: known by its identity, made ready when something is to be fitted."""
+
+    identity: str
+    """Hash of its text and of the evidence there is for it."""
+    make: Callable[[], View]
+
+    @cached_property
+    def view(self) -> View:
+        """With everything that fitting looks at."""
+        return self.make()
+
+
 class FittedTemplate:
     """Serves any number of threads; a field is fitted once, by the first that needs it.
 
     Args:
         template: checked.
-        views: the sample documents, one per sample, in order.
-        space: name of the evidence the views were made with.
-        models: fields fitted before, by fingerprint; shared between versions of a template, so
-            that a reload fits only what changed.
+        documents: the sample documents, one per sample, in order.
+        space: name of the evidence the views are made with.
+        models: where fitted fields are kept by fingerprint, shared between templates and their
+            versions, so that only what changed is fitted again.
 
     """
 
     def __init__(
         self,
         template: Template,
-        views: Sequence[View],
+        documents: Sequence[SampleDocument],
         space: str,
-        models: MutableMapping[str, FieldModel] | None = None,
+        models: KeptModels,
     ) -> None:
         self.template = template
-        self.views = tuple(views)
-        identities = [hash_json([view.text]) for view in views]
+        self._documents = tuple(documents)
+        identities = [document.identity for document in documents]
         self.facts: Mapping[str, FieldFacts] = facts_of(template, identities, space)
         self.space = space
-        self._models: MutableMapping[str, FieldModel] = {} if models is None else models
-        self._lock = threading.Lock()
+        self._models = models
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The sample documents, made ready."""
+        return tuple(document.view for document in self._documents)
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether there is anything to learn from."""
+        return bool(self._documents)
 
     @property
     def fingerprint(self) -> str:
@@ -64,10 +89,13 @@ class FittedTemplate:
     def model(self, name: str) -> FieldModel:
         """The model of one field, fitted now if it is not yet."""
         key = self.facts[name].fingerprint
-        with self._lock:
-            if key not in self._models:
-                self._models[key] = self._fit(self.template.field(name))
-            return self._models[key]
+        return self._models.get(key, lambda: self._fit(self.template.field(name)))
+
+    def unfitted(self) -> list[str]:
+        """Fields that nobody has fitted yet."""
+        return [
+            name for name, facts in self.facts.items() if not self._models.has(facts.fingerprint)
+        ]
 
     def extract_field(self, name: str, view: View) -> FieldResult:
         """All values of one field in one document."""
@@ -85,14 +113,15 @@ class FittedTemplate:
         }
 
     def _fit(self, field: FieldSpec) -> FieldModel:
+        views = self.views
         values = [
             (view, value)
-            for view, sample in zip(self.views, self.template.samples, strict=True)
+            for view, sample in zip(views, self.template.samples, strict=True)
             for value in sample.values_of(field.name)
         ]
         kind = field.type or _kind_of(field) or infer_type(values)
         samples = []
-        for view, sample in zip(self.views, self.template.samples, strict=True):
+        for view, sample in zip(views, self.template.samples, strict=True):
             given = sample.values_of(field.name)
             spans = sample.spans.get(field.name) or tuple(
                 span for value in given for span in locate_value(view, value, kind)

@@ -15,9 +15,11 @@ from featpipe.outcome import Quarantined
 from featpipe.pipeline.run import raise_original
 from featpipe.pool import Pool
 from featpipe.templates.extract_role import (
+    ALL,
     ExtractTask,
     FieldsDone,
     FieldsTask,
+    FitTask,
     extract_role,
     given_of,
     name_of,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 #: Documents of one task: enough to make the way to the worker cheap, few enough to halve quickly.
 _BATCH = 8
 _WORKS = 32
+_FIT_DEADLINE_S = 3600.0
 
 
 def extract_on_workers(
@@ -49,7 +52,10 @@ def extract_on_workers(
     deadline_s: float | None,
 ) -> Iterator[Extraction | Quarantined]:
     """See :meth:`Extractor.extract_many`."""
+    names = [template] if template in extractor.templates else []
+    names = list(extractor.templates) if template == ALL and not names else names
     with _open_pool(extractor, workers, deadline_s) as pool:
+        _fit_first(pool, extractor, names)
         tasks = (ExtractTask(batch, template) for batch in _batches(extractor, documents))
         for outcome in _ends(pool, tasks, ordered=True):
             for part in outcome.parts:
@@ -81,6 +87,7 @@ def find_fields_on_workers(
         for part in parts
     ]
     with _open_pool(extractor, workers, deadline_s) as pool:
+        _fit_first(pool, extractor, sorted({work.template for work in works}))
         for outcome in _ends(pool, tasks, ordered=True):
             pending = iter(parts[outcome.index])
             for part in outcome.parts:
@@ -106,6 +113,21 @@ def _open_pool(extractor: Extractor, workers: int, deadline_s: float | None) -> 
         deadline_s=deadline_s,
     )
     return Pool([role])
+
+
+def _fit_first(pool: Pool, extractor: Extractor, names: Sequence[str]) -> None:
+    """Each field is fitted by one worker and kept for the others, before they all need it."""
+    into = pool.completions()
+    for name in names:
+        for field in extractor.templates[name].unfitted():
+            pool.submit("extract", FitTask(name, field), deadline_s=_FIT_DEADLINE_S, into=into)
+    try:
+        while into.n_open:
+            for outcome in into.get():
+                if outcome.error is not None:
+                    _raise(outcome.error)
+    except PoolBroken as error:
+        raise_original(error)
 
 
 def _ends(pool: Pool, tasks: Iterable[object], *, ordered: bool) -> Iterator[Outcome]:

@@ -1,0 +1,138 @@
+"""Kept models: a field is fitted once per (template, samples, evidence, code), and read back after.
+
+They lie in the user's cache folder, one file per field, named by its fingerprint and checked by a
+hash over all of it. Not beside the HDF5 file, whose folder may be read-only or hold documents.
+
+Guarantees: a model is found only by the fingerprint of everything it was learned from and of the
+code that learned it, so it is never a stale one; a damaged or foreign file is fitted again and
+replaced; files appear whole (written aside, then renamed), so any number of processes may share the
+folder; where it cannot be written, models are fitted in memory and one warning says so. Nothing in
+a file is ever executed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from functools import cache
+from hashlib import blake2b
+from logging import getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featpipe.features.words.folder import user_cache_folder
+from featpipe.templates.model_file import UnreadableModel, pack_model, unpack_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+    from featpipe.templates.field_model import FieldModel
+
+logger = getLogger(__name__)
+
+#: Models in memory, about a megabyte each; the ones used longest ago are read back when needed.
+_MOST_IN_MEMORY = 512
+
+
+class KeptModels:
+    """Fitted fields by fingerprint. Any thread may ask.
+
+    Args:
+        folder: where they lie; None to keep them in ``memory`` alone.
+        memory: where they are looked for first and put; by default a bounded one of its own.
+
+    """
+
+    def __init__(
+        self, folder: Path | None, memory: MutableMapping[str, FieldModel] | None = None
+    ) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[str, FieldModel] = OrderedDict()
+        self._models = self._recent if memory is None else memory
+        self._busy: dict[str, threading.Lock] = {}
+        self._is_writable = folder is not None
+        self.n_fitted = 0
+        """Fields that were fitted here, not read."""
+
+    def get(self, fingerprint: str, fit: Callable[[], FieldModel]) -> FieldModel:
+        """The model of a field; fitted at most once, whoever asks at the same time."""
+        with self._lock:
+            model = self._models.get(fingerprint)
+            if model is not None:
+                if fingerprint in self._recent:
+                    self._recent.move_to_end(fingerprint)
+                return model
+            busy = self._busy.setdefault(fingerprint, threading.Lock())
+        with busy:
+            with self._lock:
+                model = self._models.get(fingerprint)
+            if model is None:
+                model = self._read(fingerprint) or self._fit(fingerprint, fit)
+                self._remember(fingerprint, model)
+        return model
+
+    def has(self, fingerprint: str) -> bool:
+        """Whether a field is fitted: in memory, or as a file, which may yet turn out damaged."""
+        with self._lock:
+            is_here = fingerprint in self._models
+        return is_here or (self._folder is not None and self._file(fingerprint).is_file())
+
+    def _fit(self, fingerprint: str, fit: Callable[[], FieldModel]) -> FieldModel:
+        model = fit()
+        with self._lock:
+            self.n_fitted += 1
+        self._write(fingerprint, model)
+        # As it will be read back, so that it does not matter who fitted it.
+        return unpack_model(pack_model(model, ""), "")
+
+    def _remember(self, fingerprint: str, model: FieldModel) -> None:
+        with self._lock:
+            self._models[fingerprint] = model
+            self._busy.pop(fingerprint, None)
+            while len(self._recent) > _MOST_IN_MEMORY:
+                self._recent.popitem(last=False)
+
+    def _file(self, fingerprint: str) -> Path:
+        name = f"{fingerprint}-{code_version()}.field"
+        return Path(self._folder or "") / fingerprint[:2] / name
+
+    def _read(self, fingerprint: str) -> FieldModel | None:
+        if self._folder is None:
+            return None
+        file = self._file(fingerprint)
+        try:
+            return unpack_model(file.read_bytes(), fingerprint)
+        except FileNotFoundError:
+            return None
+        except (OSError, UnreadableModel) as error:
+            logger.warning("%s is fitted again: %s", file, error)
+            return None
+
+    def _write(self, fingerprint: str, model: FieldModel) -> None:
+        if not self._is_writable:
+            return
+        file = self._file(fingerprint)
+        aside = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_bytes(pack_model(model, fingerprint))
+            aside.replace(file)
+        except OSError as error:
+            self._is_writable = False
+            logger.warning("fitted templates are not kept: %s", error)
+
+
+def default_folder() -> Path:
+    """``fitted`` in the user's cache folder."""
+    return user_cache_folder() / "fitted"
+
+
+@cache
+def code_version() -> str:
+    """12 hex digits over the code that fits and scores: another version fits anew."""
+    digest = blake2b(digest_size=6)
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()

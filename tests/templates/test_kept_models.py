@@ -1,0 +1,144 @@
+"""Fitted fields outlive their process: read back with the same bits, and never a wrong one."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from featpipe import Extractor
+from featpipe.templates import kept_models
+from featpipe.templates.field_model import FieldModel, fit_field, sample_of
+from featpipe.templates.kept_models import KeptModels
+from featpipe.templates.model_file import UnreadableModel, pack_model, unpack_model
+from featpipe.templates.view import view_text
+
+TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
+NAMES = ("海南毓坤有限公司", "包头华信有限公司")
+
+
+def fit() -> FieldModel:
+    views = [view_text(text) for text in TEXTS]
+    samples = [sample_of(v, [n], "organisation") for v, n in zip(views, NAMES, strict=True)]
+    return fit_field(samples, "organisation", ("甲方", "\ud800"))
+
+
+def refuse() -> FieldModel:
+    raise AssertionError("it was fitted again")
+
+
+def test_a_model_comes_back_with_every_bit() -> None:
+    model = fit()
+    again = unpack_model(pack_model(model, "f"), "f")
+    view = view_text("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
+    first, second = model.score(view), again.score(view)
+    assert first.probabilities.tobytes() == second.probabilities.tobytes()
+    assert [g.value for g in first.groups] == [g.value for g in second.groups]
+    assert pack_model(again, "f") == pack_model(model, "f")
+
+
+@pytest.mark.parametrize("cut", [0, 7, 20, 40, 300, -1])
+def test_a_damaged_model_is_refused(cut: int) -> None:
+    data = pack_model(fit(), "f")
+    for bad in (data[:cut], data[:cut] + b"\0" + data[cut:][1:]):
+        if bad != data:
+            with pytest.raises(UnreadableModel):
+                unpack_model(bad, "f")
+    with pytest.raises(UnreadableModel, match="another field"):
+        unpack_model(data, "g")
+
+
+def test_a_model_is_fitted_once_and_read_by_the_next_process(tmp_path: Path) -> None:
+    first = KeptModels(tmp_path)
+    first.get("ab12", fit)
+    second = KeptModels(tmp_path)
+    assert second.has("ab12")
+    assert not second.has("ab13")
+    second.get("ab12", refuse)
+    assert (first.n_fitted, second.n_fitted) == (1, 0)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix != ".field"]
+
+
+def test_threads_that_ask_at_once_get_one_fit(tmp_path: Path) -> None:
+    models, gate = KeptModels(tmp_path), threading.Barrier(4, timeout=30)
+
+    def ask(_: int) -> FieldModel:
+        gate.wait()
+        return models.get("ab12", fit)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert len({id(model) for model in found}) == 1
+    assert models.n_fitted == 1
+
+
+def test_a_damaged_file_is_fitted_again_and_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    KeptModels(tmp_path).get("ab12", fit)
+    (file,) = tmp_path.rglob("*.field")
+    good = file.read_bytes()
+    file.write_bytes(good[:-5])
+    models = KeptModels(tmp_path)
+    models.get("ab12", fit)
+    assert models.n_fitted == 1
+    assert "is fitted again" in caplog.text
+    assert file.read_bytes() == good
+
+
+def test_other_code_fits_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    KeptModels(tmp_path).get("ab12", fit)
+    monkeypatch.setattr(kept_models, "code_version", lambda: "0123456789ab")
+    assert not KeptModels(tmp_path).has("ab12")
+
+
+def test_without_a_place_to_write_nothing_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder", "utf-8")
+    models = KeptModels(tmp_path / "file")
+    for name in ("ab12", "cd34"):
+        models.get(name, fit)
+        models.get(name, refuse)
+    assert caplog.text.count("are not kept") == 1
+
+
+def test_memory_is_bounded_and_what_left_it_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_models, "_MOST_IN_MEMORY", 1)
+    models = KeptModels(tmp_path)
+    for name in ("ab12", "cd34"):
+        models.get(name, fit)
+    models.get("ab12", refuse)
+    assert models.n_fitted == 2
+
+
+def test_an_extractor_on_a_known_template_fits_nothing(
+    cache: Path, templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "kept"))
+    found = []
+    for _ in range(2):
+        with Extractor(templates / "lease.toml", cache) as extractor:
+            found.append((extractor.extract("contracts/lease_shop.txt"), extractor.models.n_fitted))
+    with Extractor(templates / "lease.toml", cache, models={}) as extractor:
+        found.append((extractor.extract("contracts/lease_shop.txt"), 0))
+    assert [n for _, n in found] == [10, 0, 0]
+    assert found[0][0] == found[1][0] == found[2][0]
+
+
+def test_a_sample_without_vectors_is_another_sample(cache: Path, templates: Path) -> None:
+    file = templates / "inline.toml"
+    file.write_text(
+        'name = "inline"\n[[fields]]\nname = "甲方"\n[[samples]]\n'
+        'text = "甲方：海南毓坤有限公司"\n[samples.fields]\n"甲方" = "海南毓坤有限公司"\n', "utf-8"
+    )  # fmt: skip
+    prints = []
+    for encode in (None, lambda texts: np.ones((len(texts), 32), np.float16)):
+        with Extractor(file, cache, encode=encode) as extractor:
+            prints.append(extractor.templates["inline"].fingerprint)
+    assert prints[0] != prints[1]
