@@ -3,7 +3,8 @@
 Serves every model that is BERT under another name: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA,
 DistilBERT, ERNIE. Query, key and value are one linear layer; GELU is fused into the next. The
 residual stream and LayerNorm are float32 in every precision; in ``mixed`` the linear layers and
-attention run in bf16 (fp16 on CUDA). Oracle: transformers in float32.
+attention run in bf16 (fp16 on CUDA), in ``approx`` the linear layers in int8. Oracle: transformers
+in float32.
 """
 
 from __future__ import annotations
@@ -260,7 +261,7 @@ class _Layer:
         self._outer = _linear(weights, [f"{name}.output.dense"], dtype, device)
         self._output_norm = norm("output")
         self._shape = shape
-        self._dtype = dtype
+        self._dtype = torch.float32 if dtype == torch.int8 else dtype
 
     @property
     def is_invariant(self) -> bool:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from featpipe.features.linear import Linear
 
-Resolved = Literal["exact", "mixed"]
-_PRECISIONS: dict[str, Resolved] = {"exact": "exact", "mixed": "mixed"}
+Resolved = Literal["exact", "mixed", "approx"]
+_PRECISIONS: dict[str, Resolved] = {"exact": "exact", "mixed": "mixed", "approx": "approx"}
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 

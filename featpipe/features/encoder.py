@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from featpipe.errors import CheckpointError, EncodingError
+from featpipe.errors import CheckpointError, EncodingError, UsageError
 from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.features.devices import find_device, resolve_precision, running_threads
 from featpipe.features.feature import (
@@ -120,6 +120,11 @@ class Encoder:
                 device=target,
             )
         else:
+            if precision == "approx":
+                raise UsageError(
+                    f"precision approx is for BERT and its kin, not for {checkpoint.architecture}",
+                    hint="use precision mixed",
+                )
             trunk = load_foreign(checkpoint, spec, device=target, settings=settings)
         # The fingerprint was taken from the files, the weights were read from them after: only if
         # nothing changed from before the one to after the other do they belong together.
@@ -212,6 +217,18 @@ class Encoder:
         if reasons:
             raise report_faults(reasons)
         return Encoded(finished, n_tokens, windows.n_windows.astype(np.int32))
+
+    def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Cosine (n,) of each text's vector to the one that precision ``exact`` would give."""
+        exact = Encoder(self.trunk.twin(), self.tokenizer, self.spec | {"precision": "exact"})
+        exact.threads = self.threads
+        pairs = [
+            encoder.encode(texts, on_fault="report").vectors.astype(np.float64)
+            for encoder in (self, exact)
+        ]
+        lengths = np.linalg.norm(pairs[0], axis=1) * np.linalg.norm(pairs[1], axis=1)
+        product: npt.NDArray[np.float64] = (pairs[0] * pairs[1]).sum(axis=1)
+        return product / np.maximum(lengths, 1e-300)
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         """Tokens (n,) that `encode` would read, prompt and special ones included."""

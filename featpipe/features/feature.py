@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Pooling = Literal["mean", "cls", "max", "last"]
-Precision = Literal["exact", "mixed", "auto"]
+Precision = Literal["exact", "mixed", "approx", "auto"]
 Dtype = Literal["float16", "float32", "bfloat16"]
 OnTruncate = Literal["window", "error", "warn"]
 Spec = dict[str, Any]
@@ -77,16 +77,21 @@ class TaggerSettings:
 def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str = "cpu") -> Spec:
     """Every part of the fingerprint of `settings` on `checkpoint`, computed on `device`.
 
+    Precision ``approx`` is for BERT and its kin on processors.
+
     Raises:
         UsageError: a setting that the checkpoint cannot follow, or an unresolved precision.
         CheckpointError: files that cannot be read.
     """
     recipe = checkpoint.recipe
+    precision = _resolved(settings.precision)
+    if precision == "approx" and device != "cpu":
+        raise UsageError(f"precision approx is for processors, not for {device}")
     max_length = _choose_length(checkpoint, settings.max_length)
     pooling = settings.pooling or recipe.pooling or "mean"
     on_truncate = _one_of("on_truncate", settings.on_truncate, ("window", "error", "warn"))
     return {
-        **_common_parts("embedding", checkpoint, _resolved(settings.precision), device),
+        **_common_parts("embedding", checkpoint, precision, device),
         "pooling": _one_of("pooling", pooling, ("mean", "cls", "max", "last")),
         "layer": _count_layer(checkpoint, settings.layer),
         "normalise": recipe.normalise if settings.normalise is None else settings.normalise,
@@ -115,7 +120,12 @@ def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings, device: str = 
     if not 0 <= overlap <= max_length // 2:
         raise UsageError(f"an overlap of {overlap} is not between 0 and half of {max_length}")
     return {
-        **_common_parts("entities", checkpoint, _resolved(settings.precision), device),
+        **_common_parts(
+            "entities",
+            checkpoint,
+            _one_of("precision of entities", _resolved(settings.precision), ("exact", "mixed")),
+            device,
+        ),
         "labels": list(checkpoint.labels),
         "max_length": max_length,
         "overlap": overlap,
@@ -151,6 +161,8 @@ def _arithmetic(precision: str, device: str) -> str:
     """What the linear layers compute in: lower precision is not the same on processor and card."""
     if precision == "exact":
         return "float32"
+    if precision == "approx":
+        return "int8"
     return "bfloat16" if device == "cpu" else "float16"
 
 
@@ -160,7 +172,7 @@ def _resolved(precision: str) -> str:
             "precision auto must be resolved before a spec is made",
             hint="featpipe.features.devices.resolve_precision",
         )
-    return _one_of("precision", precision, ("exact", "mixed"))
+    return _one_of("precision", precision, ("exact", "mixed", "approx"))
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

@@ -22,6 +22,12 @@ Activation = str
 #: Rows that the layout is tuned for; any number works.
 _TYPICAL_ROWS = 2048
 
+#: Rows that `Int8Linear` takes at once: what lies between its steps stays in the cache.
+_ROWS_AT_ONCE = 512
+
+#: Smallest largest number of a row, so that a row of zeros has a scale.
+_LEAST = 1e-12
+
 _FUSED = {
     "none": ("none", ""),
     "gelu": ("gelu", "none"),
@@ -75,6 +81,34 @@ class PlainLinear:
         return apply_activation(F.linear(x, self._weight, self._bias), activation)
 
 
+class Int8Linear:
+    """Eight-bit integers: every weight row and every row of x by its own scale, sums exact.
+
+    Because a row of x is scaled by itself and integers do not round, a row's bits do not depend on
+    the other rows. CPU only.
+    """
+
+    is_invariant = True
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        scale = weight.abs().amax(1, keepdim=True).clamp_min_(_LEAST).div_(127)
+        self._weight = torch.round(weight / scale).to(torch.int8).t().contiguous()
+        self._scale = scale[:, 0].contiguous()
+        self._bias = bias
+
+    def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
+        """See `Linear`; x is float32."""
+        out = torch.empty(x.shape[0], self._weight.shape[1])
+        for first in range(0, x.shape[0], _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            scale = x[rows].abs().amax(1, keepdim=True).clamp_min_(_LEAST).div_(127)
+            whole = (x[rows] / scale).round_().to(torch.int8)
+            y = torch._int_mm(whole, self._weight).float()
+            y = y.mul_(scale).mul_(self._scale).add_(self._bias)
+            out[rows] = apply_activation(y, activation)
+        return out
+
+
 def make_linear(
     weights: Sequence[torch.Tensor],
     biases: Sequence[torch.Tensor],
@@ -82,7 +116,13 @@ def make_linear(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Linear:
-    """The best layer for `device`; several weights are stacked into one (fused Q, K and V)."""
+    """The best layer for `device`; several weights are stacked into one (fused Q, K and V).
+
+    ``dtype`` int8 gives an `Int8Linear`, whose x and result are float32.
+    """
+    if dtype == torch.int8:
+        whole = torch.cat(list(weights)).detach().float()
+        return Int8Linear(whole, torch.cat(list(biases)).detach().float())
     weight = torch.cat(list(weights)).detach().to(device=device, dtype=dtype).contiguous()
     bias = torch.cat(list(biases)).detach().to(device=device, dtype=dtype).contiguous()
     kind = PrepackedLinear if device.type == "cpu" and has_prepacked() else PlainLinear

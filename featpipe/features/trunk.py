@@ -76,7 +76,7 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
         checkpoint: whose weights these are; named in errors.
         parts: its weights.
         n_layers: of the first layers that are needed.
-        precision: ``exact`` or ``mixed``.
+        precision: ``exact``, ``mixed`` or ``approx``.
         device: where to.
         head: names outside the trunk that the caller uses; others must be known to be unneeded.
         share: a trunk to give back instead of a second copy, if it is the same.
@@ -118,6 +118,8 @@ def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
     """Of the linear layers and attention; everything else is float32."""
     if precision == "exact":
         return torch.float32
+    if precision == "approx":
+        return torch.int8
     return torch.float16 if device.type == "cuda" else torch.bfloat16
 
 

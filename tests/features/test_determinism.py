@@ -48,7 +48,7 @@ def texts(write_text: Text) -> list[str]:
     return list(dict.fromkeys(write_text(seed, length) for seed, length in enumerate(lengths)))
 
 
-@pytest.mark.parametrize("precision", ["exact", "mixed"])
+@pytest.mark.parametrize("precision", ["exact", "mixed", "approx"])
 def test_no_byte_depends_on_company_order_packs_or_threads(
     folder: Path, texts: list[str], precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,3 +128,21 @@ def test_the_probe_is_made_in_a_child_and_remembered(
     assert found == devices.find_precision("auto")
     monkeypatch.setattr(precision, "Pool", lambda *_: pytest.fail("measured again"))
     assert precision.probe("cpu") == found
+
+
+def test_approx_says_how_far_from_exact_it_is_on_these_very_texts(
+    tmp_path: Path, corpus: Path, tagger_folder: Path
+) -> None:
+    with Pipeline(
+        cache=tmp_path / "c.h5",
+        model=tagger_folder,
+        ner=tagger_folder,
+        devices=["cpu"],
+        encoder=EncoderSettings(precision="approx"),
+        tagger=TaggerSettings(precision="exact"),
+    ) as pipeline:
+        report = pipeline.build(corpus)
+    assert precisions(tmp_path / "c.h5") == ["approx"]
+    [note] = [note for note in report.notes if note.startswith("approx: ")]
+    least = float(note.partition("exact vectors is ")[2].split()[0])
+    assert 0.9 < least < 1
