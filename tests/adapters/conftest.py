@@ -11,10 +11,10 @@ from featpipe import Pipeline
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
 
-from tiny_checkpoints import save_encoder
+sys.path.insert(0, str(Path(__file__).parent))
 
-KNOWN = ("甲方与乙方签订合同。", "合同金额为三万元。", "本合同自签订之日起生效。")
-UNKNOWN = ("丙方应当提前通知乙方。", "the contract and the con")
+from face_texts import KNOWN
+from tiny_checkpoints import save_encoder
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,30 @@
+"""Without an optional package its face says which extra to install, and nothing else breaks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("face", "package", "extra"),
+    [
+        ("langchain", "langchain_core", "langchain"),
+        ("llamaindex", "llama_index", "llamaindex"),
+        ("sklearn", "sklearn", "sklearn"),
+        ("arrow", "pyarrow", "arrow"),
+        ("datasets", "datasets", "datasets"),
+        ("faiss", "faiss", "ann"),
+    ],
+)
+def test_an_absent_package_is_named_with_its_extra(face: str, package: str, extra: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from featpipe.errors import MissingExtra\n"
+        f"try:\n    import featpipe.adapters.{face}\n"
+        "except MissingExtra as error: print(error.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"pip install 'featpipe[{extra}]'"
