@@ -53,7 +53,8 @@ def main(descriptor: int, boot: Boot) -> NoReturn:
     try:
         instance = _make_instance(boot)
     except BaseException as error:  # whatever it was, the parent must learn of it
-        link.send(frames.frame(frames.START_ERROR, body=describe(error)))
+        flags = frames.FINAL if _is_refusal(error) else 0
+        link.send(frames.frame(frames.START_ERROR, body=describe(error), flags=flags))
         _leave(EXIT_START_FAILED)
     Servant(link, instance, boot).serve()
 
@@ -229,6 +230,13 @@ def _make_instance(boot: Boot) -> object:
         if name in names and name not in arguments:
             arguments[name] = value
     return target(**arguments)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether the role itself said why it will not start: no model, not a file of ours ..."""
+    from featpipe.errors import FeatpipeError
+
+    return isinstance(error, FeatpipeError)
 
 
 def _parameters_of(target: object) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ SLAB, DROP = 21, 22
 FLAT, PARCEL = 0, 1
 #: Flags of an answer: the role kept a view of the payload; the child ends with this.
 HOLDS, FATAL = 2, 4
+#: Flag of START_ERROR: starting again would end the same way.
+FINAL = 16
 #: Flag of FREE: not to be used again.
 FOR_GOOD = 8
 

@@ -11,30 +11,32 @@ import os
 import pickle
 import signal
 import threading
-import time
 from collections import deque
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import frames, scheduler
 from featpipe.pool.cargo import Cargo
-from featpipe.pool.completions import Completions, Ended
+from featpipe.pool.clock import Clock
+from featpipe.pool.completions import Ended
 from featpipe.pool.launch import boot_record, environment_of, start_fresh
-from featpipe.pool.loss import Cause, Loss, cause_of
-from featpipe.pool.memory import count_oom_kills
+from featpipe.pool.loss import Cause, Loss
 from featpipe.pool.nursery import Nursery
+from featpipe.pool.open_tasks import OpenTasks
+from featpipe.pool.roster import Roster
 from featpipe.pool.scheduler import Action, Scheduler, State
 from featpipe.pool.slabs import Slab
 from featpipe.pool.switchboard import OUT, Switchboard
-from featpipe.pool.task import Family, Task
+from featpipe.pool.vigil import LOOK_S, Vigil, Watched
 from featpipe.pool.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from featpipe.pool.frames import Frame
     from featpipe.pool.leases import Lease
     from featpipe.pool.role import Role
+    from featpipe.pool.task import Task
 
 log = logging.getLogger("featpipe.pool")
 
@@ -42,8 +44,6 @@ log = logging.getLogger("featpipe.pool")
 _ENDING_S = 0.2
 #: At a close, a worker in the middle of a task is given this long.
 _BUSY_GRACE_S = 0.5
-#: What was killed is gone after this long, or it is killed again.
-_KILL_AGAIN_S = 1.0
 
 
 class Hub:
@@ -62,21 +62,19 @@ class Hub:
         arguments: Mapping[str, bytes],
         halve: Callable[[Task, Cargo], Sequence[Task] | None],
     ) -> None:
-        self._roles, self._arguments, self._halve = roles, arguments, halve
+        self._roles, self._arguments = roles, arguments
         self._scheduler = Scheduler(roles.values())
         self._board = Switchboard()
         self._nursery = Nursery(self._board, self)
-        self._workers: dict[int, Worker] = {}
-        self._tasks: dict[int, Task] = {}
+        self.roster = Roster(self._board)
+        self._clock = Clock()
+        self._vigil = Vigil(min(LOOK_S, *(role.stopped_deadline_s for role in roles.values())))
         self._is_closing = False
         self._to_do: deque[Action] = deque()
-        self._unsent: set[Worker] = set()
-        self._ended: dict[Completions, list[Ended]] = {}
         self._is_acting = False
         self.cargo = Cargo(self._withdraw)
+        self.open_tasks = OpenTasks(roles, self.cargo, halve)
         self.ended_by: PoolError | None = None
-        self.n_ended = dict.fromkeys(roles, 0)
-        self.weight_ended = dict.fromkeys(roles, 0)
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
         self._do: dict[type, Callable[..., None]] = {
             scheduler.Start: self._start,
@@ -92,7 +90,7 @@ class Hub:
             frames.ERROR: self._answered,
             frames.READY: self._ready,
             frames.START_ERROR: self._start_failed,
-            frames.LOG: self._log,
+            frames.LOG: Worker.relay_log,
             frames.SLAB: self._slab,
             frames.DROP: self._drop,
             frames.LET_GO: self._let_go,
@@ -105,7 +103,7 @@ class Hub:
         self._board.post(self._submit, task)
         if self._board.is_closed:  # it was closed while we posted
             self._board.read_inbox()
-            self._hand_over()
+            self.open_tasks.hand_over()
 
     def cancel_waiting(self, roles: Iterable[str], why: str) -> None:
         """End the tasks of these roles that no worker has been given."""
@@ -120,7 +118,7 @@ class Hub:
         while True:
             try:
                 return [
-                    (self._workers.get(number), role, slot, state, n_tasks)
+                    (self.roster.get(number), role, slot, state, n_tasks)
                     for number, role, slot, state, n_tasks in self._scheduler.workers()
                 ]
             except RuntimeError:  # the hub changed the table under us: look again
@@ -131,10 +129,9 @@ class Hub:
 
         A lifeline held here would keep the parent's workers alive after the parent's death.
         """
-        for worker in (*self._workers.values(), *self._nursery.workers()):
-            worker.slabs = {u: s for u, s in worker.slabs.items() if not self.cargo.is_leased(s)}
-            worker.forget_after_fork()
-        self._workers.clear()
+        self.roster.forget_after_fork(self.cargo.is_leased)
+        for template in self._nursery.workers():
+            template.forget_after_fork()
         self.cargo.forget_after_fork()
         self._board.close()
         self.ended_by = PoolClosed(
@@ -148,41 +145,74 @@ class Hub:
         # Children inherit the mask: none of them prints a KeyboardInterrupt while it imports.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
-            self._act(self._scheduler.open(time.monotonic()))
-            while not self._is_closing or self._workers:
-                self._hand_over()
-                self._board.take_turn(self._patience())
-                self._look_at_the_clock(time.monotonic())
+            self._act(self._scheduler.open(self._clock.now()))
+            while not self._is_closing or self.roster:
+                self._take_turn()
         except BaseException as error:
             log.exception("the hub failed")
             self._end_all(PoolBroken(f"the pool failed: {error!r}"))
         finally:
             self._release_everything()
 
-    def _hand_over(self) -> None:
-        """What this turn brought, in one go: one wake of another thread instead of many."""
-        for worker in self._unsent:
-            self.flush(worker)
-        self._unsent.clear()
-        while self._ended:
-            into, ended = self._ended.popitem()
-            into.put(ended)
+    def _take_turn(self) -> None:
+        self.roster.send_all()
+        self.open_tasks.hand_over()
+        began = self._clock.now()
+        at = self._wake_at(began)
+        patience_s = None if at is None else max(0.0, at - began)
+        self._board.take_turn(patience_s)
+        if patience_s is not None:
+            self._clock.forgive(began, patience_s)
+        self._look_at_the_clock(self._clock.now())
 
-    def _patience(self) -> float | None:
+    def _wake_at(self, now: float) -> float | None:
         if self._is_closing:
-            at: float | None = min((w.kill_at for w in self._workers.values()), default=0.0)
-        else:
-            at = self._scheduler.wake_at()
-        return None if at is None else max(0.0, at - time.monotonic())
+            return self.roster.kill_at()
+        look_at = self._vigil.wake_at(now, is_busy=self._scheduler.is_busy)
+        due_at = self._scheduler.wake_at()
+        return min((at for at in (look_at, due_at) if at is not None), default=None)
 
     def _look_at_the_clock(self, now: float) -> None:
-        if not self._is_closing:
-            self._act(self._scheduler.tick(now))
-            return
-        for worker in self._workers.values():
-            if worker.kill_at <= now:
+        if self._is_closing:
+            for worker in self.roster.take_due(now):
                 worker.signal(signal.SIGKILL)
-                worker.kill_at = now + _KILL_AGAIN_S
+                template = self._idle_template(worker)
+                if template is not None:
+                    template.signal(signal.SIGKILL)
+            return
+        self._act(self._scheduler.tick(now))
+        if self._vigil.is_due(now):
+            for number in self._vigil.look(self._at_work(), now):
+                self._give_up(self.roster[number])
+
+    def _at_work(self) -> Iterator[Watched]:
+        for number, role, task in self._scheduler.at_work():
+            worker = self.roster[number]
+            acting = self._idle_template(worker) or worker
+            yield Watched(
+                number,
+                worker.name if acting is worker else f"the template of {worker.name}",
+                acting.pid or 0,
+                self._roles[role].stopped_deadline_s,
+                task.number if task is not None else 0,
+                task is None or task.deadline_s is not None,
+            )
+
+    def _give_up(self, worker: Worker) -> None:
+        """It has been stopped for too long."""
+        template = self._idle_template(worker)
+        if template is not None:  # its workers are then started, or their ends learnt, without it
+            template.signal(signal.SIGKILL)
+            return
+        words = f"({worker.name}, pid {worker.pid}) was stopped (SIGSTOP) and did not go on"
+        worker.reason = Loss(Cause.STOPPED, words)
+        worker.signal(signal.SIGKILL)
+
+    def _idle_template(self, worker: Worker) -> Worker | None:
+        """The template that we wait for, to fork this worker or to tell that it has ended."""
+        if worker.pid is not None and not worker.is_silent:
+            return None
+        return self._nursery.template_of(worker.number)
 
     def _act(self, actions: Iterable[Action]) -> None:
         # Acting may give the scheduler new facts, and that new actions. They come last: a worker
@@ -202,10 +232,10 @@ class Hub:
 
     def _submit(self, task: Task) -> None:
         if self.ended_by is not None:
-            self._put(task, Ended(task, error=self.ended_by))
+            self.open_tasks.put(task, Ended(task, error=self.ended_by))
             return
-        self._tasks[task.number] = task
-        self._act(self._scheduler.submit(task, time.monotonic()))
+        self.open_tasks.add(task)
+        self._act(self._scheduler.submit(task, self._clock.now()))
 
     def _cancel(self, roles: Iterable[str], why: str) -> None:
         self._act(self._scheduler.cancel_waiting(roles, Loss(Cause.CANCELLED, why)))
@@ -213,11 +243,11 @@ class Hub:
     def _close(self, grace_s: float) -> None:
         if self._is_closing:
             return
-        now = time.monotonic()
+        now = self._clock.now()
         for number, _, _, state, n_tasks in self._scheduler.workers():
-            worker = self._workers[number]
+            worker = self.roster[number]
             if state is State.READY:
-                self._write(worker, frames.frame(frames.STOP))
+                self.roster.write(worker, frames.frame(frames.STOP))
                 worker.kill_at = now + (min(grace_s, _BUSY_GRACE_S) if n_tasks else grace_s)
             else:
                 worker.kill_at = now
@@ -226,10 +256,10 @@ class Hub:
 
     def _free(self, worker: int, uid: int) -> None:
         slab, may_reuse = self.cargo.end_lease(uid)
-        record = self._workers.get(worker)
+        record = self.roster.get(worker)
         if record is not None:
             flags = 0 if may_reuse else frames.FOR_GOOD
-            self._write(record, frames.frame(frames.FREE, uid, flags=flags))
+            self.roster.write(record, frames.frame(frames.FREE, uid, flags=flags))
         elif slab is not None:  # its maker died before its reader
             self.cargo.retire(slab)
 
@@ -251,15 +281,10 @@ class Hub:
             return
         device = role.devices[action.slot]
         worker = Worker(action.worker, str(record["name"]), device, action, started)
-        self._workers[worker.number] = worker
-        self._unsent.add(worker)
-        self._board.listen(worker.sock.fileno(), lambda events: self._speak(worker, events))
-        self._board.listen(worker.stderr, lambda _: self._hear(worker))
-        if worker.process.pidfd >= 0:
-            self._board.listen(worker.process.pidfd, lambda _: self._bury(worker))
+        self.roster.add(worker, self._speak, self._hear, self._bury)
 
     def _send(self, action: scheduler.Send) -> None:
-        worker, task = self._workers[action.worker], action.task
+        worker, task = self.roster[action.worker], action.task
         parcel = task.parcel
         if parcel is None:
             raise AssertionError(f"task {task.number} was sent after its end")
@@ -268,36 +293,32 @@ class Hub:
                 worker.known.add(slab.uid)
                 size = slab.size.to_bytes(8, "little")
                 data = frames.frame_with_descriptor(frames.SLAB, slab.uid, size)
-                self._write(worker, data, slab.descriptor)
-        self._write(worker, frames.frame(frames.TASK, task.number, parcel.body, parcel.flags))
+                self.roster.write(worker, data, slab.descriptor)
+        self.roster.write(worker, frames.frame(frames.TASK, task.number, parcel.body, parcel.flags))
 
     def _question(self, action: scheduler.Question) -> None:
-        worker = self._workers[action.worker]
+        worker = self.roster[action.worker]
         worker.is_condemned = True
         worker.tail.clear()
         worker.signal(signal.SIGUSR1)
 
     def _kill(self, action: scheduler.Kill) -> None:
-        self._workers[action.worker].signal(signal.SIGKILL)
+        worker = self.roster[action.worker]
+        worker.signal(signal.SIGKILL)
+        template = self._nursery.template_of(worker.number)
+        if worker.pid is None and template is not None:  # it has not even forked it
+            template.signal(signal.SIGKILL)
 
     def _finish_lost(self, action: scheduler.Finish) -> None:
-        self._conclude(Ended(action.task, loss=action.loss))
+        self.open_tasks.conclude(Ended(action.task, loss=action.loss))
 
     def _cut(self, action: scheduler.Halve) -> None:
         task = action.task
-        pieces = self._halve(task, self.cargo)
+        pieces = self.open_tasks.cut(task)
         if pieces is None:
-            self._act(self._scheduler.cannot_halve(task, action.loss, time.monotonic()))
+            self._act(self._scheduler.cannot_halve(task, action.loss, self._clock.now()))
             return
-        family = task.family = task.family or Family(task, 1, [])
-        if task is not family.whole:
-            del self._tasks[task.number]
-        self.cargo.release(task)
-        family.n_open += len(pieces) - 1
-        for piece in pieces:
-            piece.family = family
-            self._tasks[piece.number] = piece
-        self._act(self._scheduler.halved(pieces, time.monotonic()))
+        self._act(self._scheduler.halved(pieces, self._clock.now()))
 
     def _break(self, action: scheduler.Break) -> None:
         story = f"\n{action.loss.story}" if action.loss.story else ""
@@ -309,15 +330,15 @@ class Hub:
 
     def _break_with(self, error: PoolBroken) -> None:
         self._end_all(error)
-        for worker in self._workers.values():
-            worker.kill_at = time.monotonic()
+        for worker in self.roster:
+            worker.kill_at = self._clock.now()
         self._is_closing = True
 
     # what the children say
 
     def _speak(self, worker: Worker, events: int) -> None:
         if events & OUT:
-            self.flush(worker)
+            self.roster.flush(worker)
         if events & ~OUT:
             found, is_open = worker.read()
             for item in found:
@@ -325,6 +346,7 @@ class Hub:
             if not is_open:
                 # It is ending, or has closed what it must not close: either way it has no more to
                 # say. How it ended we are told by the process itself.
+                worker.is_silent = True
                 worker.signal(signal.SIGKILL)
                 self._board.ignore(worker.sock.fileno())
                 if not hasattr(os, "pidfd_open"):
@@ -342,13 +364,13 @@ class Hub:
         if kind == frames.DONE and flags & frames.PARCEL:
             lease = self._lease(worker, int.from_bytes(body[:8], "little"))
             body = body[8:]
-        finish, *actions = self._scheduler.answered(worker.number, number, time.monotonic())
+        finish, *actions = self._scheduler.answered(worker.number, number, self._clock.now())
         assert isinstance(finish, scheduler.Finish)  # noqa: S101  # the scheduler's contract
         task = finish.task
         if flags & frames.HOLDS:
             self.cargo.hold(worker.number, task)
         is_error = kind == frames.ERROR
-        self._conclude(
+        self.open_tasks.conclude(
             Ended(task, worker.name, seconds, body, flags, is_error=is_error, lease=lease)
         )
         self._act(actions)
@@ -362,22 +384,13 @@ class Hub:
 
     def _ready(self, worker: Worker, _: Frame) -> None:
         if not self._is_closing:
-            self._act(self._scheduler.ready(worker.number, time.monotonic()))
+            self._act(self._scheduler.ready(worker.number, self._clock.now()))
 
     def _start_failed(self, worker: Worker, item: Frame) -> None:
         kind, message, text, pickled = pickle.loads(item[4])  # noqa: S301  # from our own child
         summary = f"{worker.name} could not start: {kind}: {message}"
-        worker.reason = Loss(Cause.START_FAILED, summary, text, pickled)
-
-    def _log(self, worker: Worker, item: Frame) -> None:
-        name, level, path, line, message, failure, function, created = pickle.loads(item[4])  # noqa: S301  # as above
-        logger = logging.getLogger(name)
-        if not logger.isEnabledFor(level):
-            return
-        record = logger.makeRecord(name, level, path, line, message, (), None, function)
-        record.created, record.exc_text = created, failure
-        record.processName, record.process = worker.name, worker.pid
-        logger.handle(record)
+        cause = Cause.REFUSED if item[1] & frames.FINAL else Cause.START_FAILED
+        worker.reason = Loss(cause, summary, text, pickled)
 
     def _slab(self, worker: Worker, item: Frame) -> None:
         _, _, uid, _, body, descriptor = item
@@ -399,116 +412,59 @@ class Hub:
 
     def _bury(self, worker: Worker) -> None:
         """A worker has ended."""
-        if worker.number not in self._workers:
+        if self.roster.get(worker.number) is not worker:
             return
         found, _ = worker.read(is_last=True)
         for item in found:
             self._on_frame[item[0]](worker, item)
         code = worker.reap(_ENDING_S)
         self._hear(worker)
-        loss, begun = self._loss_of(worker, code), worker.begun()
-        del self._workers[worker.number]
-        for descriptor in (worker.sock.fileno(), worker.stderr, worker.process.pidfd):
-            self._board.ignore(descriptor)
-        for slab in worker.close():
+        loss, begun = worker.loss(code), worker.begun()
+        for slab in self.roster.remove(worker):
             if not self.cargo.is_leased(slab):
                 self.cargo.retire(slab)
         self.cargo.let_all_go(worker.number)
         if not self._is_closing:
             log.debug("%s %s", worker.name, loss.summary)
-            self._act(self._scheduler.lost(worker.number, loss, begun, time.monotonic()))
-
-    def _loss_of(self, worker: Worker, code: int | None) -> Loss:
-        if worker.is_condemned:
-            return Loss(Cause.TIMED_OUT, "took too long", worker.last_words())
-        if worker.reason is not None:
-            return worker.reason
-        is_starved = code == -signal.SIGKILL and count_oom_kills() > worker.n_oom_kills
-        cause, words = cause_of(code, is_out_of_memory=is_starved)
-        return Loss(cause, f"({worker.name}, pid {worker.pid}) {words}", worker.last_words())
+            self._act(self._scheduler.lost(worker.number, loss, begun, self._clock.now()))
 
     # what the nursery says
 
     def on_exit(self, number: int) -> None:
         """A forked worker has ended, and its exit code is known if it ever will be."""
-        worker = self._workers.get(number)
+        worker = self.roster.get(number)
         if worker is not None:
             self._bury(worker)
 
     def on_stillborn(self, number: int) -> None:
         """The template ended before it forked this worker: it is started in its own right."""
-        worker = self._workers.pop(number)
-        for descriptor in (worker.sock.fileno(), worker.stderr):
-            self._board.ignore(descriptor)
-        worker.close()
+        worker = self.roster[number]
+        self.roster.remove(worker)
         if not self._is_closing:
             self._act([worker.start])
 
-    def on_log(self, worker: Worker, item: Frame) -> None:
-        """A template logs."""
-        self._log(worker, item)
+    def flush(self, worker: Worker) -> None:
+        """Send what was noted for a template."""
+        self.roster.flush(worker)
 
     # ends
-
-    def _conclude(self, ended: Ended) -> None:
-        task, family = ended.task, ended.task.family
-        self._tasks.pop(task.number, None)
-        self.cargo.release(task)
-        if family is None:
-            self._put(task, ended)
-            return
-        family.ended.append(ended)
-        family.n_open -= 1
-        if not family.n_open:
-            self._tasks.pop(family.whole.number, None)
-            pieces = sorted(family.ended, key=lambda piece: piece.task.place)
-            self._put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
-
-    def _put(self, task: Task, ended: Ended) -> None:
-        self.n_ended[task.role] += 1
-        self.weight_ended[task.role] += task.weight
-        if task.into is not None:
-            self._ended.setdefault(task.into, []).append(ended)
 
     def _end_all(self, error: PoolError) -> None:
         """Every task that is open ends with this error."""
         self.ended_by = self.ended_by or error
-        wholes = [task for task in self._tasks.values() if not task.place]
-        self._tasks.clear()
-        for task in wholes:
-            self.cargo.release(task)
-            self._put(task, Ended(task, error=error))
+        self.open_tasks.end_all(error)
 
     def _release_everything(self) -> None:
-        for worker in self._workers.values():
-            worker.signal(signal.SIGKILL)
-            worker.reap(0)
-            for slab in worker.close():
-                if not self.cargo.is_leased(slab):
-                    slab.close()
-        self._workers.clear()
+        self.roster.end(self.cargo.is_leased)
         self._nursery.close()
         self.ended_by = self.ended_by or PoolClosed("the pool was closed")
         self._board.close()
         self._board.read_inbox()  # tasks that came too late are answered
-        self._hand_over()
+        self.open_tasks.hand_over()
         self.cargo.close()
 
-    # to the children
-
-    def _write(self, worker: Worker, data: bytes, descriptor: int = -1) -> None:
-        worker.send(data, descriptor)
-        self._unsent.add(worker)
-
-    def flush(self, worker: Worker) -> None:
-        """Send what was noted; what the socket does not take now is sent when it does."""
-        is_sent = worker.flush()
-        if is_sent == worker.is_full and not worker.is_closed:
-            worker.is_full = not is_sent
-            self._board.listen_for_room(worker.sock.fileno(), is_wanted=worker.is_full)
-
     def _withdraw(self, uid: int) -> None:
-        for worker in self._workers.values():
+        for worker in self.roster:
             if uid in worker.known:
                 worker.known.discard(uid)
-                self._write(worker, frames.frame(frames.DROP, uid))
+                self.roster.write(worker, frames.frame(frames.DROP, uid))

@@ -17,7 +17,11 @@ class Cause(Enum):
     """SIGKILL from outside: the task need not be to blame."""
     OUT_OF_MEMORY = "out of memory"
     TIMED_OUT = "timed out"
+    STOPPED = "stopped"
+    """By SIGSTOP, for too long: somebody else's doing as a rule."""
     START_FAILED = "start failed"
+    REFUSED = "refused"
+    """The start failed with an error of ours: a reason that another attempt would only repeat."""
     CANCELLED = "cancelled"
     """No process died: the task was withdrawn before a worker had it."""
 

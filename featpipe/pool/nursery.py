@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
-    from featpipe.pool.frames import Frame
     from featpipe.pool.launch import Started
     from featpipe.pool.role import Role
     from featpipe.pool.switchboard import Switchboard
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
 
         def on_stillborn(self, number: int) -> None:
             """The worker was never forked: start it another way."""
-
-        def on_log(self, worker: Worker, item: Frame) -> None:
-            """A log record."""
 
 
 log = logging.getLogger("featpipe.pool")
@@ -97,6 +93,13 @@ class Nursery:
         process = template.children[number] = ForkedProcess()
         return to_started(process, ends.ours)
 
+    def template_of(self, number: int) -> Worker | None:
+        """The template that is to fork this worker, or to tell of its end, if there is one."""
+        for template in self._templates.values():
+            if number in template.children:
+                return template.worker
+        return None
+
     def workers(self) -> list[Worker]:
         """The templates themselves."""
         return [template.worker for template in self._templates.values()]
@@ -135,7 +138,7 @@ class Nursery:
                 name, message, _, _ = pickle.loads(body)  # noqa: S301  # from our own child
                 template.failure = f"{name}: {message}"
             else:
-                self._parent.on_log(template.worker, item)
+                template.worker.relay_log(item)
         self._parent.flush(template.worker)
         if not is_open and not is_last:
             template.worker.signal(signal.SIGKILL)
@@ -163,7 +166,9 @@ class Nursery:
             self._barren.add(template.preload)
             log.warning("workers start without a template, which takes longer: %s", story)
         for number, process in template.children.items():
-            if process.pid is None:
+            if process.pid is None and process.is_given_up:
+                self._parent.on_exit(number)
+            elif process.pid is None:
                 self._parent.on_stillborn(number)
             else:
                 self._watch_orphan(number, process)

@@ -216,11 +216,11 @@ class Pool:
 
     def n_unfinished(self, role: str) -> int:
         """Tasks of the role that have not ended, with or without a worker."""
-        return self._n_submitted[role] - self._hub.n_ended[role]
+        return self._n_submitted[role] - self._hub.open_tasks.n_ended[role]
 
     def weight_unfinished(self, role: str) -> int:
         """Their weights, as given to `submit`, added up."""
-        return self._weight_submitted[role] - self._hub.weight_ended[role]
+        return self._weight_submitted[role] - self._hub.open_tasks.weight_ended[role]
 
     def workers(self) -> list[WorkerView]:
         """Every process there is at this moment."""

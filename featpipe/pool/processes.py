@@ -47,6 +47,11 @@ class ForkedProcess:
         self.exit_code: int | None = None
         self._waiting: list[signal.Signals] = []
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is to be killed as soon as it lives."""
+        return signal.SIGKILL in self._waiting
+
     def learn(self, pid: int, pidfd: int) -> None:
         """It lives."""
         self.pid, self.pidfd = pid, pidfd

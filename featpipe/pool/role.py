@@ -38,6 +38,9 @@ class Role:
     deadline_s: float | None = None
     """A task that runs longer is interrupted by killing its worker."""
     start_deadline_s: float = 300.0
+    stopped_deadline_s: float = 30.0
+    """A worker that is stopped (SIGSTOP) while it has something to do is named in a warning, and
+    after so long replaced as if it had died; also where there is no other deadline."""
     max_memory_bytes: int | None = None
     """Private memory of a worker; a task that wants more fails with out of memory."""
     prefetch: int = 2
@@ -64,6 +67,8 @@ class Role:
             _refuse_bad_path(self.name, "bisect", self.bisect)
         if self.prefetch < 1 or self.max_losses < 1:
             raise UsageError(f"role {self.name}: prefetch and max_losses start at 1")
+        if self.stopped_deadline_s <= 0:
+            raise UsageError(f"role {self.name}: stopped_deadline_s must be above 0")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"role {self.name}: threads start at 1, not {self.threads}")
 

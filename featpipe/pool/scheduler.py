@@ -128,6 +128,7 @@ class _Crew:
         self.waiting: deque[Task] = deque()
         self.retries: deque[Task] = deque()
         self.n_sent = 0
+        self.n_starting = 0
         self.n_there = 0
         """Slots that have a worker, in whatever state."""
         self.n_free = 0
@@ -179,6 +180,7 @@ class Scheduler:
         crew = record.slot.crew
         if record.state is State.STARTING:
             record.state = State.READY
+            crew.n_starting -= 1
             crew.n_free += crew.role.prefetch
         return self._fill(crew, now)
 
@@ -204,6 +206,7 @@ class Scheduler:
         slot.worker = None
         crew.n_there -= 1
         crew.n_sent -= len(record.sent)
+        crew.n_starting -= record.state is State.STARTING or record.condemned_for == _START
         if record.state is State.READY:
             crew.n_free -= crew.role.prefetch - len(record.sent)
         head = record.sent[0] if record.sent else None
@@ -274,6 +277,19 @@ class Scheduler:
         crew = self._crews[role]
         return crew.n_waiting + crew.n_sent
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a worker has a task in hand, is starting, or is dying of either."""
+        return any(crew.n_sent or crew.n_starting for crew in self._crews.values())
+
+    def at_work(self) -> list[tuple[int, str, Task | None]]:
+        """(worker, role, task in hand or None) of those."""
+        return [
+            (number, w.slot.crew.role.name, w.sent[0] if w.sent else None)
+            for number, w in self._workers.items()
+            if w.sent or w.state is not State.READY
+        ]
+
     def workers(self) -> list[tuple[int, str, int, State, int]]:
         """(worker, role, slot, state, tasks it holds) of every process there should be."""
         return [
@@ -300,9 +316,10 @@ class Scheduler:
         return []
 
     def _note_failure(self, slot: _Slot, state: State, loss: Loss, now: float) -> list[Action]:
-        """A death that no task explains: starts that keep failing end the run."""
-        slot.failures += 1 / KILLS_PER_FAILURE if loss.cause is Cause.KILLED else 1.0
-        if slot.failures >= START_ATTEMPTS:
+        """A death that no task explains: starts that keep failing, or are refused, end the run."""
+        is_foreign = loss.cause in {Cause.KILLED, Cause.STOPPED}
+        slot.failures += 1 / KILLS_PER_FAILURE if is_foreign else 1.0
+        if slot.failures >= START_ATTEMPTS or loss.cause is Cause.REFUSED:
             self._is_over = True
             return [Break(slot.crew.role.name, loss)]
         if state is not State.READY:
@@ -354,6 +371,7 @@ class Scheduler:
         self._next_worker += 1
         slot.worker = worker
         slot.crew.n_there += 1
+        slot.crew.n_starting += 1
         self._workers[worker.number] = worker
         role = slot.crew.role
         heapq.heappush(self._alarms, (now + role.start_deadline_s, worker.number, _START))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import pickle
+import signal
 from collections import deque
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
 from featpipe.pool.frames import FrameBuffer
+from featpipe.pool.loss import Cause, Loss, cause_of
 from featpipe.pool.memory import count_oom_kills
 
 if TYPE_CHECKING:
-    import signal
     import socket
     from collections.abc import Iterable
 
     from featpipe.pool.frames import Frame
     from featpipe.pool.launch import Started
-    from featpipe.pool.loss import Loss
     from featpipe.pool.scheduler import Start
     from featpipe.pool.slabs import Slab
 
@@ -48,6 +50,8 @@ class Worker:
         self.reason: Loss | None = None
         """Why it is ending, when it said so before it did."""
         self.is_condemned = False
+        self.is_silent = False
+        """Whether it has closed its socket: it has ended, or is about to."""
         self.n_oom_kills = count_oom_kills()
         self.kill_at = 0.0
         """When a stop that was asked for is made one."""
@@ -138,6 +142,27 @@ class Worker:
     def begun(self) -> int:
         """Number of the last task it began; 0 when there was none."""
         return int.from_bytes(os.pread(self._page, 8, 0), "little")
+
+    def loss(self, exit_code: int | None) -> Loss:
+        """Why it ended, as far as it or its exit code tells."""
+        if self.is_condemned:
+            return Loss(Cause.TIMED_OUT, "took too long", self.last_words())
+        if self.reason is not None:
+            return self.reason
+        is_starved = exit_code == -signal.SIGKILL and count_oom_kills() > self.n_oom_kills
+        cause, words = cause_of(exit_code, is_out_of_memory=is_starved)
+        return Loss(cause, f"({self.name}, pid {self.pid}) {words}", self.last_words())
+
+    def relay_log(self, item: Frame) -> None:
+        """What was logged there is logged here, under its name."""
+        name, level, path, line, message, failure, function, created = pickle.loads(item[4])  # noqa: S301  # from our own child
+        logger = logging.getLogger(name)
+        if not logger.isEnabledFor(level):
+            return
+        record = logger.makeRecord(name, level, path, line, message, (), None, function)
+        record.created, record.exc_text = created, failure
+        record.processName, record.process = self.name, self.pid
+        logger.handle(record)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if it still lives."""

@@ -32,7 +32,7 @@ def wait_for_pids(pool: Pool, phase: str) -> str:
         pids = [view.pid for view in pool.workers()]
     if phase not in {"starting", "idle"}:
         # In the middle of a task: before that they would notice our end without any lifeline.
-        while not all(worker.begun() for worker in pool._hub._workers.values()):
+        while not all(worker.begun() for worker in pool._hub.roster):
             time.sleep(0.01)
     return " ".join(map(str, pids))
 

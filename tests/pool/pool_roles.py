@@ -14,6 +14,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from featpipe.errors import CheckpointError
+
 
 class Echo:
     """Gives back what it gets."""
@@ -106,6 +108,13 @@ class Trouble:
     def stops(self, _: object) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
+    def stops_once(self, marker: str) -> str:
+        try:
+            Path(marker).write_text(str(os.getpid()))
+        finally:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return "went on"
+
     def sleeps(self, seconds: float | None) -> float:
         time.sleep(seconds or 3600)
         return seconds or 3600
@@ -147,6 +156,14 @@ class BatchTrouble:
 class NeverStarts:
     def __init__(self) -> None:
         raise RuntimeError("the weights are missing")
+
+
+class Refuses:
+    """Says in our own words why it will not start, and leaves a mark for every attempt."""
+
+    def __init__(self, marks: str) -> None:
+        (Path(marks) / f"{os.getpid()}").touch()
+        raise CheckpointError("no model at this path", hint="name another")
 
 
 class DiesAtStart:

@@ -16,6 +16,7 @@ from pool_watch import children, open_descriptors, wait_for
 
 from featpipe.errors import (
     CannotTravel,
+    CheckpointError,
     PoolBroken,
     PoolClosed,
     TaskFailed,
@@ -94,6 +95,40 @@ def test_a_task_that_hangs_is_killed_and_the_others_go_on(bad: str) -> None:
     assert isinstance(outcome.error, kind)
 
 
+def test_a_stopped_worker_is_named_and_replaced_without_any_deadline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Pool([trouble(max_losses=2, stopped_deadline_s=0.2)]) as pool:
+        outcome = run_with(pool, "stops")
+    assert isinstance(outcome.error, WorkerDied)
+    assert "was stopped (SIGSTOP)" in str(outcome.error)
+    assert outcome.attempts == 2
+    named = [r.getMessage() for r in caplog.records if "is stopped" in r.getMessage()]
+    assert any("trouble-0 (pid " in text or "trouble-1 (pid " in text for text in named)
+
+
+def test_a_worker_stopped_from_outside_costs_no_task() -> None:
+    with Pool([trouble(devices=("cpu",), stopped_deadline_s=0.2)]) as pool:
+        first = pool.call("trouble", ("pid", None))
+        assert isinstance(first, int)
+        os.kill(first, signal.SIGSTOP)
+        assert pool.call("trouble", ("fine", 1)) == 1
+        assert pool.call("trouble", ("pid", None)) != first
+
+
+def test_a_worker_that_goes_on_in_time_is_not_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    marker = tmp_path / "marker"
+    with Pool([trouble(devices=("cpu",), stopped_deadline_s=60.0)]) as pool:
+        pool.submit("trouble", ("stops_once", str(marker)))
+        assert wait_for(lambda: "is stopped" in caplog.text)
+        os.kill(int(marker.read_text()), signal.SIGCONT)
+        (outcome,) = pool.completed()
+    assert outcome.value == "went on"
+    assert outcome.attempts == 1
+
+
 @pytest.mark.parametrize(
     ("bad", "where"), [("sleeps", "in sleeps"), ("hangs_in_c", "in hangs_in_c")]
 )
@@ -163,6 +198,17 @@ def test_workers_that_cannot_start_end_the_run_with_the_cause(target: str, says:
         with pytest.raises(PoolBroken):
             pool.submit("trouble", ("fine", 1))
         assert wait_for(lambda: not children())
+
+
+def test_a_role_that_refuses_to_start_ends_the_run_at_its_first_word(tmp_path: Path) -> None:
+    role = Role("broken", "pool_roles:Refuses", {"marks": str(tmp_path)})
+    with Pool([role]) as pool:
+        pool.submit("broken", 1)
+        with pytest.raises(PoolBroken, match="no model at this path") as found:
+            pool.completed()
+    assert isinstance(found.value.__cause__, CheckpointError)
+    assert found.value.__cause__.hint == "name another"
+    assert len(list(tmp_path.iterdir())) == 1, "it was not asked again"
 
 
 def test_a_start_that_hangs_ends_the_run() -> None:

@@ -144,6 +144,24 @@ def test_a_template_killed_before_it_forks_costs_nothing() -> None:
     assert sorted(values) == list(range(5))  # type: ignore[type-var]
 
 
+@pytest.mark.parametrize("grace_s", [None, 0.2])
+def test_a_stopped_template_costs_nothing(grace_s: float | None) -> None:
+    role = Role(
+        "trouble", "pool_roles:Trouble", preload=("decimal",), stopped_deadline_s=grace_s or 60.0
+    )
+    with Pool([role]) as pool:
+        worker = pool.call("trouble", ("pid", None))
+        assert isinstance(worker, int)
+        template = psutil.Process(worker).parent()
+        assert template is not None
+        template.suspend()
+        os.kill(worker, signal.SIGKILL)
+        pool.submit("trouble", ("fine", 1))
+        if grace_s is None:
+            return  # the close must not wait for a fork that never comes
+        assert [outcome.value for outcome in pool.completed()] == [1]
+
+
 def test_six_hundred_tasks_survive_random_kills_of_forks() -> None:
     generator = random.Random(5)  # noqa: S311  # a test's dice
     done = threading.Event()
