@@ -265,6 +265,20 @@ def test_many_tokens_are_transposed_to_the_same_postings(monkeypatch: pytest.Mon
         assert np.array_equal(array, found[name]), name
 
 
+def test_frequent_terms_have_rank_bm25s_idf_too(
+    variant: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from featpipe.features.bm25 import statistics
+
+    monkeypatch.setattr(statistics, "_SMALL", 4)
+    corpus = zipf_corpus(300, seed=23, n_terms=60)
+    index, vocabulary = build(corpus, variant[0], "numpy")
+    queries = queries_for(corpus, 24, 20)
+    peer = variant[1](corpus, **variant[2])
+    scores = index.scores([vocabulary.find(query) for query in queries])
+    assert np.array_equal(scores, [peer.get_scores(query) for query in queries])
+
+
 @given(
     st.lists(st.sampled_from([0.0, 0.5, 0.5, 1.0, 2.5, -1.0]), max_size=3000),
     st.integers(1, 40),
