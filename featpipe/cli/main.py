@@ -26,6 +26,7 @@ _COMMANDS = {
     "search": ("search", "Find sentences by words and meaning."),
     "report": ("report", "Write the evidence page: what was extracted, and from where."),
     "runs": ("runs", "List the runs of a cache, or show one."),
+    "serve": ("serve", "Serve extraction, search and embeddings over HTTP."),
     "inspect": ("inspect", "Say what a cache holds."),
     "verify": ("verify", "Check that a cache is whole."),
     "compact": ("compact", "Rewrite a cache without what crashes left in it."),

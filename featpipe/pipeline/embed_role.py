@@ -132,7 +132,8 @@ class EmbedRole:
 
     def _widen(self, vectors: NDArray[np.generic]) -> NDArray[np.float32]:
         is_bits = self._encoder.spec["dtype"] == "bfloat16"
-        return np.asarray(from_bfloat16(vectors) if is_bits else vectors, np.float32)
+        wide = from_bfloat16(vectors.astype(np.uint16)) if is_bits else vectors
+        return np.asarray(wide, np.float32)
 
 
 def _refuse_other(encoder: Encoder, dictionary: Dictionary, model: str) -> None:

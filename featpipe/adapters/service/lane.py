@@ -1,0 +1,354 @@
+"""A lane: one kind of work for the pool, shared by all requests.
+
+Guarantees:
+
+- Every `ask` ends: with an answer, with the item's own error, or at its deadline.
+- Items of different requests travel in one batch; an item that kills its worker is found by halving
+  and the others of its batch are answered all the same.
+- What waits is bounded, in number and in weight; beyond it `ask` refuses at once.
+- Workers that cannot be started (damaged model, no memory) do not end the lane: it says so, and
+  tries again, ever more slowly.
+
+All methods belong to the event loop's thread; one thread of the lane waits for the pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from logging import getLogger
+from typing import TYPE_CHECKING, Any, cast
+
+from featpipe.adapters.service.collector import Collector
+from featpipe.adapters.service.failures import Failure, failure_of
+from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
+from featpipe.pool import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from featpipe.adapters.service.meters import Meters
+    from featpipe.pool import Outcome, Role, WorkerView
+
+logger = getLogger(__name__)
+
+#: Seconds until workers that cannot be started are tried again: doubled each time.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """How items become tasks of a role, and its values become answers, one per item in order."""
+
+    role: Role
+    make: Callable[[Any, tuple[Any, ...]], object]
+    """(group, items) -> payload; the role's ``bisect`` can halve it."""
+    count: Callable[[Any], int]
+    """Items in a payload."""
+    answers: Callable[[Any], Sequence[object]]
+    """A value's answers; an exception among them is that item's."""
+    ping: object
+    """A payload without items: answered as soon as a worker is ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """How much a lane takes on."""
+
+    max_waiting: int
+    max_waiting_weight: int
+    max_batch: int
+    max_batch_weight: int
+    linger_s: float
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    payload: object
+    weight: int
+    arrived: float
+    future: asyncio.Future[object]
+
+
+class Lane:
+    """One role's work for every request.
+
+    Args:
+        trade: what it does.
+        limits: how much it takes on.
+        meters: where it counts.
+        is_eager: start workers at once, and be ready only when one is.
+
+    """
+
+    def __init__(
+        self, trade: Trade, limits: LaneLimits, meters: Meters, *, is_eager: bool = True
+    ) -> None:
+        self.name = trade.role.name
+        self.is_ready = not is_eager
+        self.problem = ""
+        """Why there are no workers, while there are none."""
+        self._trade, self._limits, self._meters = trade, limits, meters
+        self._is_eager = is_eager
+        self._waiting: dict[Hashable, deque[_Item]] = {}
+        self._batches: dict[int, list[_Item]] = {}
+        self._n_open = self._weight_open = 0
+        self._next_batch = 1
+        self._seconds_per_item = 0.05
+        self._pool: Pool | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._reopening: asyncio.TimerHandle | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._is_closed = False
+
+    def open(self) -> None:
+        """Start the pool. Returns at once; `is_ready` tells when a worker is."""
+        self._loop = asyncio.get_running_loop()
+        self._reopening = None
+        try:
+            self._pool = Pool([self._trade.role])
+        except (FeatpipeError, OSError) as error:
+            self._break(error)
+            return
+        self._into = self._pool.completions()
+        self._collector = Collector(self._into, partial(_post, self._loop, self), self.name)
+        if self._is_eager:
+            self._submit(0, self._trade.ping)
+
+    async def ask(
+        self, item: object, *, group: Hashable = None, weight: int = 1, timeout_s: float
+    ) -> Any:  # noqa: ANN401  # as various as the roles
+        """The answer to one item.
+
+        Args:
+            item: one of the trade's.
+            group: only items of one group share a batch.
+            weight: in bytes, or whatever the limits count.
+            timeout_s: what is left of the request's time.
+
+        Raises:
+            Failure: refused, failed or late; `failure_of` made it.
+
+        """
+        self._refuse_excess(weight)
+        future: asyncio.Future[object] = self._loop.create_future()
+        one = _Item(item, weight, self._loop.time(), future)
+        self._waiting.setdefault(group, deque()).append(one)
+        self._n_open += 1
+        self._weight_open += weight
+        future.add_done_callback(partial(self._forget, one))
+        self._pump()
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await future
+        except TimeoutError:
+            self._meters.refused.add(self.name, "deadline")
+            raise Failure(
+                504, "deadline_exceeded", f"no answer within {timeout_s:.1f} s",
+                hint="ask again when the service is less busy, or send less at a time",
+            ) from None  # fmt: skip
+        if isinstance(answer, BaseException):
+            raise failure_of(answer) from answer
+        return answer
+
+    @property
+    def n_open(self) -> int:
+        """Items that wait for or are with workers."""
+        return self._n_open
+
+    @property
+    def n_free(self) -> int:
+        """Items that would be accepted now."""
+        return max(0, self._limits.max_waiting - self._n_open)
+
+    def workers(self) -> list[WorkerView]:
+        """Processes of this lane."""
+        return self._pool.workers() if self._pool is not None else []
+
+    def close(self) -> None:
+        """Stop the workers; what is open fails. Blocks for a moment: call it from a thread."""
+        self._is_closed = True
+        self.is_ready = False
+        if self._pool is not None:
+            self._pool.close(grace_s=2.0)
+            self._collector.stop()
+
+    # ---- taking on
+
+    def _refuse_excess(self, weight: int) -> None:
+        if self._is_closed:
+            raise failure_of(PoolClosed("closed"))
+        if self._pool is None:
+            self._meters.refused.add(self.name, "no_workers")
+            raise Failure(
+                503, "workers_unavailable", f"the workers for {self.name} cannot be started",
+                hint="the log says why", retry_after_s=self._pause_s,
+            )  # fmt: skip
+        limits = self._limits
+        is_full = self._n_open >= limits.max_waiting
+        # One that is heavier than everything together may still come when it is alone.
+        is_heavy = self._n_open and self._weight_open + weight > limits.max_waiting_weight
+        if is_full or is_heavy:
+            self._meters.refused.add(self.name, "full")
+            n_workers = len(self._trade.role.devices)
+            raise Failure(
+                429, "busy", f"{self._n_open} requests for {self.name} are waiting",
+                hint="wait as long as Retry-After says",
+                retry_after_s=min(60.0, self._n_open * self._seconds_per_item / n_workers),
+            )  # fmt: skip
+
+    def _forget(self, item: _Item, _: asyncio.Future[object]) -> None:
+        """An item ended, was given up or was cancelled."""
+        self._n_open -= 1
+        self._weight_open -= item.weight
+
+    # ---- handing out
+
+    def _pump(self) -> None:
+        """Hand out what is ripe: full batches, and those whose first has waited long enough."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._pool is None:
+            return
+        # A batch more than there are workers: the next one is there when the last is done.
+        while len(self._batches) <= len(self._trade.role.devices):
+            self._drop_ended()
+            if not self._waiting:
+                return
+            group = min(self._waiting, key=lambda name: self._waiting[name][0].arrived)
+            queue = self._waiting[group]
+            ripe_at = queue[0].arrived + self._limits.linger_s
+            if not self._is_full(queue) and self._loop.time() < ripe_at:
+                self._timer = self._loop.call_at(ripe_at, self._pump)
+                return
+            self._send(group, queue)
+
+    def _drop_ended(self) -> None:
+        """Nobody waits for these any more: they cost the workers nothing."""
+        for group in list(self._waiting):
+            queue = self._waiting[group]
+            while queue and queue[0].future.done():
+                queue.popleft()
+            if not queue:
+                del self._waiting[group]
+
+    def _is_full(self, queue: deque[_Item]) -> bool:
+        return (
+            len(queue) >= self._limits.max_batch
+            or sum(item.weight for item in queue) >= self._limits.max_batch_weight
+        )
+
+    def _send(self, group: Hashable, queue: deque[_Item]) -> None:
+        batch: list[_Item] = []
+        weight = 0
+        while queue and len(batch) < self._limits.max_batch:
+            if batch and weight + queue[0].weight > self._limits.max_batch_weight:
+                break
+            item = queue.popleft()
+            if not item.future.done():
+                batch.append(item)
+                weight += item.weight
+        number = self._next_batch
+        self._next_batch += 1
+        self._batches[number] = batch
+        self._meters.batch_items.observe(len(batch), self.name)
+        self._submit(number, self._trade.make(group, tuple(item.payload for item in batch)))
+
+    def _submit(self, number: int, payload: object) -> None:
+        assert self._pool is not None  # noqa: S101  # `ask` refused where there is none
+        try:
+            self._pool.submit(self.name, payload, tag=number, into=self._into)
+        except PoolError as error:
+            for item in self._batches.pop(number, []):
+                _settle(item, error)
+            if isinstance(error, PoolBroken):
+                self._break(error)
+            return
+        self._collector.wake()
+
+    # ---- taking answers
+
+    def take(self, outcome: Outcome) -> None:
+        """Called in the loop's thread with every end of a task."""
+        number = outcome.tag
+        if number == 0:
+            self._take_ping(outcome)
+            return
+        items = self._batches.pop(cast("int", number), None)
+        if items is None:  # of a pool that broke: they have been answered
+            return
+        self._note(outcome, len(items))
+        at = 0
+        for part in outcome.parts:
+            n = self._trade.count(part.payload)
+            if part.error is None:
+                answers = self._trade.answers(part.value)
+            else:
+                answers = [part.error] * n
+                self._log_loss(part)
+            for item, answer in zip(items[at : at + n], answers, strict=True):
+                _settle(item, answer)
+            at += n
+        self._pump()
+
+    def broke(self, error: PoolBroken) -> None:
+        """Called in the loop's thread when the workers cannot be started."""
+        self._break(error)
+
+    def _take_ping(self, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self.is_ready, self.problem, self._pause_s = True, "", _FIRST_PAUSE_S
+            logger.info("%s is ready", self.name)
+        elif not self._is_closed:
+            self._break(outcome.error)
+
+    def _note(self, outcome: Outcome, n_items: int) -> None:
+        self._meters.batch_seconds.observe(outcome.seconds, self.name)
+        n_lost = max(outcome.attempts - 1, 0) + sum(part.attempts for part in outcome.halves)
+        if n_lost:
+            self._meters.repeated.add(self.name, by=n_lost)
+        if n_items and outcome.error is None:
+            each = outcome.seconds / n_items
+            self._seconds_per_item += 0.1 * (each - self._seconds_per_item)
+
+    def _log_loss(self, part: Outcome) -> None:
+        if not isinstance(part.error, PoolClosed):
+            logger.warning("%s: %s", self.name, part.error)
+
+    def _break(self, error: Exception) -> None:
+        """No workers: whoever waits is told, and after a while it is tried again."""
+        if self._is_closed or self._reopening is not None:
+            return
+        self.is_ready = False
+        self.problem = str(getattr(error, "message", error)).splitlines()[0]
+        logger.error("%s has no workers: %s", self.name, error)
+        waiting = [item for queue in self._waiting.values() for item in queue]
+        for item in [*waiting, *(item for batch in self._batches.values() for item in batch)]:
+            _settle(item, PoolBroken("workers cannot be started"))
+        self._waiting.clear()
+        self._batches.clear()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            self._collector.stop()
+            threading.Thread(target=pool.close, args=(0.0,), daemon=True).start()
+        self._reopening = self._loop.call_later(self._pause_s, self.open)
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+
+def _settle(item: _Item, answer: object) -> None:
+    if not item.future.done():
+        item.future.set_result(answer)
+
+
+def _post(loop: asyncio.AbstractEventLoop, lane: Lane, end: Outcome | PoolBroken) -> None:
+    try:
+        if isinstance(end, PoolBroken):
+            loop.call_soon_threadsafe(lane.broke, end)
+        else:
+            loop.call_soon_threadsafe(lane.take, end)
+    except RuntimeError:  # the loop is closed: the service is over, and nobody waits
+        return

@@ -1,0 +1,103 @@
+"""Spans for OpenTelemetry, where it is installed and asked for; otherwise they cost nothing.
+
+The program that embeds featpipe may have configured tracing itself: then its provider is used.
+`configure_tracing` sets one up from the usual ``OTEL_*`` variables for our own commands.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from featpipe.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_HINT = "pip install 'featpipe[otel]'"
+
+
+class Tracer:
+    """Makes spans. Args: ``is_on``; off, nothing of OpenTelemetry is imported.
+
+    Raises:
+        MissingExtra: on, and not installed.
+
+    """
+
+    def __init__(self, *, is_on: bool) -> None:
+        self.is_on = is_on
+        if is_on:
+            try:
+                from opentelemetry import propagate, trace
+            except ImportError as error:
+                raise MissingExtra("tracing needs opentelemetry", hint=_HINT) from error
+            self._extract = propagate.extract
+            self._trace = trace
+            self._tracer = trace.get_tracer("featpipe")
+
+    @contextmanager
+    def span(
+        self, name: str, attributes: Mapping[str, str | int | float] | None = None
+    ) -> Iterator[Any]:
+        """A span inside the current one; None is handed out when tracing is off."""
+        if not self.is_on:
+            yield None
+            return
+        with self._tracer.start_as_current_span(name, attributes=dict(attributes or {})) as span:
+            yield span
+
+    @contextmanager
+    def serving(self, name: str, headers: Mapping[str, str]) -> Iterator[Any]:
+        """The span of a request, below the caller's if its headers name one (``traceparent``)."""
+        if not self.is_on:
+            yield None
+            return
+        with self._tracer.start_as_current_span(
+            name, context=self._extract(dict(headers)), kind=self._trace.SpanKind.SERVER
+        ) as span:
+            yield span
+
+
+def configure_tracing() -> None:
+    """A provider that exports as ``OTEL_TRACES_EXPORTER`` says: ``otlp`` (default) or ``console``.
+
+    Raises:
+        MissingExtra: the packages are not installed.
+        UsageError: another exporter.
+
+    """
+    chosen = os.environ.get("OTEL_TRACES_EXPORTER", "otlp")
+    try:
+        from opentelemetry import trace
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+
+        processor = (
+            SimpleSpanProcessor(_console()) if chosen == "console" else BatchSpanProcessor(_otlp())
+        )
+    except ImportError as error:
+        raise MissingExtra("tracing needs opentelemetry's SDK and exporter", hint=_HINT) from error
+    if chosen not in {"otlp", "console"}:
+        raise UsageError(f"OTEL_TRACES_EXPORTER is {chosen!r}", hint="use otlp or console")
+    # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes on top of ours.
+    name = os.environ.get("OTEL_SERVICE_NAME", "featpipe")
+    provider = TracerProvider(resource=Resource.create({"service.name": name}))
+    provider.add_span_processor(processor)
+    trace.set_tracer_provider(provider)
+
+
+def _console() -> Any:  # noqa: ANN401  # the package may be absent
+    import sys
+
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+
+    return ConsoleSpanExporter(out=sys.stderr)
+
+
+def _otlp() -> Any:  # noqa: ANN401  # the package may be absent
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter()
