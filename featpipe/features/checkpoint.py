@@ -65,7 +65,8 @@ class Checkpoint:
     @property
     def files(self) -> tuple[Path, ...]:
         """Everything that a vector may depend on."""
-        return (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
+        own = (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
+        return own + tuple(file for step in self.recipe.steps for file in step.weight_files)
 
     @property
     def architecture(self) -> str:
@@ -75,7 +76,10 @@ class Checkpoint:
     @property
     def dim(self) -> int:
         """Width of the vectors."""
-        return int(self.config.get("hidden_size", self.config.get("dim", 0)))
+        widths = [step.width for step in self.recipe.steps if step.width]
+        return (
+            widths[-1] if widths else int(self.config.get("hidden_size", self.config.get("dim", 0)))
+        )
 
     @property
     def n_layers(self) -> int:

@@ -33,6 +33,7 @@ from featpipe.features.foreign import load_foreign
 from featpipe.features.forwarding import Forwarder
 from featpipe.features.packing import Sequences, pack_by_length
 from featpipe.features.pooling import pool
+from featpipe.features.steps import Steps
 from featpipe.features.tokenizer import Tokenizer
 from featpipe.features.tokens import Tokens, find_unknown
 from featpipe.features.trunk import Trunk, is_own, load_trunk, open_parts
@@ -71,12 +72,15 @@ class Encoded:
 class Encoder:
     """A loaded encoder. Not thread-safe; one per worker."""
 
-    def __init__(self, trunk: Trunk, tokenizer: Tokenizer, spec: Spec) -> None:
+    def __init__(
+        self, trunk: Trunk, tokenizer: Tokenizer, spec: Spec, steps: Steps | None = None
+    ) -> None:
         self.spec = spec
         self.fingerprint = fingerprint_of(spec)
         self.trunk = trunk
         self.tokenizer = tokenizer
         self.dim = trunk.width
+        self._steps = steps or Steps()
         self.threads = 1
         self.refuses_long = False
         self.n_repeated = 0
@@ -126,11 +130,14 @@ class Encoder:
                     hint="use precision mixed",
                 )
             trunk = load_foreign(checkpoint, spec, device=target, settings=settings)
+        steps = Steps.load(checkpoint.recipe.steps, trunk.width)
         # The fingerprint was taken from the files, the weights were read from them after: only if
         # nothing changed from before the one to after the other do they belong together.
         if _identities(checkpoint) != before:
             raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
-        encoder = cls(trunk, tokenizer, spec)
+        encoder = cls(trunk, tokenizer, spec, steps)
+        if checkpoint.recipe.steps:
+            encoder.dim = checkpoint.dim
         encoder.threads = threads
         encoder.refuses_long = settings.on_truncate == "error"
         return encoder
@@ -220,15 +227,16 @@ class Encoder:
 
     def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         """Cosine (n,) of each text's vector to the one that precision ``exact`` would give."""
-        exact = Encoder(self.trunk.twin(), self.tokenizer, self.spec | {"precision": "exact"})
+        spec = self.spec | {"precision": "exact"}
+        exact = Encoder(self.trunk.twin(), self.tokenizer, spec, self._steps)
         exact.threads = self.threads
         pairs = [
             encoder.encode(texts, on_fault="report").vectors.astype(np.float64)
             for encoder in (self, exact)
         ]
         lengths = np.linalg.norm(pairs[0], axis=1) * np.linalg.norm(pairs[1], axis=1)
-        product: npt.NDArray[np.float64] = (pairs[0] * pairs[1]).sum(axis=1)
-        return product / np.maximum(lengths, 1e-300)
+        product = (pairs[0] * pairs[1]).sum(axis=1)
+        return np.asarray(product / np.maximum(lengths, 1e-300), np.float64)
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         """Tokens (n,) that `encode` would read, prompt and special ones included."""
@@ -256,13 +264,13 @@ class Encoder:
         sequences = Sequences(
             ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
-        out = np.empty((len(windows.start), self.dim), np.float32)
+        out = np.empty((len(windows.start), self.trunk.width), np.float32)
         packs = pack_by_length(sequences, budget=self._budget)
         for pack, rows in self._forwarder.run(packs, sequences, self._compute):
             out[pack.sequences] = rows
         if self.trunk.device.type == "cuda" and self.spec["precision"] == "mixed":
             self._repeat_overflowed(out, sequences)
-        return combine(out, windows, self.spec["pooling"]), windows
+        return self._steps(combine(out, windows, self.spec["pooling"])), windows
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])

@@ -15,9 +15,11 @@ from featpipe.features.checkpoint import Checkpoint, canonical_config, count_pos
 from featpipe.features.fingerprint import digest_named, digest_of, digest_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-Pooling = Literal["mean", "cls", "max", "last"]
+    from featpipe.features.recipe import Step
+
+Pooling = Literal["mean", "cls", "max", "last", "weightedmean", "mean_sqrt_len"]
 Precision = Literal["exact", "mixed", "approx", "auto"]
 Dtype = Literal["float16", "float32", "bfloat16"]
 OnTruncate = Literal["window", "error", "warn"]
@@ -32,6 +34,8 @@ WINDOW_RULE = {
     "cls": "mean of windows weighted by their new tokens",
     "max": "elementwise maximum over windows",
     "last": "last window",
+    "weightedmean": "mean of windows weighted by their new tokens",
+    "mean_sqrt_len": "mean of windows weighted by their new tokens",
 }
 
 #: With ``on_truncate="warn"``: as other libraries do, but counted.
@@ -92,7 +96,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
     on_truncate = _one_of("on_truncate", settings.on_truncate, ("window", "error", "warn"))
     return {
         **_common_parts("embedding", checkpoint, precision, device),
-        "pooling": _one_of("pooling", pooling, ("mean", "cls", "max", "last")),
+        "pooling": _one_of("pooling", pooling, tuple(WINDOW_RULE)),
         "layer": _count_layer(checkpoint, settings.layer),
         "normalise": recipe.normalise if settings.normalise is None else settings.normalise,
         "max_length": max_length,
@@ -101,6 +105,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
         "prompt": recipe.default_prompt if settings.prompt is None else settings.prompt,
         "lowercase": recipe.lowercase,
         "dtype": _one_of("dtype", settings.dtype, ("float16", "float32", "bfloat16")),
+        **_describe_steps(recipe.steps),
     }
 
 
@@ -155,6 +160,15 @@ def _common_parts(feature: str, checkpoint: Checkpoint, precision: str, device: 
         "precision": precision,
         "arithmetic": _arithmetic(precision, device),
     }
+
+
+def _describe_steps(steps: Sequence[Step]) -> Spec:
+    """What follows pooling; nothing, not even an empty part, where nothing does."""
+    described = [
+        f"{step.kind} {step.width} {step.activation} {digest_of(step.weight_files)}"
+        for step in steps
+    ]
+    return {"steps": described} if described else {}
 
 
 def _arithmetic(precision: str, device: str) -> str:

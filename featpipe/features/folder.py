@@ -17,6 +17,9 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 #: What a checkpoint may consist of; weights of other frameworks stay on the hub.
 _WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.bin")
+#: Neighbours of a folder that is not there, as a suggestion.
+_MOST_NAMED = 5
+
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -31,9 +34,20 @@ def find_folder(name: str | Path) -> Path:
         return path.resolve()
     if path.exists():
         raise CheckpointError(f"{path} is a file; a checkpoint is a folder with config.json")
-    if isinstance(name, Path) or not _HUB_NAME.fullmatch(name):
-        raise CheckpointError(f"there is no checkpoint folder {path}")
+    if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
+        raise CheckpointError(f"there is no checkpoint folder {path}", hint=_suggest(path))
     return find_in_hub_cache(name) or _download(name)
+
+
+def _suggest(absent: Path) -> str:
+    """What there is where `absent` was looked for."""
+    parent = absent.parent
+    if not parent.is_dir():
+        return f"nor is there a folder {parent}; give a folder with config.json, or a hub name"
+    near = sorted(file.parent.name for file in parent.glob("*/config.json"))
+    if near:
+        return f"{parent} holds the checkpoints {', '.join(near[:_MOST_NAMED])}"
+    return f"{parent} holds no checkpoint; give a folder with config.json, or a hub name"
 
 
 def find_in_hub_cache(name: str) -> Path | None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
     """Pool each sequence of a pack, special tokens included, as sentence-transformers does.
 
+    ``weightedmean`` weighs the tokens 1, 2, 3 ...; ``mean_sqrt_len`` divides their sum by the root
+    of their number.
+
     Shapes: states (tokens, width) float32 -> (sequences, width) float32. ``last`` takes the last
     token, special or not.
     """
@@ -26,5 +29,16 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
             states, pooling, lengths=lengths, axis=0, unsafe=True
         )
         return pooled
+    if pooling in {"weightedmean", "mean_sqrt_len"}:
+        if pooling == "weightedmean":
+            places = torch.from_numpy(pack.positions + 1).to(states.device)
+            states = states * places[:, None].float()
+            divisor = (lengths * (lengths + 1) // 2).float()
+        else:
+            divisor = lengths.float().sqrt()
+        total: torch.Tensor = torch.segment_reduce(
+            states, "sum", lengths=lengths, axis=0, unsafe=True
+        )
+        return total / divisor[:, None]
     ends = torch.cumsum(lengths, 0)
     return states[ends - 1 if pooling == "last" else ends - lengths]

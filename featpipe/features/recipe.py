@@ -1,8 +1,8 @@
 """What a sentence-transformers folder asks for beyond its weights. Plain JSON reading, no torch.
 
-Honoured: the pooling mode, normalisation, the maximum length, lower-casing and prompts. A module
-that would change vectors in a way we do not reproduce (Dense, LSTM, weighted mean ...) is refused,
-never skipped.
+Honoured: the pooling mode, dense layers, layer norms and normalisation after it, the maximum
+length, lower-casing and prompts. A module that would change vectors in a way we do not reproduce
+(LSTM, CNN ...) is refused, never skipped.
 """
 
 from __future__ import annotations
@@ -18,9 +18,48 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: sentence-transformers' pooling names -> ours. Others cannot be reproduced and are refused.
-_POOLINGS = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
+_POOLINGS = {
+    "cls": "cls",
+    "mean": "mean",
+    "max": "max",
+    "lasttoken": "last",
+    "weightedmean": "weightedmean",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+}
 _OLD_PREFIX = "pooling_mode_"
-_OLD_NAMES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
+_OLD_NAMES = {
+    "cls_token": "cls",
+    "mean_tokens": "mean",
+    "max_tokens": "max",
+    "weightedmean_tokens": "weightedmean",
+}
+
+#: Kinds of modules that may follow pooling, and those that need no folder.
+_STEPS = frozenset({"Dense", "LayerNorm", "Normalize"})
+_BARE = frozenset({"Normalize", "Dropout"})
+
+#: Activations of a dense layer, by their class in torch.nn; what is not named is Tanh.
+_ACTIVATIONS = frozenset({"Tanh", "Identity", "ReLU", "GELU", "Sigmoid", "SiLU", "ELU"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A module between pooling and the vector: ``Dense``, ``LayerNorm`` or ``Normalize``."""
+
+    kind: str
+    folder: Path
+    width: int = 0
+    """Of the vectors it makes; 0: as wide as those it gets."""
+    activation: str = ""
+    """Class in torch.nn, after a dense layer."""
+    has_bias: bool = True
+
+    @property
+    def weight_files(self) -> tuple[Path, ...]:
+        """At most one."""
+        names = ("model.safetensors", "pytorch_model.bin")
+        found = [self.folder / name for name in names if (self.folder / name).exists()]
+        return tuple(found[:1]) if self.kind != "Normalize" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +69,8 @@ class Recipe:
     model_folder: Path
     pooling: str | None = None
     normalise: bool = False
+    steps: tuple[Step, ...] = ()
+    """Between pooling and the last normalisation; empty for most models."""
     max_length: int | None = None
     lowercase: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)
@@ -41,27 +82,31 @@ def read_recipe(folder: Path) -> Recipe:
 
     Raises:
         UnsupportedModel: a module or pooling mode that we cannot reproduce.
+        CheckpointError: ``modules.json`` names a folder that is not there.
     """
-    modules = read_json(folder / "modules.json")
-    if not isinstance(modules, list):
+    modules = _read_modules(folder)
+    if not modules:
         return Recipe(folder)
-    found: dict[str, Path] = {}
-    for module in modules:
-        kind = str(module.get("type", "")).rpartition(".")[2]
-        path = folder / str(module.get("path", ""))
-        if kind in {"Transformer", "Pooling", "Normalize"} and kind not in found:
-            found[kind] = path
-        elif kind != "Dropout":
-            raise UnsupportedModel(f"{folder} has a {kind} module, which is not reproduced here")
-    if "Transformer" not in found:
-        raise UnsupportedModel(f"{folder} has no Transformer module")
-    model = found["Transformer"]
+    kinds = [kind for kind, _ in modules]
+    if kinds[0] != "Transformer":
+        raise UnsupportedModel(f"{folder} begins with a {kinds[0]} module, not with a Transformer")
+    model = modules[0][1]
+    has_pooling = kinds[1:2] == ["Pooling"]
+    rest = modules[2 if has_pooling else 1 :]
+    for kind, _ in rest:
+        if kind not in _STEPS:
+            raise UnsupportedModel(
+                f"{folder} has a {kind} module, which is not reproduced here",
+                hint=f"reproduced are Transformer, then Pooling, then {', '.join(sorted(_STEPS))}",
+            )
+    is_normal = bool(rest) and rest[-1][0] == "Normalize"
     limits = _read_limits(model)
     prompts, default = _read_prompts(folder)
     return Recipe(
         model_folder=model,
-        pooling=_read_pooling(found["Pooling"]) if "Pooling" in found else None,
-        normalise="Normalize" in found,
+        pooling=_read_pooling(modules[1][1]) if has_pooling else None,
+        normalise=is_normal,
+        steps=tuple(_read_step(*step) for step in rest[: -1 if is_normal else None]),
         max_length=_positive(limits.get("max_seq_length")),
         lowercase=bool(limits.get("do_lower_case", False)),
         prompts=prompts,
@@ -91,6 +136,51 @@ def read_json_object(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} does not hold a JSON object")
     return content
+
+
+def _read_modules(folder: Path) -> list[tuple[str, Path]]:
+    """(kind, folder) of each module; empty where this is no sentence-transformers folder."""
+    modules = read_json(folder / "modules.json")
+    if not isinstance(modules, list):
+        return []
+    found = []
+    for module in modules:
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        path = folder / str(module.get("path", ""))
+        if kind not in _BARE and not (path / "config.json").exists():
+            raise CheckpointError(
+                f"{folder / 'modules.json'} names {path.name}, but {path / 'config.json'} is not "
+                "there",
+                hint="the folder was not copied whole: its sub-folders belong to the model",
+            )
+        found.append((kind, path))
+    return [(kind, path) for kind, path in found if kind != "Dropout"]
+
+
+def _read_step(kind: str, folder: Path) -> Step:
+    if kind == "Normalize":
+        return Step(kind, folder)
+    config = read_json_object(folder / "config.json")
+    if kind == "LayerNorm":
+        return Step(kind, folder)
+    module, _, activation = str(
+        config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    ).rpartition(".")
+    names = {config.get(name) for name in ("module_input_name", "module_output_name")}
+    refused = {
+        f"the activation {module}.{activation}": (
+            not module.startswith("torch.nn") or activation not in _ACTIVATIONS
+        ),
+        "a residual connection": bool(config.get("use_residual")),
+        "token embeddings": not names <= {None, "sentence_embedding"},
+    }
+    for what, is_refused in refused.items():
+        if is_refused:
+            raise UnsupportedModel(f"{folder} is a Dense module with {what}: not reproduced here")
+    width = _positive(config.get("out_features"))
+    if width is None:
+        raise CheckpointError(f"{folder / 'config.json'} does not say out_features")
+    return Step(kind, folder, width, activation, has_bias=bool(config.get("bias", True)))
 
 
 def _read_limits(model: Path) -> dict[str, object]:

@@ -71,13 +71,21 @@ def load_weights(checkpoint: Checkpoint) -> Weights:
     """
     found: Weights = {}
     for file in checkpoint.weight_files:
-        read = _read_safetensors(file) if file.suffix == ".safetensors" else _read_pickle(file)
-        for name, tensor in read.items():
+        for name, tensor in read_tensors(file).items():
             modern = rename(name)
             if modern in found:
                 raise CheckpointError(f"{file} holds two tensors that are both {modern}")
             found[modern] = tensor
     return found
+
+
+def read_tensors(file: Path) -> Weights:
+    """All tensors of one file by their own names, mapped rather than read.
+
+    Raises:
+        CheckpointError: a damaged file, or a pickle that holds more than tensors.
+    """
+    return _read_safetensors(file) if file.suffix == ".safetensors" else _read_pickle(file)
 
 
 def rename(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_encoder
 
-from featpipe.errors import CheckpointError, UnsupportedModel
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 from featpipe.features import linear
 from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.encoder import Encoder
@@ -47,6 +47,8 @@ def save_recipe(
         ("cls", True, "the query: "),
         ("max", False, ""),
         ("lasttoken", False, ""),
+        ("weightedmean", True, ""),
+        ("mean_sqrt_len_tokens", False, ""),
     ],
 )
 def test_a_saved_model_gives_the_vectors_of_sentence_transformers(
@@ -65,21 +67,22 @@ def write_modules(folder: Path, *kinds: str) -> None:
     (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
 
 
-@pytest.mark.parametrize("kind", ["Dense", "LSTM", "CNN", "WeightedLayerPooling", "Anything"])
+@pytest.mark.parametrize("kind", ["LSTM", "CNN", "WeightedLayerPooling", "Anything"])
 def test_a_module_that_would_change_vectors_is_refused(tmp_path: Path, kind: str) -> None:
     folder = save_encoder(tmp_path)
     write_modules(folder, "Transformer", kind)
-    with pytest.raises(UnsupportedModel, match=kind):
+    (folder / "modules.json").write_text(
+        (folder / "modules.json").read_text("utf-8").replace("models.", "somewhere.models.")
+    )
+    with pytest.raises(UnsupportedModel, match=f"a {kind} module, which is not reproduced"):
         describe_checkpoint(folder)
 
 
 @pytest.mark.parametrize(
     "modes",
     [
-        {"pooling_mode_mean_sqrt_len_tokens": True},
-        {"pooling_mode_weightedmean_tokens": True},
         {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
-        {"pooling_mode": "weightedmean"},
+        {"pooling_mode": "attention"},
         {"pooling_mode": "mean", "include_prompt": False},
         {},
     ],
@@ -131,3 +134,124 @@ def test_mixed_precision_stays_close_to_exact(encoder_folder: Path) -> None:
     lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(mixed, axis=1)
     assert ((exact * mixed).sum(axis=1) / lengths).min() > 0.999
     assert not np.array_equal(exact, mixed)
+
+
+# --- what follows pooling -------------------------------------------------------------------------
+
+
+def save_with_steps(folder: Path, *kinds: str, activation: str = "Tanh") -> SentenceTransformer:
+    """A model whose pooling is followed by modules with weights that show."""
+    library = pytest.importorskip("sentence_transformers")
+    import torch
+    from sentence_transformers.sentence_transformer import modules
+
+    torch.manual_seed(1)
+    save_encoder(folder / "plain")
+    parts = [modules.Transformer(str(folder / "plain"), max_seq_length=40), modules.Pooling(32)]
+    width = 32
+    for number, kind in enumerate(kinds):
+        if kind == "Dense":
+            after = getattr(torch.nn, activation)()
+            out = 48 - 8 * number
+            parts.append(modules.Dense(width, out, bias=number == 0, activation_function=after))
+            width = out
+        elif kind == "LayerNorm":
+            parts.append(modules.LayerNorm(width))
+            torch.nn.init.normal_(parts[-1].norm.weight)
+            torch.nn.init.normal_(parts[-1].norm.bias)
+        else:
+            parts.append(getattr(modules, kind)())
+    model: SentenceTransformer = library.SentenceTransformer(modules=parts, device="cpu")
+    model.save(str(folder / "saved"))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kinds", "activation"),
+    [
+        (("Dense",), "Tanh"),
+        (("Dense", "Normalize"), "Identity"),
+        (("Dense", "Dense"), "GELU"),
+        (("Normalize", "Dense", "LayerNorm"), "ReLU"),
+        (("LayerNorm", "Normalize"), ""),
+        (("Dropout", "Dense", "Dropout"), "Sigmoid"),
+    ],
+)
+def test_dense_layers_and_norms_after_pooling_are_those_of_sentence_transformers(
+    tmp_path: Path, kinds: tuple[str, ...], activation: str
+) -> None:
+    model = save_with_steps(tmp_path, *kinds, activation=activation)
+    expected = model.encode(TEXTS)
+    encoder = Encoder.load(tmp_path / "saved", FLOAT32)
+    found = encoder.encode(TEXTS).vectors
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    checkpoint = describe_checkpoint(tmp_path / "saved")
+    assert (encoder.dim, checkpoint.dim) == (expected.shape[1], expected.shape[1])
+    alone = [encoder.encode([text]).vectors[0].tobytes() for text in TEXTS]
+    assert alone == [row.tobytes() for row in found]
+
+
+def test_a_dense_layer_is_part_of_the_fingerprint(tmp_path: Path) -> None:
+    save_with_steps(tmp_path, "Dense")
+    folder = tmp_path / "saved"
+    before = encoder_spec(describe_checkpoint(folder), FLOAT32)
+    [file] = folder.glob("*_Dense/model.safetensors")
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(file)
+    weights["linear.bias"] = weights["linear.bias"] + 1
+    save_file(weights, file)
+    after = encoder_spec(describe_checkpoint(folder), FLOAT32)
+    assert [part for part in before if before[part] != after[part]] == ["steps"]
+    assert "steps" not in encoder_spec(describe_checkpoint(tmp_path / "plain"), FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"activation_function": "mypackage.Swish"}, "the activation mypackage.Swish"),
+        ({"activation_function": "torch.nn.Softmax"}, "the activation torch.nn.Softmax"),
+        ({"use_residual": True}, "a residual connection"),
+        ({"module_input_name": "token_embeddings"}, "token embeddings"),
+    ],
+)
+def test_a_dense_layer_that_is_not_reproduced_is_refused(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    save_with_steps(tmp_path, "Dense")
+    [file] = (tmp_path / "saved").glob("*_Dense/config.json")
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(UnsupportedModel, match=message):
+        describe_checkpoint(tmp_path / "saved")
+
+
+def test_a_dense_layer_without_its_weights_is_named(tmp_path: Path) -> None:
+    save_with_steps(tmp_path, "Dense")
+    [file] = (tmp_path / "saved").glob("*_Dense/model.safetensors")
+    file.unlink()
+    with pytest.raises(MissingWeights, match=r"_Dense has no model\.safetensors"):
+        Encoder.load(tmp_path / "saved", FLOAT32)
+
+
+def test_a_folder_that_was_not_copied_whole_is_named(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path)
+    modules = [
+        {"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
+    with pytest.raises(CheckpointError, match=r"names 1_Pooling, but .* is not there") as caught:
+        describe_checkpoint(folder)
+    assert "not copied whole" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["./nothere", "../nothere", "nowhere/at/all", "~/nothere-either"])
+def test_a_path_that_does_not_exist_is_a_path_and_no_hub_name(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_encoder(tmp_path / "models" / "mine")
+    monkeypatch.chdir(tmp_path / "models")
+    with pytest.raises(CheckpointError, match="there is no checkpoint folder") as caught:
+        describe_checkpoint(name)
+    if name == "./nothere":
+        assert "holds the checkpoints mine" in str(caught.value.hint)
