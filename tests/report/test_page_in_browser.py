@@ -1,0 +1,243 @@
+"""The evidence page in a real browser: what people see, click, and reach by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from featpipe import Cache
+from featpipe.adapters.report import ReportSettings, write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def page_file(shown_cache: Path, results: Path, tmp_path: Path) -> Path:
+    with Cache.open(shown_cache) as cache:
+        write_report(cache, tmp_path / "page.html", ReportSettings(results=results))
+    return tmp_path / "page.html"
+
+
+def number_of(page: Page, name: str) -> int:
+    return int(page.evaluate(
+        "name => JSON.parse(document.getElementById('contents').textContent)"
+        ".docs.findIndex(d => d.id === name)", name))  # fmt: skip
+
+
+def open_document(page: Page, name: str) -> None:
+    page.click(f'.item[data-document="{number_of(page, name)}"]')
+    page.wait_for_function(
+        "name => document.querySelector('.document-head')?.innerText.includes(name)", arg=name
+    )
+
+
+def hide_entities(page: Page) -> None:
+    """The tiny tagger marks every character; the switches put an end to it."""
+    for chip in page.query_selector_all(".legend .chip"):
+        chip.click()
+    assert page.query_selector_all(".piece.entity") == []
+
+
+def test_values_light_up_where_they_stand(page_file: Path, open_page: Open) -> None:
+    page = open_page(page_file)
+    open_document(page, "a.txt")
+    assert len(page.query_selector_all(".piece.entity")) > 3
+    hide_entities(page)
+    marked = [node.inner_text() for node in page.query_selector_all("mark.value")]
+    # The two values overlap: three pieces, of which the middle one belongs to both.
+    assert marked == ["买卖合同", "合同金额为", "三万元", "整"]
+    both = page.query_selector_all("mark.value")[2]
+    both.hover()
+    card = page.inner_text("#card")
+    assert card.count("Probability") == 2
+    assert "90" in card
+    assert "40" in card
+    assert "a.txt" in card
+    assert page.get_attribute("mark.value:nth-of-type(1)", "role") == "note"
+    # A click on a value in the list goes to its place and shows the same card.
+    page.click(".found >> nth=0")
+    assert page.evaluate("document.activeElement.innerText") == "买卖合同"
+    assert "97" in page.inner_text("#card")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.innerText") in page.inner_text(".text")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#card")
+    assert page.inner_text(".text").replace("\n\n", "\n").split("\n")[0] == "买卖合同"
+    assert page.faults == []
+
+
+def test_offsets_hold_behind_characters_of_two_code_units(page_file: Path, open_page: Open) -> None:
+    page = open_page(page_file)
+    open_document(page, "astral.txt")
+    hide_entities(page)
+    assert [n.inner_text() for n in page.query_selector_all("mark.value")] == ["三万元", "𠮷"]
+    assert page.faults == []
+
+
+def test_tables_and_headings_look_like_what_they_are(page_file: Path, open_page: Open) -> None:
+    page = open_page(page_file)
+    open_document(page, "table.html")
+    hide_entities(page)
+    assert page.inner_text(".text [role=heading]") == "中标公告"
+    assert [n.inner_text() for n in page.query_selector_all(".text td")] == [
+        "中标人",
+        "金额",
+        "甲公司",
+        "五万元",
+    ]
+    assert page.inner_text(".text td mark.value") == "五万元"
+    open_document(page, "elsewhere.txt")
+    assert "does not hold the text" in page.inner_text("#document")
+    assert page.inner_text(".found-text") == "别处"
+    assert page.faults == []
+
+
+def test_nothing_in_a_document_is_obeyed(
+    page_file: Path, open_page: Open, texts: dict[str, str]
+) -> None:
+    page = open_page(page_file)
+    open_document(page, "hostile.txt")
+    shown = page.evaluate("document.querySelector('.text').textContent")
+    assert shown == texts["hostile.txt"].replace("\n", "")
+    hide_entities(page)
+    assert page.query_selector("mark.value").inner_text() == "</script><script>"
+    page.hover("mark.value >> nth=0")
+    assert "<img src=x onerror=window.hacked=7>" in page.inner_text("#card")
+    for tab in ("fields", "changes", "runs", "map", "documents"):
+        page.click(f"#tab-{tab}")
+    assert page.evaluate("window.hacked") is None
+    assert page.query_selector_all("img, iframe, object, embed, base") == []
+    # The policy stands even where the script would slip: an injected script does not run.
+    page.evaluate(
+        "() => { const s = document.createElement('script'); s.textContent = 'window.hacked = 8';"
+        " document.body.append(s); }"
+    )
+    assert page.evaluate("window.hacked") is None
+    assert [fault for fault in page.faults if "Content Security Policy" not in fault] == []
+
+
+def test_the_table_of_fields_sorts_filters_and_moves_by_keyboard(
+    page_file: Path, open_page: Open
+) -> None:
+    page = open_page(page_file, "#fields")
+    rows = lambda: [r.inner_text() for r in page.query_selector_all(".grid-body .cell.first")]  # noqa: E731
+    assert len(rows()) == 5
+    assert page.get_attribute(".grid", "aria-rowcount") == "6"
+    page.click(".sort >> nth=1")
+    assert page.get_attribute("[role=columnheader] >> nth=1", "aria-sort") == "ascending"
+    page.fill(".fields input[type=search]", "三万元")
+    assert page.inner_text(".fields .count") == "2 rows"
+    page.focus('.grid-body .cell[tabindex="0"]')
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    focused = page.evaluate(
+        "[document.activeElement.dataset.row, document.activeElement.dataset.column]"
+    )
+    assert focused == ["0", "2"]
+    with page.expect_download() as saved:
+        page.click(".save")
+    content = Path(saved.value.path()).read_text("utf-8-sig")
+    assert content.splitlines()[0].count('","') == 3
+    assert "三万元; 合同金额为三万元整" in content
+    page.keyboard.press("Enter")
+    assert page.faults == []
+
+
+def test_every_word_is_said_in_both_languages(page_file: Path, open_page: Open) -> None:
+    page = open_page(page_file, locale="zh-CN")
+    assert page.evaluate("document.documentElement.lang") == "zh-Hans"
+    assert [t.inner_text() for t in page.query_selector_all(".tab")] == [
+        "文档",
+        "字段",
+        "变化",
+        "运行",
+        "地图",
+    ]
+    for tab in ("fields", "changes", "runs", "map", "documents"):
+        page.click(f"#tab-{tab}")
+        assert "undefined" not in page.inner_text("#app")
+    page.focus("#language")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.lang") == "en"
+    assert page.evaluate("document.activeElement.id") == "language"
+    for tab in ("fields", "changes", "runs", "map", "documents"):
+        page.click(f"#tab-{tab}")
+        shown = re.sub(r"\s", "", page.inner_text("#app"))
+        assert "undefined" not in shown
+    assert page.faults == []
+    page.reload()
+    assert page.inner_text("#tab-fields") == "Fields"
+
+
+def test_the_page_is_reached_by_keyboard_alone(page_file: Path, open_page: Open) -> None:
+    page = open_page(page_file)
+    page.wait_for_selector(".text")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.focus("#tab-documents")
+    for name in ("fields", "changes", "runs", "map"):
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.id") == f"tab-{name}"
+    page.focus('.point[tabindex="0"]')
+    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    moved = set()
+    for key in ("ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"):
+        page.keyboard.press(key)
+        moved.add(page.evaluate("document.activeElement.getAttribute('aria-label')"))
+    assert moved - {first}
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".document-head")
+    assert page.evaluate("location.hash").startswith("#documents/")
+    page.go_back()
+    assert page.get_attribute("#tab-map", "aria-selected") == "true"
+    assert page.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_text_is_legible_and_nothing_runs_over_the_edge(
+    page_file: Path, open_page: Open, scheme: str, width: int
+) -> None:
+    page = open_page(page_file, color_scheme=scheme, viewport={"width": width, "height": 800})
+    for tab in ("fields", "changes", "runs", "map", "documents"):
+        page.click(f"#tab-{tab}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(CONTRAST) == []
+    assert page.faults == []
+
+
+#: Texts whose contrast with what is painted behind them is below 4.5 : 1 (WCAG 2.2, 1.4.3).
+CONTRAST = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const colour = rgba(getComputedStyle(at).backgroundColor);
+      if (colour[3] > 0.9) return colour;
+    }
+    return [255, 255, 255, 1];
+  };
+  const faults = [];
+  for (const node of document.querySelectorAll('#app *')) {
+    const own = [...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    const isSeen = node.checkVisibility() && !node.disabled && !(node instanceof SVGElement);
+    if (!own || !isSeen) continue;
+    const two = [light(rgba(getComputedStyle(node).color)), light(behind(node))];
+    const ratio = (Math.max(...two) + 0.05) / (Math.min(...two) + 0.05);
+    if (ratio < 4.5) faults.push(`${node.className} ${node.textContent.slice(0, 30)} ${ratio}`);
+  }
+  return faults;
+}"""
