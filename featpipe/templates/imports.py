@@ -7,6 +7,7 @@ or written as ``name.samples.jsonl`` beside it.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -57,14 +58,18 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     """
     path = Path(path)
     try:
-        return [_label_studio_task(task) for task in json.loads(path.read_text("utf-8"))]
+        tasks = json.loads(path.read_text("utf-8"))
+        if not isinstance(tasks, list):
+            raise TypeError("no list of tasks")
+        return [_label_studio_task(task) for task in tasks]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
 
 
 def _label_studio_task(task: dict[str, Any]) -> SampleSpec:
     data = task["data"]
-    text = data["text"] if "text" in data else next(v for v in data.values() if isinstance(v, str))
+    texts = [value for value in data.values() if isinstance(value, str)]
+    text = data["text"] if "text" in data else texts[0]
     annotations = task.get("annotations") or task.get("completions") or [{"result": []}]
     spans = [
         (r["value"]["start"], r["value"]["end"], r["value"]["labels"][0])
@@ -135,16 +140,26 @@ def _rows_by_url(url: str, query: str) -> Iterator[tuple[Any, ...]]:
     try:
         import sqlalchemy
     except ImportError as error:
-        raise MissingExtra(f"{url}: needs sqlalchemy", hint="pip install sqlalchemy") from error
-    engine = sqlalchemy.create_engine(url)
+        raise MissingExtra(
+            f"{_without_password(url)}: needs sqlalchemy", hint="pip install 'featpipe[sql]'"
+        ) from error
     try:
-        with engine.connect() as connection:
-            for row in connection.execute(sqlalchemy.text(query)):
-                yield tuple(row)
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        raise TemplateError(f"{url}: {error}") from error
-    finally:
-        engine.dispose()
+        engine = sqlalchemy.create_engine(url)
+        try:
+            with engine.connect() as connection:
+                for row in connection.execute(sqlalchemy.text(query)):
+                    yield tuple(row)
+        finally:
+            engine.dispose()
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:  # ImportError: of a driver
+        # Without the cause: its message may repeat the password.
+        message = str(error).replace(url, _without_password(url))
+        raise TemplateError(f"{_without_password(url)}: {message}") from None
+
+
+def _without_password(url: str) -> str:
+    """``scheme://user:***@host``: an error may end up in a log."""
+    return re.sub(r"(?<=://)([^:/@]*):[^@/]*@", r"\1:***@", url)
 
 
 def render_samples(samples: Iterable[SampleSpec]) -> str:

@@ -1,0 +1,213 @@
+"""Samples that lie in databases and other tools' exports, and results for other tools to read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from featpipe import Extractor
+from featpipe.cli.main import featpipe
+from featpipe.errors import MissingExtra, TemplateError
+from featpipe.templates.extraction import write_extractions
+from featpipe.templates.imports import import_doccano, import_label_studio, import_table
+from featpipe.templates.load import load_template
+
+ROWS = [("a.txt", "甲方", "某甲公司"), ("a.txt", "甲方", "某乙公司"), ("b.txt", "金额", "3万元")]
+TEXT = "甲方：海南毓坤有限公司，联系人：唐振"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    file = tmp_path / "s.db"
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE samples (document, field, value)")
+        db.executemany("INSERT INTO samples VALUES (?, ?, ?)", ROWS)
+    return file
+
+
+def test_any_sqlalchemy_url_gives_the_same_samples_as_the_file(database: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    by_url = import_table(f"sqlite:///{database}", "samples")
+    assert by_url == import_table(str(database), "samples")
+    assert [(s.document, dict(s.fields)) for s in by_url] == [
+        ("a.txt", {"甲方": ("某甲公司", "某乙公司")}), ("b.txt", {"金额": ("3万元",)})
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", ["others", "main.others"])
+def test_a_table_that_is_not_there_is_named_by_url_too(database: Path, table: str) -> None:
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(TemplateError, match="no such table") as caught:
+        import_table(f"sqlite:///{database}", table)
+    assert str(database) in caught.value.message
+
+
+def test_a_url_that_means_nothing_is_named(database: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(TemplateError, match="nonsense://"):
+        import_table(f"nonsense://{database}", "samples")
+
+
+def test_a_password_in_a_url_is_not_repeated(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(TemplateError) as caught:
+        import_table(f"sqlite://me:secret@/{tmp_path / 'none' / 'x.db'}", "samples")
+    assert "secret" not in str(caught.value)
+
+
+def test_without_sqlalchemy_a_url_says_what_to_install(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(MissingExtra, match="needs sqlalchemy") as caught:
+        import_table(f"sqlite:///{database}", "samples")
+    assert "featpipe[sql]" in str(caught.value.hint)
+    assert import_table(str(database), "samples")
+
+
+def test_an_imported_table_becomes_a_template_by_the_command(
+    database: Path, tmp_path: Path
+) -> None:
+    result = CliRunner().invoke(
+        featpipe, ["template", "import", str(database), "--from", "table", "--table", "samples"]
+    )
+    (tmp_path / "t.samples.jsonl").write_text(result.stdout, "utf-8")
+    (tmp_path / "t.toml").write_text(
+        'name = "t"\n[[fields]]\nname = "甲方"\n[[fields]]\nname = "金额"\n', "utf-8"
+    )
+    template = load_template(tmp_path / "t.toml")
+    assert [s.values_of("甲方") for s in template.samples] == [("某甲公司", "某乙公司"), ()]
+
+
+def label_studio(result: list[object], **more: object) -> dict[str, object]:
+    return {"id": 1, "data": {"text": TEXT}, "annotations": [{"id": 2, "result": result}], **more}
+
+
+SPAN = {"start": 3, "end": 11, "text": "海南毓坤有限公司", "labels": ["甲方"]}
+PERSON = {"start": 16, "end": 18, "text": "唐振", "labels": ["联系人"]}
+
+
+@pytest.mark.parametrize(
+    ("task", "fields"),
+    [
+        (label_studio([{"type": "labels", "value": SPAN}, {"type": "labels", "value": PERSON}]),
+         {"甲方": ("海南毓坤有限公司",), "联系人": ("唐振",)}),
+        (label_studio([]), {}),
+        (label_studio([{"type": "choices", "value": {"choices": ["合同"]}}]), {}),
+        ({"data": {"content": TEXT}, "completions": [{"result": [{"value": SPAN}]}]},
+         {"甲方": ("海南毓坤有限公司",)}),
+        ({"data": {"text": TEXT}}, {}),
+    ],
+)  # fmt: skip
+def test_label_studio_tasks_of_every_make_are_read(
+    tmp_path: Path, task: dict[str, object], fields: dict[str, tuple[str, ...]]
+) -> None:
+    file = tmp_path / "l.json"
+    file.write_text(json.dumps([task], ensure_ascii=False), "utf-8")
+    (sample,) = import_label_studio(file)
+    assert dict(sample.fields) == fields
+    for name, spans in sample.spans.items():
+        assert tuple(TEXT[a:b] for a, b in spans) == fields[name]
+
+
+TOO_LONG = label_studio([{"value": {"start": 0, "end": 99, "labels": ["x"]}}])
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '[{"data": {}}]', "[", json.dumps([TOO_LONG])])
+def test_what_is_no_label_studio_export_is_named(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "l.json"
+    file.write_text(content, "utf-8")
+    with pytest.raises(TemplateError, match=r"l\.json: is no Label Studio export"):
+        import_label_studio(file)
+
+
+def test_doccano_spans_may_overlap_and_repeat(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    row = {"id": 7, "text": TEXT, "label": [[3, 11, "甲方"], [3, 5, "地点"], [3, 11, "甲方"]]}
+    file.write_text(json.dumps(row) + "\n\n" + json.dumps({"text": TEXT, "labels": []}), "utf-8")
+    first, second = import_doccano(file)
+    assert dict(first.fields) == {"甲方": ("海南毓坤有限公司",), "地点": ("海南",)}
+    assert dict(second.fields) == {}
+
+
+def test_a_sample_with_spans_teaches_exactly_those(cache: Path, tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    texts = [
+        f"甲方：{n}有限公司。{n}有限公司是乙方。" for n in ("海南毓坤", "包头华信", "株洲恒峰")
+    ]
+    rows = [{"text": text, "label": [[3, 11, "甲方"]]} for text in texts]
+    file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    out = CliRunner().invoke(featpipe, ["template", "import", str(file), "--from", "doccano"])
+    (tmp_path / "t.samples.jsonl").write_text(out.stdout, "utf-8")
+    (tmp_path / "t.toml").write_text('name = "t"\n[[fields]]\nname = "甲方"\n', "utf-8")
+    with Extractor(tmp_path / "t.toml", cache) as extractor:
+        value = extractor.extract("甲方：柳州景信有限公司。柳州景信有限公司是乙方。").fields["甲方"]
+    assert (value.values[0].start, value.value) == (3, "柳州景信有限公司")
+
+
+def test_parquet_holds_what_csv_and_jsonl_hold(
+    cache: Path, templates: Path, tmp_path: Path
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import csv
+
+    with Extractor(templates / "lease.toml", cache) as extractor:
+        found = [extractor.extract(f"contracts/lease_{n}") for n in ("shop.txt", "office.md")]
+    for suffix in (".parquet", ".csv", ".jsonl"):
+        assert write_extractions(found, tmp_path / f"o{suffix}") == 2
+    rows = parquet.read_table(tmp_path / "o.parquet").to_pylist()
+    flat = [value for line in (tmp_path / "o.jsonl").read_text("utf-8").splitlines()
+            for values in json.loads(line)["fields"].values() for value in values]  # fmt: skip
+    with (tmp_path / "o.csv").open(encoding="utf-8-sig", newline="") as file:
+        listed = list(csv.DictReader(file))
+    assert len(rows) == len(flat) == len(listed) > 10
+    for row, value, line in zip(rows, flat, listed, strict=True):
+        assert (row["text"], row["start"], row["end"]) == (
+            value["text"], value["start"], value["end"],
+        )  # fmt: skip
+        assert {name: "" if v is None else str(v) for name, v in row.items()} == line
+
+
+def test_parquet_of_nothing_has_its_columns(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert write_extractions([], tmp_path / "none.parquet") == 0
+    assert "probability" in parquet.read_table(tmp_path / "none.parquet").column_names
+
+
+def test_without_pyarrow_parquet_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="needs pyarrow"):
+        write_extractions([], tmp_path / "o.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('name = "t"\n[[fields]]\nname = "f"\ntype = "monney"\n', "t.toml:4: field f, type"),
+        ('name = "t"\n[[fields]]\nname = "f"\n[[samples]\n', "t.toml:4: is not TOML"),
+        ("name = ", "t.toml:1: is not TOML"),
+        ('name = "t"\n', "fields: is missing"),
+    ],
+)  # fmt: skip
+def test_the_command_names_file_line_and_field(
+    cache: Path, tmp_path: Path, text: str, where: str
+) -> None:
+    import subprocess
+
+    (tmp_path / "t.toml").write_text(text, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "featpipe", "template", "check", str(tmp_path / "t.toml"),
+         "--cache", str(cache)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert where in done.stderr
+    assert "Traceback" not in done.stderr
