@@ -179,6 +179,18 @@ class Encoder:
         )
         with running_threads(self.threads), torch.inference_mode():
             vectors, windows, tokens = self._encode_unique(list(numbers))
+        return self.deliver(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
+
+    def deliver(
+        self,
+        vectors: Vectors,
+        n_windows: npt.NDArray[np.int64],
+        tokens: Tokens,
+        inverse: npt.NDArray[np.int64],
+        *,
+        on_fault: str,
+    ) -> Encoded:
+        """Finish the vectors of distinct texts, and give each text (`inverse`) its own."""
         finished, reasons = self._finish(vectors)
         reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
         n_tokens = tokens.lengths + self._n_special
@@ -195,7 +207,7 @@ class Encoder:
         return Encoded(
             vectors=finished[inverse],
             n_tokens=n_tokens[inverse].astype(np.int32),
-            n_windows=windows.n_windows[inverse].astype(np.int32),
+            n_windows=n_windows[inverse].astype(np.int32),
             faults=faults,
         )
 
@@ -216,7 +228,7 @@ class Encoder:
         prompt = self.tokenizer.encode([str(self.spec["prompt"])]).ids
         tokens = _put_before(prompt, flat.astype(np.int32), ends)
         with running_threads(self.threads), torch.inference_mode():
-            vectors, windows = self._encode_windows(tokens)
+            vectors, windows = self.encode_windows(tokens)
         finished, reasons = self._finish(vectors)
         n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
         if self.refuses_long:
@@ -249,9 +261,10 @@ class Encoder:
 
     def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, Tokens]:
         tokens = self.tokenizer.encode(self._with_prompt(texts))
-        return (*self._encode_windows(tokens), tokens)
+        return (*self.encode_windows(tokens), tokens)
 
-    def _encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
+    def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
+        """Vectors (n, dim) of texts by their tokens, prompt included; neither cast nor checked."""
         capacity = self.spec["max_length"] - self._n_special
         windows = plan_windows(
             tokens.lengths,
@@ -268,9 +281,12 @@ class Encoder:
         packs = pack_by_length(sequences, budget=self._budget)
         for pack, rows in self._forwarder.run(packs, sequences, self._compute):
             out[pack.sequences] = rows
-        if self.trunk.device.type == "cuda" and self.spec["precision"] == "mixed":
-            self._repeat_overflowed(out, sequences)
-        return self._steps(combine(out, windows, self.spec["pooling"])), windows
+        self.repeat_overflowed(out, sequences)
+        return self.project(combine(out, windows, self.spec["pooling"])), windows
+
+    def project(self, vectors: Vectors) -> Vectors:
+        """What the model does after pooling."""
+        return self._steps(vectors)
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
@@ -283,8 +299,10 @@ class Encoder:
             for text in np.flatnonzero(n_tokens > limit).tolist()
         }
 
-    def _repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
+    def repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
         """In float32, what left fp16's range; what is not finite then is the model's doing."""
+        if self.trunk.device.type != "cuda" or self.spec["precision"] != "mixed":
+            return
         overflowed = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if not len(overflowed):
             return

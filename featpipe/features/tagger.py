@@ -137,6 +137,18 @@ class Tagger:
         cuts = self._cut(texts, tokens)
         with running_threads(self.threads), torch.inference_mode():
             logits = self._compute_logits(tokens, cuts)
+        return self.decode(logits, tokens)
+
+    def score_tokens(self, texts: Sequence[str], tokens: Tokens) -> npt.NDArray[np.float32]:
+        """Logits (tokens, labels) of texts whose tokens, with offsets, are known."""
+        return self._compute_logits(tokens, self._cut(texts, tokens))
+
+    def decode(self, logits: npt.NDArray[np.float32], tokens: Tokens) -> Entities:
+        """Entities from logits (tokens, labels).
+
+        Raises:
+            EncodingError: logits that are not finite; ``error.units`` holds their texts' numbers.
+        """
         broken = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(broken):
             units = np.unique(np.searchsorted(tokens.ends, broken, side="right")).tolist()

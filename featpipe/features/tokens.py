@@ -36,6 +36,19 @@ class Tokens:
         """Tokens per text, shape (n,)."""
         return np.diff(self.ends, prepend=0)
 
+    def places(self, texts: Ints) -> Ints:
+        """Where the tokens of some texts lie, text by text."""
+        lengths = self.lengths[texts]
+        ends = np.cumsum(lengths)
+        return np.arange(int(lengths.sum())) + np.repeat(self.ends[texts] - ends, lengths)
+
+    def take(self, texts: Ints) -> Tokens:
+        """Those of some texts."""
+        at = self.places(texts)
+        start = None if self.start is None else self.start[at]
+        stop = None if self.stop is None else self.stop[at]
+        return Tokens(self.ids[at], np.cumsum(self.lengths[texts]), start, stop)
+
 
 def find_unknown(tokens: Tokens, n_words: int) -> list[int]:
     """Numbers of the texts with an id of `n_words` or more."""

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import CheckpointError
-from featpipe.features.encoder import Encoder
+from featpipe.errors import CheckpointError, EncodingError
+from featpipe.features.encoder import Encoded, Encoder
 from featpipe.features.feature import CUT_RULE
 from featpipe.features.tagger import Tagger
-from featpipe.pipeline.messages import FeatureBatch, FeatureTask
+from featpipe.features.together import encode_and_tag
+from featpipe.pipeline.messages import TOGETHER, FeatureBatch, FeatureTask
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
+    from featpipe.features.entities import Entities
     from featpipe.pipeline.messages import EncoderPlan, TaggerPlan
-    from featpipe.pipeline.units import Keys
+    from featpipe.pipeline.units import Keys, Units
 
 
 #: Texts on which an approximate precision is measured.
@@ -60,6 +62,8 @@ class EncodeRole:
 
     def run(self, task: FeatureTask) -> FeatureBatch:
         """One row per unit that lacks one; a unit that cannot be computed costs only itself."""
+        if task.table == TOGETHER:
+            return self._run_together(task.units)
         missing, stored = self._split_stored(task)
         batch = self._compute(missing) if len(missing) else FeatureBatch(task.table, {})
         return replace(batch, stored=stored)
@@ -86,19 +90,58 @@ class EncodeRole:
             return self._tag(task, self._tagger_plan)
         raise ValueError(f"this worker fills no table named {task.table}")
 
-    def _encode(self, task: FeatureTask, plan: EncoderPlan) -> FeatureBatch:
+    def _run_together(self, units: Units) -> FeatureBatch:
+        """Vectors and entities of paragraphs by one forward; apart where some are stored."""
+        if self._encoder_plan is None or self._tagger_plan is None:
+            raise ValueError("this worker does not fill both tables")
+        vectors = FeatureTask(self._encoder_plan.table, units)
+        entities = FeatureTask(self._tagger_plan.table, units)
+        is_new = all(not len(self._split_stored(task)[1]) for task in (vectors, entities))
+        encoder = self._load_encoder(self._encoder_plan)
+        tagger = self._load_tagger(self._tagger_plan)
+        if is_new and tagger.trunk is encoder.trunk:
+            try:
+                encoded, found = encode_and_tag(encoder, tagger, units.texts.strings())
+            except EncodingError:
+                pass  # of one unit: apart, each feature names its own
+            else:
+                also = self._batch_entities(entities, tagger, found)
+                return replace(self._batch_vectors(vectors, encoder, encoded), also=(also,))
+        return replace(self.run(vectors), also=(self.run(entities),))
+
+    def _load_encoder(self, plan: EncoderPlan) -> Encoder:
         if self._encoder is None:
             self._encoder = Encoder.load(
                 plan.path, plan.settings, device=self._device, threads=self._threads
             )
             _refuse_other(plan.fingerprint, self._encoder.fingerprint, plan.path)
+        return self._encoder
+
+    def _load_tagger(self, plan: TaggerPlan) -> Tagger:
+        """With the encoder's trunk, where that is the same."""
+        if self._tagger is None:
+            self._tagger = Tagger.load(
+                plan.path,
+                plan.settings,
+                device=self._device,
+                threads=self._threads,
+                trunk=None if self._encoder is None else self._encoder.trunk,
+            )
+            _refuse_other(plan.fingerprint, self._tagger.fingerprint, plan.path)
+        return self._tagger
+
+    def _encode(self, task: FeatureTask, plan: EncoderPlan) -> FeatureBatch:
+        encoder = self._load_encoder(plan)
         if plan.settings.precision == "approx" and not self._compared:
-            self._compare(task, self._encoder)
-        encoded = self._encoder.encode(task.units.texts.strings(), on_fault="report")
+            self._compare(task, encoder)
+        encoded = encoder.encode(task.units.texts.strings(), on_fault="report")
+        return self._batch_vectors(task, encoder, encoded)
+
+    def _batch_vectors(self, task: FeatureTask, encoder: Encoder, encoded: Encoded) -> FeatureBatch:
         good = np.array([at for at in range(len(task)) if at not in encoded.faults], np.intp)
         keys = task.units.keys
-        beyond = np.maximum(encoded.n_tokens[good] - self._encoder.spec["max_length"], 0)
-        is_cut = self._encoder.spec["window_rule"] == CUT_RULE
+        beyond = np.maximum(encoded.n_tokens[good] - encoder.spec["max_length"], 0)
+        is_cut = encoder.spec["window_rule"] == CUT_RULE
         return FeatureBatch(
             table=task.table,
             rows={"keys": keys[good], "vectors": encoded.vectors[good]} if len(good) else {},
@@ -108,7 +151,7 @@ class EncodeRole:
             n_long=int(np.count_nonzero(beyond)),
             n_long_tokens=int(beyond.sum()),
             n_cut_tokens=int(beyond.sum()) if is_cut else 0,
-            notes=self._news("vectors", self._encoder.counts | self._compared),
+            notes=self._news("vectors", encoder.counts | self._compared),
         )
 
     def _compare(self, task: FeatureTask, encoder: Encoder) -> None:
@@ -122,12 +165,28 @@ class EncodeRole:
         self._compared = {words: 0}
 
     def _tag(self, task: FeatureTask, plan: TaggerPlan) -> FeatureBatch:
-        if self._tagger is None:
-            self._tagger = Tagger.load(
-                plan.path, plan.settings, device=self._device, threads=self._threads
-            )
-            _refuse_other(plan.fingerprint, self._tagger.fingerprint, plan.path)
-        found = self._tagger.find_entities(task.units.texts.strings())
+        tagger = self._load_tagger(plan)
+        try:
+            found = tagger.find_entities(task.units.texts.strings())
+        except EncodingError as error:
+            return self._tag_others(task, plan, error)
+        return self._batch_entities(task, tagger, found)
+
+    def _tag_others(
+        self, task: FeatureTask, plan: TaggerPlan, error: EncodingError
+    ) -> FeatureBatch:
+        """The units that the error does not name."""
+        named: tuple[int, ...] = getattr(error, "units", ())
+        if not named:
+            raise error
+        rest = np.setdiff1d(np.arange(len(task)), named)
+        batch = FeatureBatch(task.table, {})
+        if len(rest):
+            batch = self._tag(FeatureTask(task.table, task.units.take(rest)), plan)
+        lost = tuple((task.units.keys[at].tobytes(), error.message) for at in named)
+        return replace(batch, failed=batch.failed + lost)
+
+    def _batch_entities(self, task: FeatureTask, tagger: Tagger, found: Entities) -> FeatureBatch:
         spans = np.stack([found.start, found.end], axis=1).astype(np.uint32)
         return FeatureBatch(
             table=task.table,
@@ -138,7 +197,7 @@ class EncodeRole:
                 "scores": (found.score, found.lengths),
             },
             n_entities=len(found.start),
-            notes=self._news("entities", self._tagger.counts),
+            notes=self._news("entities", tagger.counts),
         )
 
     def _news(self, kind: str, counts: dict[str, int]) -> tuple[tuple[str, int], ...]:

@@ -83,6 +83,10 @@ class TaggerPlan:
     fingerprint: str
 
 
+#: Stands for a table in tasks whose units lack both a vector and entities, of one trunk.
+TOGETHER = "vectors and entities"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureTask:
     """Parent -> encode or count worker: units that lack a row in ``table``."""
@@ -115,6 +119,8 @@ class FeatureBatch:
     """(key, reason) of every unit that could not be computed."""
     stored: Keys | None = None
     """Keys of units that had a row already."""
+    also: tuple[FeatureBatch, ...] = ()
+    """Rows of other tables that came of the same work."""
     n_entities: int = 0
     n_tokens: int = 0
     n_extra_windows: int = 0

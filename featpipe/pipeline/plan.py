@@ -6,6 +6,7 @@ of a second, and no worker starts.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ class Plan:
     terms: TermTables
     vector_bytes: int
     """Stored size of one vector."""
+    is_together: bool = False
+    """Whether one forward gives a paragraph's vector and entities: the same trunk computes both."""
     notes: tuple[str, ...] = ()
     """What the user should know about these decisions."""
 
@@ -107,6 +110,7 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
         levels=settings.levels,
         terms=terms,
         vector_bytes=vector_bytes,
+        is_together=tagger_plan is not None and _is_one_trunk(vectors, specs[tagger_plan.table]),
         notes=tuple(
             f"{' and '.join(what for what in notes if notes[what] == note)} {note}"
             for note in dict.fromkeys(notes.values())
@@ -157,6 +161,18 @@ def _plan_tagger(
         TaggerPlan(table, str(checkpoint.path), chosen, fingerprint),
         layout.entities_spec(spec, fingerprint, Tags.of(checkpoint.labels).types),
         choice.note,
+    )
+
+
+def _is_one_trunk(vectors: TableSpec, entities: TableSpec) -> bool:
+    """Whether both are computed from the same hidden states of the same tokens."""
+    of_vectors, of_entities = (json.loads(t.attributes["spec"]) for t in (vectors, entities))
+    parts = ("weights", "tokenizer", "config", "precision", "arithmetic", "max_length")
+    return (
+        all(of_vectors[part] == of_entities[part] for part in parts)
+        and not of_vectors["prompt"]
+        and not of_vectors["lowercase"]
+        and of_vectors["architecture"] in {"bert", "roberta", "xlm-roberta", "electra"}
     )
 
 

@@ -24,8 +24,9 @@ from featpipe.pipeline import layout
 from featpipe.pipeline.backlog import Backlog
 from featpipe.pipeline.known import KnownDocuments
 from featpipe.pipeline.ledger import Ledger
-from featpipe.pipeline.messages import PrepareTask, WriteTask
-from featpipe.pipeline.units import Texts
+from featpipe.pipeline.messages import TOGETHER, PrepareTask, WriteTask
+from featpipe.pipeline.plan import Product
+from featpipe.pipeline.units import Texts, Units
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from featpipe.outcome import RunReport
     from featpipe.pipeline.intake import Chunk, Intake
+    from featpipe.pipeline.known import KnownUnits
     from featpipe.pipeline.messages import FeatureBatch, FeatureTask, PreparedBatch
     from featpipe.pipeline.plan import Plan
     from featpipe.pipeline.progress import Progress
@@ -79,6 +81,10 @@ class Run:
         n_workers = {"encode": n_devices, "count": 1}
         self._ledgers = {p.table: Ledger(p, reader) for p in plan.products}
         self._backlogs = {p.table: Backlog(p, n_workers[p.role]) for p in plan.products}
+        self._together: tuple[str, ...] = ()
+        if plan.is_together and plan.tagger is not None:
+            self._together = (plan.encoder.table, plan.tagger.table)
+            self._backlogs[TOGETHER] = Backlog(Product("encode", TOGETHER, 0), n_devices)
         self._known = KnownDocuments(reader)
         self._vectors = self._ledgers[plan.encoder.table]
         self._open: Counter[str] = Counter()
@@ -144,10 +150,7 @@ class Run:
             self._submit("prepare", PrepareTask(tuple(chunk.known)))
             return
         self._tally.add_unchanged(len(chunk.known), found.n_units)
-        for table, ledger in self._ledgers.items():
-            rows = ledger.find_missing(self._reader, found.keys, found.levels)
-            if len(rows):
-                self._backlogs[table].add(found.take(rows))
+        self._queue(found)
         moved = self._intake.moved(chunk)
         if moved is not None:
             self._write(WriteTask({layout.SOURCES: moved}))
@@ -177,31 +180,51 @@ class Run:
         self._tally.add_prepared(batch)
         if batch.rows:
             self._write(WriteTask(batch.rows))
-        for table, ledger in self._ledgers.items():
-            rows = ledger.find_missing(self._reader, batch.units.keys, batch.units.levels)
-            self._backlogs[table].add(batch.units.take(rows))
+        self._queue(batch.units)
+
+    def _queue(self, units: Units | KnownUnits) -> None:
+        """Put what lacks a row into the backlogs; what lacks two of one trunk, into theirs."""
+        missing = {
+            table: ledger.find_missing(self._reader, units.keys, units.levels)
+            for table, ledger in self._ledgers.items()
+        }
+        if self._together:
+            first, second = self._together
+            both = np.intersect1d(missing[first], missing[second], assume_unique=True)
+            for table in self._together:
+                missing[table] = np.setdiff1d(missing[table], both, assume_unique=True)
+            missing[TOGETHER] = both
+        for table, rows in missing.items():
+            if len(rows):
+                self._backlogs[table].add(units.take(rows))
 
     def _take_features(self, outcome: Outcome) -> None:
         task = cast("FeatureTask", outcome.payload)
-        ledger = self._ledgers[task.table]
+        tables = self._together if task.table == TOGETHER else (task.table,)
         self._backlogs[task.table].close_task(task)
         if outcome.error is not None:
             if isinstance(outcome.error.__cause__, CheckpointError):
                 raise outcome.error.__cause__
-            ledger.give_up(task.units.keys, _first_line(outcome.error))
+            for table in tables:
+                self._ledgers[table].give_up(task.units.keys, _first_line(outcome.error))
             return
         batch = cast("FeatureBatch", outcome.value)
         self._backlogs[task.table].learn(task, outcome.seconds)
+        for part in (batch, *batch.also):
+            self._take_rows(part)
+
+    def _take_rows(self, batch: FeatureBatch) -> None:
+        ledger = self._ledgers[batch.table]
         self._tally.add_encoded(batch)
         if batch.stored is not None and len(batch.stored):
             ledger.acknowledge(batch.stored)
         for key, reason in batch.failed:
             ledger.give_up(np.frombuffer(key, np.uint8), reason)
         if batch.terms is not None:
-            self._write(WriteTask({}, batch.terms), (task.table, np.array(batch.terms.keys)))
+            self._write(WriteTask({}, batch.terms), (batch.table, np.array(batch.terms.keys)))
         elif batch.rows:
             keys = np.array(batch.rows["keys"], np.uint8)
-            self._write(WriteTask({task.table: batch.rows}), (task.table, keys))
+            self._write(WriteTask({batch.table: batch.rows}), (batch.table, keys))
 
     def _take_written(self, outcome: Outcome) -> None:
         if outcome.error is not None:
