@@ -106,7 +106,7 @@ function entryOf(content, name) {
     }
   }
   const text = content.text ?? asked.text;
-  const title = name || text.trim().split("\n", 1)[0].slice(0, 60);
+  const title = name || text.trim().split("\n", 1)[0].replace(/^#+ /, "").slice(0, 60);
   return {
     entry: { id: name || title, title, kind: "", chars: [...text].length, pages: 0, labels: [], notes: [], values },
     block: { text, details },
