@@ -32,6 +32,7 @@ class BuildSettings:
     max_document_bytes: int = 256 << 20
     max_document_characters: int = 40_000_000
     max_worker_memory_bytes: int | None = None
+    """For each worker that reads documents; half of the machine's memory unless given."""
 
     def __post_init__(self) -> None:
         unknown = [level for level in self.levels if level not in LEVELS]
@@ -47,5 +48,5 @@ class BuildSettings:
 
     @property
     def task_deadline_s(self) -> float:
-        """What a prepare worker gets for the documents of one task."""
+        """What a prepare worker gets for one document."""
         return self.ocr_deadline_s if self.use_ocr else self.document_deadline_s

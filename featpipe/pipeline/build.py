@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from os import getpid
+from os import getpid, sysconf
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -19,7 +19,7 @@ from featpipe.errors import PoolBroken
 from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.pipeline.devices import check_devices, default_devices
 from featpipe.pipeline.intake import Intake
-from featpipe.pipeline.messages import WriteTask
+from featpipe.pipeline.messages import BEGIN_WITHIN_S, WriteTask
 from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
 from featpipe.pipeline.plan import Plan, make_plan
 from featpipe.pipeline.preview import Preview, open_or_empty, preview
@@ -221,8 +221,8 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             },
             devices=("cpu",) * settings.n_prepare_workers,
             threads=1,
-            deadline_s=settings.task_deadline_s,
-            max_memory_bytes=settings.max_worker_memory_bytes,
+            deadline_s=settings.task_deadline_s + BEGIN_WITHIN_S,
+            max_memory_bytes=settings.max_worker_memory_bytes or _half_of_memory(),
             bisect="split",
         ),
         Role(
@@ -271,6 +271,11 @@ def _find(documents: Documents, include: Sequence[str], exclude: Sequence[str]) 
     paths = [path for path in named if not isinstance(path, Source)]
     found = find_sources(paths, include, exclude, expand=True) if paths or not given else []
     return [replace(source, path=source.path.absolute()) for source in (*given, *found)]
+
+
+def _half_of_memory() -> int:
+    """A document that wants more would take the machine, and every other worker, with it."""
+    return sysconf("SC_PHYS_PAGES") * sysconf("SC_PAGE_SIZE") // 2
 
 
 def _limits(settings: BuildSettings) -> LoadLimits:

@@ -21,17 +21,23 @@ if TYPE_CHECKING:
 
     Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
 
+#: Seconds after which a prepare task begins no further document: the deadline is one document's,
+#: and this is the most by which it can be late.
+BEGIN_WITHIN_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class PrepareTask:
-    """Parent -> prepare worker: a few documents to read, by path; halved to find a killer."""
+    """Parent -> prepare worker: a few documents to read, by path; parted to find a killer."""
 
     sources: tuple[Source, ...]
 
-    def split(self) -> tuple[PrepareTask, PrepareTask]:
-        """Two halves; the engine calls this to find the document to blame."""
-        middle = len(self.sources) // 2
-        return PrepareTask(self.sources[:middle]), PrepareTask(self.sources[middle:])
+    def split(self) -> tuple[PrepareTask, ...] | None:
+        """Each document alone; the engine calls this to find the one to blame.
+
+        Not halves: one that hangs would then take its deadline once for every halving.
+        """
+        return tuple(PrepareTask((source,)) for source in self.sources) if len(self) > 1 else None
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -61,6 +67,8 @@ class PreparedBatch:
     quarantined: tuple[Quarantined, ...]
     notes: tuple[str, ...]
     n_loaded: int
+    rest: PrepareTask | None = None
+    """Documents that were not begun, so that each has the whole of its deadline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ looks only at the distinct unit texts.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from featpipe.errors import DocumentError
 from featpipe.features.words import Words
 from featpipe.outcome import Quarantined
 from featpipe.pipeline import layout
-from featpipe.pipeline.messages import PreparedBatch, PrepareTask
+from featpipe.pipeline.messages import BEGIN_WITHIN_S, PreparedBatch, PrepareTask
 from featpipe.pipeline.places import document_key, source_rows
 from featpipe.pipeline.units import Texts, UnitCollector, Units
 from featpipe.settings import LEVELS
@@ -49,9 +50,14 @@ class PrepareRole:
         self._words = Words()
 
     def run(self, task: PrepareTask) -> PreparedBatch:
-        """Read every file of the task; one that cannot be used becomes a ``Quarantined``."""
-        batch = _Batch()
-        for source in task.sources:
+        """Read the files of the task; one that cannot be used becomes a ``Quarantined``.
+
+        What is not begun within :data:`BEGIN_WITHIN_S` is handed back as the batch's ``rest``.
+        """
+        batch, begun = _Batch(), monotonic()
+        for n_done, source in enumerate(task.sources):
+            if n_done and monotonic() - begun > BEGIN_WITHIN_S:
+                return replace(batch.finished(), rest=PrepareTask(task.sources[n_done:]))
             try:
                 self._prepare(source, batch)
             except DocumentError as error:

@@ -16,7 +16,7 @@ from featpipe.pipeline.tally import Tally
 from featpipe.store import Reader, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from featpipe.outcome import Quarantined
     from featpipe.pipeline.intake import Intake
@@ -78,9 +78,10 @@ def preview(
 ) -> Preview:
     """Read and cut every document that is not known, and look up every unit."""
     counting = _Counting(plan, intake, reader, Tally("", n_documents, plan.levels))
-    for outcome in pool.map("prepare", counting.tasks(), ordered=False):
-        for part in outcome.parts:
-            counting.take(part)
+    counting.take_all(pool, counting.tasks())
+    while counting.rest:
+        handed_back, counting.rest = counting.rest, []
+        counting.take_all(pool, handed_back)
     report = counting.tally.report(counting.ledger, [counting.ledger], was_interrupted=False)
     return Preview(
         n_documents=n_documents,
@@ -104,6 +105,8 @@ class _Counting:
         self.tally = tally
         self.ledger = Ledger(plan.products[0], reader)
         self.n_characters = 0
+        self.rest: list[PrepareTask] = []
+        """Handed back by workers, to be given out again."""
         self._intake = intake
         self._reader = reader
         self._known = KnownDocuments(reader)
@@ -122,6 +125,12 @@ class _Counting:
             if chunk.task is not None:
                 yield chunk.task
 
+    def take_all(self, pool: Pool, tasks: Iterable[PrepareTask]) -> None:
+        """What workers make of these tasks."""
+        for outcome in pool.map("prepare", tasks, ordered=False):
+            for part in outcome.parts:
+                self.take(part)
+
     def take(self, part: Outcome) -> None:
         """A prepared batch, or the documents that were lost."""
         if part.error is not None:
@@ -129,6 +138,8 @@ class _Counting:
             return
         batch = cast("PreparedBatch", part.value)
         self.tally.add_prepared(batch)
+        if batch.rest is not None:
+            self.rest.append(batch.rest)
         units = batch.units
         self._count(units.take(self.ledger.find_missing(self._reader, units.keys, units.levels)))
 

@@ -178,6 +178,8 @@ class Run:
             return
         batch = cast("PreparedBatch", outcome.value)
         self._tally.add_prepared(batch)
+        if batch.rest is not None:
+            self._submit("prepare", batch.rest)
         if batch.rows:
             self._write(WriteTask(batch.rows))
         self._queue(batch.units)
