@@ -5,7 +5,10 @@ flatter low precision. The BERT-base shape has random weights and says how fast 
 "large" is a corpus long enough for sentence-transformers to be at its best: blocks of 32 texts of
 nearly equal length, as sorting a big corpus gives.
 
-    python scripts/bench_encode.py [--data DIR] [--quick] [--json FILE]
+    python scripts/bench_encode.py [--data DIR] [--quick] [--json FILE] [--only PART ...]
+        [--rounds N] [--blocks N]
+
+Parts: minilm, workers, changed, tokenizer, bert_base, documents, memory.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Figures = dict[str, float]
+PARTS = ("minilm", "workers", "changed", "tokenizer", "bert_base", "documents", "memory")
 THREADS = len(os.sched_getaffinity(0))
 BLOCK = 32
 _SENTENCE = re.compile(r"[^。！？；\n]+[。！？；]?")
@@ -189,6 +193,7 @@ def bench_model(report: Report, folder: Path, texts: list[str], name: str, round
     openvino = load_openvino(folder) if name == "minilm" else None
     if openvino is not None:
         contestants["openvino"] = lambda: openvino(texts)
+        report.note("cos_min_openvino", cosines(np.asarray(openvino(texts)), expected).min())
     peaks = {"exact": measure_peak(torch.float32), "mixed": measure_peak(torch.bfloat16)}
     seconds = interleave(rounds, **contestants)
     n_tokens = int(ours["exact"].encode(texts).n_tokens.sum())
@@ -389,6 +394,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
+    parser.add_argument("--rounds", type=int, help="default 5, 2 with --quick")
+    parser.add_argument("--blocks", type=int, help="of 32 texts; default 20, 4 with --quick")
     parser.add_argument(
         "--processor-time",
         action="store_true",
@@ -400,6 +408,40 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def bench_english(report: Report, options: argparse.Namespace, texts: list[str]) -> None:
+    """The parts on real weights."""
+    rounds = options.rounds or (2 if options.quick else 5)
+    blocks = options.blocks or (4 if options.quick else 20)
+    minilm = minilm_folder()
+    if "minilm" in options.only:
+        bench_model(report, minilm, large_corpus(texts, blocks, 700), "minilm", rounds)
+    if "workers" in options.only and not options.processor_time:
+        bench_workers(report, minilm, large_corpus(texts, min(blocks, 8), 700), rounds)
+    if "changed" in options.only:
+        sample = large_corpus(texts, min(blocks, 6), 700)
+        report.note("changed_vectors", count_changed(minilm, sample))
+
+
+def bench_chinese(report: Report, options: argparse.Namespace, documents: list[str]) -> None:
+    """The parts on BERT-base's shape."""
+    rounds = options.rounds or (2 if options.quick else 5)
+    texts = [p.strip() for text in documents for p in text.split("\n")]
+    with tempfile.TemporaryDirectory() as scratch:
+        base = make_bert_base(Path(scratch), documents)
+        if "tokenizer" in options.only:
+            bench_tokenizer(report, base, texts, rounds)
+        blocks = options.blocks or (1 if options.quick else 6)
+        sample = large_corpus(texts, min(blocks, 6), 100 if options.quick else 250)
+        if "bert_base" in options.only:
+            bench_model(report, base, sample, "bert_base", rounds)
+        if "documents" in options.only:
+            by_length = sorted(documents, key=len)
+            bench_documents(report, base, by_length[:1] if options.quick else documents[:3])
+        if "memory" in options.only:
+            used = {who: peak_memory(who, base, sample[:64]) for who in ("peer", "we")}
+            report.note("peak_memory_vs_st", used["we"] / used["peer"])
+
+
 def main() -> None:
     """Run everything and print the figures."""
     options = read_options()
@@ -409,27 +451,12 @@ def main() -> None:
         return
     if options.processor_time:
         measure_processor_time()
-    rounds = 2 if options.quick else 5
     report = Report()
     contracts = read_texts(options.data / "fields" / "cuad.jsonl.xz", 10 if options.quick else 60)
     announcements = read_texts(options.data / "fields" / "fddc_hetong.jsonl.xz", 60)
-    english = [p.strip() for text in contracts for p in text.split("\n")]
-    chinese = [p.strip() for text in announcements for p in text.split("\n")]
-    minilm = minilm_folder()
-    bench_model(
-        report, minilm, large_corpus(english, 6 if options.quick else 20, 700), "minilm", rounds
-    )
-    if not options.processor_time:
-        bench_workers(report, minilm, large_corpus(english, 8, 700), rounds)
-    report.note("changed_vectors", count_changed(minilm, large_corpus(english, 6, 700)))
-    with tempfile.TemporaryDirectory() as scratch:
-        base = make_bert_base(Path(scratch), announcements)
-        bench_tokenizer(report, base, chinese, 5)
-        sample = large_corpus(chinese, 3 if options.quick else 6, 250)
-        bench_model(report, base, sample, "bert_base", rounds)
-        bench_documents(report, base, announcements[: 1 if options.quick else 3])
-        used = {who: peak_memory(who, base, sample[:64]) for who in ("peer", "we")}
-        report.note("peak_memory_vs_st", used["we"] / used["peer"])
+    bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
+    if {"tokenizer", "bert_base", "documents", "memory"} & set(options.only):
+        bench_chinese(report, options, announcements)
     line = json.dumps({"bench": "encode", "quick": options.quick, "figures": report.figures})
     if options.json:
         options.json.write_text(line + "\n", "utf-8")
