@@ -1,9 +1,12 @@
 """The long sweeps behind the store's tests: kills, power cuts, refusals, hammers, fuzz.
 
-    python scripts/soak_store.py [--quick] [--json FILE] [kills power refusals hammer rows fuzz]
+    python scripts/soak_store.py [--quick] [--part K/N] [--json FILE]
+                                 [kills power refusals hammer rows fuzz]
 
-Each sweep prints one line; the last line is one JSON object of figures. Exit code 1 when anything
-that was acknowledged was lost, anything half was seen, or any file did not open.
+``--part 2/4`` does the second quarter of the drawn sweeps (power, hammer, fuzz), with draws of its
+own, so that a long sweep can be run in pieces. Each sweep prints one line; the last line is one
+JSON object of figures. Exit code 1 when anything that was acknowledged was lost, anything half was
+seen, or any file did not open.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +43,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a sweep to do, and which part: parts have different draws, 1/1 is the whole."""
+
+    is_quick: bool = False
+    part: int = 1
+    n_parts: int = 1
+
+    @classmethod
+    def of(cls, text: str, *, is_quick: bool) -> Size:
+        """From ``K/N``. Raises ValueError when that is no part."""
+        part, n_parts = map(int, text.split("/"))
+        if not 1 <= part <= n_parts:
+            raise ValueError(f"{text} is no part of a whole")
+        return cls(is_quick, part, n_parts)
+
+    def steps(self, n_quick: int, n_full: int) -> int:
+        """Steps of this part; the parts together make at least the whole."""
+        return -(-(n_quick if self.is_quick else n_full) // self.n_parts)
+
+    def draws(self, sweep: int) -> random.Random:
+        """A source that can be repeated."""
+        return random.Random(sweep + 1000 * (self.part - 1))  # noqa: S311 - not for secrets
 
 
 def require(condition: bool, complaint: str) -> None:
@@ -64,11 +93,11 @@ class Tally:
                 print(f"BAD {what}", traceback.format_exc(), sep="\n")
 
 
-def kills(folder: Path, *, is_quick: bool) -> Figures:
+def kills(folder: Path, size: Size) -> Figures:
     """SIGKILL at every write-like call, whole and torn; h5py, h5dump, pyfive and featpipe judge."""
     tally, n_points = Tally(), points_of_the_workload(folder)
     for is_torn in (False, True):
-        for point in range(1, n_points + 1, 10 if is_quick else 1):
+        for point in range(1, n_points + 1, 10 if size.is_quick else 1):
 
             def step(point: int = point, is_torn: bool = is_torn) -> None:
                 path = folder / "kill.h5"
@@ -81,13 +110,13 @@ def kills(folder: Path, *, is_quick: bool) -> Figures:
     return {"kill_points": tally.n, "kill_bad": tally.n_bad}
 
 
-def power(folder: Path, *, is_quick: bool) -> Figures:
+def power(folder: Path, size: Size) -> Figures:
     """Files that a disk may hold after a power cut, also after one during recovery."""
-    tally, source = Tally(), random.Random(1)  # noqa: S311 - a draw that can be repeated
+    tally, source = Tally(), size.draws(1)
     disk = TracingDisk()
     write_batches(folder / "power.h5", disk, disk.acknowledge)
     path = folder / "state.h5"
-    n_states = 300 if is_quick else 10_000
+    n_states = size.steps(300, 10_000)
     for image, n_acknowledged in states(disk.calls, Image(), source, n_states):
         tally.step("power", lambda i=image, n=n_acknowledged: check_state(i, n, path))
     for image, n_acknowledged in states(disk.calls, Image(), source, n_states // 20):
@@ -100,12 +129,12 @@ def power(folder: Path, *, is_quick: bool) -> Figures:
     return {"power_states": tally.n, "power_bad": tally.n_bad}
 
 
-def refusals(folder: Path, *, is_quick: bool) -> Figures:
+def refusals(folder: Path, size: Size) -> Figures:
     """ENOSPC, EIO and EDQUOT at every write-like call, once and several times over."""
     counting, tally = CountingDisk(), Tally()
     write_insisting(folder / "count.h5", counting)
     codes = [errno.ENOSPC, errno.EIO, errno.EDQUOT]
-    for point in range(1, counting.n_points + 1, 10 if is_quick else 1):
+    for point in range(1, counting.n_points + 1, 10 if size.is_quick else 1):
         for n_times in (1, 2, 4):
 
             def step(point: int = point, n_times: int = n_times) -> None:
@@ -119,9 +148,9 @@ def refusals(folder: Path, *, is_quick: bool) -> Figures:
     return {"refusals": tally.n, "refusals_bad": tally.n_bad}
 
 
-def hammered(folder: Path, *, is_quick: bool) -> Figures:
+def hammered(folder: Path, size: Size) -> Figures:
     """Plain h5py and featpipe readers in two processes while tables are made without a pause."""
-    path, n = folder / "hammer.h5", 300 if is_quick else 10_000
+    path, n = folder / "hammer.h5", size.steps(300, 10_000)
     with Writer.open(path):
         pass
     tally = Tally()
@@ -130,9 +159,9 @@ def hammered(folder: Path, *, is_quick: bool) -> Figures:
     return {"plain_opens": n, "opens_bad": tally.n_bad}
 
 
-def rows(folder: Path, *, is_quick: bool) -> Figures:
+def rows(folder: Path, size: Size) -> Figures:
     """10^6 rows in batches, with several sessions; every one is found and right at the end."""
-    n, dim, batch = (50_000 if is_quick else 1_000_000), 64, 1000
+    n, dim, batch = (50_000 if size.is_quick else 1_000_000), 64, 1000
     spec = TableSpec((Column("vectors", "f2", (dim,)),))
     path, started = folder / "rows.h5", time.perf_counter()
     vectors = np.random.default_rng(0).standard_normal((batch, dim)).astype(np.float16)
@@ -167,10 +196,10 @@ def rows(folder: Path, *, is_quick: bool) -> Figures:
     return {"rows": n, "rows_bad": tally.n_bad}
 
 
-def fuzz(folder: Path, *, is_quick: bool) -> Figures:
+def fuzz(folder: Path, size: Size) -> Figures:
     """Damaged copies: bits flipped, words overwritten, pieces cut off; readers stay in bounds."""
-    tally, source = Tally(), random.Random(2)  # noqa: S311 - a draw that can be repeated
-    for number, path in enumerate(damaged_copies(folder, source, 500 if is_quick else 20_000)):
+    tally, source = Tally(), size.draws(2)
+    for number, path in enumerate(damaged_copies(folder, source, size.steps(500, 20_000))):
         tally.step(f"fuzz {number}", lambda path=path: check_hostile(path))
     return {"fuzzed": tally.n, "fuzzed_bad": tally.n_bad}
 
@@ -190,19 +219,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sweeps", nargs="*", choices=[*SWEEPS, []])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--part", default="1/1", metavar="K/N")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--data", type=Path, help="not used: the data is made here")
     arguments = parser.parse_args()
+    size = Size.of(arguments.part, is_quick=arguments.quick)
     figures: Figures = {}
     memory = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
     shared = memory if os.access(memory, os.W_OK) else None
     for name in arguments.sweeps or SWEEPS:
         with tempfile.TemporaryDirectory(dir=shared) as folder:
             started = time.perf_counter()
-            found = SWEEPS[name](Path(folder), is_quick=arguments.quick)
+            found = SWEEPS[name](Path(folder), size)
         print(f"{name}: {found} in {time.perf_counter() - started:.0f} s", flush=True)
         figures |= found
-    line = json.dumps({"bench": "soak_store", "quick": arguments.quick, "figures": figures})
+    line = {"bench": "soak_store", "quick": arguments.quick, "part": arguments.part}
+    line = json.dumps(line | {"figures": figures})
     if arguments.json:
         arguments.json.write_text(line)
     print(line)
