@@ -192,7 +192,7 @@ def main() -> None:
     }  # fmt: skip
     figures["segment_mb_s"] = bench_segment(texts, rounds)
     figures |= {f"{kind}_documents_s": results[kind]["documents_s"] for kind in PEERS}
-    result = json.dumps({"bench": "documents", "quick": arguments.quick, "figures": figures})
+    result = json.dumps({"bench": "bench_documents", "quick": arguments.quick, "figures": figures})
     if arguments.json:
         arguments.json.write_text(result + "\n", "utf-8")
     print(result)

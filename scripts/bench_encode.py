@@ -457,7 +457,7 @@ def main() -> None:
     bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
     if {"tokenizer", "bert_base", "documents", "memory"} & set(options.only):
         bench_chinese(report, options, announcements)
-    line = json.dumps({"bench": "encode", "quick": options.quick, "figures": report.figures})
+    line = json.dumps({"bench": "bench_encode", "quick": options.quick, "figures": report.figures})
     if options.json:
         options.json.write_text(line + "\n", "utf-8")
     print(line)

@@ -375,7 +375,7 @@ def main() -> None:
         figures |= measure(rows)
         for what, peer, their, our, ratio in rows:
             print(f"{what:42} {peer:10} {their:12.2f} {our:12.2f} {ratio:9.2f}", flush=True)
-    result = {"bench": "engine", "quick": options.quick, "figures": figures}
+    result = {"bench": "bench_engine", "quick": options.quick, "figures": figures}
     if options.json:
         options.json.write_text(json.dumps(result), "utf-8")
     print(json.dumps(result))

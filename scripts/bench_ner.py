@@ -149,7 +149,7 @@ def main() -> None:
         ours, theirs = time_decode(tokens, 5), time_pipeline_decode(plain, long[0])
         report.note("decode_mtok_s", ours / 1e6)
         report.note("decode_vs_pipeline", ours / theirs)
-    line = json.dumps({"bench": "ner", "quick": options.quick, "figures": report.figures})
+    line = json.dumps({"bench": "bench_ner", "quick": options.quick, "figures": report.figures})
     if options.json:
         options.json.write_text(line + "\n", "utf-8")
     print(line)

@@ -400,7 +400,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         figures = run(Path(folder), is_quick=arguments.quick)
-    line = json.dumps({"bench": "store", "quick": arguments.quick, "figures": figures})
+    line = json.dumps({"bench": "bench_store", "quick": arguments.quick, "figures": figures})
     if arguments.json:
         arguments.json.write_text(line + "\n")
     print(line)
