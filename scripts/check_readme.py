@@ -3,7 +3,7 @@
 ``--command N`` prints the N-th fenced ``sh`` block. Without arguments every check is made: each
 public name is mentioned, and the ``--help`` texts are those of the program (``--write`` renews
 them). ``--transcript`` runs the main job, again, and again after a kill, and writes what
-it printed into the README.
+it printed into the README and the Chinese one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 README = Path(__file__).parents[1] / "README.md"
+CHINESE = README.parent / "featpipe" / "README.zh.md"
 TRANSCRIPT = re.compile(r"<!-- transcript: begin -->.*<!-- transcript: end -->", re.DOTALL)
 HELP = re.compile(r"<!-- help: (?P<command>[^>]+) -->\n```text\n.*?```", re.DOTALL)
 
@@ -34,7 +35,10 @@ def main() -> int:
         print(find_commands(text)[options.command - 1])
         return 0
     if options.transcript:
-        README.write_text(TRANSCRIPT.sub(lambda _: transcript(), text), "utf-8")
+        shown = transcript()
+        for file in (README, CHINESE):
+            renewed = TRANSCRIPT.sub(lambda _: shown, file.read_text("utf-8"))
+            file.write_text(renewed, "utf-8")
         return 0
     renewed = HELP.sub(lambda match: help_block(match["command"]), text)
     if options.write:
