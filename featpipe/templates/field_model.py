@@ -12,7 +12,13 @@ from featpipe.templates.evidence import measured_columns, span_rows
 from featpipe.templates.folding import fold, fold_width
 from featpipe.templates.likeness import Anchors, like_words
 from featpipe.templates.locate import locate_value
-from featpipe.templates.mentions import MentionModel, Rows, fit_mentions, make_rows
+from featpipe.templates.mentions import (
+    MentionModel,
+    Rows,
+    fit_mentions,
+    make_rows,
+    plain_mentions,
+)
 from featpipe.templates.ranking import (
     VALUE_COLUMNS,
     Group,
@@ -157,26 +163,48 @@ def fit_field(
     """Learn a field from sample documents, those without a value of it included.
 
     The value scores are fitted on mention scores of documents left out, so that they are as
-    honest as on a new document.
+    honest as on a new document. What was learned must also rank the documents left out at least as
+    well as what is known without any sample: else that is kept instead, so that samples which
+    mislead do no harm.
     """
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
     boundaries = replace(_learn(samples, kind), pattern=pattern, level=level)
     names = tuple(fold_width(alias) for alias in aliases)
     prepared = [_prepare(sample, samples, boundaries, names) for sample in samples]
-    rows: list[Floats] = [np.empty((0, len(VALUE_COLUMNS)))]
-    labels: list[NDArray[np.bool_]] = [np.empty(0, bool)]
-    for left_out in _folds(len(samples)):
-        mentions = fit_mentions([p.rows for n, p in enumerate(prepared) if n not in left_out])
-        for number in sorted(left_out):
-            row, label = _judge(samples[number], prepared[number], mentions, kind)
-            rows.append(row)
-            labels.append(label)
-    values = fit_values(rows, labels, [0, *(len(sample.values) for sample in samples)])
     mentions = fit_mentions([p.rows for p in prepared])
+    judged = _judge_left_out(samples, prepared, kind)
+    plain = [_judge(s, p, plain_mentions(), kind) for s, p in zip(samples, prepared, strict=True)]
+    if judged and _rank_score(judged) < _rank_score(plain):
+        mentions, judged = plain_mentions(), plain
+    values = fit_values(
+        [rows for rows, _ in judged],
+        [labels for _, labels in judged],
+        [len(sample.values) for sample in samples],
+    )
     return FieldModel(
         kind, is_many, names, boundaries, mentions, values, _anchors(samples), *_exemplars(prepared)
     )  # fmt: skip
+
+
+_Judged = tuple["Floats", "NDArray[np.bool_]"]
+
+
+def _judge_left_out(
+    samples: Sequence[Sample], prepared: Sequence[_Prepared], kind: FieldType
+) -> list[_Judged]:
+    """Each sample by a model fitted without it, in order; none when there is but one."""
+    judged: dict[int, _Judged] = {}
+    for left_out in _folds(len(samples)):
+        mentions = fit_mentions([p.rows for n, p in enumerate(prepared) if n not in left_out])
+        for number in left_out:
+            judged[number] = _judge(samples[number], prepared[number], mentions, kind)
+    return [judged[number] for number in sorted(judged)]
+
+
+def _rank_score(judged: Sequence[_Judged]) -> float:
+    """Sum over the documents of one over the rank of the first right value."""
+    return sum(1.0 / (1 + int(np.argmax(labels))) for _, labels in judged if labels.any())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -59,9 +59,7 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     path = Path(path)
     try:
         tasks = json.loads(path.read_text("utf-8"))
-        if not isinstance(tasks, list):
-            raise TypeError("no list of tasks")
-        return [_label_studio_task(task) for task in tasks]
+        return [_label_studio_task(tasks[number]) for number in range(len(tasks))]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
 

@@ -51,6 +51,7 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
     prior: Floats | None = None,
     prior_bias: float = 0.0,
     n_steps: int = 60,
+    is_biased: bool = True,
 ) -> Logistic:
     """Maximum a posteriori under a Gaussian prior.
 
@@ -62,6 +63,7 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
         prior: (n_features,) its mean; zero when None.
         prior_bias: mean of the bias, held loosely.
         n_steps: most steps of the optimiser.
+        is_biased: whether the bias is fitted too; it stays ``prior_bias`` otherwise.
 
     """
     from scipy.sparse import csr_matrix
@@ -80,7 +82,8 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
         off = w - mean
         total += 0.5 * float(np.sum(strength * off * off)) + 0.005 * (b - prior_bias) ** 2
         slope = np.asarray(turned @ pull).ravel() + strength * off
-        return total, np.append(slope, pull.sum() + 0.01 * (b - prior_bias))
+        turn = pull.sum() + 0.01 * (b - prior_bias) if is_biased else 0.0
+        return total, np.append(slope, turn)
 
     point = minimise(loss, np.append(mean, prior_bias), n_steps)
     return Logistic(point[:-1], float(point[-1]))

@@ -87,11 +87,16 @@ def make_rows(
     return Rows(rows.hashed, measured, labels, touches & ~labels)
 
 
+def plain_mentions() -> MentionModel:
+    """What holds for fields of any template: the model without samples."""
+    return MentionModel(np.zeros(N_HASHED, np.float32), PRIOR.copy(), -4.0)
+
+
 def fit_mentions(documents: Sequence[Rows], seed: int = 0) -> MentionModel:
     """Fit on some negatives, look where that errs, and fit again with the worst errors."""
     documents = [rows for rows in documents if len(rows.labels)]
     if not documents or not any(rows.labels.any() for rows in documents):
-        return MentionModel(np.zeros(N_HASHED, np.float32), PRIOR.copy(), -4.0)
+        return plain_mentions()
     chance = np.random.default_rng(seed)
     chosen = [_first_choice(rows, chance) for rows in documents]
     model = _fit(documents, chosen)

@@ -174,7 +174,8 @@ def fit_values(
 ) -> ValueModel:
     """Fit on scores that were computed without the document they are of.
 
-    Thresholds maximise F1 on the same scores, held to a default by what few documents can tell.
+    Probabilities are calibrated, and thresholds chosen, on documents that were left out here once
+    more. Where the fitted weights do worse on those than the prior, the prior is kept.
 
     Args:
         rows: per document (n_groups, len(VALUE_COLUMNS)).
@@ -183,14 +184,25 @@ def fit_values(
         strength: of the prior.
 
     """
-    every, truth = np.concatenate(list(rows)), np.concatenate(list(labels))
-    model = fit_logistic(
-        every, truth, np.ones(len(truth)), strength=strength, prior=_PRIOR, prior_bias=-0.5
-    )
-    probabilities = [sigmoid(model.logits(part)) if len(part) else np.empty(0) for part in rows]
+    model = _fit_rows(rows, labels, strength)
+    prior = Logistic(_PRIOR, -0.5)
+    held_out = [
+        _fit_rows(
+            [part for n, part in enumerate(rows) if n % _FOLDS != fold],
+            [part for n, part in enumerate(labels) if n % _FOLDS != fold],
+            strength,
+        )
+        for fold in range(min(_FOLDS, len(rows)))
+    ]
+    logits = [held_out[n % _FOLDS].logits(part) for n, part in enumerate(rows)]
+    by_prior = [prior.logits(part) for part in rows]
+    if _loss(by_prior, labels) < _loss(logits, labels):
+        model, logits = prior, by_prior
+    scale, shift = _calibrate(logits, labels)
+    model = Logistic(model.weights * scale, model.bias * scale + shift)
     judged = [
-        sorted(zip(p.tolist(), t.tolist(), strict=True), reverse=True)
-        for p, t in zip(probabilities, labels, strict=True)
+        sorted(zip(sigmoid(part * scale + shift).tolist(), truth.tolist(), strict=True))[::-1]
+        for part, truth in zip(logits, labels, strict=True)
     ]
     first = _best_threshold([part[:1] for part in judged], sum(n > 0 for n in n_wanted), 0.2)
     other = _best_threshold(
@@ -199,8 +211,45 @@ def fit_values(
     return ValueModel(model, first, max(other, first))
 
 
+_FOLDS = 5
+#: Values of a document that its probabilities are judged by: the others are plainly wrong.
+_JUDGED = 3
+
+
+def _fit_rows(
+    rows: Sequence[Floats], labels: Sequence[NDArray[np.bool_]], strength: float
+) -> Logistic:
+    every = np.concatenate([np.empty((0, len(VALUE_COLUMNS))), *rows])
+    truth = np.concatenate([np.empty(0, bool), *labels])
+    weights = np.ones(len(truth))
+    return fit_logistic(every, truth, weights, strength=strength, prior=_PRIOR, prior_bias=-0.5)
+
+
+def _loss(logits: Sequence[Floats], labels: Sequence[NDArray[np.bool_]]) -> float:
+    """Negative log likelihood."""
+    return sum(
+        float(np.logaddexp(0.0, np.where(truth, -part, part)).sum())
+        for part, truth in zip(logits, labels, strict=True)
+    )
+
+
+def _calibrate(
+    logits: Sequence[Floats], labels: Sequence[NDArray[np.bool_]]
+) -> tuple[float, float]:
+    """Platt's scale and shift, held to 1 and 0 by what few documents can tell."""
+    best = [np.argsort(-part, kind="stable")[:_JUDGED] for part in logits]
+    scores = np.concatenate([np.empty(0), *(p[b] for p, b in zip(logits, best, strict=True))])
+    truth = np.concatenate([np.empty(0, bool), *(t[b] for t, b in zip(labels, best, strict=True))])
+    fitted = fit_logistic(
+        np.stack([scores, np.ones(len(scores))], axis=1), truth, np.ones(len(scores)),
+        strength=np.array([8.0, 2.0]), prior=np.array([1.0, 0.0]), prior_bias=0.0,
+        is_biased=False,
+    )  # fmt: skip
+    return max(float(fitted.weights[0]), 0.1), float(fitted.weights[1])
+
+
 #: How firmly a threshold is held to its default: as by so many documents.
-_HOLD = 4.0
+_HOLD = 30.0
 _STEPS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 
 
