@@ -27,12 +27,14 @@ _COMMANDS = {
     "report": ("report", "Write the evidence page: what was extracted, and from where."),
     "runs": ("runs", "List the runs of a cache, or show one."),
     "serve": ("serve", "Serve extraction, search and embeddings over HTTP."),
+    "consume": ("consume", "Extract what arrives in a message queue."),
     "inspect": ("inspect", "Say what a cache holds."),
     "verify": ("verify", "Check that a cache is whole."),
     "compact": ("compact", "Rewrite a cache without what crashes left in it."),
     "merge": ("merge", "Make one cache of several, without encoding."),
     "import": ("import_old", "Take over a file of one dataset per text."),
     "export": ("export", "Write tables as NumPy and JSON, or Parquet."),
+    "doctor": ("doctor", "Check this machine, and say what cures it."),
 }
 
 EXIT_LEFT_OUT = 1

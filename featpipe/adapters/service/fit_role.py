@@ -49,7 +49,7 @@ class FitRole:
             self._checkpoints = replace(checkpoints, device=device, threads=threads)
 
     def run(self, template: Template) -> str:
-        """Its name.
+        """Its fingerprint.
 
         Raises:
             TemplateError: a sample document is nowhere.
@@ -63,11 +63,11 @@ class FitRole:
             folder=self._folder,
             models=self._models,
         )
-        for fitted in extractor.templates.values():
-            for field in template.fields:
-                fitted.model(field.name)
+        fitted = extractor.templates[template.name]
+        for field in template.fields:
+            fitted.model(field.name)
         self._models.keep_only(set())
-        return template.name
+        return fitted.fingerprint
 
     def close(self) -> None:
         """Let go of the cache."""

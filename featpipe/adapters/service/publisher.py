@@ -16,7 +16,6 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.adapters.service.model_folder import ModelFolder
 from featpipe.errors import FeatpipeError, TemplateError
 from featpipe.pool import Pool, Role
 
@@ -60,6 +59,8 @@ class Publisher:
         self.templates: Mapping[str, FittedTemplate] = {}
         """What is at work."""
         self._extractor, self._chosen, self._devices = extractor, chosen, devices
+        self._fitted: dict[str, str] = {}
+        """Fingerprint as seen here, without models -> that of the fitted template."""
         self._home = Path(tempfile.mkdtemp(prefix="featpipe-serve-"))  # for this user alone
         self.published, self.models = self._home / "templates", self._home / "models"
         self.published.mkdir()
@@ -87,6 +88,10 @@ class Publisher:
             await asyncio.to_thread(self._write, before)
         changed = [n for n in found if n not in before or _differ(before[n], found[n])]
         return Change(tuple(changed), tuple(n for n in before if n not in found))
+
+    def fingerprint(self, name: str) -> str:
+        """Of a template at work, as in the provenance of its results."""
+        return self._fitted[self.templates[name].fingerprint]
 
     async def watch(self) -> None:
         """Publish whatever changes, until cancelled."""
@@ -119,20 +124,17 @@ class Publisher:
 
     def _fit(self, found: Mapping[str, FittedTemplate]) -> None:
         """Fit what no publication has fitted, in workers that end with it."""
-        held = ModelFolder(self.models)
-        missing = [
-            one.template
-            for one in found.values()
-            if any(facts.fingerprint not in held for facts in one.facts.values())
-        ]
+        missing = [one for one in found.values() if one.fingerprint not in self._fitted]
         if not missing:
             return
         # The longest first: the last one to end is then not the longest.
-        missing.sort(key=lambda template: -len(template.samples) * len(template.fields))
+        missing.sort(key=lambda one: -len(one.template.samples) * len(one.template.fields))
         with Pool([self._role(min(len(missing), len(self._devices)))]) as pool:
-            for outcome in pool.map("fit", missing):
+            for outcome in pool.map("fit", [one.template for one in missing]):
+                one = missing[outcome.index]
                 if outcome.error is not None:
-                    _raise_cause(outcome.error, missing[outcome.index])
+                    _raise_cause(outcome.error, one.template)
+                self._fitted[one.fingerprint] = str(outcome.value)
 
     def _role(self, n_workers: int) -> Role:
         return Role(

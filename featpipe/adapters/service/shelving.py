@@ -26,7 +26,7 @@ from featpipe.errors import TemplateError
 from featpipe.templates.load import check_template
 
 if TYPE_CHECKING:
-    from featpipe.templates.fitted import FittedTemplate
+    from featpipe.adapters.service.publisher import Publisher
     from featpipe.templates.model import FieldSpec
 
 router = APIRouter(tags=["templates"])
@@ -42,7 +42,7 @@ async def list_templates(request: Request) -> dict[str, Any]:
     if publisher is None:
         return {"templates": [], "problem": ""}
     return {
-        "templates": [_describe(one) for one in publisher.templates.values()],
+        "templates": [_describe(publisher, name) for name in publisher.templates],
         "problem": _without_folder(publisher.problem),
     }
 
@@ -51,10 +51,9 @@ async def list_templates(request: Request) -> dict[str, Any]:
 async def get_template(request: Request, name: str) -> dict[str, Any]:
     """One template."""
     engine: Engine = request.app.state.engine
-    fitted = engine.publisher.templates if engine.publisher is not None else {}
-    if name not in fitted:
+    if engine.publisher is None or name not in engine.publisher.templates:
         raise Failure(404, "unknown_template", f"there is no template {name!r}")
-    return _describe(fitted[name])
+    return _describe(engine.publisher, name)
 
 
 @router.post("/templates/validate", response_model=ValidateAnswer, responses=failures())
@@ -106,12 +105,12 @@ async def reload(request: Request) -> dict[str, Any]:
     return {"templates": names, "changed": change.changed, "removed": change.removed}
 
 
-def _describe(fitted: FittedTemplate) -> dict[str, Any]:
-    template = fitted.template
+def _describe(publisher: Publisher, name: str) -> dict[str, Any]:
+    template = publisher.templates[name].template
     return {
         "name": template.name,
         "version": template.version,
-        "fingerprint": fitted.fingerprint,
+        "fingerprint": publisher.fingerprint(name),
         "n_samples": len(template.samples),
         "fields": [_describe_field(field) for field in template.fields],
     }

@@ -1,0 +1,266 @@
+"""The consumer's loop: one thread, between a broker and a pool."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from logging import getLogger
+from pathlib import Path  # noqa: TC003  # what a field is
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from featpipe.adapters.checkpoints import choose_checkpoints
+from featpipe.adapters.consumer.journal import Journal
+from featpipe.adapters.consumer.order import Order, read_order
+from featpipe.adapters.metrics import Counter
+from featpipe.errors import MissingExtra, UsageError
+from featpipe.pipeline.devices import check_devices, default_devices
+from featpipe.pool import Pool
+from featpipe.templates.extract_role import ExtractTask, extract_role
+from featpipe.templates.extractor import Extractor
+
+if TYPE_CHECKING:
+    from featpipe.pool import Outcome
+    from featpipe.templates.extract_role import Done
+
+logger = getLogger("featpipe.consumer")
+
+#: Seconds between two looks at the broker while workers are busy.
+_LOOK_S = 0.02
+#: Seconds until a lost broker is asked again: doubled each time.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """Where messages come from and go to, and what they are extracted with."""
+
+    broker: str = field(repr=False)
+    """Such as ``amqp://user:password@host//``; never logged."""
+    cache: Path
+    templates: Path
+    queue: str = "featpipe.documents"
+    results: str = "featpipe.results"
+    dead: str = "featpipe.dead"
+    journal: Path | None = None
+    model: str | None = None
+    ner: str | None = None
+    devices: tuple[str, ...] = ()
+    document_deadline_s: float = 60.0
+    prefetch: int = 16
+    target: str | None = None
+    """Another class for the workers, in tests."""
+
+
+class Consumer:
+    """Answers messages until told to stop.
+
+    Args:
+        settings: checked when the cache and the templates are opened here.
+
+    Raises:
+        MissingExtra: kombu is not installed.
+        FeatpipeError: the cache, a model or a template cannot be used.
+
+    """
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self._settings = settings
+        self.counts = Counter("featpipe_messages_total", "Messages by outcome.", ("outcome",))
+        self._kombu = _import_kombu()
+        self._extractor = Extractor(settings.templates, settings.cache)
+        chosen = choose_checkpoints(self._extractor.cache, settings.model, settings.ner)
+        devices = check_devices(settings.devices) or default_devices()
+        role = extract_role(
+            settings.cache.absolute(),
+            settings.templates.absolute(),
+            devices=devices,
+            space=chosen.space,
+            checkpoints=chosen.checkpoints,
+            deadline_s=settings.document_deadline_s,
+        )
+        if settings.target is not None:
+            from dataclasses import replace
+
+            role = replace(role, target=settings.target)
+        self._role = role
+        known = self._connect()
+        self._broker_errors = (
+            *known.connection_errors,
+            *known.channel_errors,
+            self._kombu.exceptions.OperationalError,
+            OSError,
+        )
+        self._journal = Journal(settings.journal)
+        self._is_stopping = False
+        self._open: dict[int, tuple[Any, Order, str]] = {}
+        self._n_tasks = 0
+
+    def stop(self) -> None:
+        """Take nothing new, finish what is held, return. Safe in a signal handler."""
+        self._is_stopping = True
+
+    def run(self) -> None:
+        """Answer messages until `stop`; a broker that is lost is looked for again.
+
+        Raises:
+            PoolBroken: the workers cannot be started; what was held comes again.
+
+        """
+        pause_s = _FIRST_PAUSE_S
+        try:
+            with Pool([self._role]) as pool:
+                while not self._is_stopping:
+                    try:
+                        with self._connect() as connection:
+                            connection.ensure_connection(max_retries=1)
+                            pause_s = _FIRST_PAUSE_S
+                            self._serve(connection, pool)
+                    except self._broker_errors as error:
+                        logger.warning("the broker is lost: %s", type(error).__name__)
+                        self._open.clear()  # its messages come again
+                        self._pause(pause_s)
+                        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        finally:
+            self._journal.close()
+            self._extractor.close()
+
+    # ---- one connection
+
+    def _connect(self) -> Any:  # noqa: ANN401  # kombu is untyped
+        """Not yet open. The broker confirms what it is sent; then a message is acknowledged."""
+        return self._kombu.Connection(
+            self._settings.broker, transport_options={"confirm_publish": True}, connect_timeout=5
+        )
+
+    def _serve(self, connection: Any, pool: Pool) -> None:  # noqa: ANN401  # kombu is untyped
+        channel = connection.channel()
+        queues = {
+            name: self._kombu.Queue(name, channel=channel, durable=True)
+            for name in (self._settings.queue, self._settings.results, self._settings.dead)
+        }
+        for queue in queues.values():
+            queue.declare()
+        confirming = connection.channel()
+        producer = self._kombu.Producer(confirming)
+        consumer = self._kombu.Consumer(
+            channel,
+            [queues[self._settings.queue]],
+            on_message=lambda message: self._take(message, pool, producer),
+            prefetch_count=self._settings.prefetch,
+        )
+        with consumer:
+            while not self._is_stopping:
+                self._look(connection, 0.5 if not self._open else 0.001)
+                self._collect(pool, producer)
+        # The consumer is cancelled: nothing new comes, and what is open is still answered.
+        while self._open:
+            self._collect(pool, producer)
+        channel.close()  # what was fetched and not begun goes back to the queue
+        confirming.close()
+
+    def _look(self, connection: Any, timeout: float) -> None:  # noqa: ANN401  # kombu is untyped
+        try:
+            connection.drain_events(timeout=timeout)
+        except (TimeoutError, socket.timeout):  # noqa: UP041  # kombu's transports raise either
+            return
+
+    def _take(self, message: Any, pool: Pool, producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
+        try:
+            order = read_order(message.body, self._extractor.templates)
+        except UsageError as error:
+            self._bury(message, producer, "invalid_message", error.message)
+            return
+        key = order.key(self._state())
+        answer = self._journal.get(key)
+        if answer is not None:
+            self._answer(message, producer, order, key, answer)
+            return
+        self._n_tasks += 1
+        self._open[self._n_tasks] = (message, order, key)
+        pool.submit("extract", ExtractTask((order.given,), order.template), tag=self._n_tasks)
+
+    def _collect(self, pool: Pool, producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
+        if not self._open:
+            return
+        for outcome in pool.completed(timeout=_LOOK_S):
+            held = self._open.get(outcome.tag)  # type: ignore[arg-type]  # we gave it a number
+            if held is not None:  # else of a connection that was lost
+                self._end(outcome, held, producer)
+                del self._open[outcome.tag]  # type: ignore[arg-type]  # as above
+
+    def _end(self, outcome: Outcome, held: tuple[Any, Order, str], producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
+        message, order, key = held
+        if outcome.error is not None:
+            error: BaseException = outcome.error.__cause__ or outcome.error
+            words = str(getattr(error, "message", error)).splitlines()[0]
+            self._bury(message, producer, type(error).__name__, words)
+            return
+        done: Done = outcome.value[0]  # type: ignore[index]  # one document was sent
+        if done.quarantined is not None:
+            self._bury(message, producer, done.quarantined.error, done.quarantined.reason)
+            return
+        content = [extraction.as_dict() for extraction in done.extractions]
+        answer = json.dumps(content, ensure_ascii=False)
+        self._journal.put(key, answer)
+        self._answer(message, producer, order, key, answer)
+
+    def _answer(self, message: Any, producer: Any, order: Order, key: str, answer: str) -> None:  # noqa: ANN401  # kombu is untyped
+        body = f'{{"id": {json.dumps(order.id)}, "key": "{key}", "extractions": {answer}}}'
+        properties = message.properties or {}
+        self._publish(
+            producer,
+            body,
+            properties.get("reply_to") or self._settings.results,
+            message_id=key,
+            correlation_id=properties.get("correlation_id") or order.id or None,
+        )
+        # In this order: dying in between, the answer is sent twice rather than never.
+        message.ack()
+        self.counts.add("answered")
+
+    def _bury(self, message: Any, producer: Any, error: str, reason: str) -> None:  # noqa: ANN401  # kombu is untyped
+        logger.warning("a message goes to %s: %s: %s", self._settings.dead, error, reason)
+        headers = {**(message.headers or {}), "x-error": error, "x-reason": reason[:1000]}
+        self._publish(producer, message.body, self._settings.dead, headers=headers)
+        message.ack()
+        self.counts.add("dead")
+
+    def _publish(self, producer: Any, body: Any, queue: str, **properties: Any) -> None:  # noqa: ANN401  # kombu is untyped
+        producer.publish(
+            body,
+            routing_key=queue,
+            delivery_mode=2,
+            content_type="application/json",
+            content_encoding="utf-8",
+            timeout=30,
+            confirm_timeout=30,
+            **properties,
+        )
+
+    # ---- small things
+
+    def _state(self) -> str:
+        """Of everything but the document that an answer depends on."""
+        fitted = self._extractor.templates
+        parts = [f"{name}={one.fingerprint}" for name, one in sorted(fitted.items())]
+        parts.append(self._extractor.evidence.name)
+        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+    def _pause(self, seconds: float) -> None:
+        until = monotonic() + seconds
+        while not self._is_stopping and monotonic() < until:
+            sleep(0.05)
+
+
+def _import_kombu() -> Any:  # noqa: ANN401  # kombu is untyped
+    try:
+        import kombu
+        import kombu.exceptions
+    except ImportError as error:
+        raise MissingExtra(
+            "the consumer needs kombu", hint="pip install 'featpipe[amqp]'"
+        ) from error
+    return kombu

@@ -1,0 +1,330 @@
+"""The queue consumer: memory transport for its logic, a real RabbitMQ for its promises."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import kombu
+import pytest
+
+from featpipe import Pipeline
+from featpipe.adapters.consumer.consumer import Consumer, ConsumerSettings
+from featpipe.adapters.consumer.journal import Journal
+from featpipe.adapters.consumer.order import read_order
+from featpipe.errors import UsageError, WriteFailed
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
+
+from tiny_checkpoints import save_encoder
+
+HERE = Path(__file__).parent
+WAIT_S = 60
+TEXT = "租赁合同。甲方：广州山川有限公司。每月租金为人民币6,300元。"
+LEASE = """name = "lease"
+[[fields]]
+name = "甲方"
+[[samples]]
+text = "租赁合同。甲方：北京天地有限公司。乙方：张三。每月租金为人民币5,000元。"
+fields = { "甲方" = "北京天地有限公司" }
+"""
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("consumer")
+    model = save_encoder(folder / "tiny")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "a.txt").write_text(TEXT, "utf-8")
+    with Pipeline(folder / "c.h5", model, "none", devices=["cpu"]) as pipeline:
+        assert pipeline.build(folder / "docs").is_complete
+    (folder / "lease.toml").write_text(LEASE, "utf-8")
+    return folder
+
+
+class Broker:
+    """Sends orders, and takes what comes out."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection = kombu.Connection(url)
+        self.results: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.dead: list[tuple[bytes, dict[str, Any]]] = []
+        self.queues = {
+            name: kombu.Queue(f"featpipe.{name}", durable=True, channel=self.connection)
+            for name in ("documents", "results", "dead")
+        }
+        for queue in self.queues.values():
+            queue(self.connection).declare()
+
+    def send(self, body: object, **properties: object) -> None:
+        raw = body if isinstance(body, str | bytes) else json.dumps(body)
+        with self.connection.Producer() as producer:
+            producer.publish(
+                raw, routing_key="featpipe.documents", content_type="application/json",
+                content_encoding="utf-8", **properties,
+            )  # fmt: skip
+
+    def take(self) -> None:
+        for name in ("results", "dead"):
+            queue = self.queues[name](self.connection)
+            while (message := queue.get(no_ack=True)) is not None:
+                if name == "results":
+                    self.results.append((json.loads(message.body), message.properties))
+                else:
+                    self.dead.append((message.body, message.headers))
+
+    def waits_for(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + WAIT_S
+        while not holds():
+            assert time.monotonic() < until, (len(self.results), len(self.dead))
+            self.take()
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        self.connection.release()
+
+
+@contextmanager
+def consuming(broker: Broker, home: Path, **settings: Any) -> Iterator[Consumer]:  # noqa: ANN401  # of ConsumerSettings
+    consumer = Consumer(
+        ConsumerSettings(
+            broker=broker.url, cache=home / "c.h5", templates=home / "lease.toml",
+            model=str(home / "tiny"), devices=("cpu",), **settings,
+        )
+    )  # fmt: skip
+    thread = threading.Thread(target=consumer.run)
+    thread.start()
+    try:
+        yield consumer
+    finally:
+        consumer.stop()
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    from kombu.transport.memory import Channel
+
+    Channel.queues.clear()
+    found = Broker("memory://")
+    yield found
+    found.close()
+
+
+def test_orders_of_every_kind_are_answered(broker: Broker, home: Path) -> None:
+    data = base64.b64encode(f"<p>{TEXT}</p>".encode()).decode()
+    broker.send({"id": "1", "text": TEXT, "template": "lease"})
+    broker.send({"id": "2", "document": "a.txt"})
+    broker.send({"id": "3", "data": data, "name": "a.html"}, correlation_id="c-3")
+    with consuming(broker, home):
+        broker.waits_for(lambda: len(broker.results) == 3)
+    answers = {answer["id"]: answer for answer, _ in broker.results}
+    for answer in answers.values():
+        values = answer["extractions"][0]["fields"]["甲方"]
+        assert values[0]["text"] == "广州山川有限公司"
+    assert {p.get("correlation_id") for _, p in broker.results} == {"1", "2", "c-3"}
+    assert not broker.dead
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("no json", "invalid_message"),
+        ('["a"]', "invalid_message"),
+        ('{"text": "a", "document": "b"}', "invalid_message"),
+        ('{"text": "a", "path": "/etc/passwd"}', "invalid_message"),
+        ('{"data": "***"}', "invalid_message"),
+        ('{"document": "/etc/passwd"}', "UnreadableDocument"),
+        ('{"text": "a", "template": "nope"}', "UsageError"),
+        ('{"data": "iVBORw0KGgoAAAAA"}', "UnsupportedDocument"),
+    ],
+)
+def test_what_cannot_be_answered_is_buried_with_its_reason(
+    broker: Broker, home: Path, body: str, error: str
+) -> None:
+    broker.send(body)
+    broker.send({"id": "good", "text": TEXT})
+    with consuming(broker, home):
+        broker.waits_for(lambda: len(broker.results) == 1 and len(broker.dead) == 1)
+    ((found, headers),) = broker.dead
+    assert (found if isinstance(found, str) else found.decode()) == body
+    assert headers["x-error"] == error
+    assert headers["x-reason"]
+
+
+def test_the_same_content_is_computed_once_and_answered_each_time(
+    broker: Broker, home: Path, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal.sqlite"
+    broker.send({"id": "first", "text": TEXT})
+    with consuming(broker, home, journal=journal):
+        broker.waits_for(lambda: len(broker.results) == 1)
+    # A worker that cannot extract anything shows that nothing is extracted again.
+    broker.send({"id": "again", "text": TEXT})
+    with consuming(broker, home, journal=journal, target="consumer_poison:Useless"):
+        broker.waits_for(lambda: len(broker.results) == 2)
+    (first, one), (again, two) = broker.results
+    assert first["extractions"] == again["extractions"]
+    assert first["key"] == again["key"] == one["message_id"] == two["message_id"]
+
+
+def test_a_document_that_kills_its_workers_is_buried(broker: Broker, home: Path) -> None:
+    broker.send({"id": "bad", "text": "kill"})
+    broker.send({"id": "good", "text": TEXT})
+    with consuming(broker, home, target="consumer_poison:Poisoned"):
+        broker.waits_for(lambda: len(broker.results) == 1 and len(broker.dead) == 1)
+    assert broker.dead[0][1]["x-error"] == "WorkerDied"
+
+
+def test_a_journal_keeps_the_first_answer_and_the_newest_keys(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j", most=2) as journal:
+        for key in ("a", "b", "b", "c"):
+            journal.put(key, f"{key}-{key}")
+        journal.put("c", "another")
+    with Journal(tmp_path / "j", most=2) as journal:
+        assert [journal.get(key) for key in "abc"] == [None, "b-b", "c-c"]
+    with pytest.raises(WriteFailed, match="journal"):
+        Journal(tmp_path / "nowhere" / "j")
+
+
+def test_keys_differ_with_content_template_and_state() -> None:
+    def key(state: str = "s", **body: str) -> str:
+        return read_order(json.dumps(body), {"t": 1}).key(state)
+
+    keys = [
+        key(text="a"), key(text="b"), key(text="a", template="u"), key("other", text="a"),
+        key(document="a"), key(data="YQ=="), key(text="a", name="n"),
+    ]  # fmt: skip
+    assert len(set(keys)) == len(keys)
+    assert key(text="a") == key(text="a")
+    with pytest.raises(UsageError, match="unknown keys"):
+        read_order('{"text": "a", "path": "b"}', {})
+
+
+# ---- a real broker
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: PLR0915  # one server, start to end
+    """A private node on free ports, with everything it writes in a folder of this test."""
+    server = shutil.which("rabbitmq-server", path="/usr/lib/rabbitmq/bin:" + os.environ["PATH"])
+    if server is None:
+        pytest.skip("rabbitmq-server is not installed")
+    folder = tmp_path_factory.mktemp("rabbitmq")
+    port, distribution = free_port(), free_port()
+    node = f"featpipe{port}@localhost"
+    (folder / "plugins").write_text("[].\n")
+    epmd = free_port()
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "ERL_EPMD_PORT": str(epmd),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODENAME": node,
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(distribution),
+        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(folder / "log"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+        "RABBITMQ_PID_FILE": str(folder / "pid"),
+        "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
+    }
+    started = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+    command = [str(started if started.exists() else server)]
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            command, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+    url = f"amqp://guest:guest@127.0.0.1:{port}//"
+    try:
+        until = time.monotonic() + WAIT_S
+        while True:
+            assert process.poll() is None, (folder / "output").read_text()
+            assert time.monotonic() < until, (folder / "output").read_text()
+            try:
+                with kombu.Connection(url, connect_timeout=5) as connection:
+                    connection.ensure_connection(max_retries=1)
+                break
+            except (kombu.exceptions.OperationalError, OSError):
+                time.sleep(0.2)
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        subprocess.run(["epmd", "-port", str(epmd), "-kill"], check=False, capture_output=True)
+
+
+def command(home: Path, url: str, folder: Path) -> list[str]:
+    return [
+        sys.executable, "-m", "featpipe", "consume", "--cache", str(home / "c.h5"),
+        "--templates", str(home / "lease.toml"), "--model", str(home / "tiny"), "--broker", url,
+        "--journal", str(folder / "journal"), "--device", "cpu", "--prefetch", "8",
+    ]  # fmt: skip
+
+
+@pytest.mark.rabbitmq
+def test_a_consumer_killed_again_and_again_loses_no_message(
+    rabbitmq: str, home: Path, tmp_path: Path
+) -> None:
+    broker = Broker(rabbitmq)
+    wanted = {str(number) for number in range(60)}
+    for number in sorted(wanted):
+        broker.send({"id": number, "text": f"第{number}号{TEXT}"})
+    log = (tmp_path / "log").open("wb")
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command(home, rabbitmq, tmp_path), stdout=log, stderr=log, env=environment
+        )
+
+    def answered() -> set[str]:
+        return {answer["id"] for answer, _ in broker.results}
+
+    process = start()
+    try:
+        for goal in (1, 20):
+            broker.waits_for(lambda goal=goal: len(answered()) >= goal)  # type: ignore[misc]
+            process.kill()
+            process.wait()
+            process = start()
+        broker.waits_for(lambda: answered() >= wanted)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+        broker.close()
+    assert answered() == wanted
+    assert not broker.dead
+    by_id: dict[str, set[str]] = {}
+    for answer, _ in broker.results:
+        by_id.setdefault(answer["id"], set()).add(json.dumps(answer["extractions"]))
+    assert all(len(answers) == 1 for answers in by_id.values())

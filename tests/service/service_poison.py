@@ -1,0 +1,31 @@
+"""A role that does what a document says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from featpipe.adapters.service.warm_role import WarmExtractRole
+from featpipe.templates.extract_role import ExtractTask, Inline
+
+KILL, HANG, SLOW = "这份文件会杀死工人。", "这份文件没有尽头。", "这份文件很慢。"
+
+
+class PoisonedExtractRole(WarmExtractRole):
+    """Dies of `KILL`, hangs on `HANG`, takes a second for `SLOW`."""
+
+    __init__ = WarmExtractRole.__init__  # whose parameters the engine reads
+
+    def run(self, task: Any) -> Any:  # noqa: ANN401  # as the role it stands for
+        texts = []
+        if isinstance(task, ExtractTask):
+            texts = [one.text for one in task.documents if isinstance(one, Inline)]
+        if KILL in texts:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if HANG in texts:
+            time.sleep(3600)
+        if SLOW in texts:
+            time.sleep(1)
+        return super().run(task)

@@ -1,0 +1,57 @@
+"""A service for tests: its extracting workers can be told to die or to hang by a document.
+
+Started with a JSON object of settings as its only argument; ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from featpipe.adapters.json_log import configure_logging
+from featpipe.adapters.service import trades
+from featpipe.adapters.service.engine import Engine
+from featpipe.adapters.service.server import serve
+from featpipe.adapters.service.settings import ServiceSettings
+from featpipe.adapters.tracing import configure_tracing
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    settings = ServiceSettings(
+        **{
+            name: Path(value) if name in {"cache", "templates"} else value
+            for name, value in given.items()
+        },
+        devices=("cpu", "cpu"),
+    )
+    threading.Thread(target=end_with_input, daemon=True).start()
+    make = trades.extracting
+
+    def extracting(*args: Any) -> trades.Trade:  # noqa: ANN401  # whatever it takes
+        trade = make(*args)
+        target = "service_poison:PoisonedExtractRole"
+        return replace(trade, role=replace(trade.role, target=target))
+
+    trades.extracting = extracting
+    configure_logging(as_json=True)
+    if settings.is_traced:
+        configure_tracing()
+    assert not {"torch", "transformers"} & set(sys.modules)
+    sys.exit(0 if serve(Engine(settings)) else 3)
+
+
+def end_with_input() -> None:
+    """Tests that are killed leave no service behind."""
+    while os.read(0, 1 << 10):  # not through sys.stdin, which is locked at the end
+        pass
+    os._exit(4)
+
+
+if __name__ == "__main__":
+    main()

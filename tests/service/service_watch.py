@@ -1,0 +1,104 @@
+"""A service in a process of its own, as a client and as its operator see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+WAIT_S = 120
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def wait_for(holds: Callable[[], bool], what: str = "it") -> None:
+    until = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < until, f"{what} did not happen within {WAIT_S} s"
+        time.sleep(0.02)
+
+
+class Service:
+    """A running service, as a client and as its operator see it."""
+
+    def __init__(self, port: int, pid: int, log: Path, home: Path) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.port, self.pid, self.log, self.home = port, pid, log, home
+        self.client = httpx.Client(base_url=self.url, timeout=WAIT_S, trust_env=False)
+
+    def is_ready(self) -> bool:
+        try:
+            return self.client.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def extract(self, **body: object) -> httpx.Response:
+        return self.client.post("/extract", json=body)
+
+    def workers(self, name: str) -> dict[str, int]:
+        """Resident bytes of the workers of a lane, by name."""
+        found = {}
+        for line in self.client.get("/metrics").text.splitlines():
+            if line.startswith(f'featpipe_resident_bytes{{process="{name}-'):
+                found[line.split('"')[1]] = int(float(line.split()[-1]))
+        return found
+
+    def records(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
+
+
+def program(home: Path, port: int, **settings: object) -> list[str]:
+    given = {
+        "cache": str(home / "c.h5"),
+        "templates": str(home / "templates"),
+        "port": port,
+        "document_deadline_s": 3.0,
+        "max_body_bytes": 1 << 20,
+        **settings,
+    }
+    return [sys.executable, str(HERE / "service_program.py"), json.dumps(given)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(REPOSITORY)])}
+
+
+@contextmanager
+def running(home: Path, **settings: object) -> Iterator[tuple[Service, subprocess.Popen[bytes]]]:
+    """A service that is a child of this process; killed at the end if it is still there."""
+    port = free_port()
+    log = home / f"service-{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            program(home, port, **settings),
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+        )
+    service = Service(port, process.pid, log, home)
+    try:
+        wait_for(lambda: process.poll() is not None or service.is_ready(), log.read_text())
+        assert process.poll() is None, log.read_text()
+        yield service, process
+    finally:
+        service.client.close()
+        process.kill()
+        process.wait()
+        assert process.stdin is not None
+        process.stdin.close()

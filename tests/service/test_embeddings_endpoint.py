@@ -1,0 +1,133 @@
+"""``/v1/embeddings`` and ``/search``: oracles are Encoder and SentenceSearch."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from featpipe.features.encoder import Encoder
+from featpipe.features.feature import EncoderSettings
+from featpipe.pipeline.lookup import Cache
+from featpipe.pipeline.query import find_space
+from featpipe.pipeline.search import SentenceSearch
+
+if TYPE_CHECKING:
+    from service_watch import Service
+
+TEXTS = ["合同金额", "本公司保证公告内容真实、准确。", "甲方", "合同金额"]
+
+
+def ask(service: Service, given: object, **options: object) -> np.ndarray:
+    body = {"model": "tiny", "input": given, **options}
+    response = service.client.post("/v1/embeddings", json=body)
+    assert response.status_code == 200, response.text
+    data = response.json()["data"]
+    assert [one["index"] for one in data] == list(range(len(data)))
+    if options.get("encoding_format") == "base64":
+        return np.stack([np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in data])
+    return np.array([one["embedding"] for one in data], np.float32)
+
+
+@pytest.fixture(scope="module")
+def encoder(service: Service, encoder_folder: Path) -> Encoder:
+    with Cache.open(service.home / "c.h5") as cache:
+        _, settings = find_space(cache, encoder_folder)
+    return Encoder.load(encoder_folder, settings)
+
+
+def test_vectors_are_those_of_the_library_and_of_the_cache(
+    service: Service, encoder: Encoder
+) -> None:
+    found = ask(service, TEXTS)
+    expected = encoder.encode(TEXTS).vectors.astype(np.float32)
+    assert found.tobytes() == expected.tobytes()
+    with Cache.open(service.home / "c.h5") as cache:
+        stored = cache.dictionary()[TEXTS[1]]
+    assert found[1].tobytes() == stored.astype(np.float32).tobytes()
+
+
+def test_base64_and_numbers_hold_the_same(service: Service) -> None:
+    assert ask(service, TEXTS).tobytes() == ask(service, TEXTS, encoding_format="base64").tobytes()
+
+
+def test_token_ids_are_read_as_their_text(service: Service, encoder: Encoder) -> None:
+    tokens = encoder.tokenizer.encode(TEXTS)
+    lists = [part.tolist() for part in np.split(tokens.ids, tokens.ends[:-1])]
+    assert ask(service, lists).tobytes() == ask(service, TEXTS).tobytes()
+    assert ask(service, lists[0]).tobytes() == ask(service, TEXTS[0]).tobytes()
+
+
+def test_fewer_dimensions_have_length_one_again(service: Service) -> None:
+    whole, short = ask(service, TEXTS), ask(service, TEXTS, dimensions=8)
+    assert short.shape == (4, 8)
+    expected = whole[:, :8] / np.linalg.norm(whole[:, :8], axis=1, keepdims=True)
+    np.testing.assert_allclose(short, expected, atol=1e-6)
+
+
+def test_usage_counts_the_tokens_that_were_read(service: Service, encoder: Encoder) -> None:
+    body = {"model": "tiny", "input": TEXTS}
+    usage = service.client.post("/v1/embeddings", json=body).json()["usage"]
+    n_tokens = int(encoder.encode(TEXTS).n_tokens.sum())
+    assert usage == {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+
+
+def test_a_request_larger_than_a_piece_keeps_its_order(service: Service, encoder: Encoder) -> None:
+    texts = [f"第{number}号合同" for number in range(700)]
+    expected = encoder.encode(texts).vectors.astype(np.float32)
+    assert ask(service, texts, encoding_format="base64").tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"input": "a", "model": "gpt"}, 404, "model_not_found"),
+        ({"input": "a", "model": "tiny", "dimensions": 100_000}, 422, "too_many_dimensions"),
+        ({"input": "a", "model": "tiny", "dimensions": 0}, 422, "invalid_request"),
+        ({"input": [], "model": "tiny"}, 422, "invalid_request"),
+        ({"input": "", "model": "tiny"}, 422, "invalid_request"),
+        ({"input": [[1, 2], [-1]], "model": "tiny"}, 422, "invalid_request"),
+        ({"input": [[5, 6], [1_000_000]], "model": "tiny"}, 422, "cannot_encode"),
+        ({"input": ["a"] * 2049, "model": "tiny"}, 422, "invalid_request"),
+        ({"input": "a", "model": "tiny", "encoding_format": "hex"}, 422, "invalid_request"),
+    ],
+)
+def test_a_mistake_is_explained(
+    service: Service, body: dict[str, object], status: int, code: str
+) -> None:
+    response = service.client.post("/v1/embeddings", json=body)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+
+
+def test_the_model_is_listed(service: Service) -> None:
+    found = service.client.get("/v1/models").json()
+    assert [model["id"] for model in found["data"]] == ["tiny"]
+
+
+@pytest.mark.parametrize("level", ["sentence", "document"])
+def test_hits_are_those_of_the_library(service: Service, level: str) -> None:
+    body = {"query": "违约责任", "k": 3, "level": level}
+    response = service.client.post("/search", json=body)
+    assert response.status_code == 200, response.text
+    with Cache.open(service.home / "c.h5") as cache:
+        expected = SentenceSearch(cache).search("违约责任", 3, level=level)  # type: ignore[arg-type]
+    hits = response.json()["hits"]
+    assert [(h["document"], h["start"], h["end"], h["text"]) for h in hits] == [
+        (h.document, h.start, h.end, h.text) for h in expected
+    ]
+
+
+def test_a_hybrid_search_uses_the_vectors_of_the_cache(service: Service) -> None:
+    query = "本公司保证公告内容真实、准确。"
+    body = {"query": query, "k": 1, "hybrid": True}
+    assert service.client.post("/search", json=body).json()["hits"][0]["text"] == query
+    refused = service.client.post("/search", json={**body, "level": "document"})
+    assert refused.json()["error"]["code"] == "no_hybrid"
+
+
+def test_settings_are_those_of_the_cache(service: Service, encoder: Encoder) -> None:
+    assert encoder.spec["dtype"] == EncoderSettings().dtype
+    assert service.client.get("/v1/models").status_code == 200
