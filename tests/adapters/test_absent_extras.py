@@ -28,3 +28,26 @@ def test_an_absent_package_is_named_with_its_extra(face: str, package: str, extr
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"pip install 'featpipe[{extra}]'"
+
+
+@pytest.mark.parametrize(
+    ("face", "package"),
+    [
+        ("langchain", "langchain_core"),
+        ("llamaindex", "llama_index"),
+        ("sklearn", "sklearn"),
+        ("arrow", "pyarrow"),
+        ("datasets", "datasets"),
+        ("faiss", "faiss"),
+        ("aio", "asyncio"),
+        ("report", "html"),
+    ],
+)
+def test_no_face_imports_torch_into_the_caller(face: str, package: str) -> None:
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    code = (
+        f"import sys; import featpipe.adapters.{face}\n"
+        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
