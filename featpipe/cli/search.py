@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option("--level", type=click.Choice(["sentence", "document"]), default="sentence")
 @click.option("--hybrid", is_flag=True, help="Vectors as well as words (loads the model).")
+@click.option(
+    "--weight",
+    type=click.FloatRange(0, 1),
+    help="For --hybrid: share of BM25 in the score, the rest is the vectors'; 0.8 by default.",
+)
 @click.option("--model", metavar="PATH|NAME", help="For --hybrid; by default the built-in one.")
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
@@ -28,6 +33,7 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's wa
     k: int,
     level: Literal["sentence", "document"],
     hybrid: bool,
+    weight: float | None,
     model: str | None,
     analyser: str | None,
     as_json: bool,
@@ -38,11 +44,13 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's wa
 
     if hybrid and level != "sentence":
         raise click.UsageError("--hybrid ranks sentences; leave --level document out")
+    if weight is not None and not hybrid:
+        raise click.UsageError("--weight is for --hybrid")
     with Cache.open(cache) as opened:
         # For one query numba would take longer to load than numpy to answer.
         search = SentenceSearch(opened, analyser, backend="numpy")
         if hybrid:
-            hits = _search_hybrid(opened, search, query, k, model)
+            hits = _search_hybrid(opened, search, query, k, model, weight)
         else:
             hits = search.search(query, k, level=level)
     for hit in hits:
@@ -52,14 +60,22 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's wa
 
 
 def _search_hybrid(
-    cache: Cache, search: SentenceSearch, query: str, k: int, model: str | None
+    cache: Cache,
+    search: SentenceSearch,
+    query: str,
+    k: int,
+    model: str | None,
+    weight: float | None,
 ) -> list[Hit]:
     from featpipe.pipeline.models import find_builtin_model
     from featpipe.pipeline.query import encode_query, find_space
+    from featpipe.pipeline.search import BM25_WEIGHT
 
     chosen = model or find_builtin_model()
     dictionary, settings = find_space(cache, chosen)
-    return search.search_hybrid(query, encode_query(chosen, settings, query), dictionary, k)
+    vector = encode_query(chosen, settings, query)
+    share = BM25_WEIGHT if weight is None else weight
+    return search.search_hybrid(query, vector, dictionary, k, weight=share)
 
 
 def _line(hit: Hit) -> str:

@@ -9,6 +9,12 @@ Guarantees:
   checksums of all the documents and terms they were made from, which they hold, are those of the
   cache as it is now; else they are made anew.
 - What was added to a cache makes one more segment; the earlier ones stay mapped.
+- Sentences whose terms are not there yet, as beside a running build, which writes documents before
+  their terms, are left out and told; the scores are those over the others. Postings of documents
+  with such a gap are not kept.
+- No damage to a kept file makes a kernel read or write outside its arrays: every row, code and
+  pointer is compared with its bounds on opening. A flipped bit that stays within them, and is not
+  in the first or last 4 KiB of an array, is not noticed.
 - Any number of processes may open and write at once. Without a place to write nothing fails: that
   is said once, and the postings serve this process alone.
 """
@@ -24,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from featpipe.errors import DictionaryError, UnknownSpace
+from featpipe.errors import DictionaryError
 from featpipe.features.array_file import Mapped, map_arrays, write_arrays
 from featpipe.features.bm25 import Index, Segment
 from featpipe.features.bm25.segment import SEGMENT_VERSION
@@ -51,6 +57,26 @@ _SUFFIX = ".arrays"
 _told: set[Path] = set()
 
 
+class Opened(NamedTuple):
+    """An index, and which of all sentences, in the documents' order, are its rows: (n,) bool."""
+
+    index: Index
+    has_terms: NDArray[np.bool_]
+
+
+class Terms(NamedTuple):
+    """Of some documents' sentences.
+
+    ``has_terms`` tells which of them all are counted; of those that are: term ids laid end to end,
+    terms per sentence, sentences per document.
+    """
+
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    n_sentences: NDArray[np.int64]
+    has_terms: NDArray[np.bool_]
+
+
 class Sentences(NamedTuple):
     """What is to be indexed: the documents' sentences, and the terms of each distinct sentence.
 
@@ -63,36 +89,33 @@ class Sentences(NamedTuple):
     names: Sequence[str]
     rows: NDArray[np.int64]
 
-    def read(self, begin: int) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """From document ``begin`` on: term ids, terms per sentence, sentences per document.
-
-        Raises:
-            UnknownSpace: a sentence has no terms.
-        """
+    def read(self, begin: int) -> Terms:
+        """The terms of the documents from ``begin`` on."""
         keys, n_sentences = self.documents.ragged_many("sentence_keys", self.rows[begin:])
         found = self.units.find(np.asarray(keys).reshape(-1, 16))
-        if len(found) and found.min() < 0:
-            raise UnknownSpace(
-                f"{int((found < 0).sum())} sentences have no terms in {self.units.name}",
-                hint="run build-cache again; it counts what is missing",
-            )
-        ids, lengths = self.units.ragged_many("ids", found)
-        return np.asarray(ids).astype(np.int32, copy=False), lengths, n_sentences
+        has_terms = found >= 0
+        if not has_terms.all():
+            owners = np.repeat(np.arange(len(n_sentences)), n_sentences)
+            n_sentences = np.bincount(owners[has_terms], minlength=len(n_sentences))
+        ids, lengths = self.units.ragged_many("ids", found[has_terms])
+        return Terms(
+            np.asarray(ids).astype(np.int32, copy=False),
+            np.asarray(lengths, np.int64),
+            np.asarray(n_sentences, np.int64),
+            has_terms,
+        )
 
 
 def open_index(
     cache: Path, group: str, sentences: Sentences, *, backend: Backend = "auto"
-) -> Index:
-    """An index over all sentences, in the order of the documents; rows as they come.
+) -> Opened:
+    """An index over all sentences that have terms, in the order of the documents.
 
     Args:
         cache: path of the cache, by which kept postings are looked for.
         group: of the terms, such as ``terms/chars@3f2a9c71b0de``.
         sentences: of the cache as it is now.
         backend: whose kernels run.
-
-    Raises:
-        UnknownSpace: a sentence has no terms.
     """
     folder = folder_of(cache, group)
     index, numbers = Index(backend=backend), (0, 0)
@@ -106,12 +129,16 @@ def open_index(
     if n_left:
         if n_mapped >= _MAX_SEGMENTS or n_left >= numbers[0]:
             index, numbers, n_mapped = Index(backend=backend), (0, 0), 0
-        ids, lengths, n_sentences = sentences.read(numbers[0])
-        index.add_many(sentences.names[numbers[0] :], ids, lengths, n_sentences)
-        about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": numbers}
-        arrays = _evidence(sentences, numbers) | {"n_sentences": n_sentences}
-        _keep(folder, n_mapped, about, arrays, index.segments[-1])
-    return index
+        terms = sentences.read(numbers[0])
+        has_terms = np.concatenate((np.ones(index.n_rows, np.bool_), terms.has_terms))
+        names = sentences.names[numbers[0] :]
+        index.add_many(names, terms.ids, terms.lengths, terms.n_sentences)
+        if terms.has_terms.all():  # the checksums of a part could not tell that the rest has come
+            about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": numbers}
+            arrays = _evidence(sentences, numbers) | {"n_sentences": terms.n_sentences}
+            _keep(folder, n_mapped, about, arrays, index.segments[-1])
+        return Opened(index, has_terms)
+    return Opened(index, np.ones(index.n_rows, np.bool_))
 
 
 def folder_of(cache: Path, group: str) -> Path:
@@ -147,9 +174,12 @@ def _add_mapped(
         if not np.array_equal(arrays[name], now):
             raise ValueError(f"made from other {name}")
     segment = Segment.from_arrays(arrays["ids"], arrays["lengths"], arrays)
-    if int(arrays["n_sentences"].sum()) != segment.n_rows:
+    if not segment.is_within_bounds():
+        raise ValueError("a posting points outside")
+    n_sentences = arrays["n_sentences"]
+    if n_sentences.min(initial=0) < 0 or int(n_sentences.sum()) != segment.n_rows:
         raise ValueError("sentences of documents do not add up")
-    index.add_segment(sentences.names[begins[0] : ends[0]], segment, arrays["n_sentences"])
+    index.add_segment(sentences.names[begins[0] : ends[0]], segment, n_sentences)
     return ends
 
 

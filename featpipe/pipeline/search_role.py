@@ -28,7 +28,7 @@ class SearchQuery:
 
 
 class SearchRole:
-    """Indexes at the start, and again when the cache has taken in documents.
+    """Indexes at the start, and again when the cache has taken in documents, or terms that lacked.
 
     Args:
         cache: path of the file.
@@ -43,13 +43,16 @@ class SearchRole:
         self._analyser = analyser
         self._n_sightings = self._count_sightings()
         self._search = SentenceSearch(self._cache, analyser)
+        self._n_counted = self._count_rows(self._search.terms_table)
 
     def run(self, queries: Sequence[SearchQuery]) -> list[list[Hit] | FeatpipeError]:
         """Hits of each query, best first."""
         n_sightings = self._count_sightings()
-        if n_sightings != self._n_sightings:
+        n_counted = self._count_rows(self._search.terms_table)
+        has_more = self._search.n_without_terms > 0 and n_counted != self._n_counted
+        if n_sightings != self._n_sightings or has_more:
             self._search = SentenceSearch(self._cache, self._analyser)
-            self._n_sightings = n_sightings
+            self._n_sightings, self._n_counted = n_sightings, n_counted
         return [self._answer(query) for query in queries]
 
     def close(self) -> None:
@@ -67,5 +70,8 @@ class SearchRole:
     def _count_sightings(self) -> int:
         """Rows of the log of documents: no new row, nothing to index."""
         self._cache.refresh()
+        return self._count_rows(layout.SOURCES)
+
+    def _count_rows(self, table: str) -> int:
         reader = self._cache.reader
-        return reader.table(layout.SOURCES).n_rows if layout.SOURCES in reader else 0
+        return reader.table(table).n_rows if table in reader else 0

@@ -93,6 +93,28 @@ def test_hybrid_ranks_by_words_and_vectors(search: Run) -> None:
     assert hits[0]["score"] == pytest.approx(1.0)
 
 
+def test_the_weight_of_the_words_is_an_option_of_hybrid_search(search: Run) -> None:
+    query = "违约金为合同金额的百分之十。"
+    words = [json.loads(line) for line in search("c.h5", query, "--json").stdout.splitlines()]
+    told = {}
+    for weight in ("0", "0.8", "1"):
+        done = search("c.h5", query, "--hybrid", "--weight", weight, "--json", "-k", "6")
+        assert done.returncode == 0, done.stderr
+        hits = [json.loads(line) for line in done.stdout.splitlines()]
+        told[weight] = [(hit["text"], hit["score"]) for hit in hits]
+    ranked = [hit["text"] for hit in words if hit["score"] > 0]
+    assert ranked
+    assert [text for text, _ in told["1"]][: len(ranked)] == ranked
+    assert told["0"] != told["1"]
+    default = search("c.h5", query, "--hybrid", "--json", "-k", "6").stdout.splitlines()
+    hits = [json.loads(line) for line in default]
+    assert [(hit["text"], hit["score"]) for hit in hits] == told["0.8"]
+    for arguments in (["--weight", "0.5"], ["--hybrid", "--weight", "2"]):
+        done = search("c.h5", query, *arguments)
+        assert done.returncode == 2
+        assert "weight" in done.stderr
+
+
 def test_hybrid_and_document_level_exclude_each_other(search: Run) -> None:
     done = search("c.h5", QUERY, "--hybrid", "--level", "document")
     assert done.returncode == 2

@@ -16,15 +16,19 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from rank_bm25 import BM25Okapi
-from sentence_cache import write_documents
+from sentence_cache import append_terms, write_documents
 
 from featpipe import Cache
-from featpipe.errors import UnknownSpace
+from featpipe.errors import FeatpipeError, UnknownSpace
 from featpipe.features.array_file import map_arrays, write_arrays
 from featpipe.features.bm25 import Segment
 from featpipe.features.terms import Analyser
-from featpipe.pipeline import postings
+from featpipe.pipeline import layout, postings
+from featpipe.pipeline.messages import TermTables
 from featpipe.pipeline.search import SentenceSearch
+from featpipe.pipeline.search_role import SearchQuery, SearchRole
+from featpipe.pipeline.term_writer import TermWriter
+from featpipe.store import Writer
 
 IntArray = np.ndarray[Any, Any]
 Backend = Literal["numba", "numpy"]
@@ -256,14 +260,107 @@ def test_what_a_killed_writer_left_behind_is_removed_in_time(
     assert not left.exists()
 
 
-def test_a_sentence_without_terms_is_an_error_not_a_miss(tmp_path: Path) -> None:
+@pytest.mark.parametrize("field", ["rows", "codes", "pointers", "order", "firsts", "lengths"])
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_no_flipped_bit_in_the_middle_makes_a_kernel_leave_its_arrays(
+    tmp_path: Path, folder: Path, derived: list[int], field: str, backend: Backend
+) -> None:
+    """Ends are summed, middles are not: what points outside is found by its bounds."""
+    choice = random.Random(8)  # noqa: S311  # a fixed sample, not a secret
+    rare = ["".join(map(chr, choice.choices(range(0x4E00, 0x5800), k=8))) for _ in range(1100)]
+    common = sentences(8, 1100)
+    texts = [first + second for first, second in zip(rare, common, strict=True)]
+    write_documents(tmp_path / "c.h5", {"a.txt": texts})
+    right = found(tmp_path / "c.h5")
+    (file,) = files(folder)
+    array = map_arrays(file).arrays[field]
+    assert array.nbytes > 2 * 4096 + 64
+    data = bytearray(file.read_bytes())
+    begin = data.index(array.tobytes())
+    item = array.itemsize
+    last_byte = begin + (len(array) // 2) * item + item - 1  # the sign and the highest digits
+    data[last_byte] ^= 0xC0
+    file.write_bytes(data)
+    map_arrays(file)  # its sums do not tell
+    with Cache.open(tmp_path / "c.h5") as cache:
+        search = SentenceSearch(cache, backend=backend)
+        hits = [hit for query in QUERIES for hit in search.search(query, 20)]
+    assert derived == [1100, 1100]
+    assert [(hit.document, hit.start, hit.end, hit.score) for hit in hits] == right
+
+
+def test_several_analysers_must_be_told_apart(tmp_path: Path) -> None:
     write_documents(tmp_path / "c.h5", {"a.txt": ["甲方。"]})
     write_documents(tmp_path / "c.h5", {"b.txt": ["乙方。"]}, "words")
-    with Cache.open(tmp_path / "c.h5") as cache:
-        with pytest.raises(UnknownSpace, match=r"1 sentences have no terms in terms/chars@"):
-            SentenceSearch(cache, "chars")
-        with pytest.raises(UnknownSpace, match="terms must be named"):
-            SentenceSearch(cache)
+    with (
+        Cache.open(tmp_path / "c.h5") as cache,
+        pytest.raises(UnknownSpace, match="terms must be named"),
+    ):
+        SentenceSearch(cache)
+
+
+def test_beside_a_running_build_what_has_terms_is_searched_and_the_rest_is_told(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A build writes documents before their terms; here the terms of another analyser."""
+    path = tmp_path / "c.h5"
+    write_documents(path, {"a.txt": ["甲方合同。", "乙方责任。"], "b.txt": ["丙方金额。"]})
+    before = files_after_search(path, folder)
+    late = {"c.txt": ["丁方合同。", "甲方合同。", "合同金额。", "丙方金额。"], "d.txt": ["戊。"]}
+    write_documents(path, late, "words")
+    with Cache.open(path) as cache, caplog.at_level(logging.WARNING):
+        search = SentenceSearch(cache, "chars", backend="numpy")
+        assert (search.n_sentences, search.n_without_terms) == (5, 3)
+        hits = search.search("合同金额", 9)
+        by_document = search.search("合同金额", 9, level="document")
+    assert "3 of 8 sentences have no terms yet" in caplog.text
+    texts = ["甲方合同。", "乙方责任。", "丙方金额。", "甲方合同。", "丙方金额。"]
+    analyser = Analyser("chars")
+    scores = BM25Okapi([analyser.terms(text) for text in texts]).get_scores(
+        analyser.terms("合同金额")
+    )
+    places = [("a.txt", 0), ("a.txt", 5), ("b.txt", 0), ("c.txt", 5), ("c.txt", 15)]
+    order = sorted([0, 2, 3, 4], key=lambda at: -scores[at])
+    assert [(h.document, h.start, h.text, h.score) for h in hits] == [
+        (*places[at], texts[at], scores[at]) for at in order
+    ]
+    assert {hit.document for hit in by_document} == {"a.txt", "b.txt", "c.txt"}
+    assert files(folder) == before  # postings with a gap are not kept
+    write_documents(path, late)  # the terms arrive
+    with Cache.open(path) as cache:
+        search = SentenceSearch(cache, "chars", backend="numpy")
+        assert (search.n_sentences, search.n_without_terms) == (8, 0)
+        assert search.search("丁戊", 9)[0].text == "戊。"
+
+
+def test_a_search_worker_takes_in_terms_that_arrive_after_their_documents(tmp_path: Path) -> None:
+    path = tmp_path / "c.h5"
+    write_documents(path, {"a.txt": ["甲方合同。", "乙方责任。"]})
+    write_documents(path, {"b.txt": ["丙方金额。"]}, "words")
+    role = SearchRole(str(path), None, "chars")
+    try:
+        assert role.run([SearchQuery("金额")]) == [[]]
+        with Writer.open(path) as writer:  # terms alone, no sighting
+            counter = Analyser("chars")
+            group = layout.terms_group("chars", counter.fingerprint)
+            tables = TermTables(f"{group}/vocabulary", f"{group}/units")
+            specs = {
+                tables.vocabulary: layout.vocabulary_spec(counter.spec, counter.fingerprint),
+                tables.units: layout.term_units_spec(counter.spec, counter.fingerprint),
+            }
+            append_terms(TermWriter(path, writer, tables, specs), counter, ["丙方金额。"])
+            writer.commit()
+        (hits,) = role.run([SearchQuery("金额")])
+        assert not isinstance(hits, FeatpipeError)
+        assert [hit.text for hit in hits] == ["丙方金额。"]
+    finally:
+        role.close()
+
+
+def files_after_search(path: Path, folder: Path) -> list[Path]:
+    with Cache.open(path) as cache:
+        SentenceSearch(cache, "chars", backend="numpy")
+    return files(folder)
 
 
 class CacheMachine(RuleBasedStateMachine):
