@@ -9,7 +9,7 @@ from hashlib import blake2b
 from logging import getLogger
 from pathlib import Path  # noqa: TC003  # what a field is
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from featpipe.adapters.checkpoints import choose_checkpoints
 from featpipe.adapters.consumer.journal import Journal
@@ -186,10 +186,11 @@ class Consumer:
         if not self._open:
             return
         for outcome in pool.completed(timeout=_LOOK_S):
-            held = self._open.get(outcome.tag)  # type: ignore[arg-type]  # we gave it a number
+            number = cast("int", outcome.tag)  # we gave it
+            held = self._open.get(number)
             if held is not None:  # else of a connection that was lost
                 self._end(outcome, held, producer)
-                del self._open[outcome.tag]  # type: ignore[arg-type]  # as above
+                del self._open[number]
 
     def _end(self, outcome: Outcome, held: tuple[Any, Order, str], producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
         message, order, key = held
