@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from small_model.network import Network
 
 TEMPERATURE = 0.05
-LONGEST = 120  # tokens of a text in a pair
+LONGEST = 256  # tokens of a text in a pair
 LABEL_PLACE = {label: place for place, label in enumerate(LABELS)}
 
 
 class JointTask:
-    """With the usual 4,096 tokens: 42 pairs, 40 entity samples, 512 tokens with hidden words."""
+    """With the usual 4,096 tokens: 42 pairs, 56 entity samples, 256 tokens with hidden words."""
 
     def __init__(
         self, corpus: Corpus, tokenizer: Tokenizer, masked: MaskedTask, device: str
@@ -35,7 +35,7 @@ class JointTask:
         self.pairing, self.labeller = Pairing(corpus), Labeller(corpus)
         self.tokenizer, self.masked, self.device = tokenizer, masked, device
         self.n_pairs = max(masked.n_tokens // 96, 2)
-        self.n_entities = max(masked.n_tokens // 102, 2)
+        self.n_entities = max(masked.n_tokens // 73, 2)
 
     def loss(
         self, network: Network, rng: np.random.Generator
@@ -46,13 +46,13 @@ class JointTask:
         samples = [self.labeller.draw(own) for _ in range(self.n_entities)]
         ids, labels = encode_labelled(samples, self.tokenizer)
         entities = network.entity_loss(ids.to(self.device), labels.to(self.device))
-        masked, figures = self.masked.loss(network, rng, part=8)
+        masked, figures = self.masked.loss(network, rng, part=16)
         losses = {"pairs": pairs, "entities": entities, "masked": 0.3 * masked["masked"]}
         return losses, {"found": found, **figures}
 
     def _pair_loss(self, network: Network, rng: Random, n: int) -> tuple[torch.Tensor, float]:
         """Cross entropy of each first text over all second and third ones (InfoNCE), both ways."""
-        pairs = [self.pairing.draw(rng) for _ in range(n)]
+        pairs = self.pairing.draw_step(rng, n)
         third = [text for *_, text in pairs if text is not None]
         first = self._vectors(network, [pair[0] for pair in pairs])
         second = self._vectors(network, [pair[1] for pair in pairs])
@@ -65,10 +65,10 @@ class JointTask:
         return 0.5 * loss, found
 
     def _vectors(self, network: Network, texts: list[str]) -> torch.Tensor:
-        """In two lots by length, so that short texts are not padded to the longest."""
+        """In three lots by length, so that short texts are not padded to the longest."""
         order = np.argsort([len(text) for text in texts], kind="stable")
         parts = []
-        for places in np.array_split(order, 2 if len(texts) > 8 else 1):
+        for places in np.array_split(order, 3 if len(texts) > 8 else 1):
             ids = encode([texts[place] for place in places], self.tokenizer, LONGEST)
             parts.append(network.vectors(ids.to(self.device)))
         back = np.empty_like(order)

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, PLR0911 - one return for each kind drawn
+# ruff: noqa: E501 - one line for each list of weights
 """Pairs of texts that should have near vectors, made without labels.
 
 Kinds: a clause and the abstract it comes from; the name of a law and one of its articles;
@@ -42,49 +42,56 @@ class Pairing:
         self.names = [name for name in ("abstracts", "laws", "articles", "announcements", "own")
                       if name in corpus.texts]  # fmt: skip
 
-    def draw(self, rng: Random) -> Pair:
-        """One pair, and perhaps a text to keep away."""
+    def draw_step(self, rng: Random, n: int) -> list[Pair]:
+        """The pairs of one step, three in four from one source.
+
+        All are each other's negatives: beside texts of the same source a model must tell what they
+        say; beside others it would learn to tell laws from notices, and nothing finer.
+        """
+        name = rng.choice(self.names[:1] * 4 + self.names)
+        return [
+            self._draw_of(name, rng) if place < n * 3 // 4 else self._draw_common(rng)
+            for place in range(n)
+        ]
+
+    def _draw_of(self, name: str, rng: Random) -> Pair:
         kind = rng.random()
-        if kind < 0.25:
-            return self._clause_and_whole(rng)
-        if kind < 0.33 and self.titled:
+        if kind < 0.62:
+            return self._clause_and_whole(name, rng)
+        if kind < 0.7 and name == "articles":
             title, text = rng.choice(self.titled)
-            return title.partition("第")[0] + " " + self._crop(text, rng, 20), text[:180], None
-        if kind < 0.43:
-            return self._neighbours(rng)
-        if kind < 0.5:
-            text = rng.choice(self.texts[rng.choice(self.names)])
+            return title.partition("第")[0] + " " + self._crop(text, rng, 20), text[:110], None
+        if kind < 0.78:
+            return self._neighbours(name, rng)
+        if kind < 0.84:
+            text = rng.choice(self.texts[name])
             at = rng.randrange(max(len(text) - 100, 1))
             return text[at : at + 60], text[at + rng.randrange(10, 40) :][:70], None
-        if kind < 0.68:
-            sentence = self._sentences(rng, 1)[0][:60]
-            return (
-                self._reword(sentence, rng),
-                self._noise(sentence, rng),
-                self._turn(sentence, rng),
-            )
-        if kind < 0.8:
-            return self._bags(rng)
-        return self._everyday(rng)
+        sentence = self._sentences(name, rng, 1)[0][:60]
+        return self._reword(sentence, rng), self._noise(sentence, rng), self._turn(sentence, rng)
+
+    def _draw_common(self, rng: Random) -> Pair:
+        return self._bags(rng) if rng.random() < 0.4 else self._everyday(rng)
 
     def _crop(self, text: str, rng: Random, n_chars: int) -> str:
         at = rng.randrange(max(len(text) - n_chars, 1))
         return text[at : at + n_chars]
 
-    def _sentences(self, rng: Random, n: int) -> list[str]:
+    def _sentences(self, name: str, rng: Random, n: int) -> list[str]:
         """So many sentences that follow one another."""
-        text = rng.choice(self.texts[rng.choice(self.names)])
+        text = rng.choice(self.texts[name])
         at = rng.randrange(max(len(text) - 400, 1))
         found = SENTENCE.findall(text[at : at + 600])
         first = 1 if len(found) > n + 1 else 0
         found = found[first : first + n]
         return found if len(found) == n else (found + [text[:60]] * n)[:n]
 
-    def _clause_and_whole(self, rng: Random) -> Pair:
-        name = rng.choice(self.names[:1] * 4 + self.names)
+    def _clause_and_whole(self, name: str, rng: Random) -> Pair:
         text = rng.choice(self.texts[name])
-        at = rng.randrange(max(len(text) - 300, 1)) if len(text) > 400 else 0
-        text = text[at : at + 300]
+        # The whole is as long as what is encoded of it: a clause cut off would not be in it.
+        n_chars = 230 if rng.random() < 0.15 else 100
+        at = rng.randrange(max(len(text) - n_chars, 1))
+        text = text[at : at + n_chars]
         clauses = [c for c in re.split(r"[，。；：！？,;\n]", text) if len(c) >= 5]
         if not clauses:
             return text[:40], text, None
@@ -92,11 +99,11 @@ class Pairing:
         if rng.random() < 0.6:
             words = _words(clause)
             clause = "".join(rng.sample(words, max(1, int(len(words) * rng.uniform(0.5, 1)))))
-        whole = text.replace(clause, "", 1) if rng.random() < 0.4 else text
+        whole = text.replace(clause, "", 1) if rng.random() < 0.25 else text
         return clause, whole, None
 
-    def _neighbours(self, rng: Random) -> Pair:
-        first, second = self._sentences(rng, 2)
+    def _neighbours(self, name: str, rng: Random) -> Pair:
+        first, second = self._sentences(name, rng, 2)
         return first[:70], second[:90], None
 
     def _reword(self, sentence: str, rng: Random) -> str:

@@ -33,7 +33,7 @@ class Stage:
     n_steps: int
     rate: float
     loss: Callable[[Network, np.random.Generator], tuple[Losses, dict[str, float]]]
-    warm_up: int = 100
+    warm_up: int = 60
     falls: bool = False  # the rate falls to nothing over the stage instead of staying
 
     def rate_at(self, step: int) -> float:
@@ -54,7 +54,7 @@ class Run:
     seed: int
     device: str
     is_mixed: bool
-    every: int = 200
+    every: int = 50
 
     def precision(self) -> contextlib.AbstractContextManager[object]:
         """Forward passes in bfloat16 where the machine multiplies it faster."""
@@ -62,11 +62,11 @@ class Run:
 
 
 def make_optimiser(network: Network, rate: float) -> torch.optim.AdamW:
-    """Weight decay on matrices only; embeddings, which begin well placed, learn at a fifth."""
+    """Weight decay on matrices only; embeddings, which begin well placed, learn at a tenth."""
     groups = [
         {"params": [], "weight_decay": 0.02, "share": 1.0},
         {"params": [], "weight_decay": 0.0, "share": 1.0},
-        {"params": [], "weight_decay": 0.0, "share": 0.2},
+        {"params": [], "weight_decay": 0.0, "share": 0.1},
     ]
     for name, value in network.named_parameters():
         place = 2 if "embeddings." in name else int(value.ndim < 2)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 REACH = 5
 RANDOM_PART = 1.5
 REST = 4
+FEW = 2000  # pieces: below it all singular vectors cost less than a few
 LEAST = 5  # characters seen less often keep a random vector: distinct, and about nothing
 
 
@@ -47,12 +48,19 @@ def count_vectors(streams: Iterable[np.ndarray], n_pieces: int, dim: int, seed: 
     rows = np.asarray(counts.sum(axis=1)).ravel()
     context = rows**0.75 / max(float((rows**0.75).sum()), 1.0)
     pmi = np.log(counts.data / (rows[counts.row] * context[counts.col]))
-    kept = pmi > 0
-    matrix = sparse.csr_matrix((pmi[kept], (counts.row[kept], counts.col[kept])), counts.shape)
-    left_vectors, values, _ = svds(matrix, k=dim, v0=np.ones(n_pieces), return_singular_vectors="u")
-    vectors = left_vectors * np.sqrt(values)
+    positive = pmi > 0
+    matrix = sparse.csr_matrix(
+        (pmi[positive], (counts.row[positive], counts.col[positive])), counts.shape
+    )
     known = seen >= LEAST
-    vectors[~known] = 0
+    vectors = np.zeros((n_pieces, dim))
+    if known.sum() < FEW:
+        left, values, _ = np.linalg.svd(matrix[known][:, known].toarray())
+        kept_dim = min(dim, len(values))
+        vectors[known, :kept_dim] = left[:, :kept_dim] * np.sqrt(values[:kept_dim])
+    else:
+        left, values, _ = svds(matrix, k=dim, v0=np.ones(n_pieces), return_singular_vectors="u")
+        vectors[known] = (left * np.sqrt(values))[known]
     return _spread(vectors, known, seed)
 
 
