@@ -179,3 +179,23 @@ def test_the_way_to_the_source_and_back_holds_for_any_text(source: str, name: st
         for cell in table.cells:
             assert table.start <= cell.start <= cell.end <= table.end
             assert not {"\n", "\t"} & set(document.text[cell.start : cell.end])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a " + "`" * 200_000,
+        "# " + " " * 200_000 + "a",
+        "a\n" + " " * 200_000 + "b",
+        "a\n-" + " " * 200_000 + "b",
+        "<!--" * 100_000,
+        "a\n" * 100_000,
+        "**a " * 50_000,
+        "[a](b" * 50_000,
+    ],
+    ids=["ticks", "heading", "blanks", "delimiter", "comments", "lines", "strong", "links"],
+)
+def test_markdown_is_read_in_time_that_grows_with_its_length(line: str) -> None:
+    """Each took minutes where a pattern or a sum looked at the same characters again and again."""
+    document = load_document(line.encode(), source="a.md")
+    assert "".join(document.text.split())

@@ -16,22 +16,26 @@ from featpipe.documents.encoding import decode
 if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
 
+# Every pattern reads a line a bounded number of times, whatever is in it: no two repeats of one set
+# of characters side by side, no start from which the same far end is looked for again.
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:.*[^ \t#])?)[ \t#]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _QUOTE = re.compile(r" {0,3}(?:>[ \t]?)+")
 _BULLET = re.compile(r"[ \t]*[-*+][ \t]+(?:\[[ xX]\][ \t]+)?")
 _NUMBER = re.compile(r"[ \t]*\d{1,9}[.)][ \t]")
-_DELIMITER_ROW = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_DELIMITER_ROW = re.compile(
+    r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$"
+)
 _CELL = re.compile(r"(?:[^|\\]++|\\.?)+")
 _INLINE = re.compile(
-    r"(?P<code>`+)(?P<verbatim>[^`\n]+)(?P=code)"
+    r"(?<!`)(?P<code>`++)(?P<verbatim>[^`\n]+)(?P=code)"
     r"|!?\[(?P<shown>[^\[\]]*)\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)|\[[^\]]*\])"
     r"|(?P<strong>\*\*|__|~~)(?=\S)(?P<loud>[^*_~\n]+?)(?P=strong)"
     r"|(?<![\w*])\*(?=\S)(?P<soft>[^*\n]+?)\*(?!\w)"
-    r"|<(?P<address>https?://[^\s<>]+)>|</?[a-zA-Z][^<>]*>|<!--.*?-->"
+    r"|<(?P<address>https?://[^\s<>]+)>|</?[a-zA-Z][^<>]*>|<!--(?:(?!<!--).)*?-->"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);"
 )
@@ -126,11 +130,13 @@ class _Reader:
         self.draft.add_table(cells)
 
     def _add(self, spans: list[tuple[int, int]], *, level: int = 0) -> None:
-        text, pieces = self._inline(spans[0][0], spans[0][1])
+        first, pieces = self._inline(spans[0][0], spans[0][1])
+        lines = [first]
         for start, end in spans[1:]:
             more, more_pieces = self._inline(start, end)
-            text += "\n" + more
-            pieces = [*pieces, (1, start, start), *more_pieces]
+            lines.append(more)
+            pieces += [(1, start, start), *more_pieces]
+        text = "\n".join(lines)
         if self.draft.add(text, pieces, level=level) and level == 1:
             self.draft.title = self.draft.title or " ".join(text.split())
 

@@ -77,7 +77,7 @@ _HERE = "featpipe.documents.loaders."
 BUILT_IN = (
     Loader("plain", 1, (kinds.PLAIN,), _HERE + "plain:load"),
     Loader("text", 1, (kinds.GIVEN,), _HERE + "plain:load_given"),
-    Loader("markdown", 1, (kinds.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("markdown", 2, (kinds.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 1, (kinds.HTML,), _HERE + "html:load"),
     Loader("pdf", 1, (kinds.PDF,), _HERE + "pdf:load"),
     Loader("docx", 1, (kinds.DOCX,), _HERE + "docx:load"),
