@@ -7,6 +7,7 @@ worker it was sent on to, is gone, and never if a fork may have kept one.
 
 from __future__ import annotations
 
+import resource
 from typing import TYPE_CHECKING
 
 from featpipe.pool import travel
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
     from featpipe.pool.task import Task
 
 #: So many results may be looked at in place at a time; further ones are copied out of their slabs,
-#: because each slab in use costs a descriptor in two processes.
+#: because each slab in use costs a descriptor or two, in two processes.
 MOST_LEASES = 200
+_DESCRIPTORS_PER_LEASE = 8
+
+
+def most_leases() -> int:
+    """The same where few descriptors are allowed (ulimit -n): a quarter of them for all slabs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_LEASES
+    return min(MOST_LEASES, soft // _DESCRIPTORS_PER_LEASE)
 
 
 class Cargo:
@@ -33,6 +43,7 @@ class Cargo:
     def __init__(self, withdraw: Callable[[int], None]) -> None:
         self.atlas = Atlas()
         self._withdraw = withdraw
+        self._most_leases = most_leases()
         self._store = SlabStore(0, lambda _: None, withdraw)
         self._leased: dict[int, Slab] = {}
         self._forked: set[int] = set()
@@ -56,7 +67,7 @@ class Cargo:
             self.atlas.note(slab, address)
             return view
 
-        are_too_many = len(self._leased) > MOST_LEASES
+        are_too_many = len(self._leased) > self._most_leases
         return unpack(body, flags, lambda _: lease.slab, None if are_too_many else view_of)
 
     def before_fork(self) -> None:

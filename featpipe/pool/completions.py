@@ -96,15 +96,16 @@ class Completions:
                     self._queue.put(batch[place:])
                     raise Empty
                 self._n_taken += 1
-                self._queue.put(batch[place + 1 :])
-                raise ended.error
+                if rest := batch[place + 1 :]:  # an empty list would be taken for a time-out
+                    self._queue.put(rest)
+                raise _afresh(ended.error) from ended.error.__cause__
             self._n_taken += 1
             outcomes.append(self._outcome_of(ended))
 
     def _outcome_of(self, ended: Ended) -> Outcome:
         task = ended.task
         value: object = None
-        error = ended.error
+        error = ended.error and _afresh(ended.error)
         halves: tuple[Outcome, ...] = ()
         if ended.pieces:
             halves = tuple(self._outcome_of(piece) for piece in ended.pieces)
@@ -131,6 +132,13 @@ class Completions:
             payload=task.payload,
             halves=halves,
         )
+
+
+def _afresh(error: PoolError) -> PoolError:
+    """One for each who is told: the frames that raise it, and all they hold, would stay with it."""
+    copy = type(error)(error.message, hint=error.hint)
+    copy.__cause__ = error.__cause__
+    return copy
 
 
 def _error_of_answer(ended: Ended) -> PoolError:

@@ -7,6 +7,7 @@ that announces a descriptor owns the n-th that arrived.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -95,14 +96,17 @@ class FrameBuffer:
         self.descriptors: deque[int] = deque()
 
     def feed(self, data: bytes) -> Sequence[Frame]:
-        """Every frame that is complete with ``data``; the rest waits for more."""
+        """Every frame that is complete with ``data``; the rest waits for more.
+
+        Raises OSError when a frame's descriptor did not arrive, because too many are open.
+        """
         source: bytes | bytearray = data
         if self._rest:
             self._rest += data
             if len(self._rest) < self._wanted:
                 return ()
             source = self._rest
-        frames = []
+        frames: list[Frame] = []
         at, end = 0, len(source)
         while end - at >= HEADER.size:
             kind, n_descriptors, flags, size, number, seconds = HEADER.unpack_from(source, at)
@@ -110,6 +114,10 @@ class FrameBuffer:
             if stop > end:
                 break
             body = bytes(source[at + HEADER.size : stop])
+            if n_descriptors and not self.descriptors:
+                # The kernel drops what it has no room for. The others are closed with us.
+                self.descriptors.extend(frame[5] for frame in frames if frame[5] >= 0)
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             descriptor = self.descriptors.popleft() if n_descriptors else -1
             frames.append((kind, flags, number, seconds, body, descriptor))
             at = stop

@@ -6,16 +6,16 @@ child while others could speak. What to do is decided by the scheduler; here it 
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
-import pickle
 import signal
 import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
-from featpipe.pool import frames, scheduler
+from featpipe.pool import actions, frames
 from featpipe.pool.cargo import Cargo
 from featpipe.pool.clock import Clock
 from featpipe.pool.completions import Ended
@@ -23,16 +23,17 @@ from featpipe.pool.launch import boot_record, environment_of, start_fresh
 from featpipe.pool.loss import Cause, Loss
 from featpipe.pool.nursery import Nursery
 from featpipe.pool.open_tasks import OpenTasks
+from featpipe.pool.patrol import Patrol
 from featpipe.pool.roster import Roster
-from featpipe.pool.scheduler import Action, Scheduler, State
+from featpipe.pool.scheduler import Scheduler, State
 from featpipe.pool.slabs import Slab
 from featpipe.pool.switchboard import OUT, Switchboard
-from featpipe.pool.vigil import LOOK_S, Vigil, Watched
 from featpipe.pool.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from featpipe.pool.actions import Action
     from featpipe.pool.frames import Frame
     from featpipe.pool.leases import Lease
     from featpipe.pool.role import Role
@@ -68,7 +69,7 @@ class Hub:
         self._nursery = Nursery(self._board, self)
         self.roster = Roster(self._board)
         self._clock = Clock()
-        self._vigil = Vigil(min(LOOK_S, *(role.stopped_deadline_s for role in roles.values())))
+        self._patrol = Patrol(roles, self._scheduler, self.roster, self._nursery)
         self._is_closing = False
         self._to_do: deque[Action] = deque()
         self._is_acting = False
@@ -77,19 +78,19 @@ class Hub:
         self.ended_by: PoolError | None = None
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
         self._do: dict[type, Callable[..., None]] = {
-            scheduler.Start: self._start,
-            scheduler.Send: self._send,
-            scheduler.Question: self._question,
-            scheduler.Kill: self._kill,
-            scheduler.Finish: self._finish_lost,
-            scheduler.Halve: self._cut,
-            scheduler.Break: self._break,
+            actions.Start: self._start,
+            actions.Send: self._send,
+            actions.Question: self._question,
+            actions.Kill: self._kill,
+            actions.Finish: self._finish_lost,
+            actions.Halve: self._cut,
+            actions.Break: self._break,
         }
         self._on_frame: dict[int, Callable[[Worker, Frame], None]] = {
             frames.DONE: self._answered,
             frames.ERROR: self._answered,
             frames.READY: self._ready,
-            frames.START_ERROR: self._start_failed,
+            frames.START_ERROR: Worker.note_failed_start,
             frames.LOG: Worker.relay_log,
             frames.SLAB: self._slab,
             frames.DROP: self._drop,
@@ -150,7 +151,7 @@ class Hub:
                 self._take_turn()
         except BaseException as error:
             log.exception("the hub failed")
-            self._end_all(PoolBroken(f"the pool failed: {error!r}"))
+            self._end_all(PoolBroken(f"the pool failed: {error!r}", hint=_cure_of(error)))
         finally:
             self._release_everything()
 
@@ -168,56 +169,21 @@ class Hub:
     def _wake_at(self, now: float) -> float | None:
         if self._is_closing:
             return self.roster.kill_at()
-        look_at = self._vigil.wake_at(now, is_busy=self._scheduler.is_busy)
+        look_at = self._patrol.wake_at(now)
         due_at = self._scheduler.wake_at()
         return min((at for at in (look_at, due_at) if at is not None), default=None)
 
     def _look_at_the_clock(self, now: float) -> None:
         if self._is_closing:
-            for worker in self.roster.take_due(now):
-                worker.signal(signal.SIGKILL)
-                template = self._idle_template(worker)
-                if template is not None:
-                    template.signal(signal.SIGKILL)
+            self._patrol.end_due(now)
             return
         self._act(self._scheduler.tick(now))
-        if self._vigil.is_due(now):
-            for number in self._vigil.look(self._at_work(), now):
-                self._give_up(self.roster[number])
+        self._patrol.look(now)
 
-    def _at_work(self) -> Iterator[Watched]:
-        for number, role, task in self._scheduler.at_work():
-            worker = self.roster[number]
-            acting = self._idle_template(worker) or worker
-            yield Watched(
-                number,
-                worker.name if acting is worker else f"the template of {worker.name}",
-                acting.pid or 0,
-                self._roles[role].stopped_deadline_s,
-                task.number if task is not None else 0,
-                task is None or task.deadline_s is not None,
-            )
-
-    def _give_up(self, worker: Worker) -> None:
-        """It has been stopped for too long."""
-        template = self._idle_template(worker)
-        if template is not None:  # its workers are then started, or their ends learnt, without it
-            template.signal(signal.SIGKILL)
-            return
-        words = f"({worker.name}, pid {worker.pid}) was stopped (SIGSTOP) and did not go on"
-        worker.reason = Loss(Cause.STOPPED, words)
-        worker.signal(signal.SIGKILL)
-
-    def _idle_template(self, worker: Worker) -> Worker | None:
-        """The template that we wait for, to fork this worker or to tell that it has ended."""
-        if worker.pid is not None and not worker.is_silent:
-            return None
-        return self._nursery.template_of(worker.number)
-
-    def _act(self, actions: Iterable[Action]) -> None:
+    def _act(self, decided: Iterable[Action]) -> None:
         # Acting may give the scheduler new facts, and that new actions. They come last: a worker
         # must get its tasks in the order in which the scheduler handed them out.
-        self._to_do.extend(actions)
+        self._to_do.extend(decided)
         if self._is_acting:
             return
         self._is_acting = True
@@ -265,7 +231,7 @@ class Hub:
 
     # what the scheduler decided
 
-    def _start(self, action: scheduler.Start) -> None:
+    def _start(self, action: actions.Start) -> None:
         role = self._roles[action.role]
         level = logging.getLogger().getEffectiveLevel()
         record = boot_record(role, action.slot, action.worker, self._arguments[role.name], level)
@@ -283,7 +249,7 @@ class Hub:
         worker = Worker(action.worker, str(record["name"]), device, action, started)
         self.roster.add(worker, self._speak, self._hear, self._bury)
 
-    def _send(self, action: scheduler.Send) -> None:
+    def _send(self, action: actions.Send) -> None:
         worker, task = self.roster[action.worker], action.task
         parcel = task.parcel
         if parcel is None:
@@ -296,23 +262,23 @@ class Hub:
                 self.roster.write(worker, data, slab.descriptor)
         self.roster.write(worker, frames.frame(frames.TASK, task.number, parcel.body, parcel.flags))
 
-    def _question(self, action: scheduler.Question) -> None:
+    def _question(self, action: actions.Question) -> None:
         worker = self.roster[action.worker]
         worker.is_condemned = True
         worker.tail.clear()
         worker.signal(signal.SIGUSR1)
 
-    def _kill(self, action: scheduler.Kill) -> None:
+    def _kill(self, action: actions.Kill) -> None:
         worker = self.roster[action.worker]
         worker.signal(signal.SIGKILL)
         template = self._nursery.template_of(worker.number)
         if worker.pid is None and template is not None:  # it has not even forked it
             template.signal(signal.SIGKILL)
 
-    def _finish_lost(self, action: scheduler.Finish) -> None:
+    def _finish_lost(self, action: actions.Finish) -> None:
         self.open_tasks.conclude(Ended(action.task, loss=action.loss))
 
-    def _cut(self, action: scheduler.Halve) -> None:
+    def _cut(self, action: actions.Halve) -> None:
         task = action.task
         pieces = self.open_tasks.cut(task)
         if pieces is None:
@@ -320,7 +286,7 @@ class Hub:
             return
         self._act(self._scheduler.halved(pieces, self._clock.now()))
 
-    def _break(self, action: scheduler.Break) -> None:
+    def _break(self, action: actions.Break) -> None:
         story = f"\n{action.loss.story}" if action.loss.story else ""
         error = PoolBroken(
             f"workers of role {action.role} cannot work: {action.loss.summary}{story}"
@@ -355,8 +321,7 @@ class Hub:
     def _answered(self, worker: Worker, item: Frame) -> None:
         kind, flags, number, seconds, body, _ = item
         if flags & frames.FATAL:
-            _, message, text, _ = pickle.loads(body)  # noqa: S301  # from our own child
-            worker.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {message}", text)
+            worker.note_last_error(body)
             return
         if self._is_closing or worker.is_condemned:
             return  # too late: the request for its stack may itself have ended a sleep
@@ -364,8 +329,8 @@ class Hub:
         if kind == frames.DONE and flags & frames.PARCEL:
             lease = self._lease(worker, int.from_bytes(body[:8], "little"))
             body = body[8:]
-        finish, *actions = self._scheduler.answered(worker.number, number, self._clock.now())
-        assert isinstance(finish, scheduler.Finish)  # noqa: S101  # the scheduler's contract
+        finish, *others = self._scheduler.answered(worker.number, number, self._clock.now())
+        assert isinstance(finish, actions.Finish)  # noqa: S101  # the scheduler's contract
         task = finish.task
         if flags & frames.HOLDS:
             self.cargo.hold(worker.number, task)
@@ -373,7 +338,7 @@ class Hub:
         self.open_tasks.conclude(
             Ended(task, worker.name, seconds, body, flags, is_error=is_error, lease=lease)
         )
-        self._act(actions)
+        self._act(others)
 
     def _lease(self, worker: Worker, uid: int) -> Lease | None:
         if not uid:
@@ -386,15 +351,13 @@ class Hub:
         if not self._is_closing:
             self._act(self._scheduler.ready(worker.number, self._clock.now()))
 
-    def _start_failed(self, worker: Worker, item: Frame) -> None:
-        kind, message, text, pickled = pickle.loads(item[4])  # noqa: S301  # from our own child
-        summary = f"{worker.name} could not start: {kind}: {message}"
-        cause = Cause.REFUSED if item[1] & frames.FINAL else Cause.START_FAILED
-        worker.reason = Loss(cause, summary, text, pickled)
-
     def _slab(self, worker: Worker, item: Frame) -> None:
         _, _, uid, _, body, descriptor = item
-        worker.slabs[uid] = Slab(uid, int.from_bytes(body, "little"), descriptor, is_mine=False)
+        try:
+            worker.slabs[uid] = Slab(uid, int.from_bytes(body, "little"), descriptor, is_mine=False)
+        except OSError:  # no room to map it, or, on older Pythons, no second descriptor
+            os.close(descriptor)
+            raise
 
     def _drop(self, worker: Worker, item: Frame) -> None:
         self.cargo.retire(worker.slabs.pop(item[2]))
@@ -468,3 +431,9 @@ class Hub:
             if uid in worker.known:
                 worker.known.discard(uid)
                 self.roster.write(worker, frames.frame(frames.DROP, uid))
+
+
+def _cure_of(error: BaseException) -> str | None:
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+        return "too many files are open: raise the limit (ulimit -n), or hold fewer results"
+    return None

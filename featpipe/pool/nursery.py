@@ -12,6 +12,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
+from featpipe.pool.actions import Start
 from featpipe.pool.launch import (
     environment_of_template,
     make_ends,
@@ -20,7 +21,6 @@ from featpipe.pool.launch import (
     to_started,
 )
 from featpipe.pool.processes import ForkedProcess
-from featpipe.pool.scheduler import Start
 from featpipe.pool.worker import Worker
 
 if TYPE_CHECKING:

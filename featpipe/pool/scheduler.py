@@ -16,8 +16,9 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, Question, Send, Start
 from featpipe.pool.loss import Cause, Loss
 from featpipe.pool.role import START_ATTEMPTS, Role
 
@@ -33,57 +34,6 @@ LAST_WORDS_S = 0.05
 _BACK_OFF_S = 0.1
 #: In the place of a task's number: the worker's start, and the end of its last words.
 _START, _LAST_WORDS = -1, -2
-
-
-class Start(NamedTuple):
-    """Start a process for this slot, and call it ``worker``."""
-
-    worker: int
-    role: str
-    slot: int
-
-
-class Send(NamedTuple):
-    """Send the task to the worker."""
-
-    worker: int
-    task: Task
-
-
-class Question(NamedTuple):
-    """Ask the worker for its stack; it is about to be killed for taking too long."""
-
-    worker: int
-
-
-class Kill(NamedTuple):
-    """Kill the worker; its end is reported as any other."""
-
-    worker: int
-
-
-class Finish(NamedTuple):
-    """The task has ended: by its worker's answer when ``loss`` is None."""
-
-    task: Task
-    loss: Loss | None
-
-
-class Halve(NamedTuple):
-    """The task kills workers, and may be cut: answer with `Scheduler.halved` or `cannot_halve`."""
-
-    task: Task
-    loss: Loss
-
-
-class Break(NamedTuple):
-    """The role cannot be worked; the run is over."""
-
-    role: str
-    loss: Loss
-
-
-Action = Start | Send | Question | Kill | Finish | Halve | Break
 
 
 class State(Enum):

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterable
 
+    from featpipe.pool.actions import Start
     from featpipe.pool.frames import Frame
     from featpipe.pool.launch import Started
-    from featpipe.pool.scheduler import Start
     from featpipe.pool.slabs import Slab
 
 _TAIL_BYTES = 16_000
@@ -152,6 +152,18 @@ class Worker:
         is_starved = exit_code == -signal.SIGKILL and count_oom_kills() > self.n_oom_kills
         cause, words = cause_of(exit_code, is_out_of_memory=is_starved)
         return Loss(cause, f"({self.name}, pid {self.pid}) {words}", self.last_words())
+
+    def note_last_error(self, body: bytes) -> None:
+        """It says that it ends because its task ran out of memory."""
+        _, message, text, _ = pickle.loads(body)  # noqa: S301  # from our own child
+        self.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {message}", text)
+
+    def note_failed_start(self, item: Frame) -> None:
+        """It says why it could not make its instance."""
+        kind, message, text, pickled = pickle.loads(item[4])  # noqa: S301  # from our own child
+        summary = f"{self.name} could not start: {kind}: {message}"
+        cause = Cause.REFUSED if item[1] & frames.FINAL else Cause.START_FAILED
+        self.reason = Loss(cause, summary, text, pickled)
 
     def relay_log(self, item: Frame) -> None:
         """What was logged there is logged here, under its name."""

@@ -40,6 +40,11 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
     assert found == [(frames.TASK, 3, number, 0.5, body, -1) for number, body in enumerate(bodies)]
 
 
+def test_a_frame_whose_descriptor_did_not_arrive_says_why() -> None:
+    with pytest.raises(OSError, match="Too many open files"):
+        frames.FrameBuffer().feed(frames.frame_with_descriptor(frames.SLAB, 1))
+
+
 def test_each_descriptor_arrives_with_its_own_frame() -> None:
     ours, theirs = socket.socketpair()
     pipes = [os.pipe() for _ in range(5)]

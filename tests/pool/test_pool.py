@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from featpipe.errors import PoolClosed, TaskFailed, UsageError
+from featpipe.errors import PoolBroken, PoolClosed, TaskFailed, UsageError
 from featpipe.pool import Pool, Role
 
 HERE = "pool_roles"
@@ -95,6 +97,42 @@ def test_more_results_than_descriptors_can_be_looked_at() -> None:
     for number, outcome in enumerate(outcomes):
         assert isinstance(outcome.value, np.ndarray)
         assert (outcome.value == number).all()
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """Forty more than there are, which is what a low ulimit -n leaves."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(link.name) for link in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 40, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_results_may_be_held_where_few_descriptors_are_allowed() -> None:
+    with Pool([role("Maker")]) as pool:
+        outcomes = list(pool.map("maker", [(40_000, float(n)) for n in range(80)], ordered=True))
+    for number, outcome in enumerate(outcomes):
+        assert isinstance(outcome.value, np.ndarray)
+        assert (outcome.value == number).all()
+
+
+def test_descriptors_that_run_out_end_the_run_with_the_cure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Pool([role("Maker")]) as pool:
+        held = [pool.call("maker", (40_000, 0.0))]
+        n_open = len(list(Path("/proc/self/fd").iterdir()))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n_open, before[1]))
+        try:
+            with pytest.raises(PoolBroken) as caught:
+                held.extend(pool.call("maker", (40_000, 1.0)) for _ in range(80))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "ulimit -n" in (caught.value.hint or "")
+    caplog.clear()  # the traceback in it holds what the hub held
 
 
 def test_a_role_may_keep_its_payload_and_never_sees_it_change() -> None:

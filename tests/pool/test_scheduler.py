@@ -9,19 +9,19 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from featpipe.pool.loss import Cause, Loss
-from featpipe.pool.role import Role
-from featpipe.pool.scheduler import (
+from featpipe.pool.actions import (
     Action,
     Break,
     Finish,
     Halve,
     Kill,
     Question,
-    Scheduler,
     Send,
     Start,
 )
+from featpipe.pool.loss import Cause, Loss
+from featpipe.pool.role import Role
+from featpipe.pool.scheduler import Scheduler
 from featpipe.pool.task import Task
 
 ROLES = [
