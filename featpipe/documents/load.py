@@ -35,7 +35,10 @@ _UNREAD = {
     kinds.PPT: ("a PowerPoint file of the old binary format", "save it as .pptx or PDF"),
     kinds.RTF: ("a Rich Text file", "save it as .docx or PDF"),
     kinds.MSG: ("an Outlook message", "save it as .eml"),
-    kinds.ZIP: ("a zip archive", "name the archive as a source to read what is in it"),
+    kinds.ZIP: (
+        "a zip archive inside another source, or a damaged one,",
+        "unpack it; a whole archive named as a source is read member by member",
+    ),
     kinds.UNKNOWN: ("binary data of no known kind", None),
 }
 
