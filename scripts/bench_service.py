@@ -328,6 +328,9 @@ def run(
         process.wait()
     for reason in [*tally.lost[:5], *tally.wrong[:5]]:
         print("!", reason)
+    if tally.lost:
+        said = (folder / "log").read_text("utf-8", "replace").splitlines()
+        print(*[line for line in said if " ERROR " in line or "last words" in line][:10], sep="\n")
     return summarise(tally, seen, seconds) | quiet
 
 
