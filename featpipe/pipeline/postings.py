@@ -57,13 +57,6 @@ _SUFFIX = ".arrays"
 _told: set[Path] = set()
 
 
-class Opened(NamedTuple):
-    """An index, and which of all sentences, in the documents' order, are its rows: (n,) bool."""
-
-    index: Index
-    has_terms: NDArray[np.bool_]
-
-
 class Terms(NamedTuple):
     """Of some documents' sentences.
 
@@ -108,8 +101,10 @@ class Sentences(NamedTuple):
 
 def open_index(
     cache: Path, group: str, sentences: Sentences, *, backend: Backend = "auto"
-) -> Opened:
+) -> tuple[Index, NDArray[np.bool_]]:
     """An index over all sentences that have terms, in the order of the documents.
+
+    With it, which of all sentences are its rows: (n,) bool.
 
     Args:
         cache: path of the cache, by which kept postings are looked for.
@@ -137,8 +132,8 @@ def open_index(
             about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": numbers}
             arrays = _evidence(sentences, numbers) | {"n_sentences": terms.n_sentences}
             _keep(folder, n_mapped, about, arrays, index.segments[-1])
-        return Opened(index, has_terms)
-    return Opened(index, np.ones(index.n_rows, np.bool_))
+        return index, has_terms
+    return index, np.ones(index.n_rows, np.bool_)
 
 
 def folder_of(cache: Path, group: str) -> Path:
