@@ -59,7 +59,9 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     path = Path(path)
     try:
         tasks = json.loads(path.read_text("utf-8"))
-        return [_label_studio_task(tasks[number]) for number in range(len(tasks))]
+        if not isinstance(tasks, list):
+            raise TypeError("not a list of tasks")
+        return [_label_studio_task(task) for task in tasks]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
 
