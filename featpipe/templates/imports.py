@@ -58,12 +58,16 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     """
     path = Path(path)
     try:
-        tasks = json.loads(path.read_text("utf-8"))
-        if not isinstance(tasks, list):
-            raise TypeError("not a list of tasks")
-        return [_label_studio_task(task) for task in tasks]
+        return [_label_studio_task(task) for task in _tasks_of(path.read_text("utf-8"))]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
+
+
+def _tasks_of(text: str) -> list[dict[str, Any]]:
+    tasks = json.loads(text)
+    if not isinstance(tasks, list):
+        raise TypeError("not a list of tasks")
+    return tasks
 
 
 def _label_studio_task(task: dict[str, Any]) -> SampleSpec:
