@@ -162,6 +162,17 @@ def test_a_copied_file_is_the_same_content(
         assert "copy.txt" in {d.id for d in cache.documents()}
 
 
+def test_a_renamed_file_is_the_same_content(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    (corpus / "01.txt").rename(corpus / "inner" / "moved.txt")
+    report = build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert (report.n_unchanged, report.n_encoded) == (12, 0)
+    with Cache.open(tmp_path / "c.h5") as cache:
+        assert "inner/moved.txt" in {document.id for document in cache.documents()}
+
+
 def test_entities_point_at_their_characters(
     tmp_path: Path, corpus: Path, encoder_folder: Path, tagger_folder: Path
 ) -> None:
