@@ -16,7 +16,7 @@ from featpipe.errors import (
     TaskTimedOut,
     WorkerDied,
 )
-from featpipe.pool.loss import Cause, Loss, original_of
+from featpipe.pool.loss import FOREIGN, Cause, Loss, original_of
 from featpipe.pool.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class Completions:
             index=task.index,
             payload=task.payload,
             halves=halves,
+            is_foreign=ended.loss is not None and ended.loss.cause in FOREIGN,
         )
 
 

@@ -273,7 +273,7 @@ class Hub:
         worker.signal(signal.SIGKILL)
         template = self._nursery.template_of(worker.number)
         if worker.pid is None and template is not None:  # it has not even forked it
-            template.signal(signal.SIGKILL)
+            self._nursery.give_up(template)
 
     def _finish_lost(self, action: actions.Finish) -> None:
         self.open_tasks.conclude(Ended(action.task, loss=action.loss))
@@ -402,6 +402,9 @@ class Hub:
     def on_stillborn(self, number: int) -> None:
         """The template ended before it forked this worker: it is started in its own right."""
         worker = self.roster[number]
+        if self._scheduler.is_ready(number):  # it was forked after all, and works: it ends with us
+            self._bury(worker)
+            return
         self.roster.remove(worker)
         if not self._is_closing:
             self._act([worker.start])

@@ -17,6 +17,8 @@ class Cause(Enum):
     """SIGKILL from outside: the task need not be to blame."""
     OUT_OF_MEMORY = "out of memory"
     TIMED_OUT = "timed out"
+    UNSEEN = "unseen"
+    """A fork ended after its template had been lost, and nobody was left to see how."""
     STOPPED = "stopped"
     """By SIGSTOP, for too long: somebody else's doing as a rule."""
     START_FAILED = "start failed"
@@ -41,6 +43,10 @@ class Loss(NamedTuple):
         return original_of(self.pickled)
 
 
+#: Ends that say little about a role or its task: as a rule somebody else's doing.
+FOREIGN = frozenset({Cause.KILLED, Cause.STOPPED, Cause.UNSEEN})
+
+
 def original_of(pickled: bytes | None) -> BaseException | None:
     """An exception of a child of ours; None when its class cannot be loaded in this process."""
     if pickled is None:
@@ -57,7 +63,7 @@ def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, s
     if is_out_of_memory:
         return Cause.OUT_OF_MEMORY, "ran out of memory"
     if exit_code is None:
-        return Cause.EXITED, "ended, and another process collected its exit code"
+        return Cause.UNSEEN, "ended after its template, which alone could have told how"
     if exit_code >= 0:
         return Cause.EXITED, f"exited with code {exit_code}"
     try:

@@ -1,6 +1,8 @@
 """The nursery: templates, one per list of modules, and the workers they forked.
 
-A template that cannot be made safely is a warning, and its workers are started fresh instead.
+A template that cannot be made safely is a warning, and its workers are started fresh instead. One
+that somebody kills costs nothing but time: workers it had forked go on, those it had not are forked
+by the next, and nothing of it counts as a failed start.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from featpipe.pool.launch import (
     to_started,
 )
 from featpipe.pool.processes import ForkedProcess
+from featpipe.pool.role import START_ATTEMPTS
 from featpipe.pool.worker import Worker
 
 if TYPE_CHECKING:
@@ -64,6 +67,8 @@ class Nursery:
         self._board, self._parent = board, parent
         self._templates: dict[tuple[str, ...], _Template] = {}
         self._barren: set[tuple[str, ...]] = set()
+        self._n_killed: dict[tuple[str, ...], int] = {}
+        """Templates in a row that somebody killed before they were ready."""
 
     def takes(self, role: Role, slot: int) -> bool:
         """Whether this worker may be forked: a cpu one, with something worth sharing."""
@@ -100,6 +105,11 @@ class Nursery:
                 return template.worker
         return None
 
+    def give_up(self, template: Worker) -> None:
+        """Kill a template that does not do what it should: if it was never ready, no other is."""
+        template.is_condemned = True
+        template.signal(signal.SIGKILL)
+
     def workers(self) -> list[Worker]:
         """The templates themselves."""
         return [template.worker for template in self._templates.values()]
@@ -134,6 +144,7 @@ class Nursery:
                 self._parent.on_exit(number)
             elif kind == frames.READY:
                 template.is_ready = True
+                self._n_killed.pop(template.preload, None)
             elif kind == frames.START_ERROR:
                 name, message, _, _ = pickle.loads(body)  # noqa: S301  # from our own child
                 template.failure = f"{name}: {message}"
@@ -162,7 +173,7 @@ class Nursery:
         story = template.failure or f"exit code {code}: {worker.last_words()}"
         worker.close()
         del self._templates[template.preload]
-        if not template.is_ready:
+        if not template.is_ready and self._is_barren(template, code):
             self._barren.add(template.preload)
             log.warning("workers start without a template, which takes longer: %s", story)
         for number, process in template.children.items():
@@ -172,6 +183,16 @@ class Nursery:
                 self._parent.on_stillborn(number)
             else:
                 self._watch_orphan(number, process)
+
+    def _is_barren(self, template: _Template, code: int | None) -> bool:
+        """Whether another attempt would only repeat the end of one that was never ready.
+
+        A SIGKILL that is not ours says nothing about the modules; but not for ever.
+        """
+        if template.worker.is_condemned or template.failure or code != -signal.SIGKILL:
+            return True
+        n_killed = self._n_killed[template.preload] = self._n_killed.get(template.preload, 0) + 1
+        return n_killed >= START_ATTEMPTS
 
     def _watch_orphan(self, number: int, process: ForkedProcess) -> None:
         # Nobody will tell us its exit code, but that it ended we still learn.

@@ -35,6 +35,9 @@ class Outcome:
     payload: object = None
     """The payload, kept for roles that halve batches: what the value of a part belongs to."""
     halves: tuple[Outcome, ...] = ()
+    is_foreign: bool = False
+    """Whether the error is a worker that somebody killed or stopped from outside, as far as that
+    can be told: the task need not be to blame, and may be submitted again."""
 
     @property
     def parts(self) -> tuple[Outcome, ...]:

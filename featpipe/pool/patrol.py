@@ -55,7 +55,7 @@ class Patrol:
             worker.signal(signal.SIGKILL)
             template = self._idle_template(worker)
             if template is not None:
-                template.signal(signal.SIGKILL)
+                self._nursery.give_up(template)
 
     def _at_work(self) -> Iterator[Watched]:
         for number, role, task in self._scheduler.at_work():
@@ -74,7 +74,7 @@ class Patrol:
         """It has been stopped for too long."""
         template = self._idle_template(worker)
         if template is not None:  # its workers are then started, or their ends learnt, without it
-            template.signal(signal.SIGKILL)
+            self._nursery.give_up(template)
             return
         words = f"({worker.name}, pid {worker.pid}) was stopped (SIGSTOP) and did not go on"
         worker.reason = Loss(Cause.STOPPED, words)

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, Question, Send, Start
-from featpipe.pool.loss import Cause, Loss
+from featpipe.pool.loss import FOREIGN, Cause, Loss
 from featpipe.pool.role import START_ATTEMPTS, Role
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from featpipe.pool.task import Task
 
-#: A SIGKILL that was not for want of memory says little about the role: somebody else sent it.
+#: A SIGKILL that was not for want of memory says little about the role: somebody else sent it. So
+#: does an end that nobody saw, because the template had been killed before.
 KILLS_PER_FAILURE = 100
 #: Between a killing stack request and the kill: time for the child to write its stack.
 LAST_WORDS_S = 0.05
@@ -240,6 +241,11 @@ class Scheduler:
             if w.sent or w.state is not State.READY
         ]
 
+    def is_ready(self, worker: int) -> bool:
+        """Whether this one has made its instance, whatever became of it since."""
+        record = self._workers.get(worker)
+        return record is not None and (record.state is State.READY or record.condemned_for > 0)
+
     def workers(self) -> list[tuple[int, str, int, State, int]]:
         """(worker, role, slot, state, tasks it holds) of every process there should be."""
         return [
@@ -267,8 +273,7 @@ class Scheduler:
 
     def _note_failure(self, slot: _Slot, state: State, loss: Loss, now: float) -> list[Action]:
         """A death that no task explains: starts that keep failing, or are refused, end the run."""
-        is_foreign = loss.cause in {Cause.KILLED, Cause.STOPPED}
-        slot.failures += 1 / KILLS_PER_FAILURE if is_foreign else 1.0
+        slot.failures += 1 / KILLS_PER_FAILURE if loss.cause in FOREIGN else 1.0
         if slot.failures >= START_ATTEMPTS or loss.cause is Cause.REFUSED:
             self._is_over = True
             return [Break(slot.crew.role.name, loss)]

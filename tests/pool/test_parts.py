@@ -219,7 +219,7 @@ def test_a_role_that_cannot_work_is_refused(options: dict[str, object]) -> None:
         (-9, False, Cause.KILLED, "SIGKILL"),
         (-9, True, Cause.OUT_OF_MEMORY, "out of memory"),
         (-64, False, Cause.SIGNALLED, "SIG"),
-        (None, False, Cause.EXITED, "another process"),
+        (None, False, Cause.UNSEEN, "after its template"),
     ],
 )
 def test_an_end_is_put_into_words(code: int | None, starved: bool, cause: Cause, says: str) -> None:

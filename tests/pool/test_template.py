@@ -144,6 +144,65 @@ def test_a_template_killed_before_it_forks_costs_nothing() -> None:
     assert sorted(values) == list(range(5))  # type: ignore[type-var]
 
 
+def has_ended(process: psutil.Process) -> bool:
+    return wait_for(lambda: not process.is_running())
+
+
+def kill_templates_before_they_are_ready(pool: Pool, n_times: int) -> None:
+    killed: set[int] = set()
+    for _ in range(n_times):
+        pool.submit("forked", ("fine", 1))
+        assert wait_for(lambda: {child.pid for child in children()} - killed)
+        (template,) = (child for child in children() if child.pid not in killed)
+        template.kill()
+        killed.add(template.pid)
+        assert has_ended(template)
+
+
+@pytest.mark.parametrize(("n_killed", "is_forked"), [(2, True), (3, False)])
+def test_a_template_killed_while_it_imports_is_made_again_but_not_for_ever(
+    n_killed: int, is_forked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with Pool([forked("About", preload=("numpy", "concurrent.futures"), devices=("cpu",))]) as pool:
+        kill_templates_before_they_are_ready(pool, n_killed)
+        assert (pool.call("forked", "parent") != os.getpid()) is is_forked
+        values = []
+        while outcomes := pool.completed():
+            values += [outcome.error for outcome in outcomes]
+    assert values == [None] * n_killed
+    assert len(caplog.records) == (not is_forked)
+
+
+def test_idle_workers_killed_with_their_templates_are_no_failed_starts() -> None:
+    with Pool([forked(devices=("cpu",), is_lazy=False)]) as pool:
+        seen: set[int | None] = {None}
+        for _ in range(5):
+            assert wait_for(lambda: [v for v in pool.workers() if v.state == "ready"])
+            (view,) = pool.workers()
+            assert view.pid not in seen
+            seen.add(view.pid)
+            assert view.pid is not None
+            template = psutil.Process(view.pid).parent()
+            assert template is not None
+            template.kill()
+            assert has_ended(template)
+            os.kill(view.pid, signal.SIGKILL)
+            assert wait_for(lambda: pool.workers() and pool.workers()[0].pid not in seen)
+        assert pool.call("forked", ("fine", 1)) == 1
+
+
+def test_a_lost_worker_is_told_apart_from_a_task_that_ends_its_worker() -> None:
+    with Pool([forked(devices=("cpu",), max_losses=1)]) as pool:
+        found = {}
+        for bad in ("dies", "segfaults", ("exits", 9), "raises"):
+            pool.submit("forked", bad)
+            (outcome,) = pool.completed()
+            assert outcome.error is not None
+            found[bad] = outcome.is_foreign
+    assert list(found.values()) == [True, False, False, False]
+
+
 @pytest.mark.parametrize("grace_s", [None, 0.2])
 def test_a_stopped_template_costs_nothing(grace_s: float | None) -> None:
     role = Role(
