@@ -6,8 +6,11 @@ Guarantees:
 - Items of different requests travel in one batch; an item that kills its worker is found by halving
   and the others of its batch are answered all the same.
 - What waits is bounded, in number and in weight; beyond it `ask` refuses at once.
-- Workers that cannot be started (damaged model, no memory) do not end the lane: it says so, and
-  tries again, ever more slowly.
+- Workers that somebody kills cost time and no answer: what they had in hand is done again, as often
+  as the item's deadline and `_MAX_REPEATS` allow. So does a pool that breaks: another is opened at
+  once, what waits goes on waiting, and what was in hand is done again.
+- Workers that cannot be started, again and again (damaged model, no memory), do not end the lane:
+  it says so, and tries again, ever more slowly.
 
 All methods belong to the event loop's thread; one thread of the lane waits for the pool.
 """
@@ -35,8 +38,13 @@ if TYPE_CHECKING:
 
 logger = getLogger(__name__)
 
-#: Seconds until workers that cannot be started are tried again: doubled each time.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+#: Seconds until workers that cannot be started are tried again: at once, then doubled each time.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+#: Pools in a row that break before those who wait are told so.
+_MAX_BROKEN = 3
+#: Times that an item is done again whose workers were killed from outside, or whose pool broke in
+#: the middle of it. Not without end: it may itself be what brings its workers to the end.
+_MAX_REPEATS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,8 @@ class _Item:
     weight: int
     arrived: float
     future: asyncio.Future[object]
+    group: Hashable
+    n_repeats: int = 0
 
 
 class Lane:
@@ -101,22 +111,29 @@ class Lane:
         self._pool: Pool | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reopening: asyncio.TimerHandle | None = None
-        self._pause_s = _FIRST_PAUSE_S
+        self._n_broken = 0
+        """Pools in a row that broke before they answered anything."""
+        self._is_taking = False
         self._is_closed = False
 
     def open(self) -> None:
         """Start the pool. Returns at once; `is_ready` tells when a worker is."""
         self._loop = asyncio.get_running_loop()
         self._reopening = None
+        if self._is_closed:
+            return
         try:
             self._pool = Pool([self._trade.role])
         except (FeatpipeError, OSError) as error:
             self._break(error)
             return
         self._into = self._pool.completions()
-        self._collector = Collector(self._into, partial(_post, self._loop, self), self.name)
+        post = partial(_post, self._loop, self, self._pool)
+        self._collector = Collector(self._into, post, self.name)
+        self._is_taking = True
         if self._is_eager:
             self._submit(0, self._trade.ping)
+        self._pump()
 
     async def ask(
         self, item: object, *, group: Hashable = None, weight: int = 1, timeout_s: float
@@ -135,7 +152,7 @@ class Lane:
         """
         self._refuse_excess(weight)
         future: asyncio.Future[object] = self._loop.create_future()
-        one = _Item(item, weight, self._loop.time(), future)
+        one = _Item(item, weight, self._loop.time(), future, group)
         self._waiting.setdefault(group, deque()).append(one)
         self._n_open += 1
         self._weight_open += weight
@@ -181,11 +198,11 @@ class Lane:
     def _refuse_excess(self, weight: int) -> None:
         if self._is_closed:
             raise failure_of(PoolClosed("closed"))
-        if self._pool is None:
+        if not self._is_taking:
             self._meters.refused.add(self.name, "no_workers")
             raise Failure(
                 503, "workers_unavailable", f"the workers for {self.name} cannot be started",
-                hint="the log says why", retry_after_s=self._pause_s,
+                hint="the log says why", retry_after_s=_pause_after(self._n_broken),
             )  # fmt: skip
         limits = self._limits
         is_full = self._n_open >= limits.max_waiting
@@ -212,10 +229,8 @@ class Lane:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._pool is None:
-            return
         # A batch more than there are workers: the next one is there when the last is done.
-        while len(self._batches) <= len(self._trade.role.devices):
+        while self._pool is not None and len(self._batches) <= len(self._trade.role.devices):
             self._drop_ended()
             if not self._waiting:
                 return
@@ -238,7 +253,8 @@ class Lane:
 
     def _is_full(self, queue: deque[_Item]) -> bool:
         return (
-            len(queue) >= self._limits.max_batch
+            queue[0].n_repeats > 0
+            or len(queue) >= self._limits.max_batch
             or sum(item.weight for item in queue) >= self._limits.max_batch_weight
         )
 
@@ -248,6 +264,8 @@ class Lane:
         while queue and len(batch) < self._limits.max_batch:
             if batch and weight + queue[0].weight > self._limits.max_batch_weight:
                 break
+            if batch and (batch[0].n_repeats or queue[0].n_repeats):
+                break  # it has lost workers, so it goes alone and takes nobody along
             item = queue.popleft()
             if not item.future.done():
                 batch.append(item)
@@ -262,49 +280,70 @@ class Lane:
         assert self._pool is not None  # noqa: S101  # `ask` refused where there is none
         try:
             self._pool.submit(self.name, payload, tag=number, into=self._into)
+        except PoolBroken as error:
+            self._break(error)
+            return
         except PoolError as error:
             for item in self._batches.pop(number, []):
                 _settle(item, error)
-            if isinstance(error, PoolBroken):
-                self._break(error)
             return
         self._collector.wake()
 
     # ---- taking answers
 
-    def take(self, outcome: Outcome) -> None:
-        """Called in the loop's thread with every end of a task."""
+    def hear(self, pool: Pool, end: Outcome | PoolBroken) -> None:
+        """Called in the loop's thread with every end of a task, and with that of the pool."""
+        if pool is not self._pool:
+            return  # it broke before: what it had in hand is with another
+        if isinstance(end, PoolBroken):
+            self._break(end)
+        else:
+            self._take(end)
+
+    def _take(self, outcome: Outcome) -> None:
         number = outcome.tag
         if number == 0:
             self._take_ping(outcome)
             return
-        items = self._batches.pop(cast("int", number), None)
-        if items is None:  # of a pool that broke: they have been answered
-            return
+        items = self._batches.pop(cast("int", number))
         self._note(outcome, len(items))
+        repeated: list[_Item] = []
         at = 0
         for part in outcome.parts:
             n = self._trade.count(part.payload)
             if part.error is None:
                 answers = self._trade.answers(part.value)
+                self._note_health()
             else:
                 answers = [part.error] * n
                 self._log_loss(part)
             for item, answer in zip(items[at : at + n], answers, strict=True):
-                _settle(item, answer)
+                if part.is_foreign and item.n_repeats < _MAX_REPEATS:
+                    repeated.append(item)
+                else:
+                    _settle(item, answer)
             at += n
+        self._repeat(repeated)
         self._pump()
-
-    def broke(self, error: PoolBroken) -> None:
-        """Called in the loop's thread when the workers cannot be started."""
-        self._break(error)
 
     def _take_ping(self, outcome: Outcome) -> None:
         if outcome.error is None:
-            self.is_ready, self.problem, self._pause_s = True, "", _FIRST_PAUSE_S
+            self._note_health()
             logger.info("%s is ready", self.name)
+        elif outcome.is_foreign:
+            self._submit(0, self._trade.ping)
         elif not self._is_closed:
             self._break(outcome.error)
+
+    def _note_health(self) -> None:
+        """A worker answered."""
+        self.is_ready, self.problem, self._n_broken = True, "", 0
+
+    def _repeat(self, items: Sequence[_Item]) -> None:
+        """Whoever had these in hand was lost: they come first, one by one."""
+        for item in reversed(items):
+            item.n_repeats += 1
+            self._waiting.setdefault(item.group, deque()).appendleft(item)
 
     def _note(self, outcome: Outcome, n_items: int) -> None:
         self._meters.batch_seconds.observe(outcome.seconds, self.name)
@@ -320,23 +359,42 @@ class Lane:
             logger.warning("%s: %s", self.name, part.error)
 
     def _break(self, error: Exception) -> None:
-        """No workers: whoever waits is told, and after a while it is tried again."""
+        """No workers: it is tried again, and if that keeps failing, whoever waits is told."""
         if self._is_closed or self._reopening is not None:
             return
         self.is_ready = False
         self.problem = str(getattr(error, "message", error)).splitlines()[0]
         logger.error("%s has no workers: %s", self.name, error)
-        waiting = [item for queue in self._waiting.values() for item in queue]
-        for item in [*waiting, *(item for batch in self._batches.values() for item in batch)]:
-            _settle(item, PoolBroken("workers cannot be started"))
-        self._waiting.clear()
+        self._n_broken += 1
+        in_hand = [item for batch in self._batches.values() for item in batch]
         self._batches.clear()
+        self._keep_or_tell(in_hand)
         pool, self._pool = self._pool, None
         if pool is not None:
             self._collector.stop()
             threading.Thread(target=pool.close, args=(0.0,), daemon=True).start()
-        self._reopening = self._loop.call_later(self._pause_s, self.open)
-        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        self._reopening = self._loop.call_later(_pause_after(self._n_broken), self.open)
+
+    def _keep_or_tell(self, in_hand: Sequence[_Item]) -> None:
+        broken = PoolBroken("workers cannot be started")
+        if self._n_broken < _MAX_BROKEN:
+            for item in in_hand:
+                if item.n_repeats >= _MAX_REPEATS:
+                    _settle(item, broken)
+            self._repeat([item for item in in_hand if not item.future.done()])
+            return
+        self._is_taking = False
+        waiting = [item for queue in self._waiting.values() for item in queue]
+        self._waiting.clear()
+        for item in (*waiting, *in_hand):
+            _settle(item, broken)
+
+
+def _pause_after(n_broken: int) -> float:
+    """Seconds until the next pool, after so many in a row that broke."""
+    if n_broken <= 1:
+        return 0.0
+    return float(min(_FIRST_PAUSE_S * 2 ** (n_broken - 2), _LONGEST_PAUSE_S))
 
 
 def _settle(item: _Item, answer: object) -> None:
@@ -344,11 +402,10 @@ def _settle(item: _Item, answer: object) -> None:
         item.future.set_result(answer)
 
 
-def _post(loop: asyncio.AbstractEventLoop, lane: Lane, end: Outcome | PoolBroken) -> None:
+def _post(
+    loop: asyncio.AbstractEventLoop, lane: Lane, pool: Pool, end: Outcome | PoolBroken
+) -> None:
     try:
-        if isinstance(end, PoolBroken):
-            loop.call_soon_threadsafe(lane.broke, end)
-        else:
-            loop.call_soon_threadsafe(lane.take, end)
+        loop.call_soon_threadsafe(lane.hear, pool, end)
     except RuntimeError:  # the loop is closed: the service is over, and nobody waits
         return

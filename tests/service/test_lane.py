@@ -1,0 +1,146 @@
+"""A lane over a real pool: what others kill costs time and no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from featpipe.adapters.service.failures import Failure
+from featpipe.adapters.service.lane import Lane, LaneLimits, Trade
+from featpipe.adapters.service.meters import Meters
+from featpipe.pool import Role
+
+WAIT_S = 60.0
+
+
+@asynccontextmanager
+async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Lane]:
+    role = Role(
+        name="square",
+        target="lane_roles:Squares",
+        arguments={"marker": str(marker)},
+        devices=("cpu", "cpu"),
+        bisect="featpipe.pool.halving:halve_sequence",
+        preload=("decimal", "fractions"),
+        max_losses=max_losses,
+        is_lazy=False,
+    )
+    trade = Trade(role, make=lambda _, items: items, count=len, answers=list, ping=())
+    lane = Lane(trade, LaneLimits(1000, 1000, 4, 1000, 0.001), Meters())
+    lane.open()
+    try:
+        yield lane
+    finally:
+        await asyncio.to_thread(lane.close)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def run(make: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await make()
+
+    asyncio.run(main())
+
+
+def processes(lane: Lane) -> list[int]:
+    """Workers and templates, also workers whose template is gone."""
+    found = {child.pid for child in psutil.Process().children(recursive=True)}
+    return sorted(found | {view.pid for view in lane.workers() if view.pid})
+
+
+def test_processes_killed_at_random_cost_no_answer(tmp_path: Path) -> None:
+    generator = random.Random(7)  # noqa: S311  # a test's dice
+
+    async def kill(lane: Lane) -> None:
+        while True:
+            await asyncio.sleep(generator.random() * 0.4)
+            for pid in generator.sample(found := processes(lane), min(1, len(found))):
+                os.kill(pid, signal.SIGKILL)
+
+    async def scene() -> None:
+        async with opened(tmp_path / "none") as lane:
+            killer = asyncio.create_task(kill(lane))
+            answers = await asyncio.gather(
+                *(lane.ask(number, timeout_s=WAIT_S) for number in range(600))
+            )
+            killer.cancel()
+        assert answers == [number * number for number in range(600)]
+
+    run(scene)
+
+
+def test_an_item_that_ends_its_workers_is_the_only_one_without_an_answer(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(tmp_path / "none") as lane:
+            answers = await asyncio.gather(
+                *(lane.ask(number, timeout_s=WAIT_S) for number in (1, 2, -1, 3, 4)),
+                return_exceptions=True,
+            )
+        assert [answer for answer in answers if isinstance(answer, int)] == [1, 4, 9, 16]
+        assert isinstance(answers[2], Failure)
+        assert answers[2].code == "worker_died"
+
+    run(scene)
+
+
+def break_pool(lane: Lane, marker: Path) -> None:
+    """No worker starts any more, and those there are end."""
+    marker.touch()
+    for view in lane.workers():
+        if view.pid is not None:
+            os.kill(view.pid, signal.SIGKILL)
+
+
+def test_a_pool_that_breaks_costs_no_answer_when_the_next_one_works(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+
+    async def scene() -> None:
+        async with opened(marker) as lane:
+            await until(lambda: lane.is_ready)
+            asked = asyncio.gather(*(lane.ask(number, timeout_s=WAIT_S) for number in range(100)))
+            await until(lambda: lane.n_open < 100)
+            break_pool(lane, marker)
+            await until(lambda: lane.problem)
+            assert not lane.is_ready
+            late = asyncio.create_task(lane.ask(100, timeout_s=WAIT_S))  # nobody is turned away
+            await asyncio.sleep(0)
+            marker.unlink()
+            assert await asked == [number * number for number in range(100)]
+            assert await late == 10_000
+            await until(lambda: lane.is_ready)
+            assert not lane.problem
+
+    run(scene)
+
+
+def test_workers_that_never_start_are_told_to_those_who_wait_and_tried_again(
+    tmp_path: Path,
+) -> None:
+    marker = tmp_path / "marker"
+    marker.touch()
+
+    async def scene() -> None:
+        async with opened(marker) as lane:
+            for _ in range(2):  # one who waits, and one who comes when it is known
+                with pytest.raises(Failure) as caught:
+                    await lane.ask(1, timeout_s=WAIT_S)
+                assert (caught.value.status, caught.value.code) == (503, "workers_unavailable")
+            assert "cannot work" in lane.problem
+            marker.unlink()
+            await until(lambda: lane.is_ready)
+            assert await lane.ask(3, timeout_s=WAIT_S) == 9
+
+    run(scene)
