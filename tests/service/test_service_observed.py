@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from service_watch import running
+from service_watch import running, wait_for
 
 from featpipe.adapters.metrics import Counter, Histogram, Registry
 from featpipe.adapters.service.failures import failure_of
@@ -60,7 +60,13 @@ def test_label_values_cannot_break_a_line() -> None:
 
 def test_every_line_of_the_log_is_an_object_with_the_request_in_it(service: Service) -> None:
     service.client.get("/templates", headers={"X-Request-Id": "find-me"})
-    found = [record for record in service.records() if record.get("request_id") == "find-me"]
+    found: list[dict[str, object]] = []
+
+    def is_told() -> bool:  # the line is written when the answer is on its way
+        found[:] = [one for one in service.records() if one.get("request_id") == "find-me"]
+        return bool(found)
+
+    wait_for(is_told, "the line of the request")
     assert len(found) == 1
     assert found[0]["route"] == "/templates"
     assert found[0]["status"] == 200
@@ -75,9 +81,10 @@ def test_spans_name_the_route_and_continue_the_callers_trace(
     with running(built, is_traced=True) as (service, _):
         headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
         assert service.client.get("/templates/lease", headers=headers).status_code == 200
+        name = '"name": "GET /templates/{name}"'  # its span ends when the answer is on its way
+        wait_for(lambda: name in service.log.read_text("utf-8"), "the span of the request")
         log = service.log.read_text("utf-8")
     assert f"0x{trace}" in log
-    assert '"name": "GET /templates/{name}"' in log
 
 
 def test_the_page_is_one_file_that_may_talk_to_this_service_only(service: Service) -> None:

@@ -8,14 +8,12 @@ used leaves everything as it was, and says why.
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from dataclasses import dataclass
 from hashlib import blake2b
 from logging import getLogger
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.adapters.service.private_folder import PrivateFolder
 from featpipe.errors import FeatpipeError, TemplateError
 from featpipe.pool import Pool, Role
 
@@ -61,8 +59,8 @@ class Publisher:
         self._extractor, self._chosen, self._devices = extractor, chosen, devices
         self._fitted: dict[str, str] = {}
         """Fingerprint as seen here, without models -> that of the fitted template."""
-        self._home = Path(tempfile.mkdtemp(prefix="featpipe-serve-"))  # for this user alone
-        self.published, self.models = self._home / "templates", self._home / "models"
+        self._home = PrivateFolder()
+        self.published, self.models = self._home.path / "templates", self._home.path / "models"
         self.published.mkdir()
         self.models.mkdir()
         self._refused: object = None
@@ -111,7 +109,7 @@ class Publisher:
 
     def close(self) -> None:
         """Remove what was published."""
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._home.close()
 
     def _read(self) -> Mapping[str, FittedTemplate]:
         found = self._extractor.templates
