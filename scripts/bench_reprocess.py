@@ -144,7 +144,7 @@ def main() -> None:
         shutil.rmtree(folder)
     result = {"bench": "bench_reprocess", "quick": options.quick, "figures": figures}
     if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        options.json.write_text(json.dumps(result) + "\n", "utf-8")
     print(json.dumps(result))
 
 

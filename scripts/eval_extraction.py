@@ -279,7 +279,7 @@ def main() -> None:
     figures = {key: round(value, 4) for key, value in figures.items()}
     result = {"bench": "eval_extraction", "quick": options.quick, "figures": figures}
     if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        options.json.write_text(json.dumps(result) + "\n", "utf-8")
     print(json.dumps(result))
 
 
