@@ -66,7 +66,7 @@ LINES = (
     Line("bm25", "fields_vs_rank_bm25", "60 queries over one document", "rank-bm25", "{:.0f}x"),
     Line("documents", "html_vs_bs4", "read HTML", "BeautifulSoup"),
     Line("documents", "pdf_vs_pypdf", "read PDF", "pypdf"),
-    Line("reprocess", "reprocess_vs_encode", "changed template", "encoding by BERT-base", "{:.0f}x"),
+    Line("reprocess", "reprocess_vs_encode", "changed template", "encode, BERT-base", "{:.0f}x"),
     Line("service", "p99_ms", "service, 99th percentile", "", "{:.0f} ms"),
 )  # fmt: skip
 
