@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.errors import UsageError
 from featpipe.features.checkpoint import describe_checkpoint
@@ -23,7 +23,7 @@ from featpipe.pipeline.preparation import Preparation, make_preparation
 from featpipe.pipeline.units import LEVEL_BIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from featpipe.features.feature import EncoderSettings, Precision, Spec, TaggerSettings
@@ -124,21 +124,19 @@ def _plan_encoder(
 ) -> tuple[EncoderPlan, TableSpec, int, str]:
     checkpoint = describe_checkpoint(model)
 
-    def place(precision: Precision, device: str) -> tuple[EncoderSettings, Spec, str]:
-        chosen = replace(settings, precision=precision)
-        spec = encoder_spec(checkpoint, chosen, device)
-        table = layout.space_table(space_name(model), fingerprint_of(spec))
-        return chosen, spec, _known_by_any_name(table, held)
+    def place(precision: Precision, device: str) -> _Place:
+        spec = encoder_spec(checkpoint, replace(settings, precision=precision), device)
+        fingerprint = fingerprint_of(spec)
+        table = layout.space_table(space_name(model), fingerprint)
+        return _Place(spec, fingerprint, _known_by_any_name(table, held))
 
-    choice = choose_precision(settings.precision, devices, lambda p, d: place(p, d)[2] in held)
-    _refuse_two_arithmetics(choice.precision, devices)
-    chosen, spec, table = place(choice.precision, devices[0])
-    fingerprint = fingerprint_of(spec)
+    precision, found, note = _settle(place, settings.precision, devices, held)
+    chosen = replace(settings, precision=precision)
     return (
-        EncoderPlan(table, str(checkpoint.path), chosen, fingerprint),
-        layout.vectors_spec(spec, fingerprint, checkpoint.dim, settings.dtype),
+        EncoderPlan(found.table, str(checkpoint.path), chosen, found.fingerprint),
+        layout.vectors_spec(found.spec, found.fingerprint, checkpoint.dim, settings.dtype),
         checkpoint.dim * (4 if settings.dtype == "float32" else 2),
-        choice.note,
+        note,
     )
 
 
@@ -147,21 +145,39 @@ def _plan_tagger(
 ) -> tuple[TaggerPlan, TableSpec, str]:
     checkpoint = describe_checkpoint(ner)
 
-    def place(precision: Precision, device: str) -> tuple[TaggerSettings, Spec, str]:
-        chosen = replace(settings, precision=precision)
-        spec = tagger_spec(checkpoint, chosen, device)
-        table = layout.entities_table(space_name(ner), fingerprint_of(spec))
-        return chosen, spec, _known_by_any_name(table, held)
+    def place(precision: Precision, device: str) -> _Place:
+        spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
+        fingerprint = fingerprint_of(spec)
+        table = layout.entities_table(space_name(ner), fingerprint)
+        return _Place(spec, fingerprint, _known_by_any_name(table, held))
 
-    choice = choose_precision(settings.precision, devices, lambda p, d: place(p, d)[2] in held)
-    _refuse_two_arithmetics(choice.precision, devices)
-    chosen, spec, table = place(choice.precision, devices[0])
-    fingerprint = fingerprint_of(spec)
+    precision, found, note = _settle(place, settings.precision, devices, held)
+    chosen = replace(settings, precision=precision)
     return (
-        TaggerPlan(table, str(checkpoint.path), chosen, fingerprint),
-        layout.entities_spec(spec, fingerprint, Tags.of(checkpoint.labels).types),
-        choice.note,
+        TaggerPlan(found.table, str(checkpoint.path), chosen, found.fingerprint),
+        layout.entities_spec(found.spec, found.fingerprint, Tags.of(checkpoint.labels).types),
+        note,
     )
+
+
+class _Place(NamedTuple):
+    """Where the products of a checkpoint go at one precision."""
+
+    spec: Spec
+    fingerprint: str
+    table: str
+
+
+def _settle(
+    place: Callable[[Precision, str], _Place],
+    asked: Precision,
+    devices: tuple[str, ...],
+    held: frozenset[str],
+) -> tuple[Precision, _Place, str]:
+    """The precision to compute in, where its products go, and what to tell the user."""
+    choice = choose_precision(asked, devices, lambda p, d: place(p, d).table in held)
+    _refuse_two_arithmetics(choice.precision, devices)
+    return choice.precision, place(choice.precision, devices[0]), choice.note
 
 
 def _is_one_trunk(vectors: TableSpec, entities: TableSpec) -> bool:
