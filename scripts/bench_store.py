@@ -141,19 +141,6 @@ def look_up_single(stores: Sequence[Peer], keys: NDArray[np.uint8], n_rounds: in
     return rounds
 
 
-def write_raw(path: Path, vectors: NDArray[np.float16]) -> Path:
-    """The vectors alone, synced batch by batch as every store here is written.
-
-    A file written in one go lies in larger pieces of the page cache: random rows of it are read a
-    tenth faster, which is no merit of a layout.
-    """
-    with path.open("wb", buffering=0) as file:
-        for start in range(0, len(vectors), BATCH):
-            file.write(vectors[start : start + BATCH].tobytes())
-            os.fdatasync(file.fileno())
-    return path
-
-
 def gather(ours: Dictionary, raw: Path, n: int, n_rounds: int) -> Rounds:
     """Rows to a matrix, and a scan of all of it, against a raw memory map."""
     rounds, source = Rounds(), np.random.default_rng(2)
@@ -326,23 +313,23 @@ def run(folder: Path, *, is_quick: bool) -> dict[str, float]:
     """All measurements; the figures of the last line."""
     n, n_rounds = (20_000, 7) if is_quick else (100_000, 15)
     texts, keys, vectors = make_data(n)
-    raw = write_raw(folder / "raw", vectors)
     ours = Dictionary(folder, DIM)
     stores: list[Peer] = [ours, *(kind(folder, DIM) for kind in PEERS)]
     print(f"{n:,} vectors of {DIM} float16, batches of {BATCH}; ratios are peer's time / ours")
-    figures = measure_writing(stores, RawFile(folder, DIM), keys, vectors)
+    limit = RawFile(folder, DIM)
+    figures = measure_writing(stores, limit, keys, vectors)
     figures["size_vs_raw"] = round(ours.n_bytes() / (vectors.nbytes + keys.nbytes), 4)
     figures |= measure_reading(stores, texts, keys, is_quick=is_quick)
-    gathered = gather(ours, raw, n, n_rounds)
+    gathered = gather(ours, limit.path, n, n_rounds)
     gathered.show("gather 10 k", 10_000)
-    scanned = scan(ours, raw, n, n_rounds)
+    scanned = scan(ours, limit.path, n, n_rounds)
     scanned.show("scan", n)
     per_key = next(store for store in stores if isinstance(store, DatasetPerKey))
     looped = plain_loop(ours, per_key, keys)
     looped.show("plain h5py ds[i]", 1000)
     for store in stores:
         store.close()
-    chilled = cold(ours.path, raw, n, 3 if is_quick else 7)
+    chilled = cold(ours.path, limit.path, n, 3 if is_quick else 7)
     chilled.show("cold rows", 2000)
     concurrent(folder, keys, vectors)
     for size in (100_000, 1_000_000) if is_quick else (100_000, 1_000_000, 10_000_000):

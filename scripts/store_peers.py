@@ -292,7 +292,12 @@ class Sqlite:
 
 
 class RawFile:
-    """No store, but the limit of the disk: the vectors alone, one pwrite and one sync a batch."""
+    """No store, but the limit of the disk: the vectors alone, one pwrite and one sync a batch.
+
+    Read as a raw memory map it is the limit of reading, too. A file written in one go would lie in
+    larger pieces of the page cache: its random rows are read a tenth faster, which is no merit of a
+    layout.
+    """
 
     name = "raw file (the limit)"
 
@@ -309,9 +314,8 @@ class RawFile:
         self._n_rows += len(keys)
 
     def close(self) -> None:
-        """The file."""
+        """The file stays, to be read as a raw memory map."""
         os.close(self._descriptor)
-        self.path.unlink()
 
 
 class FilePerKey:
