@@ -14,6 +14,7 @@ from featpipe.pool import travel
 from featpipe.pool.completions import Completions
 from featpipe.pool.halving import Halver
 from featpipe.pool.hub import Hub
+from featpipe.pool.scheduler import State
 from featpipe.pool.task import Task
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class WorkerView:
     state: str
     """starting, ready (no task), busy, or dying."""
     pid: int | None
+    """None before its process has been started, and once it has been collected."""
 
 
 class Pool:
@@ -226,7 +228,9 @@ class Pool:
         """Every process there is at this moment."""
         views = []
         for worker, role, slot, state, n_tasks in self._hub.workers():
-            name = "busy" if n_tasks and state.value == "ready" else state.value
+            name = "busy" if n_tasks and state is State.READY else state.value
+            if worker is None and state is State.READY:  # collected, its tasks not yet given on
+                name = State.DYING.value
             device = self._roles[role].devices[slot]
             pid = worker.pid if worker is not None else None
             views.append(WorkerView(f"{role}-{slot}", role, device, name, pid))
