@@ -17,12 +17,17 @@ import tempfile
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import h5py
+import numpy as np
 import psutil
 
-#: Derived, or about the run rather than the documents.
-IGNORED = {"index", "indexed", "checks"}
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Derived, or about the run rather than the documents: a term's id is its turn in this file.
+IGNORED = {"index", "indexed", "checks", "id"}
 #: A build that takes this many times as long as the quiet one is taken to hang.
 PATIENCE = 40.0
 
@@ -35,16 +40,34 @@ def command(options: argparse.Namespace, cache: Path) -> list[str]:
 
 
 def contents(path: Path) -> dict[str, dict[bytes, tuple[bytes, ...]]]:
-    """Every keyed table: its keys, and the bytes of each row's columns in order of their names."""
+    """Every keyed table: its keys, and the bytes of each row's columns in order of their names.
+
+    Terms stand for their ids, which follow from the order in which counted units arrive.
+    """
     tables: dict[str, dict[bytes, tuple[bytes, ...]]] = {}
 
     def visit(name: str, thing: object) -> None:
         if isinstance(thing, h5py.Group) and "keys" in thing:
-            tables[name] = rows_of(thing)
+            rows = rows_of(thing)
+            if "ids" in thing:
+                terms = terms_of(thing.parent["vocabulary"])
+                rows = {
+                    key: (terms[np.frombuffer(ids, "<u4")].tobytes(),)
+                    for key, (ids,) in rows.items()
+                }
+            tables[name] = rows
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)
     return tables
+
+
+def terms_of(vocabulary: h5py.Group) -> NDArray[np.void]:
+    """The key of each term, by id."""
+    ids = vocabulary["id"][...]
+    keys = np.zeros(int(ids.max(initial=0)) + 1, "V16")
+    keys[ids] = vocabulary["keys"][...].view("V16").ravel()
+    return keys
 
 
 def rows_of(group: h5py.Group) -> dict[bytes, tuple[bytes, ...]]:
