@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.documents import hash_bytes, segment
+from featpipe.documents import segment
 from featpipe.features.feature import fingerprint_of
 from featpipe.store import keys_of
+from featpipe.templates.gaps import gaps_of_keys, gaps_of_rows, join_gaps
 from featpipe.templates.live import Live
 from featpipe.templates.view import Mark, View, table_headers, view_text, with_vectors
 
@@ -100,10 +101,12 @@ class Evidence:
     def _state_of(self, document: CachedDocument) -> tuple[object, ...]:
         """Content, name, and how much evidence is stored: a running build may add to it."""
         reader = self._cache.reader
-        tables = [f"embeddings/{self._dictionary.name}"] if self._dictionary else []
-        tables += [f"entities/{self._tagger}"] if self._tagger else []
         key = np.asarray(self._cache.corpus.table.gather("keys", np.array([document.row])))
-        return (key.tobytes(), document.id, *(reader.table(name).n_rows for name in tables))
+        return (
+            key.tobytes(),
+            document.id,
+            *(reader.table(table).n_rows for _, table in self._tables),
+        )
 
     def _make_view(self, document: CachedDocument) -> View:
         meta: dict[str, Any] = document.meta
@@ -127,20 +130,28 @@ class Evidence:
         )
         return self._with_vectors(view, may_encode=False)
 
-    def gaps(self, text: str, keys: NDArray[np.uint8] | None) -> str:
-        """Which sentences of a text have no vector and will get none; "" when all have one.
+    def gaps_of_documents(self, documents: Sequence[CachedDocument]) -> list[str]:
+        """What each stored document lacks of the evidence that this cache has; "" for nothing."""
+        rows = [document.row for document in documents]
+        return gaps_of_rows(self._cache.reader, self._cache.corpus.table, rows, self._tables)
 
-        Args:
-            text: the document.
-            keys: (n, 16) of its sentences, for a stored document; others may be encoded.
+    def gaps_of_text(self, text: str) -> str:
+        """What a text that is made ready now will lack: what no model at hand can give it."""
+        segments = segment(text)
+        spans = {"sentence": segments.sentences, "paragraph": segments.paragraphs}
+        can_tag = self._live is not None and self._live.has_tagger
+        is_live = {"sentence": self._encode is not None, "paragraph": can_tag}
+        parts = []
+        for level, table in self._tables:
+            keys = keys_of([text[a:b] for a, b in spans[level].tolist()])
+            parts.append(b"" if is_live[level] else gaps_of_keys(self._cache.reader, table, keys))
+        return join_gaps(parts)
 
-        """
-        if self._dictionary is None or (keys is None and self._encode is not None):
-            return ""
-        if keys is None or not len(keys):
-            keys = keys_of([text[a:b] for a, b in segment(text).sentences.tolist()])
-        _, found = self._dictionary.lookup_keys(keys)
-        return "" if found.all() else hash_bytes(np.packbits(found).tobytes())
+    @property
+    def _tables(self) -> list[tuple[str, str]]:
+        """(level, table) of the evidence: vectors by sentence, entities by paragraph."""
+        tables = [("sentence", f"embeddings/{self._dictionary.name}")] if self._dictionary else []
+        return tables + ([("paragraph", f"entities/{self._tagger}")] if self._tagger else [])
 
     def view_document(self, document: Document) -> View:
         """A loaded document that is not in the cache."""

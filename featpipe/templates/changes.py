@@ -1,4 +1,4 @@
-"""Changes: what differs between two states of a template, in words, field by field.
+"""Changes: what differs between two states of a template or of a document, in words.
 
 Pure: facts in, reasons out. Whether anything is to be done is decided by fingerprints alone; the
 reasons only explain it.
@@ -47,6 +47,25 @@ def explain_changes(
             changes.append(FieldChange(name, reasons))
     changes.extend(FieldChange(name, ("field removed",)) for name in old if name not in new)
     return changes
+
+
+def explain_document(row: Mapping[str, object] | None, content: str, gaps: str) -> str:
+    """What became of a document since a template last looked at it; "" when it is as it was.
+
+    Args:
+        row: of the log of results; None when the template never looked at it.
+        content: key of the document now.
+        gaps: what its evidence lacks now.
+
+    """
+    if row is None:
+        return "new"
+    # The first caches do not say what their rows were made from.
+    if row.get("content", content) != content:
+        return "changed"
+    if row.get("gaps", gaps) != gaps:
+        return "with vectors or entities that came later"
+    return ""
 
 
 def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:

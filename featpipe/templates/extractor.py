@@ -31,9 +31,6 @@ from featpipe.templates.shelf import Shelf
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from featpipe.outcome import Quarantined
     from featpipe.templates.cached_view import Encode
     from featpipe.templates.field_model import FieldModel
@@ -91,7 +88,7 @@ class Extractor:
         encode: Encode | None = None,
         checkpoints: Checkpoints | None = None,
         folder: str | Path | None = None,
-        models: MutableMapping[str, FieldModel] | None = None,
+        models: KeptModels | MutableMapping[str, FieldModel] | None = None,
     ) -> None:
         self._owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
@@ -101,7 +98,9 @@ class Extractor:
         self._path = Path(templates) if isinstance(templates, str | Path) else None
         self._given = [] if isinstance(templates, str | Path) else list(templates)
         self.folder = Path(folder) if folder is not None else _folder_of(self._path)
-        self.models = KeptModels(default_folder() if models is None else None, models)
+        if not isinstance(models, KeptModels):
+            models = KeptModels(default_folder() if models is None else None, models)
+        self.models = models
         self._lock = threading.Lock()
         self.shelf = Shelf(self.cache)
         self._loaded = self._load()
@@ -308,7 +307,8 @@ class Extractor:
     def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument:
         if sample.text is not None:
             text = sample.text
-            return self._lazily(text, None, lambda: self.evidence.view_text(text))
+            gaps = self.evidence.gaps_of_text(text)
+            return _lazily(text, gaps, lambda: self.evidence.view_text(text))
         name = str(sample.document)
         known = self.shelf.find(name)
         if known is not None:
@@ -323,20 +323,19 @@ class Extractor:
         )
 
     def _lazily_cached(self, document: CachedDocument) -> SampleDocument:
-        keys = document.keys("sentence")
-        return self._lazily(document.text, keys, lambda: self.evidence.view_cached(document))
+        (gaps,) = self.evidence.gaps_of_documents([document])
+        return _lazily(document.text, gaps, lambda: self.evidence.view_cached(document))
 
     def _lazily_read(self, read: CachedDocument | Document) -> SampleDocument:
         if isinstance(read, CachedDocument):
             return self._lazily_cached(read)
-        return self._lazily(read.text, None, lambda: self.evidence.view_document(read))
+        gaps = self.evidence.gaps_of_text(read.text)
+        return _lazily(read.text, gaps, lambda: self.evidence.view_document(read))
 
-    def _lazily(
-        self, text: str, keys: NDArray[np.uint8] | None, make: Callable[[], View]
-    ) -> SampleDocument:
-        """A sample whose evidence is incomplete is another one than the same with all of it."""
-        gaps = self.evidence.gaps(text, keys)
-        return SampleDocument(hash_json([text, gaps] if gaps else [text]), make)
+
+def _lazily(text: str, gaps: str, make: Callable[[], View]) -> SampleDocument:
+    """A sample whose evidence is incomplete is another one than the same with all of it."""
+    return SampleDocument(hash_json([text, gaps] if gaps else [text]), make)
 
 
 def _folder_of(path: Path | None) -> Path:

@@ -82,7 +82,11 @@ def _about(sample: SampleSpec, field: str) -> list[object]:
     return [list(sample.values_of(field)), [list(span) for span in sample.spans.get(field, ())]]
 
 
-def unit_key(field_fingerprint: str, document_key: bytes) -> bytes:
-    """16 bytes for one field of one document: where its values are kept."""
-    whole = bytes.fromhex(field_fingerprint) + document_key
+def unit_key(field_fingerprint: str, document_key: bytes, gaps: str = "") -> bytes:
+    """16 bytes for one field of one document: where its values are kept.
+
+    ``gaps`` is what the document lacked (:mod:`featpipe.templates.gaps`): values found without a
+    vector that came later are not those of the whole evidence.
+    """
+    whole = bytes.fromhex(field_fingerprint) + document_key + gaps.encode()
     return blake2b(whole, digest_size=16, person=b"featpipe-vals-v1").digest()

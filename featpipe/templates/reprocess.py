@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError
 from featpipe.outcome import Quarantined
-from featpipe.templates.changes import FieldChange, explain_changes
+from featpipe.templates.changes import FieldChange, explain_changes, explain_document
 from featpipe.templates.choosing import is_meant
 from featpipe.templates.extraction import Extraction, FieldResult, plain_value
 from featpipe.templates.fingerprints import unit_key
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Documents whose results are made durable together.
 _BATCH = 64
+#: Documents named for each reason of a plan.
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,12 @@ class Work:
     keys: Mapping[str, bytes]
     missing: tuple[str, ...]
     is_logged: bool
+    content: str = ""
+    """Key of the document (hex)."""
+    gaps: str = ""
+    """What its evidence lacks, "" for nothing."""
+    reason: str = ""
+    """What became of the document since the template last looked at it, "" for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +83,22 @@ class ReprocessPlan:
         for template, changes in self.changes.items():
             for change in changes:
                 yield f"{template}: {change}"
+            yield from self._about_documents(template)
         touched = sum(bool(work.missing) for work in self.works)
         yield (
             f"{self.n_fields} fields in {touched} of {len(self.works)} documents to extract, "
             "0 texts to encode"
         )
+
+    def _about_documents(self, template: str) -> Iterator[str]:
+        """Each reason that lies in documents, with the first few of them."""
+        by_reason: dict[str, list[str]] = {}
+        for work in self.works:
+            if work.template == template and work.reason and work.missing:
+                by_reason.setdefault(work.reason, []).append(work.document.id)
+        for reason, names in by_reason.items():
+            named = ", ".join([*names[:_NAMED], *["..."] * (len(names) > _NAMED)])
+            yield f"{template}: {_count(len(names), 'document')} {reason}: {named}"
 
 
 @dataclass(slots=True)
@@ -133,26 +152,37 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
     """Compare templates and documents with what the cache holds; nothing is extracted."""
     extractor.cache.refresh()
     results = ResultsReader(extractor.cache.reader)
-    logged, kept = results.last_keys(), results.last_facts()
+    logged, kept = results.last_rows(), results.last_facts()
     works: list[Work] = []
     changes: dict[str, tuple[FieldChange, ...]] = {}
-    documents = extractor.shelf.documents()
+    states = _document_states(extractor)
     for name, fitted in extractor.templates.items():
         changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
         prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
-        for document in documents:
+        for document, content, gaps in states:
             if not is_meant(fitted, document.id):
                 continue
-            content = extractor.shelf.key_of(document)
-            keys = {field: unit_key(fingerprint, content) for field, fingerprint in prints.items()}
+            keys = {field: unit_key(print_, content, gaps) for field, print_ in prints.items()}
             known = results.known(list(keys.values()))
             missing = tuple(
                 field for field, is_known in zip(keys, known, strict=True) if not is_known
             )
-            before = logged.get((name, document.path))
-            is_logged = before == {field: key.hex() for field, key in keys.items()}
-            works.append(Work(name, document, keys, missing, is_logged))
+            row = logged.get((name, document.path))
+            is_logged = row is not None and row["fields"] == {f: k.hex() for f, k in keys.items()}
+            # A template that is new says so itself, once.
+            reason = explain_document(row, content.hex(), gaps) if name in kept else ""
+            works.append(
+                Work(name, document, keys, missing, is_logged, content.hex(), gaps, reason)
+            )
     return ReprocessPlan(tuple(works), changes)
+
+
+def _document_states(extractor: Extractor) -> list[tuple[CachedDocument, bytes, str]]:
+    """Every document with its key and with what its evidence lacks."""
+    documents = extractor.shelf.documents()
+    keys = extractor.shelf.keys_of(documents)
+    gaps = extractor.evidence.gaps_of_documents(documents)
+    return list(zip(documents, keys, gaps, strict=True))
 
 
 def reprocess(
@@ -189,7 +219,8 @@ def reprocess(
     report.n_unchanged = sum(len(work.keys) - len(work.missing) for work in plan.works)
     changed_templates = [name for name, changes in plan.changes.items() if changes]
     if to_do or changed_templates:
-        before = ResultsReader(extractor.cache.reader).last_keys()
+        rows = ResultsReader(extractor.cache.reader).last_rows()
+        before = {place: row["fields"] for place, row in rows.items()}
         with ResultsWriter(extractor.cache.path, wait_s) as writer:
             found = _find_all(extractor, to_do, workers, deadline_s)
             while batch := list(islice(found, _BATCH)):
@@ -272,7 +303,8 @@ def _keep(
         report.n_extracted += len(found)
         fields = {name: key.hex() for name, key in work.keys.items()}
         log.append({"run": report.run, "template": work.template, "path": work.document.path,
-                    "document": work.document.id, "fields": fields})  # fmt: skip
+                    "document": work.document.id, "fields": fields, "content": work.content,
+                    "gaps": work.gaps})  # fmt: skip
         old = before.get((work.template, work.document.path))
         if old is not None:
             report.changed.extend(_compare(work, old, values, results))
@@ -299,6 +331,10 @@ def _compare(
 def _facts_of(extractor: Extractor, name: str) -> dict[str, object]:
     facts = extractor.templates[name].facts
     return {"template": name, "facts": {field: fact.as_dict() for field, fact in facts.items()}}
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def _spell(result: FieldResult) -> str:

@@ -72,15 +72,16 @@ class ResultsReader:
         content = json.loads(bytes(np.asarray(table.ragged("record", row))).decode())
         return FieldResult(tuple(ExtractedValue.from_dict(value) for value in content))
 
-    def last_keys(self) -> dict[tuple[str, str], dict[str, str]]:
-        """(template, document path) -> field -> key (hex), as last logged."""
-        found: dict[tuple[str, str], dict[str, str]] = {}
-        for record in self.log():
-            found[str(record["template"]), str(record["path"])] = record["fields"]
-        return found
+    def last_rows(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """(template, document path) -> its row of the log, as last written."""
+        return {(str(row["template"]), str(row["path"])): row for row in self.log()}
 
     def log(self) -> list[dict[str, Any]]:
-        """Every row, oldest first: run, template, path, document (its id), fields (name: key)."""
+        """Every row, oldest first.
+
+        A row is: run, template, path, document (its id), fields (name: key), content (key of
+        the document) and gaps (what its evidence lacked); the last two not in the first caches.
+        """
         return self._records(LOG)
 
     def last_facts(self) -> dict[str, dict[str, Mapping[str, object]]]:

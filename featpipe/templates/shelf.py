@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from featpipe.pipeline import layout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from featpipe.pipeline.corpus import CachedDocument
     from featpipe.pipeline.lookup import Cache
 
@@ -52,12 +54,11 @@ class Shelf:
                     self._by_hash[str(document.meta["bytes_hash"])] = document
             return self._by_hash.get(bytes_hash)
 
-    def key_of(self, document: CachedDocument) -> bytes:
-        """16 bytes: identity of the document's content and of the way it was read."""
-        import numpy as np
-
-        rows = np.array([document.row])
-        return np.asarray(self._cache.corpus.table.gather("keys", rows)).tobytes()
+    def keys_of(self, documents: Sequence[CachedDocument]) -> list[bytes]:
+        """16 bytes each: identity of a document's content and of the way it was read."""
+        rows = [document.row for document in documents]
+        whole = self._cache.corpus.table.gather("keys", rows).tobytes() if rows else b""
+        return [whole[at : at + 16] for at in range(0, len(whole), 16)]
 
     def _update(self) -> None:
         """Every sighting is a row of a log: no new row, nothing to do."""
