@@ -6,16 +6,18 @@ import os
 import signal
 from typing import Any
 
-from featpipe.templates.extract_role import ExtractRole, Inline
+from featpipe.adapters.publishing.warm_role import WarmExtractRole
+from featpipe.templates.extract_role import ExtractTask, Inline
 
 
-class Poisoned(ExtractRole):
+class Poisoned(WarmExtractRole):
     """Dies of the text ``kill``."""
 
-    __init__ = ExtractRole.__init__  # whose parameters the engine reads
+    __init__ = WarmExtractRole.__init__  # whose parameters the engine reads
 
     def run(self, task: Any) -> Any:  # noqa: ANN401  # as the role it stands for
-        if any(isinstance(one, Inline) and one.text == "kill" for one in task.documents):
+        documents = task.documents if isinstance(task, ExtractTask) else ()
+        if any(isinstance(one, Inline) and one.text == "kill" for one in documents):
             os.kill(os.getpid(), signal.SIGSEGV)
         return super().run(task)
 

@@ -99,10 +99,11 @@ class Broker:
 
 @contextmanager
 def consuming(broker: Broker, home: Path, **settings: Any) -> Iterator[Consumer]:  # noqa: ANN401  # of ConsumerSettings
+    given = {"templates": home / "lease.toml", **settings}
     consumer = Consumer(
         ConsumerSettings(
-            broker=broker.url, cache=home / "c.h5", templates=home / "lease.toml",
-            model=str(home / "tiny"), devices=("cpu",), **settings,
+            broker=broker.url, cache=home / "c.h5", model=str(home / "tiny"), devices=("cpu",),
+            **given,
         )
     )  # fmt: skip
     thread = threading.Thread(target=consumer.run)
@@ -180,6 +181,48 @@ def test_the_same_content_is_computed_once_and_answered_each_time(
     (first, one), (again, two) = broker.results
     assert first["extractions"] == again["extractions"]
     assert first["key"] == again["key"] == one["message_id"] == two["message_id"]
+
+
+def test_changed_templates_come_to_work_and_answers_are_kept_apart(
+    broker: Broker, home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "lease.toml"
+    file.write_text(LEASE, "utf-8")
+    with consuming(broker, home, templates=file):
+        broker.send({"id": "before", "text": TEXT})
+        broker.waits_for(lambda: len(broker.results) == 1)
+        more = '[[fields]]\nname = "租金"\ntype = "money"\n[[samples]]'
+        file.write_text(LEASE.replace("[[samples]]", more), "utf-8")
+
+        def is_at_work() -> bool:
+            n = len(broker.results)
+            broker.send({"id": "after", "text": TEXT})
+            broker.waits_for(lambda: len(broker.results) > n)
+            return "租金" in broker.results[-1][0]["extractions"][0]["fields"]
+
+        broker.waits_for(is_at_work)
+    keys: dict[str, set[bool]] = {}
+    for answer, _ in broker.results:
+        has_rent = "租金" in answer["extractions"][0]["fields"]
+        keys.setdefault(answer["key"], set()).add(has_rent)
+    assert list(keys.values()) == [{False}, {True}]
+
+
+def test_known_templates_are_at_work_without_a_fit(
+    broker: Broker, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.send({"id": "first", "text": TEXT})
+    with consuming(broker, home):
+        broker.waits_for(lambda: len(broker.results) == 1)
+
+    def no_pool(_: object) -> None:
+        raise AssertionError("a pool was opened to fit")
+
+    monkeypatch.setattr("featpipe.adapters.publishing.publication.Pool", no_pool)
+    broker.send({"id": "second", "text": f"甲。{TEXT}"})
+    with consuming(broker, home):
+        broker.waits_for(lambda: len(broker.results) == 2)
+    assert not broker.dead
 
 
 def test_a_document_that_kills_its_workers_is_buried(broker: Broker, home: Path) -> None:

@@ -7,7 +7,8 @@ import signal
 import time
 from typing import Any
 
-from featpipe.adapters.service.warm_role import WarmExtractRole
+from featpipe.adapters.publishing.fit_role import FitRole
+from featpipe.adapters.publishing.warm_role import WarmExtractRole
 from featpipe.templates.extract_role import ExtractTask, Inline
 
 KILL, HANG, SLOW = "这份文件会杀死工人。", "这份文件没有尽头。", "这份文件很慢。"
@@ -29,3 +30,13 @@ class PoisonedExtractRole(WarmExtractRole):
         if SLOW in texts:
             time.sleep(1)
         return super().run(task)
+
+
+class EndlessFitRole(FitRole):
+    """Never fits anything."""
+
+    __init__ = FitRole.__init__  # as above
+
+    def run(self, template: object) -> int:  # noqa: ARG002  # as the role it stands for
+        time.sleep(3600)
+        return 0

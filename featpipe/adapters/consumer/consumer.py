@@ -15,11 +15,14 @@ from featpipe.adapters.checkpoints import choose_checkpoints
 from featpipe.adapters.consumer.journal import Journal
 from featpipe.adapters.consumer.order import Order, read_order
 from featpipe.adapters.metrics import Counter
-from featpipe.errors import MissingExtra, UsageError
+from featpipe.adapters.publishing.publication import Publication
+from featpipe.adapters.publishing.warm_role import warm_role
+from featpipe.documents import LoadLimits
+from featpipe.errors import MissingExtra, TemplateError, UsageError
 from featpipe.pipeline.devices import check_devices, default_devices
+from featpipe.pipeline.lookup import Cache
 from featpipe.pool import Pool
-from featpipe.templates.extract_role import ExtractTask, extract_role
-from featpipe.templates.extractor import Extractor
+from featpipe.templates.extract_role import ExtractTask
 
 if TYPE_CHECKING:
     from featpipe.pool import Outcome
@@ -29,6 +32,8 @@ logger = getLogger("featpipe.consumer")
 
 #: Seconds between two looks at the broker while workers are busy.
 _LOOK_S = 0.02
+#: Seconds between two looks at the template files.
+_WATCH_S = 1.0
 #: Seconds until a lost broker is asked again: doubled each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
@@ -70,17 +75,11 @@ class Consumer:
         self._settings = settings
         self.counts = Counter("featpipe_messages_total", "Messages by outcome.", ("outcome",))
         self._kombu = _import_kombu()
-        self._extractor = Extractor(settings.templates, settings.cache)
-        chosen = choose_checkpoints(self._extractor.cache, settings.model, settings.ner)
+        with Cache.open(settings.cache) as cache:
+            chosen = choose_checkpoints(cache, settings.model, settings.ner)
         devices = check_devices(settings.devices) or default_devices()
-        role = extract_role(
-            settings.cache.absolute(),
-            settings.templates.absolute(),
-            devices=devices,
-            space=chosen.space,
-            checkpoints=chosen.checkpoints,
-            deadline_s=settings.document_deadline_s,
-        )
+        self._publication = Publication(settings.templates, settings.cache, chosen, devices)
+        role = warm_role(self._publication, LoadLimits(), settings.document_deadline_s)
         if settings.target is not None:
             from dataclasses import replace
 
@@ -97,6 +96,7 @@ class Consumer:
         self._is_stopping = False
         self._open: dict[int, tuple[Any, Order, str]] = {}
         self._n_tasks = 0
+        self._looked_at = 0.0
 
     def stop(self) -> None:
         """Take nothing new, finish what is held, return. Safe in a signal handler."""
@@ -105,12 +105,16 @@ class Consumer:
     def run(self) -> None:
         """Answer messages until `stop`; a broker that is lost is looked for again.
 
+        Templates that were never fitted are fitted before the first message is taken.
+
         Raises:
+            TemplateError: they cannot be.
             PoolBroken: the workers cannot be started; what was held comes again.
 
         """
         pause_s = _FIRST_PAUSE_S
         try:
+            self._publication.publish()
             with Pool([self._role]) as pool:
                 while not self._is_stopping:
                     try:
@@ -125,7 +129,7 @@ class Consumer:
                         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         finally:
             self._journal.close()
-            self._extractor.close()
+            self._publication.close()
 
     # ---- one connection
 
@@ -153,6 +157,7 @@ class Consumer:
         )
         with consumer:
             while not self._is_stopping:
+                self._keep_up(pool, producer)
                 self._look(connection, 0.5 if not self._open else 0.001)
                 self._collect(pool, producer)
         # The consumer is cancelled: nothing new comes, and what is open is still answered.
@@ -160,6 +165,27 @@ class Consumer:
             self._collect(pool, producer)
         channel.close()  # what was fetched and not begun goes back to the queue
         confirming.close()
+
+    def _keep_up(self, pool: Pool, producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
+        """Bring changed templates to work, between documents and not during one.
+
+        What is open is answered first: an answer is kept under the state that it was asked in.
+        """
+        if monotonic() < self._looked_at + _WATCH_S:
+            return
+        self._looked_at = monotonic()
+        if not self._publication.is_behind:
+            return
+        while self._open:
+            self._collect(pool, producer)
+        problem = self._publication.problem
+        try:
+            change = self._publication.publish()
+        except TemplateError as error:
+            if error.message != problem:
+                logger.warning("the templates are as they were: %s", error.message)
+        else:
+            logger.info("templates changed: %s", ", ".join(change.changed + change.removed))
 
     def _look(self, connection: Any, timeout: float) -> None:  # noqa: ANN401  # kombu is untyped
         try:
@@ -169,7 +195,7 @@ class Consumer:
 
     def _take(self, message: Any, pool: Pool, producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
         try:
-            order = read_order(message.body, self._extractor.templates)
+            order = read_order(message.body, self._publication.templates)
         except UsageError as error:
             self._bury(message, producer, "invalid_message", error.message)
             return
@@ -245,9 +271,9 @@ class Consumer:
 
     def _state(self) -> str:
         """Of everything but the document that an answer depends on."""
-        fitted = self._extractor.templates
+        fitted = self._publication.templates
         parts = [f"{name}={one.fingerprint}" for name, one in sorted(fitted.items())]
-        parts.append(self._extractor.evidence.name)
+        parts += sorted({one.space for one in fitted.values()})
         return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
     def _pause(self, seconds: float) -> None:

@@ -7,6 +7,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.adapters.checkpoints import choose_checkpoints
+from featpipe.adapters.publishing.publication import Publication
 from featpipe.adapters.service import trades
 from featpipe.adapters.service.lane import Lane, LaneLimits
 from featpipe.adapters.service.meters import Meters
@@ -14,7 +15,6 @@ from featpipe.adapters.service.publisher import Publisher
 from featpipe.errors import TemplateError
 from featpipe.pipeline.devices import check_devices, default_devices
 from featpipe.pipeline.lookup import Cache
-from featpipe.templates.extractor import Extractor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,6 @@ class Engine:
             self.chosen = choose_checkpoints(cache, settings.model, settings.ner, settings.space)
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
-        self.extractor: Extractor | None = None
         self.publisher: Publisher | None = None
         self.extract: Lane | None = None
         if settings.templates is not None:
@@ -87,19 +86,14 @@ class Engine:
         if self._watching is not None:
             self._watching.cancel()
         await asyncio.gather(*(asyncio.to_thread(lane.close) for lane in self.lanes))
-        if self.extractor is not None and self.publisher is not None:
-            self.extractor.close()
-            self.publisher.close()
+        if self.publisher is not None:
+            self.publisher.publication.close()
 
     def _open_templates(self, templates: Path, devices: tuple[str, ...]) -> None:
-        space = self.chosen.space or self.settings.space
-        # Fits nothing and computes nothing: it lists templates and sees them change.
-        self.extractor = Extractor(templates, self.settings.cache, space=space)
-        self.publisher = Publisher(self.extractor, self.chosen, devices)
-        trade = trades.extracting(
-            self.settings, devices, self.chosen, self.publisher, self.extractor.folder
-        )
-        self.extract = self._lane(trade, max_batch=self.settings.max_batch)
+        settings = self.settings
+        publication = Publication(templates, settings.cache, self.chosen, devices, settings.space)
+        self.publisher = Publisher(publication)
+        self.extract = self._lane(trades.extracting(settings, publication), settings.max_batch)
 
     async def _publish_and_watch(self, publisher: Publisher) -> None:
         """Documents are taken as soon as there is something to extract."""

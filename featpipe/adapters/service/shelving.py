@@ -106,11 +106,12 @@ async def reload(request: Request) -> dict[str, Any]:
 
 
 def _describe(publisher: Publisher, name: str) -> dict[str, Any]:
-    template = publisher.templates[name].template
+    fitted = publisher.templates[name]
+    template = fitted.template
     return {
         "name": template.name,
         "version": template.version,
-        "fingerprint": publisher.fingerprint(name),
+        "fingerprint": fitted.fingerprint,
         "n_samples": len(template.samples),
         "fields": [_describe_field(field) for field in template.fields],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from featpipe.adapters.publishing.warm_role import warm_role
 from featpipe.adapters.service.lane import Trade
 from featpipe.documents import LoadLimits
 from featpipe.pool import Role
@@ -12,15 +13,13 @@ from featpipe.templates.extract_role import Done, ExtractTask, ReloadTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from featpipe.adapters.checkpoints import Chosen
-    from featpipe.adapters.service.publisher import Publisher
+    from featpipe.adapters.publishing.publication import Publication
     from featpipe.adapters.service.settings import ServiceSettings
 
 #: What a template process imports once for all workers on the processor.
-_PRELOAD = ("torch", "featpipe.features.encoder", "featpipe.features.tagger",
-            "featpipe.adapters.service.warm_role")  # fmt: skip
+_PRELOAD = ("torch", "featpipe.features.encoder", "featpipe.pipeline.embed_role")
 #: An uploaded file may unpack to this many times its size, and to this much in any case.
 _UNPACKED_TIMES, _UNPACKED_BYTES = 4, 64 << 20
 _HALVE = "featpipe.pool.halving:halve_sequence"
@@ -28,13 +27,7 @@ _HALVE = "featpipe.pool.halving:halve_sequence"
 _ENVIRONMENT = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 
-def extracting(
-    settings: ServiceSettings,
-    devices: tuple[str, ...],
-    chosen: Chosen,
-    publisher: Publisher,
-    folder: Path,
-) -> Trade:
+def extracting(settings: ServiceSettings, publication: Publication) -> Trade:
     """Documents under templates. A group is (template, whether the text is sent back)."""
     size = settings.max_body_bytes
     limits = LoadLimits(
@@ -42,26 +35,7 @@ def extracting(
         max_unpacked_bytes=max(_UNPACKED_BYTES, _UNPACKED_TIMES * size),
     )
     return Trade(
-        Role(
-            name="extract",
-            target="featpipe.adapters.service.warm_role:WarmExtractRole",
-            arguments={
-                "cache": str(settings.cache.absolute()),
-                "published": str(publisher.published),
-                "folder": str(folder.absolute()),
-                "models": str(publisher.models),
-                "space": chosen.space or settings.space,
-                "checkpoints": chosen.checkpoints,
-                "limits": limits,
-            },
-            devices=devices,
-            threads=1,
-            deadline_s=settings.document_deadline_s,
-            bisect="halves",
-            preload=_PRELOAD,
-            environment=_ENVIRONMENT,
-            is_lazy=False,
-        ),
+        warm_role(publication, limits, settings.document_deadline_s),
         make=lambda group, items: ExtractTask(items, group[0], with_text=group[1]),
         count=lambda task: len(task.documents) if isinstance(task, ExtractTask) else 1,
         answers=_extraction_answers,
@@ -87,7 +61,7 @@ def embedding(settings: ServiceSettings, devices: tuple[str, ...], chosen: Chose
             threads=None if cards else usable_cores(),
             deadline_s=settings.document_deadline_s,
             bisect=_HALVE,
-            preload=(*_PRELOAD[:2], "featpipe.pipeline.embed_role"),
+            preload=_PRELOAD,
             environment=_ENVIRONMENT,
             is_lazy=False,
         ),

@@ -10,17 +10,55 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.adapters.service.model_folder import ModelFolder
 from featpipe.documents import LoadLimits
-from featpipe.templates.extract_role import ExtractTask, Reloaded, extract_given
+from featpipe.pool import Role
+from featpipe.templates.extract_role import AUTO, ExtractTask, Reloaded, extract_given
 from featpipe.templates.extractor import Extractor
+from featpipe.templates.kept_models import KeptModels
 
 if TYPE_CHECKING:
+    from featpipe.adapters.publishing.publication import Publication
     from featpipe.templates.extract_role import Done, ReloadTask
+    from featpipe.templates.field_model import FieldModel
     from featpipe.templates.live import Checkpoints
 
 #: Any text will do to load models for.
 _ANY_TEXT = "甲方：某某有限公司。"
+#: What a template process imports once for all workers on the processor.
+_PRELOAD = ("torch", "featpipe.features.encoder", "featpipe.features.tagger", __name__)
+#: As for build-cache: texts of a thousand lengths must not keep a kernel each.
+_ENVIRONMENT = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
+
+
+def warm_role(publication: Publication, limits: LoadLimits, deadline_s: float) -> Role:
+    """The role ``extract`` over what is published, one worker per device.
+
+    Args:
+        publication: whose templates are at work; open as long as the workers.
+        limits: beyond which a document is refused.
+        deadline_s: of a task.
+
+    """
+    return Role(
+        name="extract",
+        target="featpipe.adapters.publishing.warm_role:WarmExtractRole",
+        arguments={
+            "cache": str(publication.cache),
+            "published": str(publication.folder),
+            "folder": str(publication.samples),
+            "models": str(publication.models),
+            "space": publication.space,
+            "checkpoints": publication.chosen.checkpoints,
+            "limits": limits,
+        },
+        devices=publication.devices,
+        threads=1,
+        deadline_s=deadline_s,
+        bisect="halves",
+        preload=_PRELOAD,
+        environment=_ENVIRONMENT,
+        is_lazy=False,
+    )
 
 
 class WarmExtractRole:
@@ -50,16 +88,21 @@ class WarmExtractRole:
         device: str,
         threads: int,
     ) -> None:
-        self._models = ModelFolder(Path(models))
+        self._in_memory: dict[str, FieldModel] = {}
         here = None
         if checkpoints is not None:
             here = replace(checkpoints, device=device, threads=threads)
         self._extractor = Extractor(
-            published, cache, space=space, checkpoints=here, folder=folder, models=self._models
+            published,
+            cache,
+            space=space,
+            checkpoints=here,
+            folder=folder,
+            models=KeptModels(Path(models), self._in_memory),
         )
         self._limits = limits or LoadLimits()
         self._at_work: object = None
-        self._extractor.evidence.view_text(_ANY_TEXT)
+        self._any = self._extractor.evidence.view_text(_ANY_TEXT)
         self._load_fitted()
 
     def run(self, task: ExtractTask | ReloadTask) -> tuple[Done, ...] | Reloaded:
@@ -95,6 +138,9 @@ class WarmExtractRole:
         for template in fitted.values():
             for field in template.template.fields:
                 template.model(field.name)
-        self._models.keep_only(
-            {facts.fingerprint for one in fitted.values() for facts in one.facts.values()}
-        )
+        wanted = {facts.fingerprint for one in fitted.values() for facts in one.facts.values()}
+        for gone in self._in_memory.keys() - wanted:
+            del self._in_memory[gone]
+        if len(fitted) > 1 and any(one.has_samples for one in fitted.values()):
+            # What templates are chosen by is made of all their samples: not in a document's time.
+            self._extractor.choose_for(self._any, AUTO)

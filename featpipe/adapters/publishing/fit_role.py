@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.adapters.service.model_folder import ModelFolder
 from featpipe.pipeline.lookup import Cache
 from featpipe.templates.extractor import Extractor
+from featpipe.templates.kept_models import KeptModels
 
 if TYPE_CHECKING:
     from featpipe.templates.live import Checkpoints
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FitRole:
-    """Fits every field of one template per task.
+    """Fits what is not fitted of one template per task.
 
     Args:
         cache: path of the file.
@@ -43,31 +43,31 @@ class FitRole:
         threads: int,
     ) -> None:
         self._cache, self._folder, self._space = Cache.open(cache), folder, space
-        self._models = ModelFolder(Path(models))
+        self._models = Path(models)
         self._checkpoints = None
         if checkpoints is not None:
             self._checkpoints = replace(checkpoints, device=device, threads=threads)
 
-    def run(self, template: Template) -> str:
-        """Its fingerprint.
+    def run(self, template: Template) -> int:
+        """The number of fields that were fitted.
 
         Raises:
             TemplateError: a sample document is nowhere.
 
         """
+        models = KeptModels(self._models)
         extractor = Extractor(
             [template],
             self._cache,
             space=self._space,
             checkpoints=self._checkpoints,
             folder=self._folder,
-            models=self._models,
+            models=models,
         )
         fitted = extractor.templates[template.name]
-        for field in template.fields:
-            fitted.model(field.name)
-        self._models.keep_only(set())
-        return fitted.fingerprint
+        for field in fitted.unfitted():
+            fitted.model(field)
+        return models.n_fitted
 
     def close(self) -> None:
         """Let go of the cache."""
