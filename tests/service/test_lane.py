@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from featpipe.adapters.service.failures import Failure
-from featpipe.adapters.service.lane import Lane, LaneLimits, Trade
+from featpipe.adapters.service.lane import Lane, Trade
 from featpipe.adapters.service.meters import Meters
+from featpipe.adapters.service.waiting import LaneLimits
 from featpipe.pool import Role
 
 WAIT_S = 60.0

@@ -87,6 +87,37 @@ def test_spans_name_the_route_and_continue_the_callers_trace(
     assert f"0x{trace}" in log
 
 
+def test_the_time_in_the_queue_and_with_workers_is_told_below_the_request(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    with running(built, is_traced=True) as (service, process):
+        assert service.extract(text="甲方：某公司。", template="lease").status_code == 200
+        process.terminate()  # what is told when the answer is on its way is told by then
+        assert process.wait(60) == 0
+        spans = {span["name"]: span for span in spans_in(service.log.read_text("utf-8"))}
+    request, queue, run = (spans[n] for n in ("POST /extract", "extract queue", "extract run"))
+    for span in (queue, run):
+        assert span["parent_id"] == request["context"]["span_id"]
+        assert request["start_time"] <= span["start_time"] <= span["end_time"]
+    assert run["start_time"] == queue["end_time"]
+    assert run["attributes"]["featpipe.worker"].startswith("extract-")
+    assert run["attributes"]["featpipe.batch_items"] == 1
+    assert run["attributes"]["featpipe.worker_seconds"] > 0
+
+
+def spans_in(log: str) -> list[dict[str, Any]]:
+    """The objects among the lines of a log whose first lines are braces."""
+    found = []
+    decoder = json.JSONDecoder()
+    at = log.find("{\n")
+    while at >= 0:
+        span, end = decoder.raw_decode(log, at)
+        found.append(span)
+        at = log.find("{\n", end)
+    return found
+
+
 def test_the_page_is_one_file_that_may_talk_to_this_service_only(service: Service) -> None:
     page = service.client.get("/")
     assert page.status_code == 200

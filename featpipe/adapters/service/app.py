@@ -17,7 +17,6 @@ from featpipe.adapters.service.bodies import ErrorBody
 from featpipe.adapters.service.extracting import words_of
 from featpipe.adapters.service.failures import Failure
 from featpipe.adapters.service.guard import Guard
-from featpipe.adapters.tracing import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,6 +44,8 @@ def create_app(engine: Engine) -> FastAPI:
     app = FastAPI(
         title="featpipe", version=version("featpipe"), description=_TEXT, lifespan=lifespan,
         docs_url=None, redoc_url=None,  # their pages load scripts from elsewhere
+        # The guard's spans are the ones: newer versions would tell of each request a second time.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )  # fmt: skip
     for part in (extracting, embedding, searching, shelving, health):
         app.include_router(part.router)
@@ -55,7 +56,7 @@ def create_app(engine: Engine) -> FastAPI:
         Guard,
         settings=engine.settings,
         meters=engine.meters,
-        tracer=Tracer(is_on=engine.settings.is_traced),
+        tracer=engine.tracer,
     )
     _complete_schema(app, needs_key=engine.settings.api_key is not None)
     return app

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from featpipe.adapters.checkpoints import choose_checkpoints
 from featpipe.adapters.publishing.publication import Publication
 from featpipe.adapters.service import trades
-from featpipe.adapters.service.lane import Lane, LaneLimits
+from featpipe.adapters.service.lane import Lane
 from featpipe.adapters.service.meters import Meters
 from featpipe.adapters.service.publisher import Publisher
+from featpipe.adapters.service.waiting import LaneLimits
+from featpipe.adapters.tracing import Tracer
 from featpipe.errors import TemplateError
 from featpipe.pipeline.devices import check_devices, default_devices
 from featpipe.pipeline.lookup import Cache
@@ -47,7 +49,7 @@ class Engine:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
-        self.meters = Meters()
+        self.meters, self.tracer = Meters(), Tracer(is_on=settings.is_traced)
         self.is_draining = False
         self._watching: asyncio.Task[None] | None = None
         devices = check_devices(settings.devices) or default_devices()
@@ -115,4 +117,4 @@ class Engine:
             max_batch_weight=_BATCH_WEIGHT,
             linger_s=self.settings.linger_s,
         )
-        return Lane(trade, limits, self.meters, is_eager=is_eager)
+        return Lane(trade, limits, self.meters, self.tracer, is_eager=is_eager)

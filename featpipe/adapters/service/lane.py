@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from logging import getLogger
@@ -27,6 +26,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from featpipe.adapters.service.collector import Collector
 from featpipe.adapters.service.failures import Failure, failure_of
+from featpipe.adapters.service.item import Item
+from featpipe.adapters.service.waiting import Waiting
+from featpipe.adapters.tracing import Tracer
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import Pool
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from featpipe.adapters.service.meters import Meters
+    from featpipe.adapters.service.waiting import LaneLimits
     from featpipe.pool import Outcome, Role, WorkerView
 
 logger = getLogger(__name__)
@@ -62,27 +65,6 @@ class Trade:
     """A payload without items: answered as soon as a worker is ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaneLimits:
-    """How much a lane takes on."""
-
-    max_waiting: int
-    max_waiting_weight: int
-    max_batch: int
-    max_batch_weight: int
-    linger_s: float
-
-
-@dataclass(slots=True, eq=False)
-class _Item:
-    payload: object
-    weight: int
-    arrived: float
-    future: asyncio.Future[object]
-    group: Hashable
-    n_repeats: int = 0
-
-
 class Lane:
     """One role's work for every request.
 
@@ -90,21 +72,29 @@ class Lane:
         trade: what it does.
         limits: how much it takes on.
         meters: where it counts.
+        tracer: spans of queue and workers below that of each request, if there are to be any.
         is_eager: start workers at once, and be ready only when one is.
 
     """
 
     def __init__(
-        self, trade: Trade, limits: LaneLimits, meters: Meters, *, is_eager: bool = True
+        self,
+        trade: Trade,
+        limits: LaneLimits,
+        meters: Meters,
+        tracer: Tracer | None = None,
+        *,
+        is_eager: bool = True,
     ) -> None:
         self.name = trade.role.name
         self.is_ready = not is_eager
         self.problem = ""
         """Why there are no workers, while there are none."""
         self._trade, self._limits, self._meters = trade, limits, meters
+        self._tracer = tracer or Tracer(is_on=False)
         self._is_eager = is_eager
-        self._waiting: dict[Hashable, deque[_Item]] = {}
-        self._batches: dict[int, list[_Item]] = {}
+        self._waiting = Waiting(limits)
+        self._batches: dict[int, list[Item]] = {}
         self._n_open = self._weight_open = 0
         self._next_batch = 1
         self._seconds_per_item = 0.05
@@ -152,8 +142,8 @@ class Lane:
         """
         self._refuse_excess(weight)
         future: asyncio.Future[object] = self._loop.create_future()
-        one = _Item(item, weight, self._loop.time(), future, group)
-        self._waiting.setdefault(group, deque()).append(one)
+        one = Item(item, weight, self._loop.time(), future, group)
+        self._waiting.add(one)
         self._n_open += 1
         self._weight_open += weight
         future.add_done_callback(partial(self._forget, one))
@@ -167,6 +157,8 @@ class Lane:
                 504, "deadline_exceeded", f"no answer within {timeout_s:.1f} s",
                 hint="ask again when the service is less busy, or send less at a time",
             ) from None  # fmt: skip
+        finally:
+            one.record_spans(self._tracer, self.name, self._loop.time())
         if isinstance(answer, BaseException):
             raise failure_of(answer) from answer
         return answer
@@ -217,7 +209,7 @@ class Lane:
                 retry_after_s=min(60.0, self._n_open * self._seconds_per_item / n_workers),
             )  # fmt: skip
 
-    def _forget(self, item: _Item, _: asyncio.Future[object]) -> None:
+    def _forget(self, item: Item, _: asyncio.Future[object]) -> None:
         """An item ended, was given up or was cancelled."""
         self._n_open -= 1
         self._weight_open -= item.weight
@@ -225,56 +217,31 @@ class Lane:
     # ---- handing out
 
     def _pump(self) -> None:
-        """Hand out what is ripe: full batches, and those whose first has waited long enough."""
+        """Hand out what is ripe."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        n_workers = len(self._trade.role.devices)
         # A batch more than there are workers: the next one is there when the last is done.
-        while self._pool is not None and len(self._batches) <= len(self._trade.role.devices):
-            self._drop_ended()
-            if not self._waiting:
+        while self._pool is not None and len(self._batches) <= n_workers:
+            is_idle = len(self._batches) < n_workers
+            batch = self._waiting.take(self._loop.time(), is_idle=is_idle)
+            if not batch:
+                ripe_at = self._waiting.ripe_at()
+                if ripe_at is not None:
+                    self._timer = self._loop.call_at(ripe_at, self._pump)
                 return
-            group = min(self._waiting, key=lambda name: self._waiting[name][0].arrived)
-            queue = self._waiting[group]
-            ripe_at = queue[0].arrived + self._limits.linger_s
-            if not self._is_full(queue) and self._loop.time() < ripe_at:
-                self._timer = self._loop.call_at(ripe_at, self._pump)
-                return
-            self._send(group, queue)
+            self._send(batch)
 
-    def _drop_ended(self) -> None:
-        """Nobody waits for these any more: they cost the workers nothing."""
-        for group in list(self._waiting):
-            queue = self._waiting[group]
-            while queue and queue[0].future.done():
-                queue.popleft()
-            if not queue:
-                del self._waiting[group]
-
-    def _is_full(self, queue: deque[_Item]) -> bool:
-        return (
-            queue[0].n_repeats > 0
-            or len(queue) >= self._limits.max_batch
-            or sum(item.weight for item in queue) >= self._limits.max_batch_weight
-        )
-
-    def _send(self, group: Hashable, queue: deque[_Item]) -> None:
-        batch: list[_Item] = []
-        weight = 0
-        while queue and len(batch) < self._limits.max_batch:
-            if batch and weight + queue[0].weight > self._limits.max_batch_weight:
-                break
-            if batch and (batch[0].n_repeats or queue[0].n_repeats):
-                break  # it has lost workers, so it goes alone and takes nobody along
-            item = queue.popleft()
-            if not item.future.done():
-                batch.append(item)
-                weight += item.weight
+    def _send(self, batch: list[Item]) -> None:
         number = self._next_batch
         self._next_batch += 1
         self._batches[number] = batch
         self._meters.batch_items.observe(len(batch), self.name)
-        self._submit(number, self._trade.make(group, tuple(item.payload for item in batch)))
+        for item in batch:
+            item.sent, item.n_together = self._loop.time(), len(batch)
+        payloads = tuple(item.payload for item in batch)
+        self._submit(number, self._trade.make(batch[0].group, payloads))
 
     def _submit(self, number: int, payload: object) -> None:
         assert self._pool is not None  # noqa: S101  # `ask` refused where there is none
@@ -285,7 +252,7 @@ class Lane:
             return
         except PoolError as error:
             for item in self._batches.pop(number, []):
-                _settle(item, error)
+                item.settle(error)
             return
         self._collector.wake()
 
@@ -307,7 +274,7 @@ class Lane:
             return
         items = self._batches.pop(cast("int", number))
         self._note(outcome, len(items))
-        repeated: list[_Item] = []
+        repeated: list[Item] = []
         at = 0
         for part in outcome.parts:
             n = self._trade.count(part.payload)
@@ -318,10 +285,11 @@ class Lane:
                 answers = [part.error] * n
                 self._log_loss(part)
             for item, answer in zip(items[at : at + n], answers, strict=True):
+                item.outcome = part
                 if part.is_foreign and item.n_repeats < _MAX_REPEATS:
                     repeated.append(item)
                 else:
-                    _settle(item, answer)
+                    item.settle(answer)
             at += n
         self._repeat(repeated)
         self._pump()
@@ -339,11 +307,11 @@ class Lane:
         """A worker answered."""
         self.is_ready, self.problem, self._n_broken = True, "", 0
 
-    def _repeat(self, items: Sequence[_Item]) -> None:
+    def _repeat(self, items: Sequence[Item]) -> None:
         """Whoever had these in hand was lost: they come first, one by one."""
-        for item in reversed(items):
+        for item in items:
             item.n_repeats += 1
-            self._waiting.setdefault(item.group, deque()).appendleft(item)
+        self._waiting.put_back(items)
 
     def _note(self, outcome: Outcome, n_items: int) -> None:
         self._meters.batch_seconds.observe(outcome.seconds, self.name)
@@ -375,19 +343,17 @@ class Lane:
             threading.Thread(target=pool.close, args=(0.0,), daemon=True).start()
         self._reopening = self._loop.call_later(_pause_after(self._n_broken), self.open)
 
-    def _keep_or_tell(self, in_hand: Sequence[_Item]) -> None:
+    def _keep_or_tell(self, in_hand: Sequence[Item]) -> None:
         broken = PoolBroken("workers cannot be started")
         if self._n_broken < _MAX_BROKEN:
             for item in in_hand:
                 if item.n_repeats >= _MAX_REPEATS:
-                    _settle(item, broken)
+                    item.settle(broken)
             self._repeat([item for item in in_hand if not item.future.done()])
             return
         self._is_taking = False
-        waiting = [item for queue in self._waiting.values() for item in queue]
-        self._waiting.clear()
-        for item in (*waiting, *in_hand):
-            _settle(item, broken)
+        for item in (*self._waiting.clear(), *in_hand):
+            item.settle(broken)
 
 
 def _pause_after(n_broken: int) -> float:
@@ -395,11 +361,6 @@ def _pause_after(n_broken: int) -> float:
     if n_broken <= 1:
         return 0.0
     return float(min(_FIRST_PAUSE_S * 2 ** (n_broken - 2), _LONGEST_PAUSE_S))
-
-
-def _settle(item: _Item, answer: object) -> None:
-    if not item.future.done():
-        item.future.set_result(answer)
 
 
 def _post(

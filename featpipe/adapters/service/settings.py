@@ -57,7 +57,7 @@ class ServiceSettings:
     max_texts: int = 2048
     """Inputs of one embeddings request."""
     linger_s: float = 0.003
-    """How long the first of a batch waits for company."""
+    """How long the first of a batch waits for company while all workers are busy."""
     is_traced: bool = False
 
     def __post_init__(self) -> None:
