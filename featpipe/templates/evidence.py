@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.templates.view import Tokens, View
+    from featpipe.templates.tokens import Tokens
+    from featpipe.templates.view import View
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -10,8 +10,14 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from featpipe.templates.characters import CharacterTable, points_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Written in many ways and meaning one thing; the folded form stands on the right.
 _SAME = {
@@ -62,9 +68,16 @@ def _fold_char(char: str) -> str:
     return folded if len(folded) == 1 else char
 
 
+#: From this many characters on a table is faster than one call for each.
+_LONG = 200
+_FOLDED = CharacterTable(lambda char: ord(_fold_char(char)), np.uint32)
+
+
 def fold_width(text: str) -> str:
     """As long as before: half width, lower case, one form of bracket, quote and dash."""
-    return "".join(map(_fold_char, text))
+    if len(text) < _LONG:
+        return "".join(map(_fold_char, text))
+    return text_of(_FOLDED.look_up(points_of(text)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,9 +114,28 @@ def _compact_char(char: str) -> str:
 
 def compact(text: str) -> Compact:
     """Fold, and drop blanks, thousands separators and invisible characters."""
-    pieces = [_compact_char(char) for char in text]
-    lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    return Compact("".join(pieces), np.repeat(np.arange(len(pieces), dtype=np.int64), lengths))
+    points = points_of(text)
+    lengths = _LENGTHS.look_up(points).astype(np.int64) - 1
+    whole = text_of(_COMPACT.look_up(points)[lengths > 0])
+    several = np.flatnonzero(lengths > 1)
+    if len(several):
+        # Where each of them stands in ``whole``, in which it is one character.
+        at = np.cumsum(lengths > 0)[several] - 1
+        whole = _spelled_out(whole, at.tolist(), [text[place] for place in several.tolist()])
+    return Compact(whole, np.repeat(np.arange(len(text), dtype=np.int64), lengths))
+
+
+_LENGTHS = CharacterTable(lambda char: len(_compact_char(char)) + 1, np.uint8)
+_COMPACT = CharacterTable(lambda char: ord((_compact_char(char) or " ")[0]), np.uint32)
+
+
+def _spelled_out(whole: str, places: Sequence[int], chars: Sequence[str]) -> str:
+    """With ``…`` as three dots and ``㎡`` as m2 where one character stands for each."""
+    parts, done = [], 0
+    for place, char in zip(places, chars, strict=True):
+        parts += [whole[done:place], _compact_char(char)]
+        done = place + 1
+    return "".join([*parts, whole[done:]])
 
 
 @lru_cache(maxsize=65536)

@@ -6,7 +6,6 @@ number of templates, and holds arrays instead of objects: candidates are spans o
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -17,12 +16,12 @@ from featpipe.documents import segment
 from featpipe.features.words import Words
 from featpipe.templates.edges import Edges, make_edges
 from featpipe.templates.folding import compact, fold_width
-from featpipe.templates.hashing import hash_of
 from featpipe.templates.terms import Terms, make_terms
+from featpipe.templates.tokens import Tokens, make_tokens
 from featpipe.templates.values import find_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from featpipe.templates.values import FieldType, Found
 
     Ints = NDArray[np.int64]
-
-#: One Chinese character, one Latin word, one run of digits, one mark, one line break: one token.
-_token = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\n\t]|\S")
-_LABEL_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ class View:
     @cached_property
     def tokens(self) -> Tokens:
         """The tokens with what stands around them."""
-        return _tokenise(self)
+        return make_tokens(self)
 
     @cached_property
     def edges(self) -> Edges:
@@ -116,32 +111,6 @@ class View:
         """Number of the sentence that holds a character, or of the one before it."""
         at = int(np.searchsorted(self.sentences[:, 0], start, side="right")) - 1
         return max(at, 0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tokens:
-    """Arrays of length n_tokens; ``start``/``end`` are characters, the rest numbers or hashes."""
-
-    start: Ints
-    end: Ints
-    code: Ints
-    """Hash of the folded token; digits by their count, so that any year looks like a year."""
-    is_mark: NDArray[np.bool_]
-    """Neither letter nor digit: a place where names begin and end."""
-    is_latin: NDArray[np.bool_]
-    is_capital: NDArray[np.bool_]
-    is_word_start: NDArray[np.bool_]
-    label: Ints
-    """Hash of what stands before the last colon of the line, or of the table header; 0 if none."""
-    label_text: Mapping[int, str]
-    """The words of each such hash."""
-    line: Ints
-    sentence: Ints
-    heading: Ints
-    """Hash of the last numbered or short line above."""
-
-    def __len__(self) -> int:
-        return len(self.start)
 
 
 def view_text(text: str, *, name: str = "") -> View:
@@ -190,95 +159,6 @@ def _headers_of(text: str, cells: Sequence[tuple[int, ...]]) -> list[Mark]:
         if end > start and label and not is_head:
             marks.append(Mark(start, end, label))
     return marks
-
-
-def _tokenise(view: View) -> Tokens:
-    spans = [(m.start(), m.end()) for m in _token.finditer(view.folded)]
-    start = np.array([a for a, _ in spans], np.int64)
-    end = np.array([b for _, b in spans], np.int64)
-    words = [view.folded[a:b] for a, b in spans]
-    code = np.array([_code(word) for word in words], np.int64)
-    latin = np.array([word[0].isascii() and word[0].isalpha() for word in words], bool)
-    capital = np.array([view.text[a].isupper() for a, _ in spans], bool)
-    marks = np.array([not word[0].isalnum() for word in words], bool)
-    breaks = np.array([word == "\n" for word in words], bool)
-    labels, label_text = _labels(view, words, start)
-    sentence = np.searchsorted(view.sentences[:, 0], start, side="right") - 1
-    return Tokens(
-        start=start,
-        end=end,
-        code=code,
-        is_mark=marks,
-        is_latin=latin,
-        is_capital=capital,
-        is_word_start=_word_starts(view, start, marks | latin),
-        label=labels,
-        label_text=label_text,
-        line=np.cumsum(breaks),
-        sentence=np.maximum(sentence, 0),
-        heading=_headings(words, breaks),
-    )
-
-
-def _word_starts(view: View, start: Ints, plain: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where words begin: marks, Latin words and what follows them always; else as they are cut."""
-    starts = np.isin(start, view.words[:, 0])
-    behind = np.concatenate(([True], plain[:-1]))
-    return starts | plain | behind
-
-
-def _code(word: str) -> int:
-    return _digits_code[min(len(word), 9)] if word[0].isdigit() else hash_of(word)
-
-
-_digits_code = [hash_of(f"digits {n}") for n in range(10)]
-_label_marks = frozenset("。;!?\n\t:,")
-
-
-def _labels(view: View, words: Sequence[str], start: Ints) -> tuple[Ints, dict[int, str]]:
-    """Per token the label it stands behind: the words before a colon, or a table header."""
-    labels = np.zeros(len(words), np.int64)
-    texts: dict[int, str] = {}
-    current, number, since, first_at = "", 0, 0, 0
-    for at, word in enumerate(words):
-        if word not in _label_marks:
-            continue
-        labels[first_at:at] = number
-        first_at = at
-        if word == ":":
-            current = _before_colon("".join(words[max(since, at - _LABEL_TOKENS) : at]))
-            number = hash_of(current) if current else 0
-            texts[number] = current
-        elif word != ",":
-            number = 0
-        since = at + 1
-    labels[first_at:] = number
-    for mark in view.headers:
-        first, last = np.searchsorted(start, (mark.start, mark.end))
-        label = fold_width(mark.label)[-24:]
-        own = labels[first:last]
-        own[own == 0] = hash_of(label)
-        texts[hash_of(label)] = label
-    return labels, texts
-
-
-def _before_colon(words: str) -> str:
-    """What of them is the label: nothing before a mark."""
-    return re.sub(r".*[,、\]()》\"]", "", words)
-
-
-def _headings(words: Sequence[str], breaks: NDArray[np.bool_]) -> Ints:
-    """Per token a hash of the last line above that is short and ends without a stop."""
-    headings = np.zeros(len(words), np.int64)
-    current, first = 0, 0
-    for at in [*np.flatnonzero(breaks).tolist(), len(words)]:
-        headings[first:at] = current
-        line = words[first:at]
-        if 2 <= len(line) <= 16 and line[-1] not in "。;,:":
-            kept = [word for word in line if word.isalpha()][-6:]
-            current = hash_of("".join(kept))
-        first = at
-    return headings
 
 
 def with_vectors(view: View, vectors: NDArray[np.generic]) -> View:

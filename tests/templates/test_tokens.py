@@ -1,0 +1,77 @@
+"""Tables by character give what looking at each character in turn gives."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from featpipe.templates.folding import compact, fold, fold_width
+from featpipe.templates.hashing import hash_of
+from featpipe.templates.view import Mark, view_text
+
+TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\n\t]|\S")
+#: Letters, digits of several kinds, all sorts of marks and blanks, characters that fold to several.
+ALPHABET = "abZ'’ 12①②⑴٣\t\n。:：,，公司甲方()《》\"-\u00a0\u3000\x00\U0001f600㎡…İﬁ"
+TEXTS = st.text(st.sampled_from(ALPHABET), max_size=60)
+
+
+@given(text=TEXTS)
+@settings(deadline=None)
+def test_tokens_are_the_matches_of_the_pattern(text: str) -> None:
+    tokens = view_text(text).tokens
+    spans = [match.span() for match in TOKEN.finditer(fold_width(text))]
+    assert list(zip(tokens.start.tolist(), tokens.end.tolist(), strict=True)) == spans
+    words = [fold_width(text)[a:b] for a, b in spans]
+    codes = [
+        hash_of(f"digits {min(len(word), 9)}" if word[0].isdigit() else word) for word in words
+    ]
+    assert tokens.code.tolist() == codes
+    assert tokens.is_mark.tolist() == [not word[0].isalnum() for word in words]
+    assert tokens.is_latin.tolist() == ["a" <= word[0] <= "z" for word in words]
+    assert tokens.is_capital.tolist() == [text[a].isupper() for a, _ in spans]
+    assert tokens.line.tolist() == np.cumsum([word == "\n" for word in words]).tolist()
+
+
+@given(text=st.one_of(TEXTS, st.text(max_size=60)))
+@settings(deadline=None)
+def test_folding_a_long_text_is_folding_its_parts(text: str) -> None:
+    long = text * 5 + "x" * 200
+    assert fold_width(long) == fold_width(text) * 5 + "x" * 200
+    whole = compact(long)
+    assert whole.text == fold(text) * 5 + "x" * 200
+    for at in range(0, len(whole.text), 7):
+        place = int(whole.places[at])
+        assert whole.text[at] in fold(long[place])
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("甲方：长沙公司，乙方无。另行", ["", "", *["甲方"] * 9, "", "", ""]),
+        ("a：b：c", ["", "a", "a", "b", "b"]),
+        ("（一）价款：五万元", [*[""] * 5, *["价款"] * 4]),
+    ],
+)
+def test_a_label_lasts_to_the_next_mark(text: str, labels: list[str]) -> None:
+    tokens = view_text(text).tokens
+    assert [tokens.label_text.get(label, "") for label in tokens.label.tolist()] == labels
+
+
+def test_a_table_header_is_a_label_where_there_is_no_other() -> None:
+    from dataclasses import replace
+
+    view = replace(view_text("张三，姓名：李四"), headers=(Mark(0, 8, "股东Ａ"),))
+    tokens = view.tokens
+    assert [tokens.label_text[label] for label in tokens.label.tolist()] == [
+        *["股东a"] * 5, *["姓名"] * 3
+    ]  # fmt: skip
+
+
+def test_a_short_line_is_the_heading_of_what_follows() -> None:
+    tokens = view_text("\n一、价款\n人民币五万元整。\n二、期限\n一年").tokens
+    price, term = hash_of("一价款"), hash_of("二期限")
+    assert tokens.heading.tolist() == [*[0] * 5, *[price] * 14, *[term] * 3]
