@@ -97,6 +97,18 @@ class Hub:
             frames.LET_GO: self._let_go,
         }
 
+    def start(self) -> None:
+        """Begin. Raises PoolBroken where no thread can be started."""
+        try:
+            self.thread.start()
+        except RuntimeError as error:
+            self._release_everything()
+            raise PoolBroken(
+                f"the pool cannot begin: {error}",
+                hint="make it before the program ends (Python 3.12 starts no threads in exit "
+                "handlers), or allow more threads (ulimit -u)",
+            ) from error
+
     # for other threads
 
     def submit(self, task: Task) -> None:

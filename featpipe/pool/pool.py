@@ -52,6 +52,7 @@ class Pool:
     Raises:
         UsageError: a role that cannot work.
         CannotTravel: an argument of a role that cannot be sent; it names the path to it.
+        PoolBroken: this process may start no thread.
     """
 
     def __init__(self, roles: Sequence[Role]) -> None:
@@ -70,7 +71,7 @@ class Pool:
         self._is_stopping = False
         self._hub = Hub(self._roles, arguments, Halver(self._roles, self._numbers))
         self._completions = self.completions()
-        self._hub.thread.start()
+        self._hub.start()
         _HUBS.add(self._hub)
         # Nothing below refers to this object: a pool that is forgotten is closed.
         self._finalizer = weakref.finalize(self, _shut, self._hub, self._owner, _EXIT_S)

@@ -119,6 +119,11 @@ class Trouble:
         time.sleep(seconds or 3600)
         return seconds or 3600
 
+    def waits_for(self, path: str) -> str:
+        while not Path(path).exists():
+            time.sleep(0.005)
+        return "it came"
+
     def spins(self, _: object) -> None:
         while True:
             pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,6 +202,16 @@ def test_a_closed_pool_says_so() -> None:
     with pytest.raises(PoolClosed):
         pool.submit("echo", 1)
     pool.close()
+
+
+def test_a_process_that_may_start_no_thread_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(PoolBroken, match="interpreter shutdown") as caught:
+        Pool([role("Echo")])
+    assert "exit handlers" in (caught.value.hint or "")
 
 
 def test_an_unknown_role_is_named() -> None:

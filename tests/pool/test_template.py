@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import signal
-import threading
+from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import children, wait_for
+from pool_watch import children, killing_workers, wait_for
 
 from featpipe.errors import TaskTimedOut, WorkerDied
 from featpipe.pool import Pool, Role
@@ -132,12 +131,24 @@ def test_workers_outlive_their_template_and_the_next_gets_another() -> None:
         assert parent.pid not in {template.pid, os.getpid()}
 
 
-def test_a_template_killed_before_it_forks_costs_nothing() -> None:
-    with Pool([forked(preload=("numpy", "concurrent.futures"))]) as pool:
+SLOW_TO_IMPORT = "pool_waits_to_be_imported"
+
+
+@pytest.fixture
+def may_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Until this file exists no template that imports the module above is ready."""
+    monkeypatch.setenv("POOL_MAY_IMPORT", str(tmp_path / "may"))
+    return tmp_path / "may"
+
+
+def test_a_template_killed_before_it_forks_costs_nothing(may_import: Path) -> None:
+    with Pool([forked(preload=(SLOW_TO_IMPORT,))]) as pool:
         for number in range(5):
             pool.submit("forked", ("fine", number))
         assert wait_for(children)
-        children()[0].kill()
+        (template,) = children()
+        template.kill()
+        may_import.touch()
         values = []
         while outcomes := pool.completed():
             values += [outcome.value for outcome in outcomes]
@@ -161,11 +172,12 @@ def kill_templates_before_they_are_ready(pool: Pool, n_times: int) -> None:
 
 @pytest.mark.parametrize(("n_killed", "is_forked"), [(2, True), (3, False)])
 def test_a_template_killed_while_it_imports_is_made_again_but_not_for_ever(
-    n_killed: int, is_forked: bool, caplog: pytest.LogCaptureFixture
+    n_killed: int, is_forked: bool, caplog: pytest.LogCaptureFixture, may_import: Path
 ) -> None:
     caplog.set_level(logging.WARNING)
-    with Pool([forked("About", preload=("numpy", "concurrent.futures"), devices=("cpu",))]) as pool:
+    with Pool([forked("About", preload=(SLOW_TO_IMPORT,), devices=("cpu",))]) as pool:
         kill_templates_before_they_are_ready(pool, n_killed)
+        may_import.touch()
         assert (pool.call("forked", "parent") != os.getpid()) is is_forked
         values = []
         while outcomes := pool.completed():
@@ -222,30 +234,8 @@ def test_a_stopped_template_costs_nothing(grace_s: float | None) -> None:
 
 
 def test_six_hundred_tasks_survive_random_kills_of_forks() -> None:
-    generator = random.Random(5)  # noqa: S311  # a test's dice
-    done = threading.Event()
-    n_killed = 0
-    with Pool([forked(max_losses=20)]) as pool:
-        assert pool.call("forked", ("fine", 1)) == 1
-
-        def kill() -> None:
-            nonlocal n_killed
-            while not done.wait(0.06):
-                pids = [view.pid for view in pool.workers() if view.pid]
-                if pids:
-                    try:
-                        os.kill(generator.choice(pids), signal.SIGKILL)
-                        n_killed += 1
-                    except ProcessLookupError:
-                        continue
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            tasks = [("sleeps", 0.004)] * 600
-            values = [outcome.value for outcome in pool.map("forked", tasks, ordered=True)]
-        finally:
-            done.set()
-            killer.join()
+    tasks = [("sleeps", 0.004)] * 600
+    with Pool([forked(max_losses=20)]) as pool, killing_workers(pool, seed=5) as killed:
+        values = [outcome.value for outcome in pool.map("forked", tasks, ordered=True)]
     assert values == [0.004] * 600
-    assert n_killed > 5
+    assert len(killed) > 5
