@@ -12,51 +12,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.templates.candidates import ORIGINS, Candidates
-from featpipe.templates.edges import CLOSING, OPENING
 from featpipe.templates.hashing import hash_of, is_in, mix
+from featpipe.templates.surroundings import (
+    AT_END,
+    AT_START,
+    N_BEFORE,
+    N_BEHIND,
+    N_HASHED,
+    number_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from featpipe.templates.tokens import Tokens
     from featpipe.templates.view import View
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-#: Columns of the hashed space.
-N_HASHED = 1 << 18
-_PAD = 12
-_OPEN = [hash_of(mark) for mark in "([<《"]
-_CLOSE = [hash_of(mark) for mark in ")]>》"]
-_QUOTE = hash_of('"')
-_COLON = hash_of(":")
-_STOPS = np.sort([hash_of(mark) for mark in "。;,\n\t:!?、"])
-_OPENERS = np.sort([hash_of(mark) for mark in '([<《":\n\t'])
-_FUNCTION_WORDS = np.unique(
-    [
-        hash_of(word)
-        for word in (
-            *"的了在是将被把与和及或为对向从由以已不也都就而并但其该此等于因若如则",
-            "of", "the", "and", "to", "in", "is", "are", "was", "for", "by", "with", "shall",
-            "that", "which",
-        )
-    ]
-)  # fmt: skip
-_SURNAMES = np.unique(
-    [
-        hash_of(char)
-        for char in "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾"
-        "肖田董潘袁蔡蒋余于杜叶"
-        "程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾"
-        "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
-    ]
-)
 _ALIAS_REACH = 20
 _ALIAS_FADE = np.linspace(1.0, 0.1, _ALIAS_REACH)
-_DIGITS = np.sort([hash_of(f"digits {n}") for n in range(10)])
 
 #: Names of the measured columns, in order.
 _SHARED = (
@@ -94,46 +71,41 @@ PRIOR = np.array([_PRIOR_BY_NAME.get(name, 0.0) for name in MEASURED])
 
 def hashed_columns(view: View, found: Candidates) -> NDArray[np.int32]:
     """Shape (n_candidates, n_columns): places in the hashed space."""
-    tokens = view.tokens
-    code = np.concatenate((np.full(_PAD, 7, np.int64), tokens.code, np.full(_PAD, 11, np.int64)))
-    a, b = found.first + _PAD, found.last + _PAD
-    length = found.last - found.first
-    columns: list[Ints] = []
-
-    def add(values: Ints) -> None:
-        columns.append(mix(values, len(columns) + 1))
-
-    left1, left2, left3 = code[a - 1], code[a - 2], code[a - 3]
-    right1, right2, right3 = code[b], code[b + 1], code[b + 2]
-    pair_left, pair_right = mix(left2, left1), mix(right1, right2)
-    for value in (left1, pair_left, mix(left3, pair_left), mix(code[a - 4], mix(left3, pair_left))):
-        add(value)
-    for value in (right1, pair_right, mix(pair_right, right3)):
-        add(value)
-    start2, end2 = mix(code[a], code[a + 1]), mix(code[b - 2], code[b - 1])
-    for value in (code[a], start2, code[b - 1], end2, mix(code[b - 3], end2)):
-        add(value)
-    add(mix(left1, right1))
-    add(mix(left1, code[b - 1]))
-    add(mix(end2, right1))
-    add(mix(pair_left, end2))
-    add(tokens.label[found.first])
-    add(mix(tokens.label[found.first], left1))
-    add(tokens.heading[found.first])
-    add(np.minimum(np.log2(length) * 3, 24).astype(np.int64))
-    add(np.minimum(tokens.sentence[found.first], 6))
-    add(mix(np.minimum(tokens.line[found.first], 4), code[b - 1]))
-    add(_inside(np.where(_is_digit(code), _DIGITS[0], code), a, b))
-    add(_entity_labels(view, found))
-    columns.extend(_window(code, a, b))
-    return np.asarray(np.stack(columns, axis=1) & (N_HASHED - 1), np.int32)
+    tokens, around = view.tokens, view.surroundings
+    first, last = found.first, found.last
+    start, end = around.at_start[first], around.at_end[last]
+    left, before_end = around.left[first], around.left[last]
+    columns = [
+        mix(left, around.right[last]),
+        mix(left, before_end),
+        mix(around.pair_left[first], around.pair_left[last]),
+        np.minimum(np.log2(last - first) * 3, 24).astype(np.int64),
+        mix(np.minimum(tokens.line[first], 4), before_end),
+        _inside(around.sums, found),
+        _entity_labels(view, found),
+    ]
+    both = np.asarray(number_columns(columns, _OF_BOTH) & (N_HASHED - 1), np.int32)
+    hashed = np.empty((len(found), _N_COLUMNS), np.int32)
+    numbered = len(AT_START), len(AT_END)
+    hashed[:, _PLACES_AT_START] = start[:, : numbered[0]]
+    hashed[:, _PLACES_AT_END] = end[:, : numbered[1]]
+    hashed[:, _PLACES_OF_BOTH] = both.T
+    hashed[:, -N_BEFORE - N_BEHIND : -N_BEHIND] = start[:, numbered[0] :]
+    hashed[:, -N_BEHIND:] = end[:, numbered[1] :]
+    return hashed
 
 
-def _inside(code: Ints, a: Ints, b: Ints) -> Ints:
+#: Numbers of the columns that both ends of a span decide.
+_OF_BOTH = (13, 14, 16, 20, 22, 23, 24)
+_PLACES_AT_START, _PLACES_AT_END, _PLACES_OF_BOTH = (
+    np.array(numbers) - 1 for numbers in (AT_START, AT_END, _OF_BOTH)
+)
+_N_COLUMNS = len((*AT_START, *AT_END, *_OF_BOTH)) + N_BEFORE + N_BEHIND
+
+
+def _inside(sums: Ints, found: Candidates) -> Ints:
     """One number for the whole value, from running sums: equal for equal token sequences."""
-    weights = mix(code, 3)
-    sums = np.concatenate(([0], np.cumsum(weights)))
-    return mix(sums[b] - sums[a], b - a)
+    return mix(sums[found.last] - sums[found.first], found.last - found.first)
 
 
 def _entity_labels(view: View, found: Candidates) -> Ints:
@@ -144,13 +116,6 @@ def _entity_labels(view: View, found: Candidates) -> Ints:
     labels = {(mark.start, mark.end): hash_of(mark.label) for mark in view.entities}
     start, end = tokens.start[found.first].tolist(), tokens.end[found.last - 1].tolist()
     return np.array([labels.get(span, 0) for span in zip(start, end, strict=True)], np.int64)
-
-
-def _window(code: Ints, a: Ints, b: Ints) -> list[Ints]:
-    """Pairs of tokens a little farther away, whatever their order: the cue words of the field."""
-    pairs = mix(code[:-1], code[1:])
-    near = [mix(pairs[a - step], 101) for step in range(3, 11)]
-    return near + [mix(pairs[b + step], 103) for step in range(1, 6)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +143,7 @@ def span_rows(view: View, many: Sequence[Candidates]) -> SpanRows:
     if not len(codes):
         none = np.empty((0, 1), np.int32)
         return SpanRows(codes, none, np.empty((0, len(_SHARED))), codes)
-    inside = _inside(view.tokens.code, first, last)
+    inside = _inside(view.surroundings.exact_sums, found)
     return SpanRows(codes, hashed_columns(view, found), _shared_columns(view, found), inside)
 
 
@@ -215,42 +180,40 @@ def measured_columns(
 
 
 def _shared_columns(view: View, found: Candidates) -> Floats:
-    tokens = view.tokens
-    n = max(len(tokens), 1)
-    code = np.concatenate(([_stop_code], tokens.code, [_stop_code]))
-    before, behind = code[found.first], code[found.last + 1]
-    is_first = is_in(before, _line_codes)
-    is_last = is_in(behind, _line_codes)
-    marks = np.concatenate(([0], np.cumsum(tokens.is_mark)))
-    inner_start = np.concatenate((tokens.is_word_start, [True]))
+    around = view.surroundings
+    first, last = found.first, found.last
+    length = last - first
+    counts = (around.counts[last] - around.counts[first]).T
+    n_marks, n_function_words, n_words, n_digits, n_latin, n_capitalised = counts[:6]
+    before, behind = around.before[first].T, around.behind[last].T
+    colon, opener, line_start, clean_start, word_start, early, surname = before
+    stop, line_end, clean_end, word_end, organisation = behind
+    is_name = (surname & (n_latin == 0) & (length <= 3)) | (n_capitalised == length)
     columns = [
-        _is_unbalanced(tokens.code, found),
-        before == _COLON,
-        is_in(before, _OPENERS),
-        is_in(behind, _STOPS),
-        is_first,
-        is_last,
-        is_first & is_last,
-        np.minimum(marks[found.last] - marks[found.first], 4) / 4,
-        np.log(found.last - found.first) / 3,
-        ~(inner_start[found.first] & inner_start[found.last]),
-        found.first / n,
-        tokens.line[found.first] <= 1,
-        np.minimum(_count(is_in(tokens.code, _FUNCTION_WORDS), found), 3) / 2,
-        view.edges.is_organisation_end[found.last - 1],
-        _is_person(view, found),
-        np.minimum(_count(tokens.is_word_start, found), 12) / 6,
-        _count(_is_digit(tokens.code), found) == found.last - found.first,
-        is_in(before, OPENING) | _is_mark(tokens, found.first - 1),
-        is_in(behind, CLOSING) | _is_mark(tokens, found.last),
+        (counts[6:10] != 0).any(axis=0) | (counts[10] % 2 == 1),
+        colon,
+        opener,
+        stop,
+        line_start,
+        line_end,
+        line_start & line_end,
+        np.minimum(n_marks, 4) / 4,
+        np.log(length) / 3,
+        ~(word_start & word_end),
+        first / max(len(view.tokens), 1),
+        early,
+        np.minimum(n_function_words, 3) / 2,
+        organisation,
+        (n_marks == 0) & (length >= 2) & (length <= 4) & is_name,
+        np.minimum(n_words, 12) / 6,
+        n_digits == length,
+        clean_start,
+        clean_end,
     ]
-    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
-
-
-def _is_mark(tokens: Tokens, at: Ints) -> NDArray[np.bool_]:
-    """Whether these tokens are marks; beyond either end of the document is one."""
-    marks = np.concatenate(([True], tokens.is_mark, [True]))
-    return np.asarray(marks[at + 1])
+    shared = np.empty((len(found), len(_SHARED)))
+    for number, column in enumerate(columns):
+        shared[:, number] = column
+    return shared
 
 
 def _repeats(inside: Ints) -> Floats:
@@ -281,38 +244,3 @@ def _alias_columns(
             np.maximum(reach, _ALIAS_FADE[: len(reach)], out=reach)
             at = view.folded.find(alias, at + 1)
     return behind, near[found.first]
-
-
-def _count(marked: NDArray[np.bool_], found: Candidates) -> Ints:
-    """How many marked tokens each candidate holds."""
-    sums = np.concatenate(([0], np.cumsum(marked)))
-    return np.asarray(sums[found.last] - sums[found.first])
-
-
-def _is_digit(code: Ints) -> NDArray[np.bool_]:
-    return is_in(code, _DIGITS)
-
-
-def _is_person(view: View, found: Candidates) -> NDArray[np.bool_]:
-    """Two to four Chinese characters with a surname first, or two to four capitalised words."""
-    tokens = view.tokens
-    length = found.last - found.first
-    plain = _count(tokens.is_mark, found) == 0
-    latin = _count(tokens.is_latin & tokens.is_capital, found) == length
-    is_short = (length >= 2) & (length <= 4)
-    surname = is_in(tokens.code[found.first], _SURNAMES) & (_count(tokens.is_latin, found) == 0)
-    return np.asarray(plain & is_short & ((surname & (length <= 3)) | latin))
-
-
-_stop_code = hash_of("\n")
-_line_codes = np.sort([hash_of("\n"), hash_of("\t")])
-
-
-def _is_unbalanced(code: Ints, found: Candidates) -> NDArray[np.bool_]:
-    """A bracket or quote opens inside and closes outside, or the other way round."""
-    unbalanced = np.zeros(len(found), bool)
-    for opening, closing in zip(_OPEN, _CLOSE, strict=True):
-        depth = np.concatenate(([0], np.cumsum((code == opening) * 1 - (code == closing) * 1)))
-        unbalanced |= depth[found.last] != depth[found.first]
-    quotes = np.concatenate(([0], np.cumsum(code == _QUOTE)))
-    return np.asarray(unbalanced | ((quotes[found.last] - quotes[found.first]) % 2 == 1))

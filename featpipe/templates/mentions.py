@@ -9,12 +9,12 @@ import numpy as np
 
 from featpipe.templates.evidence import (
     MEASURED,
-    N_HASHED,
     PRIOR,
     measured_columns,
     span_rows,
 )
 from featpipe.templates.logistic import fit_logistic
+from featpipe.templates.surroundings import N_HASHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

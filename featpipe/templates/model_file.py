@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featpipe.templates.candidates import Boundaries
-from featpipe.templates.evidence import N_HASHED
 from featpipe.templates.field_model import FieldModel
 from featpipe.templates.likeness import Anchors
 from featpipe.templates.logistic import Logistic
 from featpipe.templates.mentions import MentionModel
 from featpipe.templates.ranking import ValueModel
+from featpipe.templates.surroundings import N_HASHED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

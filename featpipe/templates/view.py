@@ -16,6 +16,7 @@ from featpipe.documents import segment
 from featpipe.features.words import Words
 from featpipe.templates.edges import Edges, make_edges
 from featpipe.templates.folding import compact, fold_width
+from featpipe.templates.surroundings import Surroundings, make_surroundings
 from featpipe.templates.terms import Terms, make_terms
 from featpipe.templates.tokens import Tokens, make_tokens
 from featpipe.templates.values import find_values
@@ -79,6 +80,11 @@ class View:
     def edges(self) -> Edges:
         """Where values may begin and end."""
         return make_edges(self)
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What stands at and around each token."""
+        return make_surroundings(self)
 
     @cached_property
     def repeats(self) -> dict[str, tuple[float, bool, bool]]:
