@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.features.bm25 import Okapi, score_fields
 from featpipe.templates.terms import sentence_terms
 
 if TYPE_CHECKING:
@@ -72,11 +71,8 @@ def like_words(view: View, many: Sequence[Anchors]) -> list[Floats]:
     n = len(view.sentences)
     if n < 2 or not len(view.tokens):
         return [np.zeros(max(n, 1)) for _ in many]
-    terms = view.terms
-    queries = [terms.ids_of(query) for anchors in many for query in anchors.queries]
-    scores = np.zeros((0, n))
-    if queries:
-        scores = score_fields(terms.ids, terms.lengths, queries, Okapi())
+    queries = [query for anchors in many for query in anchors.queries]
+    scores = view.terms.score(queries)
     found, at = [], 0
     for anchors in many:
         own = scores[at : at + len(anchors.queries)]

@@ -1,0 +1,31 @@
+"""Likeness by words is BM25 over the document's sentences, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from featpipe.features.bm25 import Okapi, score_fields
+from featpipe.templates.terms import sentence_terms
+from featpipe.templates.view import view_text
+
+TEXTS = st.text(st.sampled_from("ab。公司\n12 "), max_size=60)
+
+
+@given(text=TEXTS, others=st.lists(TEXTS, max_size=3))
+@settings(deadline=None)
+def test_scores_are_those_of_bm25(text: str, others: list[str]) -> None:
+    view, asked = view_text(text), [view_text(other) for other in others]
+    queries = [sentence_terms(one, n) for one in asked for n in range(len(one.sentences))]
+    terms = view.terms
+    scores = terms.score(queries)
+    assert scores.shape == (len(queries), max(len(view.sentences), 1))
+    if not len(terms.pairs):
+        assert not scores.any()
+        return
+    ids = np.searchsorted(terms.distinct, terms.pairs).astype(np.int32)
+    numbers = dict(zip(terms.distinct.tolist(), range(len(terms.distinct)), strict=True))
+    numbered = [np.array([numbers.get(p, -1) for p in q.tolist()], np.int32) for q in queries]
+    expected = score_fields(ids, terms.lengths, numbered, Okapi())
+    assert scores.tobytes() == expected.tobytes()
