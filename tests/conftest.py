@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 
 import psutil
 import pytest
+
+# Before torch is imported. By default its threads spin while they wait for one another: on two
+# processors that others use as well, the same calls took fifty times as long, beyond any limit.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(autouse=True, scope="session")
