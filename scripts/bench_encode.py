@@ -23,12 +23,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -39,11 +37,19 @@ from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.devices import running_threads
 from featpipe.features.encoder import Encoder
 from featpipe.features.feature import EncoderSettings
+from featpipe.features.heap import SMALL_KERNEL_CACHES
 from featpipe.features.linear import make_linear
 from featpipe.features.tokenizer import Tokenizer
+from featpipe.pipeline.backlog import Backlog
+from featpipe.pipeline.embedding import EmbedQuery
+from featpipe.pipeline.plan import Product
+from featpipe.pipeline.units import LEVEL_BIT, UnitCollector
+from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from featpipe.pipeline.embedding import Embedded
 
 Figures = dict[str, float]
 PARTS = ("minilm", "workers", "changed", "tokenizer", "bert_base", "documents", "memory")
@@ -106,7 +112,8 @@ def read_texts(file: Path, count: int) -> list[str]:
 
 def large_corpus(texts: Sequence[str], n_blocks: int, longest: int) -> list[str]:
     """Blocks of 32 neighbours from the corpus sorted by length, evenly over all lengths."""
-    known = sorted({text for text in texts if text.strip() and len(text) <= longest}, key=len)
+    distinct = {text for text in texts if text.strip() and len(text) <= longest}
+    known = sorted(distinct, key=lambda text: (len(text), text))
     places = np.linspace(0, len(known) - BLOCK, n_blocks).astype(int)
     return list(dict.fromkeys(text for at in places for text in known[at : at + BLOCK]))
 
@@ -285,35 +292,22 @@ def bench_documents(report: Report, folder: Path, documents: list[str]) -> None:
         report.row(f"per document {precision}", [theirs], [seconds], f"per_document_{key}_vs_st")
 
 
-_worker: Encoder | None = None
-
-
-def start_worker(folder: str) -> None:
-    """In a worker: load once."""
-    global _worker  # noqa: PLW0603 - one encoder per process
-    _worker = load_ours(Path(folder), "mixed", threads=1)
-    _worker.encode(["warm"])
-
-
-def encode_share(texts: list[str]) -> np.ndarray:
-    """In a worker."""
-    if _worker is None:
-        raise RuntimeError("not started")
-    return _worker.encode(texts).vectors
-
-
 def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
-    """Two workers of one thread each, against the peer alone and against its own pool."""
+    """Two workers of one thread each, against the peer alone and against its own pool.
+
+    Ours are the engine's own workers; texts arrive shuffled on both sides, and each side cuts and
+    orders them as it does for its users.
+    """
     random.Random(0).shuffle(texts)  # noqa: S311 - an order
     peer = load_peer(folder)
+    expected = peer.encode(texts, batch_size=BLOCK)
     pool = peer.start_multi_process_pool(["cpu", "cpu"])
-    shares = deal(texts, 2)
-    with ProcessPoolExecutor(
-        2, mp_context=get_context("spawn"), initializer=start_worker, initargs=(str(folder),)
-    ) as ours:
+    with Pool([worker_role(folder)]) as ours:
+        found = encode_in_workers(ours, texts)
+        report.note("cos_min_workers", cosines(found, expected).min())
         seconds = interleave(
             rounds,
-            we=lambda: list(ours.map(encode_share, shares)),
+            we=lambda: encode_in_workers(ours, texts),
             peer=lambda: peer.encode(texts, batch_size=BLOCK),
             pool=lambda: peer.encode(texts, batch_size=BLOCK, pool=pool),
         )
@@ -324,10 +318,34 @@ def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -
     report.row("two workers, against its pool", seconds["pool"], seconds["we"], "pool_vs_st_pool")
 
 
-def deal(texts: Sequence[str], n_hands: int) -> list[list[str]]:
-    """Sorted by length and dealt like cards, so that every hand has the same work."""
-    ordered = sorted(texts, key=len)
-    return [ordered[hand::n_hands] for hand in range(n_hands)]
+def worker_role(folder: Path) -> Role:
+    """Two workers of one thread, set up as `build-cache` and the service do."""
+    settings = EncoderSettings(precision="mixed", dtype="float32")
+    return Role(
+        "embed",
+        "featpipe.pipeline.embed_role:EmbedRole",
+        arguments={"model": str(folder), "settings": settings, "cache": None, "space": None},
+        devices=("cpu", "cpu"),
+        threads=1,
+        environment=SMALL_KERNEL_CACHES,
+    )
+
+
+def encode_in_workers(pool: Pool, texts: list[str]) -> np.ndarray:
+    """Cut into tasks by `build-cache`'s own backlog, longest texts first; vectors in text order."""
+    collector = UnitCollector()
+    collector.add(texts, "sentence")
+    backlog = Backlog(Product("embed", "vectors", LEVEL_BIT["sentence"]), 2)
+    backlog.add(collector.units())
+    tasks = list(iter(lambda: backlog.next_task(is_last=True), None))
+    queries = [EmbedQuery(tuple(task.units.texts.strings())) for task in tasks]
+    found: dict[str, np.ndarray] = {}
+    for outcome in pool.map("embed", ([query] for query in queries)):
+        if outcome.error is not None:
+            raise outcome.error
+        [answer] = cast("list[Embedded]", outcome.value)
+        found |= zip(queries[outcome.index].texts, answer.vectors, strict=True)
+    return np.stack([found[text] for text in texts])
 
 
 def bench_tokenizer(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
@@ -418,7 +436,7 @@ def bench_english(report: Report, options: argparse.Namespace, texts: list[str])
     if "minilm" in options.only:
         bench_model(report, minilm, large_corpus(texts, blocks, 700), "minilm", rounds)
     if "workers" in options.only and not options.processor_time:
-        bench_workers(report, minilm, large_corpus(texts, min(blocks, 8), 700), rounds)
+        bench_workers(report, minilm, large_corpus(texts, blocks, 700), rounds)
     if "changed" in options.only:
         sample = large_corpus(texts, min(blocks, 6), 700)
         report.note("changed_vectors", count_changed(minilm, sample))

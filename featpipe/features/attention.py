@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its name everywhere
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 Group = tuple[int, int, int]
 """(first token, number of sequences, their length)."""
@@ -83,12 +83,29 @@ def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
     if layout.edges is not None and qkv.dtype != torch.float32:
         return _attend_varlen(qkv, layout.edges, layout.longest, n_heads)
     out = torch.empty(qkv.shape[0], width, dtype=qkv.dtype, device=qkv.device)
-    for first, count, length in layout.groups:
+    has_scores = qkv.dtype != torch.float32 and not qkv.is_cuda
+    groups = _cut_groups(layout.groups, n_heads) if has_scores else layout.groups
+    for first, count, length in groups:
         rows = slice(first, first + count * length)
         heads = qkv[rows].view(count, length, 3, n_heads, width // n_heads).permute(2, 0, 3, 1, 4)
         mixed = _mix(heads[0], heads[1], heads[2])
         out[rows].view(count, length, n_heads, width // n_heads).copy_(mixed.transpose(1, 2))
     return out
+
+
+#: Numbers of bf16 in the widest vector register.
+_VECTOR = 32
+
+#: Scores that are computed at a time, where they are computed at all: they stay in the cache.
+_SCORES_AT_ONCE = 1 << 20
+
+
+def _cut_groups(groups: Sequence[Group], n_heads: int) -> Iterator[Group]:
+    """The same sequences in groups of at most `_SCORES_AT_ONCE` scores, or of one sequence."""
+    for first, count, length in groups:
+        step = max(1, _SCORES_AT_ONCE // (n_heads * length * length))
+        for at in range(0, count, step):
+            yield first + at * length, min(step, count - at), length
 
 
 #: Narrower heads are widened by zeros: for 8 or 10 columns the float32 kernel's bits were seen to
@@ -106,4 +123,6 @@ def _mix(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.T
     if query.dtype == torch.float32 or query[0].numel() < _SMALL or query.is_cuda:
         return F.scaled_dot_product_attention(query, key, value)
     scores = torch.matmul(query, key.transpose(-1, -2)).mul_(size**-0.5)
-    return torch.matmul(torch.softmax(scores, -1), value)
+    # Rows of whole vectors are as fast in bf16; in others it takes what is left one by one.
+    dtype = torch.float32 if scores.shape[-1] % _VECTOR else scores.dtype
+    return torch.matmul(torch.softmax(scores, -1, dtype=dtype).to(query.dtype), value)

@@ -271,9 +271,10 @@ class _Layer:
         shape, narrow = self._shape, (self._shape.width,)
         qkv = self._qkv(x.to(self._dtype))
         y = self._attended(attend(qkv, layout, n_heads=shape.n_heads))
-        x = F.layer_norm(x + y, narrow, *self._attention_norm, eps=shape.epsilon)
+        # In place: x is this forward's own, and a fresh block of memory costs more than the sum.
+        x = F.layer_norm(x.add_(y), narrow, *self._attention_norm, eps=shape.epsilon)
         y = self._outer(self._inner(x.to(self._dtype), shape.activation))
-        return F.layer_norm(x + y, narrow, *self._output_norm, eps=shape.epsilon)
+        return F.layer_norm(x.add_(y), narrow, *self._output_norm, eps=shape.epsilon)
 
 
 def _own_copy(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

@@ -31,6 +31,7 @@ from featpipe.features.feature import (
 from featpipe.features.fingerprint import identity_of
 from featpipe.features.foreign import load_foreign
 from featpipe.features.forwarding import Forwarder
+from featpipe.features.heap import keep_freed_memory
 from featpipe.features.packing import Sequences, pack_by_length
 from featpipe.features.pooling import pool
 from featpipe.features.steps import Steps
@@ -108,6 +109,7 @@ class Encoder:
         """
         settings = settings or EncoderSettings()
         target = find_device(device)
+        keep_freed_memory()
         precision = resolve_precision(settings.precision, device=device)
         settings = replace(settings, precision=precision)
         checkpoint = describe_checkpoint(name)

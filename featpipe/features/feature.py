@@ -177,7 +177,7 @@ def _arithmetic(precision: str, device: str) -> str:
         return "float32"
     if precision == "approx":
         return "int8"
-    return "bfloat16" if device == "cpu" else "float16"
+    return "bfloat16, softmax float32" if device == "cpu" else "float16"
 
 
 def _resolved(precision: str) -> str:

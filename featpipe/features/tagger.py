@@ -28,6 +28,7 @@ from featpipe.features.feature import Spec, TaggerSettings, fingerprint_of, tagg
 from featpipe.features.fingerprint import identity_of
 from featpipe.features.forwarding import Forwarder
 from featpipe.features.heads import Head, load_head
+from featpipe.features.heap import keep_freed_memory
 from featpipe.features.labels import Tags
 from featpipe.features.packing import Sequences, pack_by_length
 from featpipe.features.stitching import Cuts, cut_text, find_sentence_starts, own_starts
@@ -89,6 +90,7 @@ class Tagger:
         """
         settings = settings or TaggerSettings()
         target = find_device(device)
+        keep_freed_memory()
         precision = resolve_precision(settings.precision, device=device)
         checkpoint = describe_checkpoint(name)
         before = _identities(checkpoint)

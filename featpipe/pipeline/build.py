@@ -17,6 +17,7 @@ from featpipe.documents import LoadLimits, Source, find_sources
 from featpipe.documents.sources import real_path
 from featpipe.errors import PoolBroken
 from featpipe.features.feature import EncoderSettings, TaggerSettings
+from featpipe.features.heap import SMALL_KERNEL_CACHES
 from featpipe.pipeline.devices import check_devices, default_devices
 from featpipe.pipeline.intake import Intake
 from featpipe.pipeline.messages import BEGIN_WITHIN_S, WriteTask
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
 
 #: With more documents than this, the built-in model is said to be a small one.
 _MANY = 10_000
-
-#: oneDNN keeps a kernel with its scratch memory for every shape it met, a thousand of them by
-#: default: an encode worker grew by 0.4 MB with every pack of another size, to 1.5 GB.
-_SMALL_KERNEL_CACHES = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 #: Passed as ``ner`` to find no entities.
 NO_ENTITIES = "none"
@@ -234,7 +231,7 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
                 "tagger": plan.tagger,
             },
             devices=plan.devices,
-            environment=_SMALL_KERNEL_CACHES,
+            environment=SMALL_KERNEL_CACHES,
             preload=("torch", "featpipe.pipeline.encode_role"),
             deadline_s=settings.unit_deadline_s,
             bisect="split",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self, cast
 import numpy as np
 
 from featpipe.errors import EncodingError, PoolBroken
+from featpipe.features.heap import SMALL_KERNEL_CACHES
 from featpipe.pipeline.devices import check_devices
 from featpipe.pipeline.embedding import Embedded, EmbedQuery
 from featpipe.pipeline.lookup import Cache
@@ -189,7 +190,7 @@ class TextEncoder:
             devices=(self.device,),
             deadline_s=self._deadline_s,
             bisect="featpipe.pool.halving:halve_sequence",
-            environment={"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"},
+            environment=SMALL_KERNEL_CACHES,
         )
 
     def _recall(self, key: bytes) -> NDArray[np.float32] | None:
