@@ -16,6 +16,9 @@ import pytest
 from service_watch import WAIT_S, Service, environment, free_port, program, wait_for
 
 from featpipe import Pipeline
+from featpipe.adapters.checkpoints import choose_checkpoints
+from featpipe.pipeline.lookup import Cache
+from featpipe.templates.extractor import Extractor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
 
@@ -70,7 +73,20 @@ def built(tmp_path_factory: pytest.TempPathFactory, encoder_folder: Path) -> Pat
     templates.mkdir()
     (templates / "lease.toml").write_text(LEASE, "utf-8")
     (templates / "notice.toml").write_text(NOTICE, "utf-8")
+    fit_here(home, encoder_folder)
     return home
+
+
+def fit_here(home: Path, encoder_folder: Path) -> None:
+    """In this process, which has torch: the services of these tests then start without a fit."""
+    with Cache.open(home / "c.h5") as cache:
+        chosen = choose_checkpoints(cache, str(encoder_folder))
+        extractor = Extractor(
+            home / "templates", cache, space=chosen.space, checkpoints=chosen.checkpoints
+        )
+        for fitted in extractor.templates.values():
+            for field in fitted.unfitted():
+                fitted.model(field)
 
 
 @pytest.fixture(scope="session")

@@ -101,6 +101,29 @@ def test_no_path_of_a_client_is_opened(service: Service, name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"template": "lease", "with_text": "no"}, 200),
+        ({"template": ""}, 200),  # a field that was left empty
+        ({"with_text": "perhaps"}, 422),
+        ({"with_text": ""}, 422),
+        ({"deadline_s": ""}, 422),
+        ({"deadline_s": "soon"}, 422),
+        ({"deadline_s": "nan"}, 422),
+        ({"template": "a" * 257}, 422),
+        ({"path": "/etc/passwd"}, 422),
+    ],
+)
+def test_the_options_of_a_form_are_checked_like_those_of_json(
+    service: Service, options: dict[str, str], status: int
+) -> None:
+    files = {"file": ("a.txt", TEXT.encode())}
+    response = service.client.post("/extract", files=files, data=options)
+    assert response.status_code == status, response.text
+    assert "text" not in response.json()
+
+
+@pytest.mark.parametrize(
     ("body", "status", "code"),
     [
         ({"text": "a", "template": "nope"}, 404, "unknown_template"),

@@ -54,7 +54,7 @@ def warm_role(publication: Publication, limits: LoadLimits, deadline_s: float) -
         devices=publication.devices,
         threads=1,
         deadline_s=deadline_s,
-        bisect="halves",
+        bisect="split",
         preload=_PRELOAD,
         environment=_ENVIRONMENT,
         is_lazy=False,

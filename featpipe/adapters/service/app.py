@@ -58,12 +58,12 @@ def create_app(engine: Engine) -> FastAPI:
         meters=engine.meters,
         tracer=engine.tracer,
     )
-    _complete_schema(app, needs_key=engine.settings.api_key is not None)
+    _complete_schema(app, engine)
     return app
 
 
-def _complete_schema(app: FastAPI, *, needs_key: bool) -> None:
-    """Add the key, and one form for what FastAPI says about invalid bodies."""
+def _complete_schema(app: FastAPI, engine: Engine) -> None:
+    """Add the key, the model there is, and one form for what FastAPI says about invalid bodies."""
     make = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -72,7 +72,10 @@ def _complete_schema(app: FastAPI, *, needs_key: bool) -> None:
         parts["schemas"].pop("HTTPValidationError", None)
         parts["schemas"].pop("ValidationError", None)
         parts["schemas"].setdefault("ErrorBody", ErrorBody.model_json_schema())
-        if needs_key:
+        chosen = engine.chosen
+        named = [name for name in (chosen.name, chosen.space) if name is not None]
+        parts["schemas"]["EmbeddingsBody"]["properties"]["model"]["enum"] = named
+        if engine.settings.api_key is not None:
             parts["securitySchemes"] = {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},

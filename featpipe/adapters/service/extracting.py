@@ -27,8 +27,8 @@ router = APIRouter(tags=["extraction"])
 NDJSON = "application/x-ndjson"
 
 _OPTIONS = {
-    "template": {"type": "string", "minLength": 1, "maxLength": 256},
-    "name": {"type": "string", "maxLength": 256, "description": "Of the file."},
+    "template": {"type": "string", "maxLength": 256, "description": "Empty: as if left out."},
+    "name": {"type": "string", "description": "Of the file; 256 characters of it are kept."},
     "with_text": {"type": "boolean", "default": False},
     "deadline_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 3600},
 }

@@ -29,6 +29,8 @@ _Body = TypeVar("_Body", bound=ExtractBody)
 
 _LONGEST_NAME = 256
 _FORM_FIELDS = frozenset({"file", "template", "name", "with_text", "deadline_s"})
+#: How a form says yes and no.
+_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 #: The suffix that a nameless text is read by; whatever else it is, its bytes tell.
 _SUFFIXES = {"text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "text/plain": ".txt"}
 
@@ -115,11 +117,11 @@ async def _order_of_form(form: FormData) -> Order:
 
 def _order_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Order:
     """Options come as strings; they are checked as those of JSON are."""
-    wanted: dict[str, Any] = {
-        name: value for name, value in options.items() if name in _FORM_FIELDS and value
-    }
+    wanted: dict[str, Any] = {n: value for n, value in options.items() if n in _FORM_FIELDS}
+    if not wanted.get("template"):
+        wanted.pop("template", None)  # a field of a form that was left empty
     if "with_text" in wanted:
-        wanted["with_text"] = wanted["with_text"].lower() in {"1", "true", "yes"}
+        wanted["with_text"] = _TRUTHS.get(wanted["with_text"].lower(), wanted["with_text"])
     if "deadline_s" in wanted:
         wanted["deadline_s"] = _number(wanted["deadline_s"])
     name = plain_name(wanted.pop("name", "") or "upload" + _SUFFIXES.get(media_type, ""))
