@@ -68,11 +68,13 @@ def _search_hybrid(
     weight: float | None,
 ) -> list[Hit]:
     from featpipe.pipeline.models import find_builtin_model
-    from featpipe.pipeline.query import encode_query, find_space
+    from featpipe.pipeline.query import encode_query, find_query_space
     from featpipe.pipeline.search import BM25_WEIGHT
 
     chosen = model or find_builtin_model()
-    dictionary, settings = find_space(cache, chosen)
+    dictionary, settings, note = find_query_space(cache, chosen)
+    if note:
+        click.echo(note, err=True)
     vector = encode_query(chosen, settings, query)
     share = BM25_WEIGHT if weight is None else weight
     return search.search_hybrid(query, vector, dictionary, k, weight=share)

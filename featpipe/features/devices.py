@@ -116,6 +116,11 @@ def find_precision(asked: str, *, device: str = "cpu") -> Resolved | None:
         return None
 
 
+def can_compute(precision: str, device: str) -> bool:
+    """Whether `device` has the instructions for a resolved precision. No torch is imported."""
+    return precision != "mixed" or device != "cpu" or not _lacks_bf16()
+
+
 def measure_bf16_gain(*, threads: int = 1) -> float:
     """Speed of a bf16 linear layer over a float32 one, as used by the packed forward; best of 5."""
     import torch

@@ -1,7 +1,8 @@
 """Embed: a worker that turns the texts of many requests into vectors at one go.
 
 A text whose vector the cache holds is not encoded again: it is found by (fingerprint, text), so it
-has the bytes that the encoder would give.
+has the bytes that the encoder would give. Only where the settings name another precision than the
+space's, because this machine cannot compute in that one, do the two differ, by that rounding.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from featpipe.features.encoder import Encoder
 from featpipe.features.feature import fingerprint_of
 from featpipe.pipeline.embedding import Embedded
 from featpipe.pipeline.lookup import Cache
+from featpipe.pipeline.query import is_comparable
 from featpipe.store.batch import from_bfloat16
 
 if TYPE_CHECKING:
@@ -138,7 +140,11 @@ class EmbedRole:
 
 def _refuse_other(encoder: Encoder, dictionary: Dictionary, model: str) -> None:
     """Weights may change under a path between the choice of a space and now."""
-    if encoder.fingerprint != fingerprint_of(dictionary.spec):
+    spec = dictionary.spec
+    is_other_precision = encoder.spec["precision"] != spec["precision"]
+    if is_other_precision and is_comparable(encoder.spec, spec):
+        return  # whoever chose these settings knew
+    if encoder.fingerprint != fingerprint_of(spec):
         raise CheckpointError(
             f"{model} is not the model that filled {dictionary.name}",
             hint="build a cache with the model as it is now, or bring the former one back",

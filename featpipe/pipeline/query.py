@@ -1,13 +1,20 @@
-"""Queries as vectors: by the very model and settings that made a space, or not at all."""
+"""Queries as vectors: by the very model and settings that made a space, or not at all.
+
+The precision alone may differ, where the machine that asks cannot compute in that of the space: a
+card multiplies float16, a processor bfloat16 if at all. Float32 is as near to either (cosine .9999
+and more) as they are to themselves, and whoever asks is told.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from featpipe.errors import UnknownSpace
+from featpipe.errors import UnknownSpace, UsageError
 from featpipe.features.checkpoint import describe_checkpoint
+from featpipe.features.devices import can_compute
 from featpipe.features.feature import (
     CUT_RULE,
     EncoderSettings,
@@ -17,16 +24,63 @@ from featpipe.features.feature import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from featpipe.features.feature import OnTruncate
+    from featpipe.features.checkpoint import Checkpoint
+    from featpipe.features.feature import OnTruncate, Spec
     from featpipe.pipeline.lookup import Cache, Dictionary
 
 
+#: Parts of a spec that say in which numbers was computed, and nothing else.
+_PRECISION_PARTS = ("precision", "arithmetic")
+
+
+class QuerySpace(NamedTuple):
+    """A space, and how a query is encoded so that it can be compared with what the space holds."""
+
+    dictionary: Dictionary
+    settings: EncoderSettings
+    note: str = ""
+    """What the user should know: that the precision is not the space's."""
+
+
+def find_query_space(cache: Cache, model: Path | str, device: str = "cpu") -> QuerySpace:
+    """The space that ``model`` filled, on whatever machine, for queries encoded on ``device``.
+
+    Raises:
+        UnknownSpace: no space of these weights; says in what the nearest one differs.
+        CheckpointError: a model folder that cannot be used.
+
+    """
+    checkpoint = describe_checkpoint(model)
+    near: list[QuerySpace] = []
+    for dictionary, settings in _embeddings(cache):
+        own = _spec_on(device, checkpoint, settings)
+        if own == dictionary.spec and can_compute(settings.precision, device):
+            return QuerySpace(dictionary, settings)
+        exact = replace(settings, precision="exact")
+        if is_comparable(encoder_spec(checkpoint, exact, device), dictionary.spec):
+            near.append(QuerySpace(dictionary, exact, _note_precision(dictionary, device)))
+    if near:
+        return near[0]
+    return QuerySpace(*find_space(cache, model))
+
+
+def is_comparable(own: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether vectors of two specs differ by the rounding of ``exact`` and ``mixed`` alone."""
+    if not {own["precision"], other["precision"]} <= {"exact", "mixed"}:
+        return False
+    rest_of_own, rest_of_other = (
+        {part: spec[part] for part in spec if part not in _PRECISION_PARTS} for spec in (own, other)
+    )
+    return rest_of_own == rest_of_other
+
+
 def find_space(cache: Cache, model: Path | str) -> tuple[Dictionary, EncoderSettings]:
-    """The space of the cache that ``model`` filled, with the settings it was filled with.
+    """The space of the cache that ``model`` filled on a processor, with its settings.
 
     Raises:
         UnknownSpace: no space of these weights; says in what the nearest one differs.
@@ -35,16 +89,12 @@ def find_space(cache: Cache, model: Path | str) -> tuple[Dictionary, EncoderSett
     """
     checkpoint = describe_checkpoint(model)
     differences: list[str] = []
-    for name in cache.spaces():
-        dictionary = cache.dictionary(name)
-        spec = dictionary.spec
-        if spec.get("feature") != "embedding":
-            continue
-        settings = _settings_of(spec)
+    for dictionary, settings in _embeddings(cache):
         own = encoder_spec(checkpoint, settings)
-        if fingerprint_of(own) == fingerprint_of(spec):
+        if fingerprint_of(own) == fingerprint_of(dictionary.spec):
             return dictionary, settings
-        differences.append(f"{name} differs in " + ", ".join(explain_difference(own, spec)))
+        lines = explain_difference(own, dictionary.spec)
+        differences.append(f"{dictionary.name} differs in " + ", ".join(lines))
     raise UnknownSpace(
         f"{cache.path} holds no vectors by {model}: {'; '.join(differences) or 'it has no space'}",
         hint="name the model that built it, or run build-cache with this one",
@@ -57,6 +107,30 @@ def encode_query(model: Path | str, settings: EncoderSettings, text: str) -> NDA
 
     encoder = Encoder.load(model, settings)
     return np.asarray(encoder.encode([text]).vectors[0], np.float32)
+
+
+def _embeddings(cache: Cache) -> Iterator[tuple[Dictionary, EncoderSettings]]:
+    """Every space of vectors, with the settings that it was filled with."""
+    for name in cache.spaces():
+        dictionary = cache.dictionary(name)
+        if dictionary.spec.get("feature") == "embedding":
+            yield dictionary, _settings_of(dictionary.spec)
+
+
+def _spec_on(device: str, checkpoint: Checkpoint, settings: EncoderSettings) -> Spec | None:
+    """The spec of these settings there; None for those that are for another kind of device."""
+    try:
+        return encoder_spec(checkpoint, settings, device)
+    except UsageError:
+        return None
+
+
+def _note_precision(dictionary: Dictionary, device: str) -> str:
+    held = dictionary.spec["arithmetic"]
+    return (
+        f"{dictionary.name} was computed in {held}, as {device} of this machine does not compute;"
+        " what is asked is encoded in float32, and cosines differ from the fourth digit on"
+    )
 
 
 def _settings_of(spec: dict[str, Any]) -> EncoderSettings:

@@ -1,14 +1,17 @@
 """Vectors of any text in one space: from the cache where it has them, else from a worker.
 
-Guarantees: every vector is of the space's fingerprint, or there is none; what the cache holds is
-never encoded again, nor what this encoder has encoded before, as long as it remembers; this process
-never imports torch. Works in a script without a guard, a notebook, a thread or a web worker.
+Guarantees: every vector is of the space's model and settings, or there is none, and of its very
+fingerprint, unless `TextEncoder.note` says that this machine cannot compute in its precision; what
+the cache holds is never encoded again, nor what this encoder has encoded before, as long as it
+remembers; this process never imports torch. Works in a script without a guard, a notebook, a thread
+or a web worker.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
@@ -20,7 +23,7 @@ from featpipe.pipeline.devices import check_devices
 from featpipe.pipeline.embedding import Embedded, EmbedQuery
 from featpipe.pipeline.lookup import Cache
 from featpipe.pipeline.models import find_builtin_model
-from featpipe.pipeline.query import find_space
+from featpipe.pipeline.query import find_query_space
 from featpipe.pipeline.run import raise_original
 from featpipe.pool import Pool, Role
 from featpipe.store import keys_of
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.pipeline.lookup import Dictionary
+
+logger = getLogger(__name__)
 
 #: Texts that go to the worker together, and a query: the worker packs them by length itself.
 _TASK_TEXTS = 512
@@ -73,16 +78,22 @@ class TextEncoder:
         check_devices([device])
         self._cache = Cache.open(self.path)
         try:
-            self.dictionary, self._settings = find_space(self._cache, self._model)
+            found = find_query_space(self._cache, self._model, device)
         except BaseException:
             self._cache.close()
             raise
+        self.dictionary, self._settings, self.note = found
+        if self.note:
+            logger.warning("%s", self.note)
         self._pool: Pool | None = None
         self._lock = threading.Lock()
         self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
 
     dictionary: Dictionary
     """The space, for look-ups that shall never encode."""
+
+    note: str
+    """Says so where this machine cannot encode in the precision of the space; else empty."""
 
     @property
     def dim(self) -> int:
@@ -96,6 +107,8 @@ class TextEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dim) in the order of the texts; the same bytes as ``build-cache`` stores.
+
+        Where ``note`` speaks, new texts get the vectors of precision ``exact``.
 
         Raises:
             EncodingError: a text that cannot be encoded.
