@@ -176,7 +176,7 @@ def load(
 
 
 def kill_now_and_then(server: int, every_s: float, until: float, tally: Tally) -> None:
-    """Ends a random worker that is at least a second old; the template processes count as such."""
+    """Ends a random process below the service; the template processes are among them."""
     chance = random.Random(5)  # noqa: S311  # as above
     while time.monotonic() + every_s < until:
         time.sleep(every_s)
@@ -242,6 +242,7 @@ def measure_embeddings(port: int, rounds: int) -> float:
     encoder = Encoder.load(find_builtin_model(), settings, threads=usable_cores())
     chance = random.Random(11)  # noqa: S311  # as above
     ratios = []
+    refused: list[str] = []
     for number in range(rounds):
         texts = [
             f"第{number}批第{line}条："
@@ -256,7 +257,10 @@ def measure_embeddings(port: int, rounds: int) -> float:
 
         def ask(at: int, found: list[np.ndarray] = found, parts: list[list[str]] = parts) -> None:
             body = {"model": "zh-small", "input": parts[at], "encoding_format": "base64"}
-            _, data = Client(port).post("/v1/embeddings", body)
+            status, data = Client(port).post("/v1/embeddings", body)
+            if status != 200:
+                refused.append(f"{status} {data[:300]!r}")
+                return
             rows = [one["embedding"] for one in json.loads(data)["data"]]
             found[at] = np.stack([np.frombuffer(base64.b64decode(row), "<f4") for row in rows])
 
@@ -267,6 +271,8 @@ def measure_embeddings(port: int, rounds: int) -> float:
         for thread in threads:
             thread.join()
         ratios.append(library_s / (time.perf_counter() - began))
+        if refused:
+            raise SystemExit(f"embeddings were answered with {refused[0]}")
         if np.concatenate(found).tobytes() != expected.tobytes():
             raise SystemExit("the service gave other vectors than the library")
     return statistics.median(ratios[1:])
