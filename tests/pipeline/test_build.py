@@ -22,6 +22,8 @@ from featpipe.errors import (
     UnreadableDictionary,
 )
 from featpipe.features.feature import EncoderSettings
+from featpipe.pipeline import run
+from featpipe.pipeline.backlog import Backlog
 from featpipe.store import Writer, key_of
 
 
@@ -276,8 +278,33 @@ def test_a_build_killed_at_any_time_goes_on_where_it_was(
     assert contents(cache) == whole
 
 
+@pytest.fixture
+def only_one_encode_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is not handed out, so that no machine is fast enough to end; each answer is told.
+
+    Otherwise an encoder that is much faster than the disk has done it all before the first
+    acknowledgement.
+    """
+    next_task, n_given = Backlog.next_task, 0
+
+    def first_task(self: Backlog, *, is_last: bool) -> object:
+        nonlocal n_given
+        if self.product.role == "encode" and n_given:
+            return None
+        task = next_task(self, is_last=is_last)
+        n_given += task is not None and self.product.role == "encode"
+        return task
+
+    monkeypatch.setattr(Backlog, "next_task", first_task)
+    monkeypatch.setattr(run, "_TICK_S", 0.0)
+
+
 def test_the_first_interrupt_commits_and_reports(
-    tmp_path: Path, corpus: Path, encoder_folder: Path
+    tmp_path: Path,
+    corpus: Path,
+    encoder_folder: Path,
+    only_one_encode_task: None,  # noqa: ARG001  # undone in the middle
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(100, 400):
         (corpus / f"{number}.txt").write_text(f"第{number}份附加文件的内容。" * 40, "utf-8")
@@ -295,6 +322,7 @@ def test_the_first_interrupt_commits_and_reports(
     assert 0 < report.n_encoded < report.n_unique
     with Cache.open(cache) as opened:
         assert len(opened.dictionary()) == report.n_encoded
+    monkeypatch.undo()
     rest = build(cache, corpus, encoder_folder)
     assert rest.is_complete
     assert rest.n_hits == report.n_encoded
@@ -485,23 +513,56 @@ def test_a_program_without_a_guard_can_build(
     assert done.stdout.count("\n") == 1
 
 
+#: A loader whose documents name a file, and are read when it is there.
+WAITS = """
+import time
+from pathlib import Path
+from featpipe.documents.draft import Draft
+from featpipe.documents.loaders.registry import Loader
+
+def load(data, limits, *, is_traced=False):
+    word = Path(data.decode().split()[1])
+    while not word.exists():
+        time.sleep(0.005)
+    draft = Draft(limits)
+    draft.add("甲方与乙方签订合同。")
+    return draft
+
+LOADER = Loader("waits", 1, ("application/x-waits",), load, lambda d, s: d[:5] == b"WAITS")
+"""
+
+
 def test_sigterm_to_the_command_commits_and_exits(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
-    for number in range(100, 500):
-        (corpus / f"{number}.txt").write_text(f"第{number}份附加文件的内容。" * 40, "utf-8")
-    cache = tmp_path / "c.h5"
+    (tmp_path / "waits.py").write_text(WAITS, "utf-8")
+    info = tmp_path / "waits-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: waits\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text("[featpipe.loaders]\nwaits = waits:LOADER\n", "utf-8")
+    word, cache = tmp_path / "word", tmp_path / "c.h5"
+    (corpus / "00.waits").write_text(f"WAITS {word}", "utf-8")
     command = [sys.executable, "-m", "featpipe", "build-cache", str(corpus), "--cache", str(cache)]
     command += ["--model", str(encoder_folder), "--ner", "none", "--json", "--workers", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        for line in run.stdout:
-            if json.loads(line).get("n_encoded", 0):
-                run.send_signal(signal.SIGTERM)
-                break
-        rest = run.stdout.read()
-    assert run.returncode == 130
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as command_run:
+        assert command_run.stdout is not None
+        assert command_run.stderr is not None
+        assert json.loads(command_run.stdout.readline())["n_encoded"] == 0
+        command_run.send_signal(signal.SIGTERM)
+        assert any("once more to stop at once" in line for line in command_run.stderr)
+        word.touch()
+        rest = command_run.stdout.read()
+    assert command_run.returncode == 130
     assert '"was_interrupted": true' in rest
+    with Cache.open(cache) as opened:
+        assert "00.waits" in {document.id for document in opened.documents()}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
