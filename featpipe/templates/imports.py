@@ -32,7 +32,7 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
     """
     path = Path(path)
     samples = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from featpipe.errors import TemplateError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -58,16 +58,14 @@ def load_template(file: str | Path) -> Template:
 
     """
     file = Path(file)
-    try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(f"{file}: cannot be read: {error}") from error
+    text = _read(file)
     content = _parse(text, file)
     content.setdefault("name", file.stem)
-    samples = file.with_name(file.stem + _SAMPLES)
-    if samples.is_file():
-        content["samples"] = [*content.get("samples", []), *_read_lines(samples)]
-    return check_template(content, text, file)
+    template = check_template(content, text, file)
+    beside = file.with_name(file.stem + _SAMPLES)
+    if not beside.is_file():
+        return template
+    return _with_samples(template, beside)
 
 
 def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
@@ -80,12 +78,45 @@ def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
         return Template.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        # A key that is missing stands nowhere: the block that lacks it is the place to look.
-        is_missing = first["type"] == "missing"
-        line = find_line(text, first["loc"][:-1] if is_missing else first["loc"])
+        line = find_line(text, _place_of(first))
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         where = f"{file}:{line}" if line else f"{file}"
         raise TemplateError(f"{where}: {_describe(first, content)}{more}") from error
+
+
+def _place_of(error: ErrorDetails) -> tuple[int | str, ...]:
+    """The way into the content to where one should look."""
+    from featpipe.templates.model import PLACE
+
+    place: tuple[int | str, ...] = error.get("ctx", {}).get(PLACE, error["loc"])
+    # A key that is missing stands nowhere: the block that lacks it is the place to look.
+    return place[:-1] if error["type"] == "missing" else place
+
+
+def _with_samples(template: Template, file: Path) -> Template:
+    """The template with the samples that lie beside it, each a line of JSON."""
+    from pydantic import ValidationError
+
+    from featpipe.templates.model import SampleSpec
+
+    samples = list(template.samples)
+    for number, row in _read_lines(file):
+        where = f"{file}:{number}"
+        try:
+            sample = SampleSpec.model_validate(row)
+        except ValidationError as error:
+            raise TemplateError(f"{where}: {_describe(error.errors()[0], row)}") from error
+        for place in template.unknown_in(sample):
+            raise TemplateError(f"{where}: a value for {place[-1]!r}, which is no field")
+        samples.append(sample)
+    return template.model_copy(update={"samples": tuple(samples)})
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(f"{file}: cannot be read: {error}") from error
 
 
 def _parse(text: str, file: Path) -> dict[str, Any]:
@@ -96,7 +127,7 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         # "at end of document" names no line: it is the last one.
-        number = line[1] if line else max(len(text.splitlines()), 1)
+        number = line[1] if line else max(len(text.rstrip("\n").split("\n")), 1)
         where = f"{file}:{number}"
         raise TemplateError(f"{where}: is not TOML: {error}") from error
     if not isinstance(content, dict):
@@ -104,18 +135,18 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
     return content
 
 
-def _read_lines(file: Path) -> list[dict[str, Any]]:
-    rows = []
-    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
+def _read_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """Number and content of every line that is not blank."""
+    # Only "\n" ends a line of JSON Lines: a text may well hold other line ends, such as U+2028.
+    for number, line in enumerate(_read(file).split("\n"), start=1):
         if line.strip():
             try:
-                rows.append(json.loads(line))
+                yield number, json.loads(line)
             except json.JSONDecodeError as error:
                 raise TemplateError(f"{file}:{number}: is not JSON: {error.msg}") from error
-    return rows
 
 
-def _describe(error: ErrorDetails, content: dict[str, Any]) -> str:
+def _describe(error: ErrorDetails, content: object) -> str:
     """In the template's words: which field or sample, which key, what is wrong."""
     location = error["loc"]
     names: list[str] = []
@@ -141,7 +172,7 @@ def _describe(error: ErrorDetails, content: dict[str, Any]) -> str:
 
 def find_line(text: str, location: Sequence[int | str]) -> int | None:
     """Line (from 1) of the place that a path into the content leads to, as near as can be told."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     at, found = 0, None
     for place, step in enumerate(location):
         if isinstance(step, int):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from featpipe.templates.values import FieldType  # noqa: TC001  # pydantic reads it
 
 Level = Literal["entity", "word", "sentence", "paragraph"]
 Cardinality = Literal["one", "many", "records"]
+
+#: What an error about several parts together calls the place of the one to look at.
+PLACE = "place"
 
 
 class FieldSpec(BaseModel):
@@ -134,17 +138,37 @@ class Template(BaseModel):
     @model_validator(mode="after")
     def _names_agree(self) -> Template:
         names = [field.name for field in self.fields]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"field {twice[0]!r} is defined twice")
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise PydanticCustomError(
+                    "template",
+                    "field {field} is defined twice",
+                    {"field": repr(name), PLACE: ("fields", number, "name")},
+                )
         for number, sample in enumerate(self.samples):
-            used = {*sample.fields, *sample.spans, *(n for r in sample.records for n in r)}
-            unknown = sorted(used - set(names))
-            if unknown:
-                raise ValueError(
-                    f"sample {number + 1} has a value for {unknown[0]!r}, which is no field"
+            for place in self.unknown_in(sample):
+                raise PydanticCustomError(
+                    "template",
+                    "sample {number} has a value for {field}, which is no field",
+                    {
+                        "number": number + 1,
+                        "field": repr(place[-1]),
+                        PLACE: ("samples", number, *place),
+                    },
                 )
         return self
+
+    def unknown_in(self, sample: SampleSpec) -> list[tuple[str | int, ...]]:
+        """Where in a sample there are values of what is no field; the last step is its name."""
+        places = [("fields", name) for name in sample.fields]
+        places += [("spans", name) for name in sample.spans]
+        inside = [
+            ("records", number, name)
+            for number, record in enumerate(sample.records)
+            for name in record
+        ]
+        names = {field.name for field in self.fields}
+        return [place for place in (*places, *inside) if place[-1] not in names]
 
     def field(self, name: str) -> FieldSpec:
         """One field by name."""

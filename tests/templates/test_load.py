@@ -47,8 +47,10 @@ text = "甲方：海南毓坤有限公司。合同金额：3万元。"
         ('type = "money"', 'type = "monney"', 9, "field 金额, type"),
         ('type = "money"', 'typ = "money"', 9, "is no key of a template"),
         ('name = "甲方"', "", 3, "name: is missing"),
-        ('name = "金额"', 'name = "甲方"', None, "'甲方' is defined twice"),
-        ('"金额" = ["3万元"]', '"数量" = "3"', None, "sample 1 has a value for '数量'"),
+        ('name = "金额"', 'name = "甲方"', 8, "'甲方' is defined twice"),
+        ('"金额" = ["3万元"]', '"数量" = "3"', 17, "sample 1 has a value for '数量'"),
+        ("[samples.fields]", '[samples.spans]\n"数量" = [[0, 1]]\n[samples.fields]', 16, "'数量'"),
+        ("[samples.fields]", 'records = [{ "数量" = "3" }]\n[samples.fields]', 15, "'数量'"),
         ('aliases = ["合同金额"]', "aliases = 5", 10, "aliases"),
         ("[[samples]]", "[[samples]", 12, "is not TOML"),
         ('text = "', 'document = "a.txt"\ntext = "', 12, "one of the two"),
@@ -101,6 +103,40 @@ def test_samples_may_lie_beside_their_template(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('{"text": "甲方：乙", "fields": {"甲方": 5}}', "fields, 甲方"),
+        ('{"text": "甲方：乙", "field": {}}', "field: is no key of a template"),
+        ('{"fields": {}}', "one of the two"),
+        ('{"text": "甲方：乙", "fields": {"数量": "乙"}}', "a value for '数量', which is no field"),
+        ('{"text": ', "is not JSON"),
+        ("[]", "valid dictionary"),
+    ],
+)
+def test_a_sample_that_cannot_be_used_is_named_by_its_line(
+    tmp_path: Path, line: str, what: str
+) -> None:
+    (tmp_path / "t.toml").write_text(GOOD, "utf-8")
+    # A line separator inside a text ends no line.
+    good = json.dumps({"text": "甲方：乙\u2028丙\x85丁", "fields": {}}, ensure_ascii=False)
+    beside = tmp_path / "t.samples.jsonl"
+    beside.write_text(f"{good}\n\n{line}\n", "utf-8")
+    with pytest.raises(TemplateError) as caught:
+        load_template(tmp_path / "t.toml")
+    assert caught.value.message.startswith(f"{beside}:3: ")
+    assert what in caught.value.message
+    beside.write_text(f"{good}\n", "utf-8")
+    assert load_template(tmp_path / "t.toml").samples[1].text == "甲方：乙\u2028丙\x85丁"
+
+
+def test_samples_that_are_no_text_are_named(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(GOOD, "utf-8")
+    (tmp_path / "t.samples.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(TemplateError, match=r"t\.samples\.jsonl: cannot be read"):
+        load_template(tmp_path / "t.toml")
+
+
 def test_a_draft_is_a_template_whose_values_are_in_its_sample(tmp_path: Path) -> None:
     text = (
         "项目名称：赣州发电项目\n招标人：赣州市水务集团有限公司 联系人：唐振\n"
@@ -115,7 +151,7 @@ def test_a_draft_is_a_template_whose_values_are_in_its_sample(tmp_path: Path) ->
     assert all(v in text for f in template.fields for v in template.samples[0].values_of(f.name))
 
 
-TEXT = "甲方：海南毓坤有限公司"
+TEXT = "甲方：海南毓坤有限公司\u2028乙方"
 DOCCANO_OLD = {"text": TEXT, "label": [[3, 11, "甲方"]]}
 DOCCANO_NEW = {"text": TEXT, "entities": [{"start_offset": 3, "end_offset": 11, "label": "甲方"}]}
 LABEL_STUDIO = {
@@ -126,12 +162,13 @@ LABEL_STUDIO = {
 
 def test_exports_of_other_tools_become_samples(tmp_path: Path) -> None:
     lines = tmp_path / "d.jsonl"
-    lines.write_text("\n".join(json.dumps(row) for row in (DOCCANO_OLD, DOCCANO_NEW)), "utf-8")
+    rows = [json.dumps(row, ensure_ascii=False) for row in (DOCCANO_OLD, DOCCANO_NEW)]
+    lines.write_text("\n".join(rows), "utf-8")
     studio = tmp_path / "l.json"
     studio.write_text(json.dumps([LABEL_STUDIO]), "utf-8")
     samples = [*import_doccano(lines), *import_label_studio(studio)]
     assert len(samples) == 3
-    assert len(set(render_samples(samples).splitlines())) == 1
+    assert len(set(render_samples(samples).rstrip("\n").split("\n"))) == 1
     assert samples[0].spans["甲方"] == ((3, 11),)
     assert samples[0].values_of("甲方") == ("海南毓坤有限公司",)
 
