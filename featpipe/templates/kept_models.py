@@ -5,14 +5,13 @@ hash over all of it. Not beside the HDF5 file, whose folder may be read-only or 
 
 Guarantees: a model is found only by the fingerprint of everything it was learned from and of the
 code that learned it, so it is never a stale one; a damaged or foreign file is fitted again and
-replaced; files appear whole (written aside, then renamed), so any number of processes may share the
-folder; where it cannot be written, models are fitted in memory and one warning says so. Nothing in
-a file is ever executed.
+replaced; any number of processes may share the folder, which is held to a size and an age
+(:mod:`featpipe.templates.kept_folder`); where it cannot be written, models are fitted in memory and
+one warning says so. Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from functools import cache
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.features.words.folder import user_cache_folder
+from featpipe.templates.kept_folder import KeptFolder
 from featpipe.templates.model_file import UnreadableModel, pack_model, unpack_model
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ logger = getLogger(__name__)
 
 #: Models in memory, about a megabyte each; the ones used longest ago are read back when needed.
 _MOST_IN_MEMORY = 512
+#: The folder is swept with the first model written, and then with every so many.
+_SWEEP_EVERY = 256
 
 
 class KeptModels:
@@ -47,12 +49,12 @@ class KeptModels:
     def __init__(
         self, folder: Path | None, memory: MutableMapping[str, FieldModel] | None = None
     ) -> None:
-        self._folder = folder
+        self._folder = None if folder is None else KeptFolder(folder)
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, FieldModel] = OrderedDict()
         self._models = self._recent if memory is None else memory
         self._busy: dict[str, threading.Lock] = {}
-        self._is_writable = folder is not None
+        self._is_writable, self._n_written = folder is not None, 0
         self.n_fitted = 0
         """Fields that were fitted here, not read."""
 
@@ -77,7 +79,9 @@ class KeptModels:
         """Whether a field is fitted: in memory, or as a file, which may yet turn out damaged."""
         with self._lock:
             is_here = fingerprint in self._models
-        return is_here or (self._folder is not None and self._file(fingerprint).is_file())
+        return is_here or (
+            self._folder is not None and self._folder.file(_name_of(fingerprint)).is_file()
+        )
 
     def _fit(self, fingerprint: str, fit: Callable[[], FieldModel]) -> FieldModel:
         model = fit()
@@ -94,34 +98,36 @@ class KeptModels:
             while len(self._recent) > _MOST_IN_MEMORY:
                 self._recent.popitem(last=False)
 
-    def _file(self, fingerprint: str) -> Path:
-        name = f"{fingerprint}-{code_version()}.field"
-        return Path(self._folder or "") / fingerprint[:2] / name
-
     def _read(self, fingerprint: str) -> FieldModel | None:
         if self._folder is None:
             return None
-        file = self._file(fingerprint)
+        name = _name_of(fingerprint)
         try:
-            return unpack_model(file.read_bytes(), fingerprint)
+            return unpack_model(self._folder.read(name), fingerprint)
         except FileNotFoundError:
             return None
         except (OSError, UnreadableModel) as error:
-            logger.warning("%s is fitted again: %s", file, error)
+            logger.warning("%s is fitted again: %s", self._folder.file(name), error)
             return None
 
     def _write(self, fingerprint: str, model: FieldModel) -> None:
-        if not self._is_writable:
+        if self._folder is None or not self._is_writable:
             return
-        file = self._file(fingerprint)
-        aside = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_bytes(pack_model(model, fingerprint))
-            aside.replace(file)
+            self._folder.write(_name_of(fingerprint), pack_model(model, fingerprint))
         except OSError as error:
             self._is_writable = False
             logger.warning("fitted templates are not kept: %s", error)
+            return
+        with self._lock:
+            is_due = self._n_written % _SWEEP_EVERY == 0
+            self._n_written += 1
+        if is_due:
+            self._folder.sweep()
+
+
+def _name_of(fingerprint: str) -> str:
+    return f"{fingerprint}-{code_version()}"
 
 
 def default_folder() -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from featpipe import Extractor
 from featpipe.templates import kept_models
 from featpipe.templates.field_model import FieldModel, fit_field, sample_of
+from featpipe.templates.kept_folder import KeptFolder
 from featpipe.templates.kept_models import KeptModels
 from featpipe.templates.model_file import UnreadableModel, pack_model, unpack_model
 from featpipe.templates.view import view_text
@@ -87,6 +90,51 @@ def test_a_damaged_file_is_fitted_again_and_replaced(
     assert models.n_fitted == 1
     assert "is fitted again" in caplog.text
     assert file.read_bytes() == good
+
+
+def make_file(folder: Path, name: str, *, age_h: float, size: int = 10) -> Path:
+    file = folder / name[:2] / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"x" * size)
+    used = time.time() - age_h * 3600
+    os.utime(file, (used, used))
+    return file
+
+
+def test_the_folder_is_held_to_a_size_and_an_age(tmp_path: Path) -> None:
+    code = "0123456789ab"
+    now = make_file(tmp_path, f"aa-{code}.field", age_h=0.5, size=60)
+    lately = make_file(tmp_path, f"ab-{code}.field", age_h=3, size=60)
+    before = make_file(tmp_path, f"bc-{code}.field", age_h=5, size=60)
+    old = make_file(tmp_path, f"bd-{code}.field", age_h=24 * 91)
+    left = make_file(tmp_path, f"ca-{code}.17-34", age_h=2)
+    busy = make_file(tmp_path, f"cb-{code}.17-35", age_h=0.1)
+    foreign = [
+        make_file(tmp_path, name, age_h=10_000)
+        for name in ("aa-letter.field", f"ab-{code}.txt", "photo.jpg")
+    ]
+    folder = KeptFolder(tmp_path)
+    assert folder.sweep(most_bytes=130) == 3
+    assert [file.exists() for file in (now, lately, before, old, left, busy)] == [
+        True, True, False, False, False, True
+    ]  # fmt: skip
+    assert folder.sweep(most_bytes=0) == 1  # what is in use stays
+    assert (now.exists(), lately.exists()) == (True, False)
+    assert all(file.exists() for file in foreign)
+
+
+def test_what_is_read_counts_as_used(tmp_path: Path) -> None:
+    KeptModels(tmp_path).get("ab12", fit)
+    (file,) = tmp_path.rglob("*.field")
+    os.utime(file, (1e9, 1e9))
+    KeptModels(tmp_path).get("ab12", refuse)
+    assert KeptFolder(tmp_path).sweep() == 0
+    os.utime(file, (1e9, 1e9))
+    KeptModels(tmp_path).get("cd34", fit)  # a process that keeps something sweeps
+    assert not file.exists()
+    again = KeptModels(tmp_path)
+    again.get("ab12", fit)
+    assert again.n_fitted == 1
 
 
 def test_other_code_fits_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
