@@ -225,6 +225,7 @@ def reprocess(
             found = _find_all(extractor, to_do, workers, deadline_s)
             while batch := list(islice(found, _BATCH)):
                 _keep(extractor, batch, before, writer, report)
+            writer.settle()
             # Facts last: a run that is killed explains itself again, and redoes only the rest.
             writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
     report.n_encoded += extractor.evidence.n_encoded - encoded_before

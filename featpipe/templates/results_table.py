@@ -46,6 +46,8 @@ _SPECS = {
     FACTS: TableSpec(columns=(Ragged("record", "uint8"),), keyed=False, attributes={}),
 }
 _BLOCK = 4096
+#: Commits that may be under way: what a run that is killed has to do again.
+_AHEAD = 4
 
 
 class ResultsReader:
@@ -101,10 +103,13 @@ class ResultsReader:
 
 
 class ResultsWriter:
-    """Writes through the one process that owns the cache; every call is durable when it returns.
+    """Writes through the one process that owns the cache, beside the caller's work.
+
+    What was written is durable when :meth:`settle`, or the ``with`` block, has ended without an
+    error. Each call is one commit: a log row never stands without the values it names.
 
     Raises:
-        DictionaryLocked: another process writes this cache for longer than ``wait_s``.
+        DictionaryLocked: by any call, another process writes this cache for longer than ``wait_s``.
 
     """
 
@@ -122,9 +127,12 @@ class ResultsWriter:
                     },
                     threads=1,
                     start_deadline_s=wait_s + 300,
+                    # Its start goes on while the first values are found.
+                    is_lazy=False,
                 )
             ]
         )
+        self._into = self._pool.completions()
 
     def write(
         self,
@@ -132,7 +140,8 @@ class ResultsWriter:
         log: Sequence[Mapping[str, object]] = (),
         facts: Sequence[Mapping[str, object]] = (),
     ) -> None:
-        """Values first: a log row never names a key that is not there."""
+        """Hand one commit over; waits only when several are under way."""
+        self._settle(_AHEAD - 1)
         rows: dict[str, Rows] = {}
         if values:
             rows[VALUES] = {
@@ -144,13 +153,24 @@ class ResultsWriter:
         if facts:
             rows[FACTS] = {"record": _packed(facts)}
         if rows:
-            self._call(WriteTask(rows))
+            try:
+                self._pool.submit("write", WriteTask(rows), into=self._into)
+            except PoolBroken as error:
+                # Such as a locked cache: the reason, not that a worker could not start.
+                raise_original(error)
 
-    def _call(self, task: WriteTask) -> None:
+    def settle(self) -> None:
+        """Return when all that was written is durable."""
+        self._settle(0)
+
+    def _settle(self, most: int) -> None:
+        """Until no more than so many commits are under way; one that failed ends the run."""
         try:
-            self._pool.call("write", task)
+            while self._into.n_open > most:
+                for outcome in self._into.get():
+                    if outcome.error is not None:
+                        raise outcome.error.__cause__ or outcome.error
         except PoolBroken as error:
-            # Such as a locked cache: the reason, not that a worker could not start.
             raise_original(error)
 
     def close(self) -> None:
@@ -166,7 +186,11 @@ class ResultsWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            if error is None:
+                self.settle()
+        finally:
+            self.close()
 
 
 def _plain(result: FieldResult) -> list[dict[str, object]]:
