@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 #: Bits of ``Candidates.origin``.
-SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, NAME = (1 << n for n in range(7))
-ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "name")
+SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, CLAUSE = (1 << n for n in range(7))
+ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "clause")
 
 #: Types whose values have a shape that can be found without any sample.
 SHAPED: frozenset[str] = frozenset(
@@ -40,6 +40,7 @@ SHAPED: frozenset[str] = frozenset(
 
 _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
+_MAX_CLAUSES_PER_START = 16
 
 #: In a document this short every word may begin or end a value; in longer ones that is too many.
 _SHORT_DOCUMENT = 400
@@ -144,6 +145,7 @@ class Boundaries:
             parts.append((*self._grid(view, is_open), GRID))
         if self.uses_units or self.kind == "clause":
             parts.append((*_units(view), UNIT))
+            parts.append((*self._clauses(view, is_open), CLAUSE))
         edges = edges_of(view)
         parts.append((*edges.entities, ENTITY))
         if self.kind not in SHAPED:
@@ -151,6 +153,15 @@ class Boundaries:
         spans = [span for known in self.known for span in view.compact.find_all(known, 8)]
         parts.append((*token_spans(view, spans), KNOWN))
         return Candidates.gathered(parts)
+
+    def _clauses(self, view: View, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""
+        edges = edges_of(view)
+        starts, ends = edges.clause_starts, edges.clause_ends
+        first, last = self._pairs(starts[is_open[starts]], ends, _MAX_CLAUSES_PER_START)
+        n_breaks = view.tokens.line[last - 1] - view.tokens.line[first]
+        keep = n_breaks <= self.most_breaks
+        return first[keep], last[keep]
 
     def _grid(self, view: View, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Pairs of a likely beginning and a likely end within the lengths of the samples."""
@@ -163,11 +174,13 @@ class Boundaries:
             view, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
         )
 
-    def _pairs(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    def _pairs(
+        self, starts: Ints, ends: Ints, most: int = _MAX_PAIRS_PER_START
+    ) -> tuple[Ints, Ints]:
         """Every beginning with the next ends behind it."""
         low = np.searchsorted(ends, starts + self.shortest)
         high = np.searchsorted(ends, starts + self.longest, side="right")
-        high = np.minimum(high, low + _MAX_PAIRS_PER_START)
+        high = np.minimum(high, low + most)
         counts = np.maximum(high - low, 0)
         offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(starts, counts), ends[np.repeat(low, counts) + offset]

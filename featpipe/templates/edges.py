@@ -43,6 +43,15 @@ _organisation_end = re.compile(
     r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
     r"|\b(?:inc|ltd|llc|corp|corporation|company|limited|l\.p|plc|gmbh|bhd|co)\b\.?"
 )
+#: What ends a clause; a full point does so only before a blank.
+_STOPS = np.sort([hash_of(mark) for mark in "。;!?:"])
+_POINT, _BREAK = hash_of("."), hash_of("\n")
+_NUMBERING = np.sort(
+    [hash_of(f"digits {n}") for n in range(1, 4)]
+    + [hash_of(mark) for mark in (*"abcdefghijklmnopqrstuvwxyz", "ii", "iii", "iv", "vi", "vii")]
+    + [hash_of(mark) for mark in "第条款章节一二三四五六七八九十"]
+)
+_LONGEST_NUMBER = 8
 #: Brackets are part of many names and not counted as marks; a lone one is marked down later.
 OPENING_BRACKET, CLOSING_BRACKET = hash_of("("), hash_of(")")
 
@@ -73,6 +82,10 @@ class Edges:
     entities: tuple[Ints, Ints]
     """(n,) first and last (half-open) token of each entity."""
     cells: tuple[Ints, Ints]
+    clause_starts: Ints
+    """(n,) tokens behind a stop, a line break, or the number or name of a clause."""
+    clause_ends: Ints
+    """(n,) tokens (half-open) at a stop or a line break, with its mark."""
 
 
 def edges_of(view: View) -> Edges:
@@ -105,7 +118,43 @@ def make_edges(view: View) -> Edges:
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=token_spans(view, [(mark.start, mark.end) for mark in view.entities]),
         cells=token_spans(view, [(mark.start, mark.end) for mark in view.headers]),
+        clause_starts=_clause_starts(view),
+        clause_ends=_clause_ends(view),
     )
+
+
+def _is_stop(view: View) -> Bools:
+    """Where a clause may end: a stop; of full points those alone that nothing is joined to."""
+    tokens = view.tokens
+    joined = np.append(tokens.end[:-1] == tokens.start[1:], False)
+    is_break = tokens.code == _BREAK
+    joined &= ~np.append(is_break[1:], False)
+    return np.asarray(is_in(tokens.code, _STOPS) | ((tokens.code == _POINT) & ~joined))
+
+
+def _clause_ends(view: View) -> Ints:
+    """With the mark, so that a clause is met in one way."""
+    tokens = view.tokens
+    is_break = tokens.code == _BREAK
+    before_break = np.append(is_break[1:], True)[: len(tokens)]
+    ends = (_is_stop(view) | before_break) & ~is_break
+    return np.flatnonzero(ends) + 1
+
+
+def _clause_starts(view: View) -> Ints:
+    """Behind a stop or line break, and behind what numbers or names the clause there."""
+    tokens = view.tokens
+    n = len(tokens)
+    is_break = tokens.code == _BREAK
+    behind = np.concatenate((np.zeros(min(n, 1), bool) == 0, (_is_stop(view) | is_break)[:-1]))
+    # A clause is numbered by digits, marks and single letters: (a), 6.2, 第3条.
+    numbering = tokens.is_mark | is_in(tokens.code, _NUMBERING)
+    starts = behind & ~numbering
+    for first in np.flatnonzero(behind & numbering).tolist():
+        own = numbering[first : first + _LONGEST_NUMBER]
+        if not own.all():
+            starts[first + int(np.argmin(own))] = True
+    return np.flatnonzero(starts | (behind & ~is_break))
 
 
 def token_spans(view: View, spans: Sequence[tuple[int, int]] | Ints) -> tuple[Ints, Ints]:

@@ -12,12 +12,13 @@ from featpipe.templates.evidence import measured_columns, span_rows
 from featpipe.templates.folding import fold, fold_width
 from featpipe.templates.likeness import Anchors, like_words
 from featpipe.templates.locate import locate_value
+from featpipe.templates.manner import Manner
 from featpipe.templates.mentions import (
     MentionModel,
     Rows,
     fit_mentions,
-    make_rows,
     plain_mentions,
+    true_mentions,
 )
 from featpipe.templates.ranking import (
     VALUE_COLUMNS,
@@ -81,6 +82,7 @@ class FieldModel:
     mentions: MentionModel
     values: ValueModel
     anchors: Anchors
+    manner: Manner
 
     exemplars: NDArray[np.int32]
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
@@ -129,7 +131,7 @@ def _score(
     model: FieldModel, view: View, found: Candidates, rows: SpanRows, near: tuple[Floats, Floats]
 ) -> Scored:
     hashed = rows.hashed[rows.places(found)]
-    measured = measured_columns(view, found, rows, near, model.aliases)
+    measured = measured_columns(view, found, rows, near, model.manner, model.aliases)
     if not len(found):
         none = np.empty(0)
         return Scored(found, none, (), none, none, hashed, measured)
@@ -171,19 +173,21 @@ def fit_field(
         is_many = any(len(sample.values) > 1 for sample in samples)
     boundaries = replace(_learn(samples, kind), pattern=pattern, level=level)
     names = tuple(fold_width(alias) for alias in aliases)
-    prepared = [_prepare(sample, samples, boundaries, names) for sample in samples]
+    prepared = _prepare(samples, boundaries, names)
     mentions = fit_mentions([p.rows for p in prepared])
     judged = _judge_left_out(samples, prepared, kind)
-    plain = [_judge(s, p, plain_mentions(), kind) for s, p in zip(samples, prepared, strict=True)]
+    unlearned = plain_mentions(len(samples))
+    plain = [_judge(s, p, unlearned, kind) for s, p in zip(samples, prepared, strict=True)]
     if judged and _rank_score(judged) < _rank_score(plain):
-        mentions, judged = plain_mentions(), plain
+        mentions, judged = unlearned, plain
     values = fit_values(
         [rows for rows, _ in judged],
         [labels for _, labels in judged],
         [len(sample.values) for sample in samples],
     )
     return FieldModel(
-        kind, is_many, names, boundaries, mentions, values, _anchors(samples), *_exemplars(prepared)
+        kind, is_many, names, boundaries, mentions, values, _anchors(samples),
+        Manner.of([p.manner for p in prepared]), *_exemplars(prepared),
     )  # fmt: skip
 
 
@@ -214,6 +218,8 @@ class _Prepared:
     found: Candidates
     rows: Rows
     known: frozenset[str]
+    manner: tuple[NDArray[np.int32], Floats]
+    """Hashed columns and numbers of its true mentions."""
 
 
 def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
@@ -222,13 +228,37 @@ def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
 
 
 def _prepare(
-    sample: Sample, samples: Sequence[Sample], boundaries: Boundaries, aliases: Sequence[str]
-) -> _Prepared:
+    samples: Sequence[Sample], boundaries: Boundaries, aliases: Sequence[str]
+) -> list[_Prepared]:
+    """Every sample; what is learned of the others is all that its rows know."""
+    every = [_propose(sample, samples, boundaries) for sample in samples]
+    manners = [(rows.hashed[labels], rows.numbers[labels]) for _, _, rows, _, (labels, _) in every]
+    prepared = []
+    for number, (sample, (found, known, rows, near, (labels, touches))) in enumerate(
+        zip(samples, every, strict=True)
+    ):
+        manner = Manner.of(manners[:number] + manners[number + 1 :])
+        measured = measured_columns(sample.view, found, rows, near, manner, aliases)
+        own = Rows(rows.hashed, measured, labels, touches)
+        prepared.append(_Prepared(found, own, known, manners[number]))
+    return prepared
+
+
+def _propose(
+    sample: Sample, samples: Sequence[Sample], boundaries: Boundaries
+) -> tuple[
+    Candidates,
+    frozenset[str],
+    SpanRows,
+    tuple[Floats, Floats],
+    tuple[NDArray[np.bool_], NDArray[np.bool_]],
+]:
     others = [s for s in samples if s is not sample]
     known = boundaries.known & {fold(value) for s in others for value in s.values}
     near = _nearness(sample.view, _anchors(others))
     found = replace(boundaries, known=known).propose(sample.view, near[1])
-    return _Prepared(found, make_rows(sample.view, found, sample.spans, near, aliases), known)
+    labels = true_mentions(sample.view, found, sample.spans)
+    return found, known, span_rows(sample.view, [found]), near, labels
 
 
 def _judge(

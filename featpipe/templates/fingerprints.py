@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from featpipe.templates.model import FieldSpec, SampleSpec, Template
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 4
+TEMPLATES_VERSION = 5
 
 
 def hash_json(content: object) -> str:

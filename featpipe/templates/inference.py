@@ -49,7 +49,7 @@ def _infer_unshaped(values: Sequence[tuple[View, str]]) -> FieldType:
     elif sum(_is_number(value) for _, value in values) >= n:
         n_money = sum(_has_type(view, value, "money") for view, value in values)
         kind = "money" if n_money >= n / 2 else "number"
-    elif sum(map(len, texts)) / len(texts) > 80:
+    elif sum(len(text) > 80 for text in texts) > len(texts) / 2:
         kind = "clause"
     elif sum(bool(_code.match(fold_width(value).strip())) for _, value in values) >= n:
         kind = "id"

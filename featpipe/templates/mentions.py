@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.templates.edges import token_spans
 from featpipe.templates.evidence import (
     MEASURED,
-    PRIOR,
-    measured_columns,
-    span_rows,
+    prior_weights,
 )
+from featpipe.templates.hashing import hash_of, is_in
 from featpipe.templates.logistic import fit_logistic
 from featpipe.templates.surroundings import N_HASHED
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from featpipe.templates.view import View
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
+#: Two spans that differ by these alone are one value (:mod:`featpipe.templates.values`).
+_IDLE_MARKS = np.sort([hash_of(mark) for mark in ".。;:、\"'《》<>"])
 _RANDOM_PER_DOCUMENT = 80
 _TOUCHING_PER_DOCUMENT = 100
 _MINED_PER_DOCUMENT = 30
@@ -65,38 +68,44 @@ class MentionModel:
         return {"words": words, "bias": self.bias} | {k: v for k, v in named.items() if v}
 
 
-def make_rows(
-    view: View,
-    found: Candidates,
-    true_spans: Sequence[tuple[int, int]],
-    nearness: Sequence[Floats],
-    aliases: Sequence[str] = (),
-) -> Rows:
-    """Rows of one sample document; ``true_spans`` are character spans of its located values."""
+def true_mentions(
+    view: View, found: Candidates, true_spans: Sequence[tuple[int, int]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Per candidate: is a true mention; overlaps one without being one.
+
+    ``true_spans`` are character spans of a sample document's located values.
+    """
     tokens = view.tokens
     start, end = tokens.start[found.first], tokens.end[found.last - 1]
-    true = set(true_spans)
-    labels = np.array(
-        [pair in true for pair in zip(start.tolist(), end.tolist(), strict=True)], bool
-    )
+    true = np.array(sorted(set(true_spans)), np.int64).reshape(-1, 2)
+    wanted = np.unique(_trimmed(view, *token_spans(view, true)))
+    labels = is_in(_trimmed(view, found.first, found.last), wanted)
     touches = np.zeros(len(found), bool)
-    for a, b in true:
+    for a, b in true.tolist():
         touches |= (start < b) & (a < end)
-    rows = span_rows(view, [found])
-    measured = measured_columns(view, found, rows, nearness, aliases)
-    return Rows(rows.hashed, measured, labels, touches & ~labels)
+    return labels, touches & ~labels
 
 
-def plain_mentions() -> MentionModel:
-    """What holds for fields of any template: the model without samples."""
-    return MentionModel(np.zeros(N_HASHED, np.float32), PRIOR.copy(), -4.0)
+def _trimmed(view: View, first: Ints, last: Ints) -> Ints:
+    """One number per token span, the same with idle marks at its edges and without them."""
+    tokens = view.tokens
+    kept = np.flatnonzero(~is_in(tokens.code, _IDLE_MARKS))
+    ahead = np.append(kept, len(tokens))[np.searchsorted(kept, first)]
+    back = np.append(-1, kept)[np.searchsorted(kept, last)] + 1
+    is_empty = ahead >= back
+    return np.where(is_empty, first << 32 | last, ahead << 32 | back)
+
+
+def plain_mentions(n_samples: int = 0) -> MentionModel:
+    """What holds for any field with so many samples; nothing learned of their words."""
+    return MentionModel(np.zeros(N_HASHED, np.float32), prior_weights(n_samples), -4.0)
 
 
 def fit_mentions(documents: Sequence[Rows], seed: int = 0) -> MentionModel:
     """Fit on some negatives, look where that errs, and fit again with the worst errors."""
     documents = [rows for rows in documents if len(rows.labels)]
     if not documents or not any(rows.labels.any() for rows in documents):
-        return plain_mentions()
+        return plain_mentions(len(documents))
     chance = np.random.default_rng(seed)
     chosen = [_first_choice(rows, chance) for rows in documents]
     model = _fit(documents, chosen)
@@ -151,7 +160,7 @@ def _fit(documents: Sequence[Rows], chosen: Sequence[_Choice]) -> MentionModel:
     strength = np.concatenate(
         (np.full(len(columns), _HASHED_STRENGTH), np.full(len(MEASURED), _MEASURED_STRENGTH))
     )
-    prior = np.concatenate((np.zeros(len(columns)), PRIOR))
+    prior = np.concatenate((np.zeros(len(columns)), prior_weights(len(documents))))
     fitted = fit_logistic(
         hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
         strength=strength, prior=prior, prior_bias=-4.0,

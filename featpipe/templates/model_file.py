@@ -21,6 +21,7 @@ from featpipe.templates.candidates import Boundaries
 from featpipe.templates.field_model import FieldModel
 from featpipe.templates.likeness import Anchors
 from featpipe.templates.logistic import Logistic
+from featpipe.templates.manner import Manner
 from featpipe.templates.mentions import MentionModel
 from featpipe.templates.ranking import ValueModel
 from featpipe.templates.surroundings import N_HASHED
@@ -87,6 +88,9 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
         "values": model.values.model.weights,
         "exemplars": model.exemplars,
         "owners": model.owners,
+        "manner": model.manner.hashes,
+        "shares": model.manner.shares,
+        "numbers": model.manner.numbers,
         "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
         "query_lengths": np.array([len(query) for query in queries], np.int64),
     }
@@ -106,6 +110,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
         "bias": model.mentions.bias,
         "value_bias": model.values.model.bias,
         "thresholds": [model.values.first_threshold, model.values.other_threshold],
+        "ceiling": model.values.ceiling,
         "edges": edges,
     }
 
@@ -129,8 +134,11 @@ def _put_together(arrays: Arrays, plain: dict[str, Any]) -> FieldModel:
         aliases=tuple(plain["aliases"]),
         boundaries=Boundaries(**edges),
         mentions=MentionModel(hashed, given["measured"], plain["bias"]),
-        values=ValueModel(Logistic(given["values"], plain["value_bias"]), first, other),
+        values=ValueModel(
+            Logistic(given["values"], plain["value_bias"]), first, other, plain["ceiling"]
+        ),
         anchors=Anchors(tuple(queries), given.get("vectors")),
+        manner=Manner(given["manner"], given["shares"], given["numbers"]),
         exemplars=given["exemplars"],
         owners=given["owners"],
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.templates.calibration import fit_curve
 from featpipe.templates.folding import fold
 from featpipe.templates.logistic import Logistic, fit_logistic, sigmoid
 from featpipe.templates.values import read_value
@@ -159,10 +160,12 @@ class ValueModel:
     model: Logistic
     first_threshold: float
     other_threshold: float
+    ceiling: float = 1.0
+    """What even the surest value is right with: samples are never quite of one mind."""
 
     def probabilities(self, rows: Floats) -> Floats:
         """Shape (n_groups,)."""
-        return sigmoid(self.model.logits(rows)) if len(rows) else np.empty(0)
+        return self.ceiling * sigmoid(self.model.logits(rows)) if len(rows) else np.empty(0)
 
 
 def fit_values(
@@ -198,22 +201,22 @@ def fit_values(
     by_prior = [prior.logits(part) for part in rows]
     if _loss(by_prior, labels) < _loss(logits, labels):
         model, logits = prior, by_prior
-    scale, shift = _calibrate(logits, labels)
-    model = Logistic(model.weights * scale, model.bias * scale + shift)
+    curve = fit_curve(logits, labels)
+    model = Logistic(model.weights * curve.scale, model.bias * curve.scale + curve.shift)
     judged = [
-        sorted(zip(sigmoid(part * scale + shift).tolist(), truth.tolist(), strict=True))[::-1]
+        sorted(zip(curve(part).tolist(), truth.tolist(), strict=True))[::-1]
         for part, truth in zip(logits, labels, strict=True)
     ]
-    first = _best_threshold([part[:1] for part in judged], sum(n > 0 for n in n_wanted), 0.2)
+    # One sample shows nothing of documents left out: its probabilities are low, and all there is.
+    default = 0.2 if len(rows) > 1 else 0.1
+    first = _best_threshold([part[:1] for part in judged], sum(n > 0 for n in n_wanted), default)
     other = _best_threshold(
         [part[1:4] for part in judged], sum(max(n - 1, 0) for n in n_wanted), 0.35
     )
-    return ValueModel(model, first, max(other, first))
+    return ValueModel(model, first, max(other, first), curve.ceiling)
 
 
 _FOLDS = 5
-#: Values of a document that its probabilities are judged by: the others are plainly wrong.
-_JUDGED = 3
 
 
 def _fit_rows(
@@ -231,21 +234,6 @@ def _loss(logits: Sequence[Floats], labels: Sequence[NDArray[np.bool_]]) -> floa
         float(np.logaddexp(0.0, np.where(truth, -part, part)).sum())
         for part, truth in zip(logits, labels, strict=True)
     )
-
-
-def _calibrate(
-    logits: Sequence[Floats], labels: Sequence[NDArray[np.bool_]]
-) -> tuple[float, float]:
-    """Platt's scale and shift, held to 1 and 0 by what few documents can tell."""
-    best = [np.argsort(-part, kind="stable")[:_JUDGED] for part in logits]
-    scores = np.concatenate([np.empty(0), *(p[b] for p, b in zip(logits, best, strict=True))])
-    truth = np.concatenate([np.empty(0, bool), *(t[b] for t, b in zip(labels, best, strict=True))])
-    fitted = fit_logistic(
-        np.stack([scores, np.ones(len(scores))], axis=1), truth, np.ones(len(scores)),
-        strength=np.array([8.0, 2.0]), prior=np.array([1.0, 0.0]), prior_bias=0.0,
-        is_biased=False,
-    )  # fmt: skip
-    return max(float(fitted.weights[0]), 0.1), float(fitted.weights[1])
 
 
 #: How firmly a threshold is held to its default: as by so many documents.

@@ -16,6 +16,7 @@ from featpipe.documents import segment
 from featpipe.features.words import Words
 from featpipe.templates.edges import Edges, make_edges
 from featpipe.templates.folding import compact, fold_width
+from featpipe.templates.manner import letter_sums
 from featpipe.templates.surroundings import Surroundings, make_surroundings
 from featpipe.templates.terms import Terms, make_terms
 from featpipe.templates.tokens import Tokens, make_tokens
@@ -75,6 +76,11 @@ class View:
     def tokens(self) -> Tokens:
         """The tokens with what stands around them."""
         return make_tokens(self)
+
+    @cached_property
+    def letters(self) -> tuple[Ints, ...]:
+        """Running counts of kinds of characters."""
+        return letter_sums(self.text)
 
     @cached_property
     def edges(self) -> Edges:

@@ -74,7 +74,7 @@ def test_samples_that_only_mislead_rank_no_worse_than_none() -> None:
 
 def prepared(samples: list[Sample]) -> list[field_model._Prepared]:
     boundaries = field_model._learn(samples, "organisation")
-    return [field_model._prepare(s, samples, boundaries, ("甲方",)) for s in samples]
+    return field_model._prepare(samples, boundaries, ("甲方",))
 
 
 def test_a_model_that_ranks_worse_than_none_is_not_used(
