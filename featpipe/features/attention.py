@@ -7,6 +7,7 @@ that sequence alone, so its bits do not depend on the company it is in.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,8 +16,23 @@ import torch.nn.functional as F  # noqa: N812 - its name everywhere
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+#: What flash attention asks for: size of a head, and generation of the card.
+_WIDEST_FLASH = 256
+_FIRST_FLASH = (8, 0)
+
 Group = tuple[int, int, int]
 """(first token, number of sequences, their length)."""
+
+
+def has_varlen(device: torch.device, size: int) -> bool:
+    """Whether one kernel serves all lengths there, for heads of `size`."""
+    return (
+        device.type == "cuda"
+        and size % 8 == 0
+        and size <= _WIDEST_FLASH
+        and find_spec("torch.nn.attention.varlen") is not None
+        and torch.cuda.get_device_capability(device) >= _FIRST_FLASH
+    )
 
 
 def _attend_varlen(
@@ -70,7 +86,7 @@ class Layout:
 
     groups: Sequence[Group]
     edges: torch.Tensor | None = None
-    """Cumulative lengths from 0, int32, on the card; None on CPU."""
+    """Cumulative lengths from 0, int32, on the card; None where `has_varlen` is not so."""
     longest: int = 0
 
 

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its name everywhere
 
 from featpipe.errors import CheckpointError, UnsupportedModel
-from featpipe.features.attention import Layout, attend
+from featpipe.features.attention import Layout, attend, has_varlen
 from featpipe.features.checkpoint import first_position
 from featpipe.features.fingerprint import digest_of
 from featpipe.features.forwarding import send
@@ -185,7 +185,7 @@ class PackedBert:
         return bool(self.origin) and digest_of(self.origin) != self.origin_digest
 
     def _lay_out(self, pack: Pack) -> Layout:
-        if self.device.type != "cuda":
+        if not has_varlen(self.device, self.shape.width // self.shape.n_heads):
             return Layout(pack.groups)
         edges = np.concatenate(([0], np.cumsum(pack.lengths))).astype(np.int32)
         return Layout(pack.groups, send(edges, self.device), int(pack.lengths.max()))

@@ -7,6 +7,7 @@ import torch
 
 from featpipe.errors import UnknownDevice, UsageError
 from featpipe.features import devices
+from featpipe.features.attention import has_varlen
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "", "cuda:-1", "cpu:0"])
@@ -70,3 +71,16 @@ def test_a_stated_precision_stays() -> None:
 
 def test_the_probe_measures_something() -> None:
     assert 0 < devices.measure_bf16_gain() < 100
+
+
+def test_one_kernel_for_all_lengths_is_for_cards_that_have_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    card, capability = torch.device("cuda", 0), (9, 0)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: capability)
+    assert not has_varlen(torch.device("cpu"), 64)
+    assert has_varlen(card, 64)
+    assert not has_varlen(card, 20)
+    assert not has_varlen(card, 264)
+    capability = (7, 5)
+    assert not has_varlen(card, 64)
