@@ -8,8 +8,13 @@ from collections.abc import Sequence
 PageText = Sequence[tuple[str, float, float]]
 
 
-def write_pdf(pages: Sequence[PageText], *, title: str = "", size: int = 10) -> bytes:
-    """A PDF of A4 pages whose text stands where it is told; fonts are not embedded."""
+def write_pdf(
+    pages: Sequence[PageText], *, title: str = "", size: int = 10, drawing: bytes = b""
+) -> bytes:
+    """A PDF of A4 pages whose text stands where it is told; fonts are not embedded.
+
+    ``drawing``: PDF operators that are put on every page.
+    """
     latin = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
     system = b"/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >>"
     descendant = b"<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light " + system + b" >>"
@@ -21,7 +26,7 @@ def write_pdf(pages: Sequence[PageText], *, title: str = "", size: int = 10) -> 
     objects.append(b"<< /Title " + _utf16(title) + b" >>")
     kids = []
     for page in pages:
-        stream = b"".join(_shown(text, x, y, size) for text, x, y in page)
+        stream = drawing + b"".join(_shown(text, x, y, size) for text, x, y in page)
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R"

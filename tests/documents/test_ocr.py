@@ -11,6 +11,7 @@ from pdf_writing import write_pdf
 
 from featpipe.documents import LoadLimits, load_document
 from featpipe.documents.loaders import ocr
+from featpipe.documents.loaders.pdf_layout import PageLines
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
 
 pdfium = pytest.importorskip("pypdfium2")
@@ -59,6 +60,34 @@ def test_pages_with_a_text_layer_are_never_read_by_ocr(monkeypatch: pytest.Monke
     monkeypatch.setattr(ocr, "read_picture", lambda *_: pytest.fail("OCR on a page with text"))
     document = load_document(write_pdf([[("text", 50, 700)], []]), source="a.pdf", limits=WITH_OCR)
     assert document.text == "text"
+
+
+LETTER = b"50 700 m 52 705 54 710 60 710 c 66 710 70 705 70 700 c 60 690 l 55 695 l 52 692 l f\n"
+
+
+@pytest.mark.parametrize(
+    ("drawing", "is_read"),
+    [
+        (b"50 700 m 500 700 l S\n40 40 500 700 re S\n", False),
+        (b"50 700 m 500 700 l S\n" * 60, True),
+        (LETTER, True),
+    ],
+    ids=["lines and a frame", "many strokes", "an outline"],
+)
+def test_a_page_of_a_few_lines_is_no_scan(
+    drawing: bytes, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers: list[int] = []
+
+    def read(_: object, number: int) -> ocr.ReadPage:
+        numbers.append(number)
+        return ocr.ReadPage(PageLines(number, 0.0, []), 1.0)
+
+    monkeypatch.setattr(ocr, "load_engine", lambda: None)
+    monkeypatch.setattr(ocr, "read_picture", read)
+    with pytest.raises(EmptyDocument, match="1 of 1 pages without a text layer"):
+        load_document(write_pdf([[]], drawing=drawing), source="a.pdf", limits=WITH_OCR)
+    assert numbers == [1] * is_read
 
 
 def test_without_ocr_a_scan_is_empty_and_the_next_step_is_named() -> None:

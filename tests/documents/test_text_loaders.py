@@ -142,6 +142,20 @@ def test_markdown_gives_its_words_without_its_marks() -> None:
     assert len(document.tables) == 1
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("甲<!-- a <!-- b -->乙", "甲乙"),
+        ("甲<!-- a -->乙<!-- b -->丙", "甲乙丙"),
+        ("甲 <!-- **乙** 丙", "甲 <!-- 乙 丙"),
+        ("<!-- a --> 甲 <!-- 乙 <!-- 丙", "甲 <!-- 乙 <!-- 丙"),
+        ("`<!--` 甲 -->", "<!-- 甲 -->"),
+    ],
+)
+def test_comments_of_markdown_end_where_they_are_closed(source: str, text: str) -> None:
+    assert loaded(source, "a.md").text == text
+
+
 def test_every_character_of_markdown_comes_from_its_place() -> None:
     document = loaded(MARKDOWN, "a.md")
     assert document.origin

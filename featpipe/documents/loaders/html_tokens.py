@@ -25,6 +25,7 @@ TOKEN = re.compile(
     | (?P<close>/?)(?P<name>[a-z][^\s/>]*+)
       (?P<attributes>{_ATTRIBUTES})(?:>|\Z)                         # a tag
     | !\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
+    | !doctype[^>\[]*+\[(?:\s*+<![^>]*+>){{0,99}}+\s*+\]\s*+>           # with declarations in it
     | [!?/][^>]*+(?:>|\Z)                                           # doctype, instruction, bogus
     )
     """,

@@ -35,7 +35,7 @@ _INLINE = re.compile(
     r"|!?\[(?P<shown>[^\[\]]*)\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)|\[[^\]]*\])"
     r"|(?P<strong>\*\*|__|~~)(?=\S)(?P<loud>[^*_~\n]+?)(?P=strong)"
     r"|(?<![\w*])\*(?=\S)(?P<soft>[^*\n]+?)\*(?!\w)"
-    r"|<(?P<address>https?://[^\s<>]+)>|</?[a-zA-Z][^<>]*>|<!--(?:(?!<!--).)*?-->"
+    r"|<(?P<address>https?://[^\s<>]+)>|</?[a-zA-Z][^<>]*>|<!--"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);"
 )
@@ -150,10 +150,19 @@ class _Reader:
                 texts.append(text)
                 pieces.append((len(text), first, last))
 
-        done = start
-        for match in _INLINE.finditer(self.source, start, end):
+        done = at = start
+        is_never_closed = False
+        while match := _INLINE.search(self.source, at, end):
+            at = match.end()
+            if match[0] == "<!--":
+                # Where one is never closed none after it is: the rest is not searched again.
+                close = -1 if is_never_closed else self.source.find("-->", at, end)
+                is_never_closed = close < 0
+                if is_never_closed:
+                    continue
+                at = close + len("-->")
             keep(self.source[done : match.start()], done, match.start())
-            done = match.end()
+            done = at
             group = next((g for g in _SHOWN if match[g] is not None), None)
             if group in {"shown", "loud", "soft"}:
                 inner, inner_pieces = self._inline(match.start(group), match.end(group))

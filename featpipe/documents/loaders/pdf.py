@@ -23,7 +23,7 @@ from featpipe.documents.loaders.pdf_layout import (
     join_words,
     to_blocks,
 )
-from featpipe.documents.loaders.pdf_page import DamagedPage, is_empty, line_reader, open_page
+from featpipe.documents.loaders.pdf_page import DamagedPage, line_reader, may_show_text, open_page
 from featpipe.errors import (
     DocumentTooLarge,
     UnreadableDocument,
@@ -115,7 +115,7 @@ class _Pages:
             try:
                 with open_page(self.file, number) as page:
                     lines = reader.read(page)
-                    is_blank = not lines.lines and is_empty(page)
+                    is_blank = not lines.lines and not may_show_text(page)
             except DamagedPage:
                 self.draft.note(f"page {number} is damaged and left out")
                 lines, is_blank = PageLines(number, 0.0, []), True

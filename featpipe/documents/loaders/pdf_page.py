@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Room that is kept from page to page: for the characters and lines of an ordinary one.
 _CHARACTERS, _LINES = 1 << 14, 256
+#: More may be letters of single strokes; and a frame is four strokes, closed, where letters are
+#: curves of many.
+_FEW_LINES, _FRAME_SEGMENTS = 50, 6
 _HIDDEN_BREAK = re.compile("[^\ufffe]*\ufffe|[^\ufffe]+")
 
 
@@ -50,11 +53,24 @@ def open_page(file: Any, number: int) -> Iterator[Any]:  # noqa: ANN401 - untype
         pdfium.FPDF_ClosePage(page)
 
 
-def is_empty(page: Any) -> bool:  # noqa: ANN401 - untyped library
-    """Whether nothing at all is on an open page."""
+def may_show_text(page: Any) -> bool:  # noqa: ANN401 - untyped library
+    """Whether an open page without a text layer may show text all the same.
+
+    A picture may, and so may outlines of letters. A few lines and frames, or nothing at all, do
+    not.
+    """
     import pypdfium2.raw as pdfium
 
-    return not pdfium.FPDFPage_CountObjects(page)
+    n_objects = pdfium.FPDFPage_CountObjects(page)
+    if n_objects > _FEW_LINES:
+        return True
+    for number in range(n_objects):
+        thing = pdfium.FPDFPage_GetObject(page, number)
+        if pdfium.FPDFPageObj_GetType(thing) != pdfium.FPDF_PAGEOBJ_PATH:
+            return True
+        if pdfium.FPDFPath_CountSegments(thing) > _FRAME_SEGMENTS:
+            return True
+    return False
 
 
 @lru_cache(maxsize=1)

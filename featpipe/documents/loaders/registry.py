@@ -77,9 +77,9 @@ _HERE = "featpipe.documents.loaders."
 BUILT_IN = (
     Loader("plain", 1, (kinds.PLAIN,), _HERE + "plain:load"),
     Loader("text", 1, (kinds.GIVEN,), _HERE + "plain:load_given"),
-    Loader("markdown", 2, (kinds.MARKDOWN,), _HERE + "markdown:load"),
-    Loader("html", 1, (kinds.HTML,), _HERE + "html:load"),
-    Loader("pdf", 1, (kinds.PDF,), _HERE + "pdf:load"),
+    Loader("markdown", 3, (kinds.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("html", 2, (kinds.HTML,), _HERE + "html:load"),
+    Loader("pdf", 2, (kinds.PDF,), _HERE + "pdf:load"),
     Loader("docx", 1, (kinds.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 1, (kinds.PPTX,), _HERE + "pptx:load"),
     Loader("xlsx", 1, (kinds.XLSX,), _HERE + "xlsx:load"),
