@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.cli.workers import choose_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,7 +66,9 @@ def command(ctx: click.Context, /, **options: object) -> None:
         found = extractor.extract_many(
             documents,
             str(options["template"] or "*"),
-            workers=_choose_workers(len(documents)) if workers is None else int(str(workers)),
+            workers=choose_workers(extractor, len(documents), _MANY)
+            if workers is None
+            else int(str(workers)),
             deadline_s=float(str(options["deadline"])),
         )
         kept = _apart(found, lost)
@@ -91,13 +94,6 @@ def _apart(
             yield one
         else:
             lost.append(one)
-
-
-def _choose_workers(n_documents: int) -> int:
-    """One per core where that pays for starting them."""
-    from featpipe.pipeline.devices import default_devices
-
-    return sum(device == "cpu" for device in default_devices()) if n_documents >= _MANY else 0
 
 
 def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.cli.workers import choose_workers
 
 #: From this many fields of documents on, processes are started for them unless told otherwise.
 _MANY = 1000
@@ -44,7 +45,9 @@ def command(ctx: click.Context, /, **options: object) -> None:
             click.echo("\n".join(plan.lines()))
             return
         given = options["workers"]
-        workers = _choose_workers(plan.n_fields) if given is None else int(str(given))
+        workers = (
+            choose_workers(extractor, plan.n_fields, _MANY) if given is None else int(str(given))
+        )
         report = reprocess(extractor, plan, wait_s=float(str(options["wait"])), workers=workers)
         if options["diff"]:
             for change in report.changed:
@@ -58,10 +61,3 @@ def command(ctx: click.Context, /, **options: object) -> None:
     for one in report.lost:
         click.echo(f"quarantined {one.reason}", err=True)
     ctx.exit(EXIT_LEFT_OUT if report.lost else 0)
-
-
-def _choose_workers(n_fields: int) -> int:
-    """One per core where that pays for starting them."""
-    from featpipe.pipeline.devices import default_devices
-
-    return sum(device == "cpu" for device in default_devices()) if n_fields >= _MANY else 0

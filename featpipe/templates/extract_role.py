@@ -12,8 +12,9 @@ Guarantees: the cache and the templates are opened once per worker and models ar
 first text that needs them, then kept; every task begins by looking whether template files changed
 (a few ``stat`` calls), and a change is fitted without loading any model again. A document that
 cannot be extracted is a :class:`Done` with its reason; the other documents of the task are done. A
-document that kills its worker or runs past the deadline is found by halving (the role's ``bisect``)
-and is the only one whose part of the outcome is an error. Results are equal to those of an
+document that kills its worker or runs past the deadline is found by giving each of the task to a
+worker alone (the role's ``bisect``), so that it costs twice its deadline at the most, and is the
+only one whose part of the outcome is an error. Results are equal to those of an
 Extractor in the caller's process.
 
 Only plain frozen data crosses: paths, texts and bytes in, :class:`Extraction` out (it pickles, and
@@ -106,13 +107,14 @@ class ExtractTask:
     with_text: bool = False
     """Send back the text that the spans count in, for those who do not have it."""
 
-    def halves(self) -> tuple[ExtractTask, ExtractTask] | None:
-        """For the pool, when this task killed its worker."""
-        middle = len(self.documents) // 2
-        if not middle:
+    def split(self) -> tuple[ExtractTask, ...] | None:
+        """Each document alone, for the pool, when this task killed its worker or ran too long.
+
+        Not halves: one that hangs would then take its deadline once for every halving.
+        """
+        if len(self.documents) < 2:
             return None
-        first, second = self.documents[:middle], self.documents[middle:]
-        return replace(self, documents=first), replace(self, documents=second)
+        return tuple(replace(self, documents=(document,)) for document in self.documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +134,9 @@ class FieldsTask:
 
     works: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]
 
-    def halves(self) -> tuple[FieldsTask, FieldsTask] | None:
-        """For the pool, when this task killed its worker."""
-        middle = len(self.works) // 2
-        return (
-            (FieldsTask(self.works[:middle]), FieldsTask(self.works[middle:])) if middle else None
-        )
+    def split(self) -> tuple[FieldsTask, ...] | None:
+        """Each work alone, as above."""
+        return tuple(FieldsTask((work,)) for work in self.works) if len(self.works) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +154,16 @@ class FitTask:
     template: str
     field: str
 
-    def halves(self) -> None:
-        """There is nothing to halve."""
+    def split(self) -> None:
+        """There is nothing to split."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadTask:
     """Caller -> worker: see whether template files changed, now and not with the next document."""
 
-    def halves(self) -> None:
-        """There is nothing to halve."""
+    def split(self) -> None:
+        """There is nothing to split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +217,7 @@ def extract_role(  # noqa: PLR0913  # each argument is one decision of the calle
         devices=devices,
         threads=threads,
         deadline_s=deadline_s,
-        bisect="halves",
+        bisect="split",
         preload=("featpipe.templates.extract_role",),
     )
 

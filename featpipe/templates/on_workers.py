@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from featpipe.templates.extractor import Extractor
     from featpipe.templates.reprocess import Work
 
-#: Documents of one task: enough to make the way to the worker cheap, few enough to halve quickly.
+#: Documents of one task: enough to make the way to the worker cheap, few enough to try each alone.
 _BATCH = 8
 _WORKS = 32
 _FIT_DEADLINE_S = 3600.0

@@ -18,6 +18,7 @@ from featpipe.templates.extract_role import (
     ALL,
     AUTO,
     ExtractTask,
+    FieldsTask,
     Inline,
     OnDisk,
     ReloadTask,
@@ -81,13 +82,35 @@ def test_a_document_that_never_ends_is_given_up_and_the_others_are_done(
 ) -> None:
     given = ["编号：aab", POISON, "编号：ab 两份", "没有"]
     with Extractor(write_trap(tmp_path), cache) as extractor:
-        found = list(extractor.extract_many(given, workers=1, deadline_s=2.0))
+        found = list(extractor.extract_many(given, workers=1, deadline_s=8.0))
     assert [isinstance(one, Extraction) for one in found] == [True, False, True, True]
     lost = found[1]
     assert isinstance(lost, Quarantined)
     assert (lost.error, "past its deadline" in lost.reason) == ("TaskTimedOut", True)
     assert isinstance(found[0], Extraction)
     assert found[0].fields["编号"].value == "编号：aab"
+
+
+def test_a_task_is_tried_document_by_document() -> None:
+    """So that one that never ends costs its deadline twice, not once for every halving."""
+    given = tuple(Inline(text) for text in "abc")
+    pieces = ExtractTask(given, "t", with_text=True).split()
+    assert pieces == tuple(ExtractTask((one,), "t", with_text=True) for one in given)
+    works = tuple((path, "t", (("f", "ab"),)) for path in "abc")
+    assert FieldsTask(works).split() == tuple(FieldsTask((work,)) for work in works)
+    assert ExtractTask(given[:1]).split() is None
+    assert FieldsTask(works[:1]).split() is None
+
+
+def test_a_command_gives_a_pattern_that_never_ends_to_a_worker(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "poison.txt").write_text(POISON, "utf-8")
+    result = CliRunner().invoke(
+        featpipe,
+        ["extract", str(tmp_path / "poison.txt"), "--cache", str(cache),
+         "--templates", str(write_trap(tmp_path)), "--deadline", "1"],
+    )  # fmt: skip
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "past its deadline" in result.stderr
 
 
 def test_a_role_answers_for_every_kind_of_document(
@@ -219,7 +242,7 @@ def test_a_document_that_is_lost_in_reprocessing_is_named_and_tried_again(
     with Pipeline(cache, built.parent / "tiny", "none", devices=["cpu"]) as pipeline:
         assert pipeline.build(tmp_path / "poison.txt").is_complete
     with Extractor(write_trap(tmp_path), cache) as extractor:
-        report = reprocess(extractor, workers=1, deadline_s=3.0)
+        report = reprocess(extractor, workers=1, deadline_s=8.0)
         n = len(extractor.shelf.documents())
     assert report.n_extracted == n - 1
     assert [one.error for one in report.lost] == ["TaskTimedOut"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,19 @@ def test_a_drafted_template_checks_well(cache: Path, documents: Path, tmp_path: 
     assert load_template(file).name == "中标"
     checked = call("template", "check", file, "--cache", cache)
     assert (checked.exit_code, "values located" in checked.stdout) == (0, True)
+
+
+def test_a_draft_is_made_by_the_command_itself(documents: Path, tmp_path: Path) -> None:
+    sample = documents / "announcements" / "bid_single_a.html"
+    file = tmp_path / "drafted.toml"
+    with file.open("wb") as out:
+        command = [sys.executable, "-m", "featpipe", "template", "new", str(sample)]
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    template = load_template(file)
+    assert template.name == "bid_single_a"
+    assert template.samples[0].document == "bid_single_a.html"
+    assert template.samples[0].fields
 
 
 @pytest.mark.parametrize(
