@@ -3,11 +3,17 @@
 ::
 
     python scripts/eval_extraction.py --data ../shared/data [--quick] [--json FILE]
+    python scripts/eval_extraction.py --sets cuad --samples 20 --draw 0 2 --keep pieces.jsonl
+    python scripts/eval_extraction.py --merge pieces.jsonl
+    python scripts/eval_extraction.py --vectors c.h5 [--model FOLDER]
 
 Per set and number of samples K: candidate recall, sentence hit@1/3/5, precision, recall and F1 of
 values (compared by meaning), and calibration. Types, boundaries and cues come from the samples; the
-only thing told about a field is its name. Without a cache there are no vectors: words, shapes and
-layout alone.
+only thing told about a field is its name. A draw is a seed: the same samples in every run, so that
+pieces measured apart (``--keep`` adds a line for each set, K and draw) can be merged into one.
+
+Without ``--vectors`` words, shapes and layout are all there is. With it the sentences' vectors are
+computed through a pipeline into that cache, which later runs find again.
 """
 
 from __future__ import annotations
@@ -16,9 +22,9 @@ import argparse
 import json
 import lzma
 import random
-import sys
+import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -29,7 +35,7 @@ from featpipe.templates.field_model import FieldModel, Scored, fit_field, sample
 from featpipe.templates.inference import infer_type
 from featpipe.templates.locate import locate_value
 from featpipe.templates.values import read_value
-from featpipe.templates.view import View, view_text
+from featpipe.templates.view import View, view_text, with_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,6 +67,16 @@ class Tally:
     """Documents in which a gold value stands; hit@k is counted over these."""
     hits: dict[int, int] = field(default_factory=lambda: {1: 0, 3: 0, 5: 0})
     judged: list[tuple[float, bool]] = field(default_factory=list)
+
+    def as_dict(self) -> dict:
+        """Plain JSON types; :meth:`of` is the way back."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, kept: dict) -> Tally:
+        """From :meth:`as_dict`, read back from JSON."""
+        hits = {int(k): n for k, n in kept["hits"].items()}
+        return cls(**kept | {"hits": hits, "judged": [(p, ok) for p, ok in kept["judged"]]})
 
     def add(self, other: Tally) -> None:
         """Take another's counts in."""
@@ -118,20 +134,63 @@ def read_set(folder: Path, name: str, n_test: int) -> list[Task]:
     return tasks
 
 
-def evaluate(task: Task, k: int, draw: int, views: dict[str, View]) -> dict[str, Tally]:
+def evaluate(task: Task, k: int, draw: int, views: Views) -> dict[str, Tally]:
     """Tally per field of one draw of k samples."""
     chance = random.Random(draw)  # noqa: S311  # likewise
     samples = chance.sample(task.pool, min(k, len(task.pool)))
-    for row in (*samples, *task.test):
-        if row["doc_id"] not in views:
-            views[row["doc_id"]] = view_text(row["text"], name=row["doc_id"])
+    views.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
     return {name: evaluate_field(name, samples, task.test, views) for name in names}
 
 
-def evaluate_field(
-    name: str, samples: Sequence[dict], test: Sequence[dict], views: dict[str, View]
-) -> Tally:
+class Views:
+    """Documents made ready, each once.
+
+    Args:
+        cache: where vectors are kept, None for none.
+        model: encoder; None for the built-in one.
+
+    """
+
+    def __init__(self, cache: Path | None, model: str | None) -> None:
+        self._cache, self._model = cache, model
+        self._made: dict[str, View] = {}
+
+    def __getitem__(self, name: str) -> View:
+        return self._made[name]
+
+    def prepare(self, rows: Sequence[dict]) -> None:
+        """Make what is not yet made; sentences that the cache does not hold are encoded."""
+        new = {row["doc_id"]: row["text"] for row in rows if row["doc_id"] not in self._made}
+        views = {name: view_text(text, name=name) for name, text in new.items()}
+        if self._cache is not None and views:
+            views = self._with_vectors(views)
+        self._made |= views
+
+    def _with_vectors(self, views: dict[str, View]) -> dict[str, View]:
+        from featpipe import Pipeline
+        from featpipe.pipeline.lookup import Cache
+
+        texts = {
+            name: [view.text[a:b] for a, b in view.sentences.tolist()]
+            for name, view in views.items()
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for number, name in enumerate(sorted(views)):
+                Path(folder, f"{number}.txt").write_text(views[name].text, "utf-8", "surrogatepass")
+            with Pipeline(self._cache, self._model, "none", devices=["cpu"]) as pipeline:
+                pipeline.build(folder)
+        with Cache.open(self._cache) as cache:
+            dictionary = cache.dictionary()
+            return {
+                name: with_vectors(view, np.asarray(dictionary.lookup(texts[name])[0], np.float32))
+                if texts[name]
+                else view
+                for name, view in views.items()
+            }
+
+
+def evaluate_field(name: str, samples: Sequence[dict], test: Sequence[dict], views: Views) -> Tally:
     """Fit one field and count over the test documents."""
     values = [
         (views[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
@@ -200,84 +259,137 @@ def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
     return float(total)
 
 
-def run(
-    data: Path, sets: Sequence[str], counts: Sequence[int], draws: int, n_test: int
-) -> Iterator[tuple[str, float]]:
-    """Every set and number of samples; figures by key."""
-    judged: list[tuple[float, bool]] = []
-    for name in sets:
-        short = SHORT.get(name, name)
+@dataclass(frozen=True)
+class Piece:
+    """One draw of one set: tallies per template and field."""
+
+    name: str
+    k: int
+    draw: int
+    fields: dict[str, dict[str, Tally]]
+    seconds: float = 0.0
+
+    def line(self) -> str:
+        """One line of JSON; :meth:`of` is the way back."""
+        fields = {t: {n: one.as_dict() for n, one in f.items()} for t, f in self.fields.items()}
+        return json.dumps(asdict(self) | {"fields": fields}, ensure_ascii=False)
+
+    @classmethod
+    def of(cls, line: str) -> Piece:
+        """From :meth:`line`."""
+        kept = json.loads(line)
+        fields = {t: {n: Tally.of(one) for n, one in f.items()} for t, f in kept["fields"].items()}
+        return cls(**kept | {"fields": fields})
+
+
+def measure(options: argparse.Namespace) -> Iterator[Piece]:
+    """Every set, number of samples and draw that is asked for."""
+    for name in options.sets:
         # Contracts of 58,000 characters take a hundred times the time of announcements.
-        tasks = read_set(data, name, n_test if name != "cuad" else max(n_test // 10, 5))
-        views: dict[str, View] = {}
-        for k in counts:
+        n_test = options.documents if name != "cuad" else max(options.documents // 4, 5)
+        tasks = read_set(options.data, name, n_test)
+        views = Views(options.vectors, options.model)
+        for k in options.samples:
             if name == "cuad" and k > 20:
                 continue
-            started = monotonic()
-            n_draws = draws if name != "cuad" else 1
-            by_draw = [
-                [evaluate(task, k, draw, views) for task in tasks] for draw in range(n_draws)
-            ]
-            whole, scores = add_up(by_draw)
-            judged += whole.judged
-            seconds = monotonic() - started
-            print(
-                f"\n{short} K={k}: {whole.line()}  mean F1 {np.mean(scores):.3f}  {seconds:.0f} s"
-            )
-            print_fields(tasks, by_draw)
-            sys.stdout.flush()
-            yield f"{short}_k{k}_hit1", whole.hit(1)
-            yield f"{short}_k{k}_hit3", whole.hit(3)
-            yield f"{short}_k{k}_hit5", whole.hit(5)
-            yield f"{short}_k{k}_recall", whole.recall
-            yield f"{short}_k{k}_f1", float(np.mean(scores))
-    yield "calibration_error", calibration_error(judged)
+            for draw in options.draw:
+                started = monotonic()
+                fields = {task.name: evaluate(task, k, draw, views) for task in tasks}
+                yield Piece(name, k, draw, fields, round(monotonic() - started, 1))
 
 
-def add_up(by_draw: Sequence[Sequence[dict[str, Tally]]]) -> tuple[Tally, list[float]]:
+def summarise(pieces: Sequence[Piece]) -> Iterator[tuple[str, float]]:
+    """The table, and figures by key: draws of one set and K together."""
+    by_row: dict[tuple[str, int], dict[int, Piece]] = defaultdict(dict)
+    for piece in pieces:
+        by_row[piece.name, piece.k][piece.draw] = piece  # measured again: the last counts
+    judged: list[tuple[float, bool]] = []
+    for (name, k), draws in sorted(by_row.items()):
+        whole, scores = add_up(list(draws.values()))
+        judged += whole.judged
+        key = f"{SHORT.get(name, name)}_k{k}"
+        gap = calibration_error(whole.judged) if whole.judged else 0.0
+        seconds = sum(piece.seconds for piece in draws.values())
+        print(
+            f"\n{key}, {len(draws)} draws: {whole.line()}  mean F1 {np.mean(scores):.3f}"
+            f" ({min(scores):.3f} to {max(scores):.3f})  calibration {gap:.3f}  {seconds:.0f} s"
+        )
+        print_fields(list(draws.values()))
+        for n in whole.hits:
+            yield f"{key}_hit{n}", whole.hit(n)
+        yield f"{key}_recall", whole.recall
+        yield f"{key}_f1", float(np.mean(scores))
+        yield f"{key}_calibration_error", gap
+    if judged:
+        yield "calibration_error", calibration_error(judged)
+
+
+def add_up(draws: Sequence[Piece]) -> tuple[Tally, list[float]]:
     """All counts together, and the micro F1 of each template in each draw."""
     whole, scores = Tally(), []
-    for results in by_draw:
-        for fields in results:
-            one = Tally()
-            for tally in fields.values():
-                one.add(tally)
-            scores.append(one.f1)
-            whole.add(one)
+    for fields in (fields for piece in draws for fields in piece.fields.values()):
+        one = Tally()
+        for tally in fields.values():
+            one.add(tally)
+        scores.append(one.f1)
+        whole.add(one)
     return whole, scores
 
 
-def print_fields(tasks: Sequence[Task], by_draw: Sequence[Sequence[dict[str, Tally]]]) -> None:
+def print_fields(draws: Sequence[Piece]) -> None:
     """One line per field, over all draws."""
-    for number, task in enumerate(tasks):
-        for name in by_draw[0][number]:
+    for template, fields in draws[0].fields.items():
+        for name in fields:
             tally = Tally()
-            for results in by_draw:
-                tally.add(results[number][name])
-            label = f"{task.name} {name}"
+            for piece in draws:
+                tally.add(piece.fields[template][name])
+            label = f"{template} {name}"
             print(f"  {label:<34} {tally.line()}")
 
 
-def main() -> None:
-    """Read the options, run, print."""
+def read_options() -> argparse.Namespace:
+    """Of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true", help="one draw, few documents, K 5 and 20")
+    parser.add_argument("--quick", action="store_true", help="one draw, few documents, K 5")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--samples", nargs="+", type=int, default=SAMPLE_COUNTS)
-    parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--documents", type=int, default=400, help="test documents per template")
+    parser.add_argument("--draw", nargs="+", type=int, default=(0, 1, 2), help="seeds")
+    parser.add_argument(
+        "--documents", type=int, default=400, help="test documents per template; of cuad a quarter"
+    )
+    parser.add_argument("--vectors", type=Path, help="cache for the sentences' vectors")
+    parser.add_argument("--model", help="encoder for --vectors; the built-in one by default")
+    parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
+    parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is measured")
     options = parser.parse_args()
     if options.quick:
-        sets = [name for name in options.sets if name != "cuad"]
-        figures = dict(run(options.data, sets, (5,), 1, 25))
+        options.sets = [name for name in options.sets if name != "cuad"]
+        options.samples, options.draw, options.documents = (5,), (0,), 25
+    return options
+
+
+def main() -> None:
+    """Read the options, run or merge, print."""
+    options = read_options()
+    if options.merge:
+        lines = [line for file in options.merge for line in file.read_text("utf-8").splitlines()]
+        pieces = [Piece.of(line) for line in lines]
     else:
-        figures = dict(
-            run(options.data, options.sets, options.samples, options.draws, options.documents)
-        )
-    figures = {key: round(value, 4) for key, value in figures.items()}
-    result = {"bench": "eval_extraction", "quick": options.quick, "figures": figures}
+        pieces = []
+        for piece in measure(options):
+            pieces.append(piece)
+            if options.keep:
+                with options.keep.open("a", encoding="utf-8") as kept:
+                    kept.write(piece.line() + "\n")
+    figures = {key: round(value, 4) for key, value in summarise(pieces)}
+    result = {
+        "bench": "eval_extraction",
+        "quick": options.quick,
+        "vectors": options.vectors is not None,
+        "figures": figures,
+    }
     if options.json:
         options.json.write_text(json.dumps(result) + "\n", "utf-8")
     print(json.dumps(result))
