@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import actions, frames
-from featpipe.pool.cargo import Cargo
 from featpipe.pool.clock import Clock
 from featpipe.pool.completions import Ended
+from featpipe.pool.freight import Freight
 from featpipe.pool.launch import boot_record, environment_of, start_fresh
 from featpipe.pool.loss import Cause, Loss
 from featpipe.pool.nursery import Nursery
@@ -26,7 +26,6 @@ from featpipe.pool.open_tasks import OpenTasks
 from featpipe.pool.patrol import Patrol
 from featpipe.pool.roster import Roster
 from featpipe.pool.scheduler import Scheduler, State
-from featpipe.pool.slabs import Slab
 from featpipe.pool.switchboard import OUT, Switchboard
 from featpipe.pool.worker import Worker
 
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from featpipe.pool.actions import Action
+    from featpipe.pool.cargo import Cargo
     from featpipe.pool.frames import Frame
-    from featpipe.pool.leases import Lease
     from featpipe.pool.role import Role
     from featpipe.pool.task import Task
 
@@ -73,7 +72,8 @@ class Hub:
         self._is_closing = False
         self._to_do: deque[Action] = deque()
         self._is_acting = False
-        self.cargo = Cargo(self._withdraw)
+        self._freight = Freight(self._board, self.roster)
+        self.cargo = self._freight.cargo
         self.open_tasks = OpenTasks(roles, self.cargo, halve)
         self.ended_by: PoolError | None = None
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
@@ -92,9 +92,9 @@ class Hub:
             frames.READY: self._ready,
             frames.START_ERROR: Worker.note_failed_start,
             frames.LOG: Worker.relay_log,
-            frames.SLAB: self._slab,
-            frames.DROP: self._drop,
-            frames.LET_GO: self._let_go,
+            frames.SLAB: self._freight.take_in,
+            frames.DROP: self._freight.drop,
+            frames.LET_GO: self._freight.let_go,
         }
 
     def start(self) -> None:
@@ -232,15 +232,6 @@ class Hub:
         self._end_all(PoolClosed("the pool was closed"))
         self._is_closing = True
 
-    def _free(self, worker: int, uid: int) -> None:
-        slab, may_reuse = self.cargo.end_lease(uid)
-        record = self.roster.get(worker)
-        if record is not None:
-            flags = 0 if may_reuse else frames.FOR_GOOD
-            self.roster.write(record, frames.frame(frames.FREE, uid, flags=flags))
-        elif slab is not None:  # its maker died before its reader
-            self.cargo.retire(slab)
-
     # what the scheduler decided
 
     def _start(self, action: actions.Start) -> None:
@@ -262,17 +253,7 @@ class Hub:
         self.roster.add(worker, self._speak, self._hear, self._bury)
 
     def _send(self, action: actions.Send) -> None:
-        worker, task = self.roster[action.worker], action.task
-        parcel = task.parcel
-        if parcel is None:
-            raise AssertionError(f"task {task.number} was sent after its end")
-        for slab in parcel.slabs:
-            if slab.uid not in worker.known:
-                worker.known.add(slab.uid)
-                size = slab.size.to_bytes(8, "little")
-                data = frames.frame_with_descriptor(frames.SLAB, slab.uid, size)
-                self.roster.write(worker, data, slab.descriptor)
-        self.roster.write(worker, frames.frame(frames.TASK, task.number, parcel.body, parcel.flags))
+        self._freight.send(self.roster[action.worker], action.task)
 
     def _question(self, action: actions.Question) -> None:
         worker = self.roster[action.worker]
@@ -339,7 +320,7 @@ class Hub:
             return  # too late: the request for its stack may itself have ended a sleep
         lease = None
         if kind == frames.DONE and flags & frames.PARCEL:
-            lease = self._lease(worker, int.from_bytes(body[:8], "little"))
+            lease = self._freight.lease(worker, int.from_bytes(body[:8], "little"))
             body = body[8:]
         finish, *others = self._scheduler.answered(worker.number, number, self._clock.now())
         assert isinstance(finish, actions.Finish)  # noqa: S101  # the scheduler's contract
@@ -352,30 +333,9 @@ class Hub:
         )
         self._act(others)
 
-    def _lease(self, worker: Worker, uid: int) -> Lease | None:
-        if not uid:
-            return None
-        number, post, free = worker.number, self._board.post_quietly, self._free
-        # Quietly: a slab that comes back late costs its worker a fresh one, a wake a switch.
-        return self.cargo.lease(worker.slabs[uid], lambda: post(free, number, uid))
-
     def _ready(self, worker: Worker, _: Frame) -> None:
         if not self._is_closing:
             self._act(self._scheduler.ready(worker.number, self._clock.now()))
-
-    def _slab(self, worker: Worker, item: Frame) -> None:
-        _, _, uid, _, body, descriptor = item
-        try:
-            worker.slabs[uid] = Slab(uid, int.from_bytes(body, "little"), descriptor, is_mine=False)
-        except OSError:  # no room to map it, or, on older Pythons, no second descriptor
-            os.close(descriptor)
-            raise
-
-    def _drop(self, worker: Worker, item: Frame) -> None:
-        self.cargo.retire(worker.slabs.pop(item[2]))
-
-    def _let_go(self, worker: Worker, item: Frame) -> None:
-        self.cargo.let_go(worker.number, item[2])
 
     def _hear(self, worker: Worker) -> None:
         lines, is_open = worker.read_stderr()
@@ -395,10 +355,7 @@ class Hub:
         code = worker.reap(_ENDING_S)
         self._hear(worker)
         loss, begun = worker.loss(code), worker.begun()
-        for slab in self.roster.remove(worker):
-            if not self.cargo.is_leased(slab):
-                self.cargo.retire(slab)
-        self.cargo.let_all_go(worker.number)
+        self._freight.bury(worker)
         if not self._is_closing:
             log.debug("%s %s", worker.name, loss.summary)
             self._act(self._scheduler.lost(worker.number, loss, begun, self._clock.now()))
@@ -440,12 +397,6 @@ class Hub:
         self._board.read_inbox()  # tasks that came too late are answered
         self.open_tasks.hand_over()
         self.cargo.close()
-
-    def _withdraw(self, uid: int) -> None:
-        for worker in self.roster:
-            if uid in worker.known:
-                worker.known.discard(uid)
-                self.roster.write(worker, frames.frame(frames.DROP, uid))
 
 
 def _cure_of(error: BaseException) -> str | None:
