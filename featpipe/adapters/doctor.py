@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from featpipe.errors import FeatpipeError
 from featpipe.features.checkpoint import describe_checkpoint
+from featpipe.features.words.folder import user_cache_folder
 from featpipe.pipeline.devices import count_cards
 from featpipe.pipeline.lookup import Cache
 from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
@@ -38,7 +39,9 @@ _LITTLE_DISK = _GIB
 _CHILD_S = 60.0
 _EXTRAS = {
     "numba": "fast", "pypdfium2": "docs", "rapidocr": "ocr", "fastapi": "serve", "kombu": "amqp",
-    "opentelemetry-sdk": "otel", "pyarrow": "arrow",
+    "opentelemetry-sdk": "otel", "pyarrow": "arrow", "faiss-cpu": "ann", "sqlalchemy": "sql",
+    "langchain-core": "langchain", "llama-index-core": "llamaindex", "scikit-learn": "sklearn",
+    "datasets": "datasets",
 }  # fmt: skip
 
 
@@ -73,6 +76,7 @@ def examine(
         ("memory", _look_at_memory),
         ("shared memory", _look_at_shm),
         ("file system", lambda: _look_at_file_system(place.absolute().parent)),
+        ("kept files", _look_at_kept_files),
         ("cache", lambda: _look_at_cache(place) if cache else iter(())),
         ("model", lambda: _look_at_model(model)),
         ("workers", _look_at_workers),
@@ -253,6 +257,22 @@ def _try_file(descriptor: int, folder: Path) -> Iterator[Finding]:
         )  # fmt: skip
     else:
         yield Finding("sparse files", "ok", "holes take no room, and writes can be made durable")
+
+
+def _look_at_kept_files() -> Iterator[Finding]:
+    """Where compiled words and fitted templates outlive a process; nothing is made there."""
+    folder = user_cache_folder()
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        yield Finding(
+            "kept files", "warning",
+            f"{folder} cannot be written ({error.strerror}): every start compiles words and fits "
+            "templates anew", "set FEATPIPE_CACHE_DIR to a folder that can be written",
+        )  # fmt: skip
+        return
+    yield Finding("kept files", "ok", f"words and fitted templates are kept in {folder}")
 
 
 def _look_at_cache(path: Path) -> Iterator[Finding]:

@@ -83,6 +83,20 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
     assert not is_well(examine(tmp_path / "c.h5"))
 
 
+def test_a_place_where_nothing_can_be_kept_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "kept"))
+    (finding,) = (one for one in examine() if one.check == "kept files")
+    assert finding.state == "ok"
+    assert not (tmp_path / "kept").exists()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "file" / "kept"))
+    (finding,) = (one for one in examine() if one.check == "kept files")
+    assert finding.state == "warning"
+    assert "FEATPIPE_CACHE_DIR" in finding.cure
+
+
 def test_a_model_without_weights_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     found = by_check(examine(tmp_path / "c.h5", str(tmp_path)))
