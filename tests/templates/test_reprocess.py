@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_checkpoints import save_encoder
 
 from featpipe import Extractor, Pipeline
+from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
 from featpipe.templates.load import check_template
 from featpipe.templates.reprocess import plan_reprocess, read_results, reprocess
@@ -146,6 +148,32 @@ def test_what_changed_is_told_with_its_evidence(cache: Path) -> None:
     for change in report.changed:
         assert str(change).startswith(change.document)
         assert [v.value for v in change.old.values] != [v.value for v in change.new.values]
+
+
+def test_the_command_shows_old_and_new_values_with_their_places(
+    cache: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "t.json"
+    where = ["reprocess", "--cache", str(cache), "--templates", str(file)]
+    told = []
+    # A field of a pattern, so that what changes is known: first the month, then the day.
+    for pattern in ("2025年12月", "2025年12月2日"):
+        field = {"name": "日期", "type": "pattern", "pattern": pattern}
+        content = {"name": "租赁合同", "documents": ["*lease_factory*"], "fields": [field]}
+        file.write_text(json.dumps(content), "utf-8")
+        result = CliRunner().invoke(featpipe, [*where, "--diff", "--workers", "0"])
+        assert result.exit_code == 0
+        with Extractor(file, cache) as extractor:
+            (extraction,) = read_results(extractor)
+        values = extraction.fields["日期"].values
+        told.append(
+            ", ".join(f"{v.text!r} [{v.start}:{v.end}] p={v.probability:.2f}" for v in values)
+            or "nothing"
+        )
+    assert told[0] != told[1]
+    assert result.stdout.splitlines()[0] == (
+        f"租赁合同: contracts/lease_factory.txt 日期: {told[0]} -> {told[1]}"
+    )
 
 
 VERSIONS = st.lists(
