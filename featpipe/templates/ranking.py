@@ -208,7 +208,7 @@ def fit_values(
         for part, truth in zip(logits, labels, strict=True)
     ]
     # One sample shows nothing of documents left out: its probabilities are low, and all there is.
-    default = 0.2 if len(rows) > 1 else 0.1
+    default = 0.2 if len(rows) > 1 else 0.06
     first = _best_threshold([part[:1] for part in judged], sum(n > 0 for n in n_wanted), default)
     other = _best_threshold(
         [part[1:4] for part in judged], sum(max(n - 1, 0) for n in n_wanted), 0.35
