@@ -44,6 +44,10 @@ _TASK_TEXTS = 512
 class TextEncoder:
     """Texts in, vectors (n, dim) float32 out. Any number of threads may use one.
 
+    New texts are remembered in memory and never stored: a cache holds the units of documents, and
+    its one write lock belongs to whoever builds; a reader neither waits for it nor holds up a
+    build. What shall stay is built: ``build-cache`` over a file of these texts, a line each.
+
     ::
 
         with TextEncoder("c.h5") as encoder:
