@@ -7,7 +7,7 @@ import os
 import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -56,20 +56,22 @@ def run(make: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def processes(lane: Lane) -> list[int]:
-    """Workers and templates, also workers whose template is gone."""
-    found = {child.pid for child in psutil.Process().children(recursive=True)}
+def processes(lane: Lane, others: set[int]) -> list[int]:
+    """Workers and templates, also workers whose template is gone; not the other children."""
+    found = {child.pid for child in psutil.Process().children(recursive=True)} - others
     return sorted(found | {view.pid for view in lane.workers() if view.pid})
 
 
 def test_processes_killed_at_random_cost_no_answer(tmp_path: Path) -> None:
     generator = random.Random(7)  # noqa: S311  # a test's dice
+    others = {child.pid for child in psutil.Process().children(recursive=True)}
 
     async def kill(lane: Lane) -> None:
         while True:
             await asyncio.sleep(generator.random() * 0.4)
-            for pid in generator.sample(found := processes(lane), min(1, len(found))):
-                os.kill(pid, signal.SIGKILL)
+            for pid in generator.sample(found := processes(lane, others), min(1, len(found))):
+                with suppress(ProcessLookupError):  # it ended since
+                    os.kill(pid, signal.SIGKILL)
 
     async def scene() -> None:
         async with opened(tmp_path / "none") as lane:
