@@ -69,10 +69,10 @@ _PRIOR_OF_MANY = {
     "behind alias": 2.0,
     "alias near": 0.7,
 }
-#: The same for fields with few. Half of each was set by hand; the other half is the pooled fit over
-#: the fields of five collections of different kinds (notices, sentences, contracts, receipts,
-#: documents of our own). Fitted without any one of the five, the weights were nearly the same and
-#: ranked the values of the fifth nearly as well.
+#: The same for fields with few. Likeness to the samples is weighed by a pooled fit over the fields
+#: of five collections of different kinds (notices, sentences, contracts, receipts, documents of our
+#: own); the others are about halfway between that fit and the weights above. Fitted without any one
+#: of the five, it ranked the values of that one better than the weights above did.
 _PRIOR_OF_FEW = {
     "unbalanced": -1.6,
     "behind colon": 0.3,
