@@ -166,7 +166,7 @@ def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Pat
     subprocess.run(
         [sys.executable, ROOT / "scripts" / "train_small_model.py", "--data", tmp_path / "absent",
          "--work", tmp_path / "work", "--out", tmp_path / "out", "--tokens", "256", "--threads", "1",
-         "--float32", "--steps", "1", "1"],
+         "--float32", "--steps", "1", "1", "1"],
         check=True, capture_output=True,
     )  # fmt: skip
     names = {p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()}

@@ -131,7 +131,7 @@ def draw_company(rng: Random) -> str:
 @cache
 def dictionary_places() -> list[str]:
     """Places of jieba's dictionary whose last character says what they are."""
-    return [word for word, _, tag in _dictionary()
+    return [word for word, _, tag in dictionary()
             if tag == "ns" and 3 <= len(word) <= 5 and word[-1] in "省市县州镇江河湖岛洲"]  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def foreign_names() -> list[str]:
         "艾奥埃爱鲍宾波策恩甘冈根哥古赫亨华惠基捷金肯莉琳龙露默穆娜尼涅欧佩彭齐琼丘热日茹瑟圣舒斯廷图威魏温文乌辛休逊叶英赞芝"
     )
     places = "".join(COUNTRIES + CITIES_ABROAD + REGIONS)
-    return [word for word, _, tag in _dictionary()
+    return [word for word, _, tag in dictionary()
             if tag == "nrt" and 3 <= len(word) <= 5 and set(word) <= sounds
             and word not in places and word[-1] not in "亚堡岛人语州"]  # fmt: skip
 
@@ -152,7 +152,7 @@ def common_words() -> dict[str, tuple[list[str], list[float]]]:
     """Words of the dictionary that are surely no names, by part of speech, with running weights."""
     found: dict[str, tuple[list[str], list[float]]] = {}
     names = set("".join(COUNTRIES + PROVINCES))
-    for word, count, tag in _dictionary():
+    for word, count, tag in dictionary():
         if (
             tag in {"n", "v", "a", "vn", "d", "i", "l", "b", "nz"}
             and 2 <= len(word) <= 4
@@ -162,18 +162,19 @@ def common_words() -> dict[str, tuple[list[str], list[float]]]:
                 continue
             words, weights = found.setdefault(tag, ([], []))
             words.append(word)
-            weights.append((weights[-1] if weights else 0.0) + count**0.5)
+            weights.append((weights[-1] if weights else 0.0) + count**0.8)
     return found
 
 
 def draw_word(rng: Random, tag: str) -> str:
-    """A dictionary word of this part of speech; frequent ones come oftener, by the square root."""
+    """A dictionary word of this part of speech; frequent ones come oftener."""
     words, weights = common_words()[tag]
     return rng.choices(words, cum_weights=weights)[0]
 
 
 @cache
-def _dictionary() -> list[tuple[str, int, str]]:
+def dictionary() -> list[tuple[str, int, str]]:
+    """Word, count and part of speech of each line of jieba's dictionary."""
     import jieba
 
     with jieba.get_module_res("dict.txt") as lines:

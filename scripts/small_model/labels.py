@@ -1,8 +1,8 @@
-# ruff: noqa: E501, SIM905, PLR0911, PLR0912 - patterns and word lists; one branch for each kind drawn
-"""Entity samples without a labelled set: frames with drawn names, and real sentences by patterns.
+# ruff: noqa: E501, SIM905, PLR0912 - patterns and word lists; one branch for each kind drawn
+"""Entity samples without a labelled set: drawn sentences, frames, and real sentences by patterns.
 
-Half of the samples are frames or tagged sentences whose names and many of whose common words are
-exchanged for drawn ones: their labels are exact. The others are announcement and event sentences
+Four in five samples are drawn from jieba's grammar, or are frames or tagged sentences whose names
+and many of whose common words are exchanged for drawn ones: their labels are exact. The others are announcement and event sentences
 whose labels come from annotated values, typed patterns and jieba's tagger: they are weak.
 """
 
@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from small_model import frames, gazetteer
+from small_model import frames, gazetteer, grammar
+from small_model.values import NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from random import Random
 
     from small_model.corpus import Corpus
@@ -40,57 +41,6 @@ NO_PEOPLE = frozenset(
 )
 IMPLAUSIBLE = {"ORG": "[、和及0-9%股东]|某|^公司$|^[^一-鿿]*$", "PER": "[、和及等某]|.{8}", "DATE": "^[^0-9一二三]*$",
                "MONEY": "^[^元]*$", "PERCENT": "^[^%％]*$"}  # fmt: skip
-LAWS = ("民法典", "公司法", "合同法", "刑法", "环境保护法", "劳动合同法", "消费者权益保护法", "行政处罚法", "证券法",
-        "道路交通安全法", "税收征收管理法", "商标法", "教育法", "土地管理法")  # fmt: skip
-
-
-def draw_date(rng: Random) -> str:
-    """A date as news and notices write it."""
-    year, month, day = rng.randrange(1949, 2030), rng.randrange(1, 13), rng.randrange(1, 29)
-    form = rng.randrange(9)
-    if form == 0:
-        return f"{month}月{day}日"
-    if form == 1:
-        return f"{year}年"
-    if form == 2:
-        return f"{year}年{month}月"
-    if form == 3:
-        return f"{year}-{month:02}-{day:02}"
-    if form == 4:
-        return "".join("〇一二三四五六七八九"[int(d)] for d in str(year)) + "年"
-    if form == 5:
-        return f"{year}年{month}月{day}日".translate(
-            str.maketrans("0123456789", "０１２３４５６７８９")
-        )
-    return f"{year}年{month}月{day}日"
-
-
-def draw_money(rng: Random) -> str:
-    """An amount in one of the usual ways."""
-    from own_documents.figures import draw_amount
-
-    amount = draw_amount(rng, 1, 90000)
-    unit = rng.choice(("美元", "欧元", "港元", "日元"))
-    return rng.choice((amount.wan, amount.yuan, amount.yi, amount.plain, amount.capitals,
-                       f"人民币{amount.wan}", f"{rng.randrange(1, 900)}亿{unit}", f"{rng.randrange(2, 99)}万元"))  # fmt: skip
-
-
-def draw_percent(rng: Random) -> str:
-    """12.5%, ７％ or 百分之三十."""
-    return rng.choice((f"{rng.uniform(0, 99):.2f}%", f"{rng.randrange(1, 100)}%", f"{rng.uniform(0, 30):.1f}％",
-                       "百分之" + rng.choice(("三", "五", "十", "二十", "三十五", "八十"))))  # fmt: skip
-
-
-def draw_law(rng: Random) -> str:
-    """The quoted name of a statute or agreement."""
-    head = rng.choice(("中华人民共和国", "", rng.choice(gazetteer.PROVINCES)))
-    return f"《{head}{rng.choice(LAWS)}》"
-
-
-NAMES: dict[str, Callable[[Random], str]] = {
-    "PER": gazetteer.draw_person, "LOC": gazetteer.draw_place, "ORG": gazetteer.draw_organisation,
-    "DATE": draw_date, "MONEY": draw_money, "PERCENT": draw_percent, "LAW": draw_law,
-}  # fmt: skip
 
 
 class Labeller:
@@ -100,6 +50,7 @@ class Labeller:
         self.corpus = corpus
         plain = ("abstracts", "announcements", "laws", "own")
         self.texts = [corpus.texts[name] for name in plain if name in corpus.texts]
+        self.events: dict[int, tuple[str, list[Span]]] = {}
 
     def draw(self, rng: Random) -> tuple[str, list[Span]]:
         """One text of up to about 120 characters with its entities, in order, not overlapping.
@@ -107,15 +58,22 @@ class Labeller:
         The kind "?" marks characters whose label is not known.
         """
         kind = rng.random()
-        if kind < 0.45:
-            return fill_frames(rng)
+        if kind < 0.42:
+            return join_pieces(grammar.draw_sentence(rng, rng.choice((8, 16, 24, 40))))
         if kind < 0.7:
+            return fill_frames(rng)
+        if kind < 0.8:
             return exchange_words(self._sentence(rng), rng)
-        if kind < 0.85 and self.corpus.events:
-            return label_event(rng.choice(self.corpus.events))
+        if kind < 0.92 and self.corpus.events:
+            return self._event(rng.randrange(len(self.corpus.events)))
         if self.corpus.contracts:
             return label_contract(rng.choice(self.corpus.contracts), rng)
         return exchange_words(self._sentence(rng), rng)
+
+    def _event(self, number: int) -> tuple[str, list[Span]]:
+        if number not in self.events:
+            self.events[number] = label_event(self.corpus.events[number])
+        return self.events[number]
 
     def _sentence(self, rng: Random) -> str:
         text = rng.choice(rng.choice(self.texts))

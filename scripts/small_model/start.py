@@ -1,42 +1,81 @@
-"""Character vectors from co-occurrence counts: where training starts.
+"""Where training starts: characters as random directions by rarity, and as what they are.
 
-Formula: positive pointwise mutual information of characters at most five apart (weight 1/distance,
+Formulas: positive pointwise mutual information of characters at most five apart (weight 1/distance,
 context counts to the power 3/4), truncated singular vectors times the root of the singular values
-(Levy and Goldberg 2014). It costs ten seconds and saves thousands of steps.
+(Levy and Goldberg 2014); the same of the counts of characters in the words of jieba's dictionary.
+They cost seconds and save thousands of steps.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from small_model.gazetteer import dictionary
+from small_model.shape import FEATURE_SIZE, FEATURES, LEXICAL, REST
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tokenizers import Tokenizer
-
-    from small_model.corpus import Corpus
+    from collections.abc import Sequence
 
 REACH = 5
-RANDOM_PART = 1.5
-REST = 4
 FEW = 2000  # pieces: below it all singular vectors cost less than a few
-LEAST = 5  # characters seen less often keep a random vector: distinct, and about nothing
+LEAST = 5  # characters seen less often have no neighbours to speak of
+N_TAGS = 60
+BY_NEIGHBOURS = 36  # of the features; the others tell the use in words
 
 
-def count_vectors(streams: Iterable[np.ndarray], n_pieces: int, dim: int, seed: int) -> np.ndarray:
-    """Streams of piece ids -> vectors (n_pieces, dim) float32 of length one.
+def lexical_vectors(line_counts: np.ndarray, n_lines: int, pieces: list[str]) -> np.ndarray:
+    """Random directions as long as their characters are rare: (pieces, LEXICAL), at most one long.
 
-    Pieces seen fewer than LEAST times get a random direction.
+    Measured as weighted bags on CSL titles: directions from counts find 80 % of the abstracts among
+    the first ten, whitened 89 %, random ones 95 %: likeness between characters blurs. Weight: the
+    root of the logarithm of the inverse line frequency. Special tokens weigh nothing.
     """
+    random = np.random.default_rng(len(pieces)).normal(size=(len(pieces), LEXICAL))
+    random /= np.linalg.norm(random, axis=1, keepdims=True)
+    for number, twin in _twins(pieces):
+        random[number] = 0.8 * random[twin] + 0.6 * random[number]
+        random[number] /= np.linalg.norm(random[number])
+    weight = np.sqrt(np.log((n_lines + 1) / (line_counts + 0.5)).clip(0))
+    weight /= weight.max()
+    weight[[0, 2, 3, 4]] = 0
+    return (random * weight[:, None]).astype(np.float32)
+
+
+def with_rest(lexical: np.ndarray) -> np.ndarray:
+    """A common rest beside them, (pieces, LEXICAL + REST), so that all rows have length one.
+
+    LayerNorm makes all tokens equally long, so a mean of states cannot weigh rare characters
+    higher, unless the common ones spend their length elsewhere: on the rest, which the last
+    LayerNorm drops.
+    """
+    longest = np.linalg.norm(lexical, axis=1).max()
+    lexical = lexical / longest
+    length = np.linalg.norm(lexical, axis=1, keepdims=True).clip(0, 1)
+    signs = np.array([1, -1] * (REST // 2)) / np.sqrt(REST)
+    return np.concatenate([lexical, np.sqrt(1 - length**2) * signs], axis=1).astype(np.float32)
+
+
+def feature_vectors(streams: list[np.ndarray], pieces: list[str]) -> np.ndarray:
+    """(pieces, FEATURES): neighbours in the corpus, then use in the dictionary."""
+    neighbours = neighbour_vectors(streams, len(pieces), BY_NEIGHBOURS)
+    use = use_vectors(pieces, FEATURES - BY_NEIGHBOURS)
+    features = np.concatenate([neighbours, use], axis=1)
+    for number, twin in _twins(pieces):
+        features[number] = features[twin]
+    return (FEATURE_SIZE * features).astype(np.float32)
+
+
+def neighbour_vectors(streams: Sequence[np.ndarray], n_pieces: int, dim: int) -> np.ndarray:
+    """Streams of piece ids -> (n_pieces, dim), unit variance; zero for pieces that are rare."""
     from scipy import sparse
     from scipy.sparse.linalg import svds
 
     gap = np.full(REACH + 1, -1, np.int64)
     ids = np.concatenate([part for stream in streams for part in (stream, gap)])
-    seen = np.bincount(ids[ids >= 0], minlength=n_pieces)
+    known = np.bincount(ids[ids >= 0], minlength=n_pieces) >= LEAST
     counts = sparse.csr_matrix((n_pieces, n_pieces))
     for distance in range(1, REACH + 1):
         left, right = ids[:-distance], ids[distance:]
@@ -52,84 +91,65 @@ def count_vectors(streams: Iterable[np.ndarray], n_pieces: int, dim: int, seed: 
     matrix = sparse.csr_matrix(
         (pmi[positive], (counts.row[positive], counts.col[positive])), counts.shape
     )
-    known = seen >= LEAST
     vectors = np.zeros((n_pieces, dim))
     if known.sum() < FEW:
         left, values, _ = np.linalg.svd(matrix[known][:, known].toarray())
-        kept_dim = min(dim, len(values))
-        vectors[known, :kept_dim] = left[:, :kept_dim] * np.sqrt(values[:kept_dim])
+        n = min(dim, len(values))
+        vectors[known, :n] = left[:, :n] * np.sqrt(values[:n])
     else:
         left, values, _ = svds(matrix, k=dim, v0=np.ones(n_pieces), return_singular_vectors="u")
         vectors[known] = (left * np.sqrt(values))[known]
-    return _spread(vectors, known, seed)
+    return _whiten(vectors, known)
 
 
-def _spread(vectors: np.ndarray, known: np.ndarray, seed: int) -> np.ndarray:
-    """Whiten the known rows and add random directions, so that characters stay distinct.
+def use_vectors(pieces: list[str], dim: int) -> np.ndarray:
+    """What characters do in jieba's dictionary: (pieces, dim), unit variance, zero if nothing.
 
-    Measured before any training, as weighted bags on CSL titles: counted vectors as they are find
-    80 % of the abstracts among the first ten, whitened 89 %, random ones 95 %: too much likeness
-    blurs. The random part is RANDOM_PART times as long as the counted one.
+    Counted is how often a character begins, stands within, ends or is a word of each part of
+    speech; names of people, places and offices are such parts.
     """
+    place = {piece: number for number, piece in enumerate(pieces)}
+    tags = Counter(tag for *_, tag in dictionary()).most_common(N_TAGS)
+    column = {tag: number for number, (tag, _) in enumerate(tags)}
+    counts = np.zeros((len(pieces), 4, len(tags)))
+    for word, count, tag in dictionary():
+        if tag in column:
+            for number, char in enumerate(word):
+                if char in place:
+                    at = 3 if len(word) == 1 else (number > 0) + (number == len(word) - 1)
+                    counts[place[char], at, column[tag]] += 1 + count**0.5
+    table = np.log1p(counts.reshape(len(pieces), -1))
+    known = table.any(axis=1)
+    table[known] -= table[known].mean(axis=0)
+    left, values, _ = np.linalg.svd(table, full_matrices=False)
+    return _whiten((left * values)[:, :dim], known)
+
+
+def count_lines(streams: list[np.ndarray], n_pieces: int) -> np.ndarray:
+    """In how many of the lines each piece stands."""
+    counts = np.zeros(n_pieces)
+    for stream in streams:
+        counts[np.unique(stream)] += 1
+    return counts
+
+
+def _whiten(vectors: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """All directions equally long; unknown rows stay zero."""
     centred = vectors - vectors[known].mean(axis=0)
     values, axes = np.linalg.eigh(np.cov(centred[known].T))
-    white = centred @ (axes / np.sqrt(values + 1e-3 * values.max()))
-    white /= np.linalg.norm(white, axis=1, keepdims=True) + 1e-9
+    white: np.ndarray = centred @ (axes / np.sqrt(values.clip(0) + 1e-3 * values.max()))
     white[~known] = 0
-    random = np.random.default_rng(seed).normal(size=vectors.shape)
-    random /= np.linalg.norm(random, axis=1, keepdims=True)
-    mixed = white + RANDOM_PART * random
-    mixed /= np.linalg.norm(mixed, axis=1, keepdims=True)
-    return mixed.astype(np.float32)
+    return white
 
 
-def weigh(vectors: np.ndarray, line_counts: np.ndarray, n_lines: int) -> np.ndarray:
-    """Lengths by rarity, and a common rest: (pieces, dim) -> (pieces, dim + REST), length one.
-
-    LayerNorm makes all tokens equally long, so a mean of states cannot weigh rare characters
-    higher, unless the common ones spend their length elsewhere: on the REST last dimensions, which
-    the last LayerNorm drops. Weight: inverse line frequency to the power 3/4. Special tokens weigh
-    nothing.
-    """
-    rarity = np.log((n_lines + 1) / (line_counts + 1)) ** 0.75
-    weight = np.clip(rarity / np.quantile(rarity[line_counts > 0], 0.98), 0, 1)
-    weight[[0, 2, 3, 4]] = 0
-    signs = np.array([1, -1] * (REST // 2)) / np.sqrt(REST)
-    rest = np.sqrt(1 - weight**2)[:, None] * signs
-    return np.concatenate([vectors * weight[:, None], rest], axis=1).astype(np.float32)
-
-
-def copy_widths(vectors: np.ndarray, pieces: list[str]) -> np.ndarray:
-    """Start full-width characters and `##` pieces from their half-width, word-initial twins."""
+def _twins(pieces: list[str]) -> list[tuple[int, int]]:
+    """Places of full-width characters and `##` pieces, with those of their plain twins."""
     place = {piece: number for number, piece in enumerate(pieces)}
-    out = vectors.copy()
+    found = []
     for piece, number in place.items():
         twin = piece.removeprefix("##")
         if len(twin) == 1 and 0xFF01 <= ord(twin) <= 0xFF5E:
             twin = chr(ord(twin) - 0xFEE0)
         if twin != piece and twin in place:
-            out[number] = 0.8 * vectors[place[twin]] + 0.6 * vectors[number]
-            out[number] /= np.linalg.norm(out[number])
-    return out
-
-
-def load_or_count(
-    folder: Path, corpus: Corpus, tokenizer: Tokenizer, pieces: list[str], seed: int, dim: int = 220
-) -> np.ndarray:
-    """The start vectors of the corpus, (pieces, dim + REST), counted once and kept in `folder`."""
-    kept = folder / "start.npy"
-    if kept.exists():
-        found: np.ndarray = np.load(kept)
-        if found.shape == (len(pieces), dim + REST):
-            return found
-    tokenizer.no_truncation()
-    lines = {line for texts in corpus.texts.values() for text in texts for line in text.split("\n")}
-    encoded = tokenizer.encode_batch(sorted(lines), add_special_tokens=False)
-    streams = [np.asarray(one.ids, np.int64) for one in encoded if one.ids]
-    line_counts = np.zeros(len(pieces))
-    for stream in streams:
-        line_counts[np.unique(stream)] += 1
-    vectors = count_vectors(streams, len(pieces), dim, seed)
-    vectors = weigh(copy_widths(vectors, pieces), line_counts, len(streams))
-    np.save(kept, vectors)
-    return vectors
+            found.append((number, place[twin]))
+    return found

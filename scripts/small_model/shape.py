@@ -1,0 +1,19 @@
+"""How the 512 dimensions of a token are shared out.
+
+LEXICAL and REST are written by the embeddings alone: no layer adds to them, so the mean over tokens
+is a weighted bag of characters whatever the layers learn. FEATURES begin as what a character is
+(its neighbours, its use in dictionary words), PLACES as where it stands; layers write into both.
+"""
+
+LEXICAL = 416
+REST = 4
+FEATURES = 60
+PLACES = 32
+WIDTH = LEXICAL + REST + FEATURES + PLACES
+KEPT = LEXICAL + REST
+
+#: Raw sizes that LayerNorm brings to a root mean square of about one, lexical part of length one.
+FEATURE_SIZE = 0.045
+PLACE_SIZE = 0.05
+#: The last LayerNorm turns what is not lexical down to this: there for entities, unheard in a mean.
+QUIET = 0.2
