@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 from featpipe.adapters.publishing.fit_role import FitRole
@@ -12,10 +13,12 @@ from featpipe.adapters.publishing.warm_role import WarmExtractRole
 from featpipe.templates.extract_role import ExtractTask, Inline
 
 KILL, HANG, SLOW = "这份文件会杀死工人。", "这份文件没有尽头。", "这份文件很慢。"
+#: Followed by the path of a file.
+WAIT = "这份文件等待："
 
 
 class PoisonedExtractRole(WarmExtractRole):
-    """Dies of `KILL`, hangs on `HANG`, takes a second for `SLOW`."""
+    """Dies of `KILL`, hangs on `HANG`, takes a second for `SLOW`, holds `WAIT` up for a file."""
 
     __init__ = WarmExtractRole.__init__  # whose parameters the engine reads
 
@@ -29,6 +32,9 @@ class PoisonedExtractRole(WarmExtractRole):
             time.sleep(3600)
         if SLOW in texts:
             time.sleep(1)
+        for text in texts:
+            while text.startswith(WAIT) and not Path(text.removeprefix(WAIT)).exists():
+                time.sleep(0.005)
         return super().run(task)
 
 

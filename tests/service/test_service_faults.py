@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 import psutil
 import pytest
-from service_poison import HANG, KILL, SLOW
+from service_poison import HANG, KILL, SLOW, WAIT
 from service_watch import running, wait_for
 
 if TYPE_CHECKING:
@@ -121,39 +121,47 @@ def test_a_body_beyond_the_limit_is_refused_while_it_arrives(
     assert service.extract(text=TEXT, template="lease").status_code == 200
 
 
-def test_a_full_queue_says_when_to_come_again(built: Path) -> None:
-    with running(built, max_waiting=4, max_batch=1) as (service, _):
+def test_a_full_queue_says_when_to_come_again(built: Path, tmp_path: Path) -> None:
+    word = tmp_path / "word"
+    with running(built, max_waiting=4, max_batch=1, document_deadline_s=100.0) as (service, _):
 
         async def flood() -> list[httpx.Response]:
             limits = httpx.Limits(max_connections=32)
             async with httpx.AsyncClient(
                 base_url=service.url, timeout=60, limits=limits, trust_env=False
             ) as client:
-                body = {"text": SLOW, "template": "lease"}
-                return await asyncio.gather(
-                    *(client.post("/extract", json=body) for _ in range(16))
-                )
+                body = {"text": f"{WAIT}{word}", "template": "lease"}
+                asked = {asyncio.create_task(client.post("/extract", json=body)) for _ in range(16)}
+                while len(asked) > 4:  # nobody is done before the word, and 12 are turned away
+                    done, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+                    refused.extend(one.result() for one in done)
+                word.touch()
+                return await asyncio.gather(*asked)
 
+        refused: list[httpx.Response] = []
         answers = asyncio.run(flood())
-        statuses = sorted(answer.status_code for answer in answers)
-        assert statuses == [200] * 4 + [429] * 12
-        refused = next(answer for answer in answers if answer.status_code == 429)
-        assert int(refused.headers["retry-after"]) >= 1
-        assert refused.json()["error"]["code"] == "busy"
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert [answer.status_code for answer in refused] == [429] * 12
+        assert int(refused[0].headers["retry-after"]) >= 1
+        assert refused[0].json()["error"]["code"] == "busy"
 
 
 def test_sigterm_denies_readiness_finishes_what_is_in_flight_and_exits_with_zero(
-    built: Path,
+    built: Path, tmp_path: Path
 ) -> None:
-    with running(built, notice_s=1.0) as (service, process), ThreadPoolExecutor(4) as threads:
+    word = tmp_path / "word"
+    settings = {"notice_s": 4.0, "document_deadline_s": 100.0}
+    with running(built, **settings) as (service, process), ThreadPoolExecutor(4) as threads:
         children = psutil.Process(process.pid).children(recursive=True)
         asked = [
-            threads.submit(lambda: service.extract(text=SLOW, template="lease")) for _ in range(3)
+            threads.submit(lambda: service.extract(text=f"{WAIT}{word}", template="lease"))
+            for _ in range(3)
         ]
         wait_for(lambda: "featpipe_in_flight 4" in service.client.get("/metrics").text, "flight")
         process.send_signal(signal.SIGTERM)
         wait_for(lambda: service.client.get("/readyz").status_code == 503, "denial")
         assert service.client.get("/readyz").json()["is_draining"]
+        word.touch()
         assert service.extract(text=TEXT, template="lease").status_code == 200
         assert [future.result().status_code for future in asked] == [200] * 3
         assert process.wait(60) == 0
