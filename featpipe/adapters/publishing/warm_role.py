@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 _ANY_TEXT = "甲方：某某有限公司。"
 #: What a template process imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.features.encoder", "featpipe.features.tagger", __name__)
-#: As for build-cache: texts of a thousand lengths must not keep a kernel each.
-_ENVIRONMENT = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
+#: Texts of a thousand lengths must not keep a kernel each. Fewer are kept than by the workers of a
+#: build: these live for months beside each other.
+FEW_KERNELS = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 
 def warm_role(publication: Publication, limits: LoadLimits, deadline_s: float) -> Role:
@@ -56,7 +57,7 @@ def warm_role(publication: Publication, limits: LoadLimits, deadline_s: float) -
         deadline_s=deadline_s,
         bisect="split",
         preload=_PRELOAD,
-        environment=_ENVIRONMENT,
+        environment=FEW_KERNELS,
         is_lazy=False,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featpipe.adapters.publishing.warm_role import warm_role
+from featpipe.adapters.publishing.warm_role import FEW_KERNELS, warm_role
 from featpipe.adapters.service.lane import Trade
 from featpipe.documents import LoadLimits
 from featpipe.pool import Role
@@ -23,8 +23,6 @@ _PRELOAD = ("torch", "featpipe.features.encoder", "featpipe.pipeline.embed_role"
 #: An uploaded file may unpack to this many times its size, and to this much in any case.
 _UNPACKED_TIMES, _UNPACKED_BYTES = 4, 64 << 20
 _HALVE = "featpipe.pool.halving:halve_sequence"
-#: As for build-cache: texts of a thousand lengths must not keep a kernel each.
-_ENVIRONMENT = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 
 def extracting(settings: ServiceSettings, publication: Publication) -> Trade:
@@ -62,7 +60,7 @@ def embedding(settings: ServiceSettings, devices: tuple[str, ...], chosen: Chose
             deadline_s=settings.document_deadline_s,
             bisect=_HALVE,
             preload=_PRELOAD,
-            environment=_ENVIRONMENT,
+            environment=FEW_KERNELS,
             is_lazy=False,
         ),
         make=lambda _, items: items,
