@@ -32,7 +32,7 @@ from featpipe.features.fingerprint import identity_of
 from featpipe.features.foreign import load_foreign
 from featpipe.features.forwarding import Forwarder
 from featpipe.features.heap import keep_freed_memory
-from featpipe.features.packing import Sequences, pack_by_length
+from featpipe.features.packing import Sequences
 from featpipe.features.pooling import pool
 from featpipe.features.steps import Steps
 from featpipe.features.tokenizer import Tokenizer
@@ -47,10 +47,6 @@ if TYPE_CHECKING:
     from featpipe.features.packing import Pack
 
 UNKNOWN = "it holds a token for which the model has no embedding"
-
-#: Tokens of a pack: large enough to fill the kernels, small enough for the cache.
-CPU_BUDGET = 4096
-CUDA_BUDGET = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +81,9 @@ class Encoder:
         self.threads = 1
         self.refuses_long = False
         self.n_repeated = 0
-        self._forwarder = Forwarder(trunk)
+        self.forwarder = Forwarder(trunk)
         self._exact: Forwarder | None = None
         self._n_special = len(tokenizer.prefix) + len(tokenizer.suffix)
-        self._budget = CPU_BUDGET if trunk.device.type == "cpu" else CUDA_BUDGET
 
     @classmethod
     def load(
@@ -160,7 +155,7 @@ class Encoder:
         counts = dict.fromkeys(self.trunk.notes, 0)
         if not self.tokenizer.is_fast:
             counts["the tokenizer is of a design that runs slowly"] = 0
-        counts |= self._forwarder.counts
+        counts |= self.forwarder.counts
         if self.n_repeated:
             counts["sequences overflowed fp16 and were repeated in float32"] = self.n_repeated
         return counts
@@ -280,8 +275,7 @@ class Encoder:
             ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
         out = np.empty((len(windows.start), self.trunk.width), np.float32)
-        packs = pack_by_length(sequences, budget=self._budget)
-        for pack, rows in self._forwarder.run(packs, sequences, self._compute):
+        for pack, rows in self.forwarder.run(sequences, self._compute, threads=self.threads):
             out[pack.sequences] = rows
         self.repeat_overflowed(out, sequences)
         return self.project(combine(out, windows, self.spec["pooling"])), windows
@@ -311,8 +305,7 @@ class Encoder:
         if self._exact is None:
             self._exact = Forwarder(self.trunk.twin())
         self.n_repeated += len(overflowed)
-        pack = sequences.pack(overflowed)
-        for part, rows in self._exact.run([pack], sequences, self._compute):
+        for part, rows in self._exact.run(sequences, self._compute, only=overflowed):
             vectors[part.sequences] = rows
 
     def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:

@@ -1,5 +1,8 @@
 """Packs through a trunk, without losing one to a full or overflowing card.
 
+On a processor each thread computes packs of its own, start to end: within an operation there is
+nothing to wait for, which two threads over one pack do hundreds of times per layer.
+
 Guarantees:
 
 * A pack that does not fit the card's memory is halved until it does; a single sequence that does
@@ -10,23 +13,32 @@ Guarantees:
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import torch
 
+from featpipe.features.devices import running_threads
+from featpipe.features.packing import plan_packs
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
     from featpipe.features.packing import Pack, Sequences
+    from featpipe.features.tokens import Ints
     from featpipe.features.trunk import Trunk
 
     Compute = Callable[[Trunk, Pack], torch.Tensor]
     Rows = npt.NDArray[np.float32]
 
 _CPU = torch.device("cpu")
+
+#: Tokens of a pack: large enough to fill the kernels, small enough for the cache.
+CPU_BUDGET = 4096
+CUDA_BUDGET = 16384
 
 
 class Forwarder:
@@ -48,21 +60,59 @@ class Forwarder:
         return {what: n for what, n in happened.items() if n}
 
     def run(
-        self, packs: Iterable[Pack], sequences: Sequences, compute: Compute
+        self,
+        sequences: Sequences,
+        compute: Compute,
+        *,
+        threads: int = 1,
+        only: Ints | None = None,
     ) -> Iterator[tuple[Pack, Rows]]:
         """(pack, rows) for every pack or part of one, in any order; rows as `compute` gives them.
+
+        Args:
+            sequences: what to compute.
+            compute: called with a trunk and a pack, from several threads at a time.
+            threads: of the processor.
+            only: these sequences alone.
 
         Raises:
             torch.OutOfMemoryError: the CPU's memory is too small as well.
         """
+        on_cpu = self._trunk.device == _CPU
+        # A trunk whose bits depend on the pack is not cut up anew for another number of threads.
+        shares = threads if on_cpu and self._trunk.is_invariant else 1
+        lengths = sequences.framed if only is None else sequences.framed[only]
+        plan = plan_packs(lengths, budget=CPU_BUDGET if on_cpu else CUDA_BUDGET, shares=shares)
+        if only is not None:
+            plan = [only[part] for part in plan]
+        run = self._run_one_by_one if min(shares, len(plan)) < 2 else self._run_side_by_side
+        yield from run(plan, sequences, compute, shares)
+
+    def _run_one_by_one(
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, _shares: int
+    ) -> Iterator[tuple[Pack, Rows]]:
         waiting: list[_Arrival] = []
-        for pack in packs:
-            for part, rows in self._try(pack, sequences, compute):
+        for numbers in plan:
+            for part, rows in self._try(sequences.pack(numbers), sequences, compute):
                 waiting.append(_Arrival(part, rows))
                 if len(waiting) > 1:
                     yield waiting.pop(0).take()
         for arrival in waiting:
             yield arrival.take()
+
+    def _run_side_by_side(
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, shares: int
+    ) -> Iterator[tuple[Pack, Rows]]:
+        def run(numbers: Ints) -> tuple[Pack, Rows]:
+            pack = sequences.pack(numbers)
+            with torch.inference_mode():
+                return pack, compute(self._trunk, pack).numpy()
+
+        with (
+            running_threads(1),  # what the threads below begin with
+            ThreadPoolExecutor(min(shares, len(plan)), "featpipe-pack") as threads,
+        ):
+            yield from threads.map(run, plan)
 
     def _try(
         self, pack: Pack, sequences: Sequences, compute: Compute

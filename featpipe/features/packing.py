@@ -1,7 +1,7 @@
 """Sequences of many lengths as packs of a constant number of tokens, without padding.
 
 Sorted by length, so that sequences of equal length lie side by side and attention can run over
-them as one plain batch. A pack holds at most `budget` tokens, or one sequence that is longer.
+them as one plain batch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featpipe.features.tokens import Ids, Ints
+
+#: Tokens below which a pack is not worth a thread of its own.
+LEAST_SHARE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,27 @@ class Sequences:
         return Pack(sequences, lengths, ids, positions)
 
 
-def pack_by_length(sequences: Sequences, *, budget: int) -> Iterator[Pack]:
-    """All sequences, longest first (memory peaks at once, not late), in packs of `budget` tokens.
+def plan_packs(lengths: Ints, *, budget: int, shares: int = 1) -> list[Ints]:
+    """Which sequences go into a pack together: longest first, so that memory peaks at once.
 
-    The order is stable: equal lengths stay in the order given.
+    A pack holds at most `budget` tokens, or one sequence that is longer. With `shares` above 1 the
+    packs are alike and so many that each share gets as many, where there are tokens enough; they
+    then exceed the budget by less than one sequence. Equal lengths stay in the order given.
+
+    Shapes: lengths (sequences,) with special tokens -> arrays of places in it, none empty.
     """
-    lengths = sequences.framed
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
+    total = int(ends[-1]) if len(ends) else 0
+    if shares > 1 and total >= shares * LEAST_SHARE:
+        n_packs = shares * -(-total // (budget * shares))
+        stops = np.searchsorted(ends, total * np.arange(1, n_packs) // n_packs, side="left") + 1
+        return [part for part in np.split(order, stops) if len(part)]
+    packs = []
     at = 0
     while at < len(order):
         done = int(ends[at - 1]) if at else 0
         stop = max(at + 1, int(np.searchsorted(ends, done + budget, side="right")))
-        yield sequences.pack(order[at:stop])
+        packs.append(order[at:stop])
         at = stop
+    return packs

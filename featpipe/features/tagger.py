@@ -30,7 +30,7 @@ from featpipe.features.forwarding import Forwarder
 from featpipe.features.heads import Head, load_head
 from featpipe.features.heap import keep_freed_memory
 from featpipe.features.labels import Tags
-from featpipe.features.packing import Sequences, pack_by_length
+from featpipe.features.packing import Sequences
 from featpipe.features.stitching import Cuts, cut_text, find_sentence_starts, own_starts
 from featpipe.features.tokenizer import Tokenizer
 from featpipe.features.tokens import find_unknown
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from featpipe.features.packing import Pack
     from featpipe.features.tokens import Tokens
     from featpipe.features.trunk import Trunk
-
-_BUDGET = 4096
 
 
 class Tagger:
@@ -195,8 +193,7 @@ class Tagger:
         )
         own_stop = np.append(cuts.own_start[1:], len(tokens.ids))
         out = np.empty((len(tokens.ids), len(self.spec["labels"])), np.float32)
-        packs = pack_by_length(sequences, budget=_BUDGET)
-        for pack, found in self._forwarder.run(packs, sequences, self._compute):
+        for pack, found in self._forwarder.run(sequences, self._compute, threads=self.threads):
             # Row of the window's first own token in the pack, for windows laid end to end.
             count = own_stop[pack.sequences] - cuts.own_start[pack.sequences]
             skipped = cuts.own_start[pack.sequences] - cuts.start[pack.sequences]

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 
 from featpipe.features.devices import running_threads
-from featpipe.features.forwarding import Forwarder
-from featpipe.features.packing import Sequences, pack_by_length
+from featpipe.features.packing import Sequences
 from featpipe.features.pooling import pool
 from featpipe.features.tokens import find_unknown
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from featpipe.features.windows import Vectors
 
     Logits = npt.NDArray[np.float32]
-
-_BUDGET = 4096
 
 
 def encode_and_tag(
@@ -86,8 +83,7 @@ def _compute(encoder: Encoder, tagger: Tagger, tokens: Tokens) -> tuple[Vectors,
         pooled = pool(states, pack, encoder.spec["pooling"])
         return torch.cat([pooled.flatten(), scores.to(pooled.device).flatten()])
 
-    packs = pack_by_length(sequences, budget=_BUDGET)
-    for pack, flat in Forwarder(encoder.trunk).run(packs, sequences, compute):
+    for pack, flat in encoder.forwarder.run(sequences, compute, threads=encoder.threads):
         n = len(pack.sequences)
         vectors[pack.sequences] = flat[: n * width].reshape(n, width)
         scores = flat[n * width :].reshape(-1, n_labels)

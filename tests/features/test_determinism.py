@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_encoder, save_tagger
 
-from featpipe.features import encoder as encoder_module
+from featpipe.features import forwarding
 from featpipe.features.encoder import Encoder
 from featpipe.features.feature import EncoderSettings
 from featpipe.features.tagger import Tagger
@@ -58,8 +58,15 @@ def test_no_byte_depends_on_company_order_packs_or_threads(
     expected = dict(zip(texts, encoder.encode(texts).vectors, strict=True))
     chance = random.Random(7)  # noqa: S311 - an order, not a secret
     changed: list[str] = []
-    for threads, budget, share in [(1, 16, 1), (2, 64, 2), (3, 500, 1), (2, 4096, 3), (1, 9000, 2)]:
-        monkeypatch.setattr(encoder_module, "CPU_BUDGET", budget)
+    for threads, budget, share in [
+        (1, 16, 1),
+        (2, 64, 2),
+        (3, 500, 1),
+        (5, 100, 1),
+        (2, 4096, 3),
+        (1, 9000, 2),
+    ]:
+        monkeypatch.setattr(forwarding, "CPU_BUDGET", budget)
         other = Encoder.load(folder, settings, threads=threads)
         company = chance.sample(texts, len(texts) // share)
         changed += [

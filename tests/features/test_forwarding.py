@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,32 @@ def test_memory_that_is_short_on_the_cpu_is_an_error(
     monkeypatch.setattr(encoder.trunk, "forward", fail)
     with pytest.raises(torch.OutOfMemoryError):
         encoder.encode(["合同"])
+
+
+def test_a_pack_that_fails_on_its_thread_fails_the_call_and_nothing_else(
+    encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(encoder_folder, threads=2)
+    texts = [*TEXTS, *("同" * length for length in range(1, 60))]
+    expected = encoder.encode(texts).vectors
+    before = torch.get_num_threads()
+    forward = encoder.trunk.forward
+    threads = set()
+
+    def fail_with_short_ones(pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        threads.add((threading.current_thread().name, torch.get_num_threads()))
+        if pack.lengths.min() < 5:
+            raise torch.OutOfMemoryError("no memory")
+        return forward(pack, n_layers=n_layers)
+
+    monkeypatch.setattr(encoder.trunk, "forward", fail_with_short_ones)
+    with pytest.raises(torch.OutOfMemoryError):
+        encoder.encode(texts)
+    monkeypatch.undo()
+    assert threading.current_thread().name not in {name for name, _ in threads}
+    assert {count for _, count in threads} == {1}
+    assert torch.get_num_threads() == before
+    np.testing.assert_array_equal(encoder.encode(texts).vectors, expected)
 
 
 class OverflowingCard(SmallCard):
