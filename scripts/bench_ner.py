@@ -7,9 +7,9 @@ timed. The pipeline gets ``stride=128``, without which it drops everything after
     python scripts/bench_ner.py [--data DIR] [--quick] [--json FILE] [--processor-time]
 
 Keys: float32_vs_pipeline, default_vs_pipeline (mixed precision), decode_vs_pipeline (labels to
-entities alone), decode_mtok_s, last_entity_share (where in the text the last
-entity ends), last_entity_share_plain (without
-stride), changed_entities (0; short texts).
+entities alone), decode_mtok_s, last_entity_share (where in the text the last entity ends),
+last_entity_share_plain (without stride), changed_entities (0; short texts), one_forward_vs_two
+(vectors and entities of the documents' paragraphs on one trunk, against each alone).
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ import bench_encode as encode
 import numpy as np
 import torch
 
+from featpipe.features.encoder import Encoder
 from featpipe.features.entities import decode
-from featpipe.features.feature import TaggerSettings
+from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.features.labels import Tags
 from featpipe.features.tagger import Tagger
+from featpipe.features.together import encode_and_tag
 
 if TYPE_CHECKING:
     from featpipe.features.tokens import Tokens
@@ -84,6 +86,23 @@ def pipeline_spans(pipeline: Any, text: str) -> Spans:  # noqa: ANN401 - untyped
     return {(e["start"], e["end"], e["entity_group"]) for e in pipeline(text)}
 
 
+def compare_spans(
+    report: encode.Report,
+    tagger: Tagger,
+    pipeline: Any,  # noqa: ANN401 - untyped library
+    short: list[str],
+    long: list[str],
+) -> None:
+    """Entities of short texts that differ, and where the last one of long texts stands."""
+    n_changed = sum(len(spans_of(tagger, t) ^ pipeline_spans(pipeline, t)) for t in short)
+    report.note("changed_entities", n_changed)
+    seen = [max((end for _, end, _ in spans_of(tagger, t)), default=0) for t in long]
+    cut = [max((end for _, end, _ in pipeline_spans(pipeline, t)), default=0) for t in long]
+    sizes = [len(text.rstrip()) for text in long]
+    report.note("last_entity_share", min(a / n for a, n in zip(seen, sizes, strict=True)))
+    report.note("last_entity_share_plain", min(a / n for a, n in zip(cut, sizes, strict=True)))
+
+
 def time_decode(tokens: Tokens, rounds: int) -> float:
     """Tokens per second from labels to entities, all documents at once."""
     chance = np.random.default_rng(0)
@@ -111,6 +130,27 @@ def time_pipeline_decode(pipeline: Any, text: str) -> float:  # noqa: ANN401 - u
     return 20 * int(output["logits"].shape[1]) / (time.process_time() - started)
 
 
+def bench_together(report: encode.Report, folder: Path, texts: list[str], rounds: int) -> None:
+    """Vectors and entities by one forward, against one after the other; the same bytes."""
+    encoder = Encoder.load(folder, EncoderSettings(precision="mixed"), threads=encode.THREADS)
+    tagger = Tagger.load(
+        folder, TaggerSettings(precision="mixed"), threads=encode.THREADS, trunk=encoder.trunk
+    )
+    if not tagger.shares_trunk:
+        raise SystemExit("the two do not share their trunk")
+    vectors, entities = encode_and_tag(encoder, tagger, texts)
+    apart = encoder.encode(texts), tagger.find_entities(texts)
+    for ours, alone in ((vectors.vectors, apart[0].vectors), (entities.start, apart[1].start)):
+        if not np.array_equal(ours, alone):
+            raise SystemExit("one forward gives other bytes than two")
+    seconds = encode.interleave(
+        rounds,
+        peer=lambda: (encoder.encode(texts), tagger.find_entities(texts)),
+        we=lambda: encode_and_tag(encoder, tagger, texts),
+    )
+    report.row("one forward for both", seconds["peer"], seconds["we"], "one_forward_vs_two")
+
+
 def main() -> None:
     """Compare on short texts, time on long ones."""
     options = encode.read_options()
@@ -128,16 +168,7 @@ def main() -> None:
             for p in ("exact", "mixed")
         }
         plain, strided = load_pipeline(folder), load_pipeline(folder, stride=128)
-        short = [text[:300].strip() for text in texts[:20]]
-        n_changed = sum(
-            len(spans_of(taggers["exact"], text) ^ pipeline_spans(plain, text)) for text in short
-        )
-        report.note("changed_entities", n_changed)
-        seen = [max((end for _, end, _ in spans_of(taggers["exact"], t)), default=0) for t in long]
-        cut = [max((end for _, end, _ in pipeline_spans(plain, t)), default=0) for t in long]
-        sizes = [len(text.rstrip()) for text in long]
-        report.note("last_entity_share", min(a / n for a, n in zip(seen, sizes, strict=True)))
-        report.note("last_entity_share_plain", min(a / n for a, n in zip(cut, sizes, strict=True)))
+        compare_spans(report, taggers["exact"], plain, [t[:300].strip() for t in texts[:20]], long)
         seconds = encode.interleave(
             options.rounds or (1 if options.quick else 3),
             peer=lambda: [strided(text) for text in long],
@@ -146,6 +177,8 @@ def main() -> None:
         )
         report.row("entities, float32", seconds["peer"], seconds["exact"], "float32_vs_pipeline")
         report.row("entities, mixed", seconds["peer"], seconds["mixed"], "default_vs_pipeline")
+        parts = {part.strip() for text in long for part in text.split("\n") if len(part) < 250}
+        bench_together(report, folder, sorted(parts)[:400], options.rounds or 3)
         tokens = taggers["exact"].tokenizer.encode(texts, with_offsets=True)
         ours, theirs = time_decode(tokens, 5), time_pipeline_decode(plain, long[0])
         report.note("decode_mtok_s", ours / 1e6)
