@@ -65,8 +65,22 @@ class Shape:
 
         Raises:
             UnsupportedModel: an option that this forward does not compute.
+            CheckpointError: a size that is not stated, or makes no sense.
         """
         _refuse_options(config)
+        try:
+            shape = cls._read(config)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"config.json states no sizes of a model: {error!r}") from error
+        if shape.n_heads < 1 or shape.width < 1 or shape.width % shape.n_heads:
+            raise CheckpointError(
+                f"config.json states a width of {shape.width}, which {shape.n_heads} attention"
+                " heads cannot share evenly"
+            )
+        return shape
+
+    @classmethod
+    def _read(cls, config: Mapping[str, Any]) -> Shape:
         width = int(config.get("hidden_size", config.get("dim", 0)))
         return cls(
             width=width,
@@ -129,7 +143,7 @@ class PackedBert:
         self.device = device
         self.dtype = dtype
         self.n_layers = n_layers
-        self.width = shape.width if n_layers or shape.embedding_width == shape.width else 0
+        self.width = shape.width
         self._source = weights
         self.origin: tuple[Path, ...] = ()
         """Files that the weights are mapped from, and their digest when they were loaded."""
@@ -300,7 +314,7 @@ def _linear_shapes(name: str, n_out: int, n_in: int) -> dict[str, tuple[int, ...
 
 
 def _refuse_options(config: Mapping[str, Any]) -> None:
-    kind = config.get("model_type")
+    kind = str(config.get("model_type"))
     if kind not in OWN:
         raise UnsupportedModel(f"{kind!r} is not among {sorted(OWN)}")
     activation = config.get("hidden_act", config.get("activation", "gelu"))
@@ -308,7 +322,7 @@ def _refuse_options(config: Mapping[str, Any]) -> None:
         "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",
         "is_decoder": bool(config.get("is_decoder", False)),
         "use_task_id": bool(config.get("use_task_id", False)),
-        "hidden_act": activation not in _ACTIVATIONS,
+        "hidden_act": str(activation) not in _ACTIVATIONS,
         "sinusoidal_pos_embds": bool(config.get("sinusoidal_pos_embds", False)),
     }
     for option, is_refused in refused.items():

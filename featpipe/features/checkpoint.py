@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from featpipe.errors import CheckpointError, MissingWeights
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 from featpipe.features.folder import find_folder
 from featpipe.features.recipe import Recipe, read_json, read_json_object, read_recipe
 
@@ -33,10 +33,39 @@ TOKENIZER_FILES = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    "spm.model",
+    "sentencepiece.model",
+    "bpe.codes",
+    "dict.txt",
+    "emoji.json",
+    "normalizer.json",
+    "word_pronunciation.json",
+    "word_shape.json",
+    "entity_vocab.json",
+    "vocab.bpe",
 )
 
 #: Config entries that name where a checkpoint came from and change no vector.
 _PROVENANCE = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
+
+#: ``model_type`` of the text models whose first position is ``pad_token_id + 1``.
+_COUNTING_FROM_PADDING = (
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "mpnet",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "layoutlmv3",
+    "lilt",
+    "longformer",
+    "luke",
+    "markuplm",
+    "roberta-prelayernorm",
+    "xlm-roberta-xl",
+    "xmod",
+)
 
 #: tokenizer_config.json writes "no limit" as a huge integer.
 _NO_LIMIT = 1_000_000
@@ -66,7 +95,13 @@ class Checkpoint:
     def files(self) -> tuple[Path, ...]:
         """Everything that a vector may depend on."""
         own = (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
-        return own + tuple(file for step in self.recipe.steps for file in step.weight_files)
+        steps = tuple(file for step in self.recipe.steps for file in step.weight_files)
+        return own + steps + self.code_files
+
+    @property
+    def code_files(self) -> tuple[Path, ...]:
+        """The model's own code, where it brings some; run only if the user trusts it."""
+        return tuple(sorted(self.path.rglob("*.py"))) if self.config.get("auto_map") else ()
 
     @property
     def architecture(self) -> str:
@@ -101,10 +136,12 @@ class Checkpoint:
         given = self.config.get("id2label") if self.kind == "tagger" else None
         if not isinstance(given, Mapping):
             return ()
-        by_number = {int(number): str(label) for number, label in given.items()}
-        if sorted(by_number) != list(range(len(by_number))):
+        by_number = {str(number): str(label) for number, label in given.items()}
+        names = [by_number.get(str(number)) for number in range(len(by_number))]
+        found = tuple(name for name in names if name is not None)
+        if len(found) != len(names):
             raise CheckpointError(f"{self.path}: id2label does not number its labels from 0")
-        return tuple(by_number[number] for number in range(len(by_number)))
+        return found
 
 
 def describe_checkpoint(name: str | Path) -> Checkpoint:
@@ -113,7 +150,8 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     Raises:
         CheckpointError: no such folder, no or unreadable config, damaged weight header.
         MissingWeights: a folder without weights.
-        UnsupportedModel: a sentence-transformers module that cannot be reproduced.
+        UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
+            beside the model.
     """
     recipe = read_recipe(find_folder(name))
     folder = recipe.model_folder
@@ -121,6 +159,11 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     if not config:
         raise CheckpointError(
             f"{folder} has no config.json, so it is not a transformers checkpoint"
+        )
+    if (folder / "adapter_config.json").exists():
+        raise UnsupportedModel(
+            f"{folder} holds an adapter (adapter_config.json) beside the model",
+            hint="merge the adapter into the weights (peft: merge_and_unload) and save the model",
         )
     weight_files = _find_weights(folder)
     tensors: dict[str, tuple[int, ...]] = {}
@@ -194,7 +237,8 @@ def _find_weights(folder: Path) -> tuple[Path, ...]:
 
 
 def _kind_of(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) -> Kind:
-    names = config.get("architectures") or ()
+    given = config.get("architectures")
+    names = given if isinstance(given, list) else ()
     if any("TokenClassification" in str(name) or "CRF" in str(name).upper() for name in names):
         return "tagger"
     return "tagger" if any("crf." in name.lower() for name in tensors) else "encoder"
@@ -220,9 +264,10 @@ def count_positions(config: Mapping[str, Any]) -> int | None:
 
 def first_position(config: Mapping[str, Any]) -> int:
     """Row of the first token's position: RoBERTa and its kin count from ``pad_token_id + 1``."""
-    return int(config.get("pad_token_id") or 0) + 1 if counts_from_padding(config) else 0
+    padding = config.get("pad_token_id")
+    return (padding if isinstance(padding, int) else 0) + 1 if counts_from_padding(config) else 0
 
 
 def counts_from_padding(config: Mapping[str, Any]) -> bool:
     """Whether positions start after the padding token's number instead of at 0."""
-    return config.get("model_type") in {"roberta", "xlm-roberta", "camembert", "mpnet"}
+    return config.get("model_type") in _COUNTING_FROM_PADDING

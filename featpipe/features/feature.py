@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from featpipe.errors import UsageError
+from featpipe.errors import CheckpointError, UnsupportedModel, UsageError
 from featpipe.features.checkpoint import Checkpoint, canonical_config, count_positions
 from featpipe.features.fingerprint import digest_named, digest_of, digest_text
 
@@ -27,6 +27,9 @@ Spec = dict[str, Any]
 
 #: Raised whenever the same inputs would give other vectors than before.
 FEATURE_VERSION = 1
+
+#: Tokens of a window, special ones included, below which no model says anything of a text.
+_SHORTEST_WINDOW = 8
 
 #: How the windows of a long text become one vector; see `windows`.
 WINDOW_RULE = {
@@ -85,7 +88,8 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
 
     Raises:
         UsageError: a setting that the checkpoint cannot follow, or an unresolved precision.
-        CheckpointError: files that cannot be read.
+        CheckpointError: files that cannot be read, or a limit that leaves no room for a text.
+        UnsupportedModel: trusted code that is not in the folder.
     """
     recipe = checkpoint.recipe
     precision = _resolved(settings.precision)
@@ -106,6 +110,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
         "lowercase": recipe.lowercase,
         "dtype": _one_of("dtype", settings.dtype, ("float16", "float32", "bfloat16")),
         **_describe_steps(recipe.steps),
+        **(_describe_code(checkpoint) if settings.trust_remote_code else {}),
     }
 
 
@@ -171,6 +176,22 @@ def _describe_steps(steps: Sequence[Step]) -> Spec:
     return {"steps": described} if described else {}
 
 
+def _describe_code(checkpoint: Checkpoint) -> Spec:
+    """The model's own code, which vectors depend on like on its weights.
+
+    Raises:
+        UnsupportedModel: code that is not in the folder, so that nobody can tell when it changes.
+    """
+    named = json.dumps(checkpoint.config.get("auto_map") or {})
+    if "--" in named:
+        raise UnsupportedModel(
+            f"{checkpoint.path} runs code from another repository: {named}",
+            hint="put that code into the folder and name it in auto_map",
+        )
+    files = checkpoint.code_files
+    return {"code": digest_named(files)} if files else {}
+
+
 def _arithmetic(precision: str, device: str) -> str:
     """What the linear layers compute in: lower precision is not the same on processor and card."""
     if precision == "exact":
@@ -206,10 +227,19 @@ def _count_layer(checkpoint: Checkpoint, layer: int) -> int:
 
 def _choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
     if asked is None:
+        if checkpoint.max_length < _SHORTEST_WINDOW:
+            raise CheckpointError(
+                f"{checkpoint.path} allows sequences of {checkpoint.max_length} tokens, which"
+                " leaves no room beside the special ones",
+                hint="model_max_length in tokenizer_config.json, max_seq_length in"
+                " sentence_bert_config.json or max_position_embeddings in config.json is wrong",
+            )
         return checkpoint.max_length
     most = count_positions(checkpoint.config) or checkpoint.max_length
-    if not 8 <= asked <= most:
-        raise UsageError(f"a length of {asked} tokens is not between 8 and the model's {most}")
+    if not _SHORTEST_WINDOW <= asked <= most:
+        raise UsageError(
+            f"a length of {asked} tokens is not between {_SHORTEST_WINDOW} and the model's {most}"
+        )
     return asked
 
 

@@ -15,8 +15,9 @@ from featpipe.errors import CheckpointError
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
-#: What a checkpoint may consist of; weights of other frameworks stay on the hub.
-_WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.bin")
+#: What a checkpoint may consist of; weights of other frameworks stay on the hub. Code is not run
+#: unless ``trust_remote_code`` asks for it.
+_WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.bin", "*.py")
 #: Neighbours of a folder that is not there, as a suggestion.
 _MOST_NAMED = 5
 

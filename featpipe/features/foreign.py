@@ -9,6 +9,7 @@ through it together, which needs no hook, no mask and no padding, and is slower;
 from __future__ import annotations
 
 import inspect
+import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,24 @@ import torch
 from featpipe.errors import UnsupportedModel
 from featpipe.features.attention import attend_apart
 from featpipe.features.packing import Pack, Sequences
+from featpipe.features.weights import refuse_wrong
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from featpipe.features.attention import Group
     from featpipe.features.checkpoint import Checkpoint
     from featpipe.features.feature import EncoderSettings, Spec
 
 _HOOK = "featpipe_packed"
+
+#: Left-over tensors that are known to be unneeded: heads of pre-training and of other tasks.
+_HEAD = re.compile(
+    r"([\w-]+\.)?(pooler|cls|lm_head|classifier|pre_classifier|qa_outputs|predictions"
+    r"|\w+_predictions|sop_classifier|classification_head|score|head|decoder|generator_\w+"
+    r"|discriminator_\w+|project|entity_predictions)\."
+    r"|.*(position_ids|token_type_ids|inv_freq)$"
+)
 
 #: Groups of the pack that is on its way through a hooked model.
 _groups: list[Group] = []
@@ -48,7 +60,7 @@ class ForeignTrunk:
     ) -> None:
         self.width = int(getattr(model.config, "hidden_size", 0) or model.config.dim)
         self.device = device
-        self.n_words = int(model.get_input_embeddings().num_embeddings)
+        self.n_words = int(model.get_input_embeddings().weight.shape[0])
         self.is_hooked = is_hooked
         self._model = model
         self._dtype = dtype
@@ -111,12 +123,13 @@ def load_foreign(
     """Load by transformers, in float32, hooked where that gives the same states.
 
     Raises:
-        UnsupportedModel: transformers cannot load it as an encoder, or lacks weights for it.
+        UnsupportedModel: transformers cannot load it, or not as an encoder of texts.
+        MissingWeights: missing, misshapen or left-over tensors, listed.
     """
     half = torch.float16 if device.type == "cuda" else torch.bfloat16
     dtype = torch.float32 if spec["precision"] == "exact" else half
     plain = _load_model(checkpoint, settings, attention=None).to(device)
-    by_length = ForeignTrunk(plain, device=device, dtype=dtype, is_hooked=False)
+    by_length = _try(plain, checkpoint, device=device, dtype=dtype)
     if "position_ids" not in inspect.signature(plain.forward).parameters:
         return by_length
     _register_hook()
@@ -128,6 +141,27 @@ def load_foreign(
     return trunk if _agree(trunk, by_length, spec) else by_length
 
 
+def _try(
+    model: Any,  # noqa: ANN401 - untyped library
+    checkpoint: Checkpoint,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> ForeignTrunk:
+    """The plain trunk, once it has shown that it turns token ids into one state each."""
+    one = np.zeros(1, np.int64)
+    pack = Sequences(np.zeros(2, np.int32), one, one + 2, (), ()).pack(one)
+    try:
+        trunk = ForeignTrunk(model, device=device, dtype=dtype, is_hooked=False)
+        with torch.inference_mode():
+            trunk.forward(pack)
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UnsupportedModel(
+            f"{checkpoint.path} ({checkpoint.architecture}) is no encoder of texts: {error}"
+        ) from error
+    return trunk
+
+
 def _load_model(checkpoint: Checkpoint, settings: EncoderSettings, *, attention: str | None) -> Any:  # noqa: ANN401 - untyped library
     from transformers import AutoModel
 
@@ -137,6 +171,7 @@ def _load_model(checkpoint: Checkpoint, settings: EncoderSettings, *, attention:
             dtype=torch.float32,
             trust_remote_code=settings.trust_remote_code,
             local_files_only=True,
+            ignore_mismatched_sizes=True,  # reported below, with their names
             output_loading_info=True,
             **({} if attention is None else {"attn_implementation": attention}),
         )
@@ -145,12 +180,21 @@ def _load_model(checkpoint: Checkpoint, settings: EncoderSettings, *, attention:
             f"{checkpoint.path} ({checkpoint.architecture or 'no model_type'}) cannot be loaded"
             f" as an encoder: {error}"
         ) from error
-    missing = [name for name in report["missing_keys"] if "pooler" not in name]
-    if missing or report["mismatched_keys"]:
-        raise UnsupportedModel(
-            f"{checkpoint.path} lacks weights: {missing} {report['mismatched_keys']}"
-        )
+    _check_report(report, checkpoint)
     return model.eval()
+
+
+def _check_report(report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint) -> None:
+    """What transformers only warns of is an error here; it would fill gaps by chance."""
+    refuse_wrong(
+        checkpoint.path,
+        missing=sorted(name for name in report["missing_keys"] if "pooler" not in name),
+        misshapen=[
+            f"{name} is {tuple(found)} instead of {tuple(needed)}"
+            for name, found, needed in sorted(report["mismatched_keys"])
+        ],
+        extra=sorted(name for name in report["unexpected_keys"] if not _HEAD.match(name)),
+    )
 
 
 def _register_hook() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from featpipe.errors import MissingWeights, UnsupportedModel
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 from featpipe.features.linear import Linear, make_linear
 from featpipe.features.viterbi import Transitions, find_best_paths
 from featpipe.features.weights import Weights, is_unused
@@ -79,6 +79,7 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
 
     Raises:
         MissingWeights: no layer, or several, fit; or half a CRF.
+        CheckpointError: a tensor with NaN or infinity.
         UnsupportedModel: a CRF without start and end scores, whose direction cannot be told.
     """
     lstm, lstm_names = _load_lstm(weights, source, device)
@@ -104,6 +105,12 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
     taken = {f"{names[0]}.weight", f"{names[0]}.bias", *lstm_names}
     rest = {name: tensor for name, tensor in weights.items() if name not in taken}
     transitions, crf_names = _load_crf(rest, n_labels, source)
+    for name in sorted(taken):
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
+    for name in crf_names:  # minus infinity forbids a transition
+        if not bool((weights[name] < torch.inf).all()):
+            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
     return Head(linear, lstm, transitions, frozenset({*taken, *crf_names}))
 
 

@@ -1,7 +1,8 @@
 """From token states to one vector per sequence.
 
 A vector depends on its own sequence only, bit for bit: every reduction runs over one sequence's
-tokens in their order, whatever else is in the pack.
+tokens in their order, whatever else is in the pack. A sequence without tokens (an empty text, where
+the tokenizer adds no special ones) gets a row that is not finite, never a neighbour's.
 """
 
 from __future__ import annotations
@@ -41,4 +42,8 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
         )
         return total / divisor[:, None]
     ends = torch.cumsum(lengths, 0)
-    return states[ends - 1 if pooling == "last" else ends - lengths]
+    rows = torch.full((len(lengths), states.shape[1]), torch.nan, device=states.device)
+    has_tokens = lengths > 0
+    at = ends - 1 if pooling == "last" else ends - lengths
+    rows[has_tokens] = states[at[has_tokens]]
+    return rows

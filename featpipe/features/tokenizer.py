@@ -9,7 +9,8 @@ Guarantees:
   count the characters of the text as it was given.
 
 Only ``tokenizers`` is imported; transformers is asked only for files that ``tokenizers`` cannot
-read itself (a sentencepiece model without ``tokenizer.json``).
+read itself (a sentencepiece model without ``tokenizer.json``), and where the files beside
+``tokenizer.json`` or ``vocab.txt`` name tokens that these do not have.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokenizers import Tokenizer as RawTokenizer
+    from tokenizers.normalizers import BertNormalizer
 
     from featpipe.features.checkpoint import Checkpoint
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BERT_OPTIONS = {
-    "do_lower_case": "lowercase",
-    "tokenize_chinese_chars": "handle_chinese_chars",
-    "strip_accents": "strip_accents",
-}
+_SPECIAL = ("unk", "sep", "pad", "cls", "mask")
+
+#: Tokenizers that transformers builds from words and options alone, and models that have them.
+_BERT_CLASSES = frozenset({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"})
+_BERT_KIN = frozenset({"bert", "electra", "distilbert"})
 
 
 class Tokenizer:
@@ -108,14 +110,18 @@ def load_raw(checkpoint: Checkpoint) -> RawTokenizer:
 def _load_with_state(checkpoint: Checkpoint) -> RawTokenizer:
     folder = checkpoint.path
     options = read_json_object(folder / "tokenizer_config.json")
+    named = read_json_object(folder / "special_tokens_map.json") | options
+    kind = str(options.get("tokenizer_class") or "").removesuffix("Fast")
+    is_bert = kind in _BERT_CLASSES or (not kind and checkpoint.architecture in _BERT_KIN)
+    raw: RawTokenizer | None = None
     if (folder / "tokenizer.json").exists():
-        return _apply_bert_options(_read_tokenizer_json(checkpoint), options)
-    if (folder / "vocab.txt").exists() and checkpoint.architecture in {
-        "bert",
-        "electra",
-        "distilbert",
-    }:
-        return _build_wordpiece(checkpoint, options)
+        raw = _read_tokenizer_json(checkpoint)
+        if is_bert:
+            raw = _apply_bert_options(raw, options)
+    elif (folder / "vocab.txt").exists() and checkpoint.architecture in _BERT_KIN:
+        raw = _build_wordpiece(checkpoint, named)
+    if raw is not None and _knows_all(raw, named, read_json_object(folder / "added_tokens.json")):
+        return raw
     if checkpoint.tokenizer_files:
         return _ask_transformers(checkpoint)
     raise CheckpointError(f"{folder} has no tokenizer files (tokenizer.json, vocab.txt ...)")
@@ -132,26 +138,67 @@ def _read_tokenizer_json(checkpoint: Checkpoint) -> RawTokenizer:
 
 
 def _apply_bert_options(raw: RawTokenizer, options: dict[str, Any]) -> RawTokenizer:
-    """tokenizer_config.json overrules tokenizer.json, as in transformers."""
+    """tokenizer_config.json, even by what it leaves out, overrules tokenizer.json.
+
+    As in transformers, whose BERT tokenizer takes no more than the words from tokenizer.json.
+    """
     from tokenizers.normalizers import BertNormalizer
 
-    normalizer = raw.normalizer
-    if isinstance(normalizer, BertNormalizer):
-        for name, attribute in _BERT_OPTIONS.items():
-            if name in options and getattr(normalizer, attribute) != options[name]:
-                setattr(normalizer, attribute, options[name])
-        raw.normalizer = normalizer
+    if isinstance(raw.normalizer, BertNormalizer):
+        raw.normalizer = _make_normalizer(options)
     return raw
+
+
+def _make_normalizer(options: dict[str, Any]) -> BertNormalizer:
+    from tokenizers.normalizers import BertNormalizer
+
+    return BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
+        strip_accents=options.get("strip_accents"),
+        lowercase=bool(options.get("do_lower_case", True)),
+    )
+
+
+def _knows_all(raw: RawTokenizer, named: dict[str, Any], added: dict[str, Any]) -> bool:
+    """Whether every token that the files beside it name is an added token of `raw`, same number."""
+    known = {token.content: str(number) for number, token in raw.get_added_tokens_decoder().items()}
+    lists = (named.get("additional_special_tokens"), named.get("extra_special_tokens"))
+    several = [
+        token
+        for tokens in lists
+        for token in (tokens.values() if isinstance(tokens, dict) else tokens or ())
+    ]
+    single = [named.get(f"{name}_token") for name in (*_SPECIAL, "bos", "eos")]
+    contents = [_content(token) for token in (*several, *single) if token]
+    decoder = named.get("added_tokens_decoder")
+    numbered = {
+        _content(token): number
+        for number, token in (decoder if isinstance(decoder, dict) else {}).items()
+    }
+    return all(content in known for content in contents) and all(
+        known.get(content) == str(number) for content, number in (numbered | added).items()
+    )
+
+
+def _content(token: object) -> str:
+    """Of a token that is written as text or as an object."""
+    return str(token.get("content") if isinstance(token, dict) else token)
 
 
 def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, Any]) -> RawTokenizer:
     from tokenizers import Tokenizer as RawTokenizer
-    from tokenizers import models, normalizers, pre_tokenizers, processors
+    from tokenizers import models, pre_tokenizers, processors
 
     file = checkpoint.path / "vocab.txt"
-    lines = file.read_text("utf-8").split("\n")
+    try:
+        lines = file.read_text("utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{file} cannot be read as UTF-8: {error}") from error
     vocabulary = {line.rstrip("\r"): number for number, line in enumerate(lines) if line.strip()}
-    special = {name: _name_special(options, name) for name in ("unk", "sep", "pad", "cls", "mask")}
+    special = {
+        name: _content(options.get(f"{name}_token") or f"[{name.upper()}]") for name in _SPECIAL
+    }
     absent = [
         token
         for token in (special["cls"], special["sep"], special["unk"])
@@ -160,12 +207,7 @@ def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, Any]) -> RawToke
     if absent:
         raise CheckpointError(f"{file} lacks the special tokens {absent}")
     raw = RawTokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
-    raw.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
-        strip_accents=options.get("strip_accents"),
-        lowercase=bool(options.get("do_lower_case", True)),
-    )
+    raw.normalizer = _make_normalizer(options)
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     raw.add_special_tokens([token for token in special.values() if token in vocabulary])
     raw.post_processor = processors.TemplateProcessing(
@@ -173,11 +215,6 @@ def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, Any]) -> RawToke
         special_tokens=[(special[n], vocabulary[special[n]]) for n in ("cls", "sep")],
     )
     return raw
-
-
-def _name_special(options: dict[str, Any], name: str) -> str:
-    given = options.get(f"{name}_token", f"[{name.upper()}]")
-    return str(given.get("content") if isinstance(given, dict) else given)
 
 
 def _ask_transformers(checkpoint: Checkpoint) -> RawTokenizer:

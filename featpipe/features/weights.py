@@ -18,7 +18,7 @@ import torch
 from featpipe.errors import CheckpointError, MissingWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from featpipe.features.checkpoint import Checkpoint
@@ -144,20 +144,30 @@ def check_complete(
         for name, shape in needed.items()
         if name in found and tuple(found[name].shape) != shape
     ]
-    extra = sorted(leftover)
-    if absent or misshapen or extra:
-        listed = [
-            f"{what}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if names[8:] else ''}"
-            for what, names in (("missing", absent), ("misshapen", misshapen), ("left over", extra))
-            if names
-        ]
+    refuse_wrong(source, missing=absent, misshapen=misshapen, extra=sorted(leftover))
+    for name in needed:
+        if not bool(torch.isfinite(found[name]).all()):
+            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
+
+
+def refuse_wrong(
+    source: Path, *, missing: Sequence[str], misshapen: Sequence[str], extra: Sequence[str]
+) -> None:
+    """Nothing where all three are empty.
+
+    Raises:
+        MissingWeights: lists them.
+    """
+    listed = [
+        f"{what}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if names[8:] else ''}"
+        for what, names in (("missing", missing), ("misshapen", misshapen), ("left over", extra))
+        if names
+    ]
+    if listed:
         raise MissingWeights(
             f"the weights in {source} are not this model's ({'; '.join(listed)})",
             hint="the config and the weights must belong together",
         )
-    for name in needed:
-        if not bool(torch.isfinite(found[name]).all()):
-            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
 
 
 def _read_safetensors(file: Path) -> Weights:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
-from test_weights import tokenizer_json
+from test_weights import prefixed, rewrite, tokenizer_json
 from tiny_checkpoints import vocabulary
 
-from featpipe.errors import UnsupportedModel
+from featpipe.errors import MissingWeights, UnsupportedModel
 from featpipe.features.encoder import Encoder
 from featpipe.features.feature import EncoderSettings
 
@@ -97,4 +97,66 @@ def test_a_model_that_is_no_encoder_is_refused(tmp_path: Path) -> None:
     config = (tmp_path / "config.json").read_text("utf-8")
     (tmp_path / "config.json").write_text(config.replace('"albert"', '"never-heard-of"'), "utf-8")
     with pytest.raises(UnsupportedModel, match="never-heard-of"):
+        Encoder.load(tmp_path)
+
+
+# --- weights that are not the model's -------------------------------------------------------------
+
+
+@pytest.fixture
+def mpnet_folder(tmp_path: Path) -> Path:
+    mpnet().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    return tmp_path
+
+
+LAST = "encoder.layer.1.output.dense.weight"
+
+WRONG = {
+    f"missing: {LAST}": lambda weights: {k: v for k, v in weights.items() if k != LAST},
+    r"left over: adapter\.down": lambda weights: weights | {"adapter.down": torch.zeros(2, 2)},
+    r"left over: encoder\.layer\.2\.": lambda weights: (
+        weights | {LAST.replace("1", "2"): weights[LAST].clone()}
+    ),
+    rf"misshapen: {LAST} is \(3, 3\)": lambda weights: weights | {LAST: torch.zeros(3, 3)},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_weights_that_transformers_would_make_up_or_drop_are_listed(
+    mpnet_folder: Path, message: str
+) -> None:
+    rewrite(mpnet_folder, WRONG[message])
+    with pytest.raises(MissingWeights, match=message):
+        Encoder.load(mpnet_folder)
+
+
+def test_heads_of_other_tasks_and_the_models_own_prefix_are_understood(mpnet_folder: Path) -> None:
+    plain = Encoder.load(mpnet_folder).encode(["合同"]).vectors
+    heads = {"lm_head.bias": torch.zeros(4), "classifier.out_proj.weight": torch.zeros(2, 32)}
+    rewrite(mpnet_folder, lambda weights: prefixed("mpnet.")(weights) | heads)
+    np.testing.assert_array_equal(Encoder.load(mpnet_folder).encode(["合同"]).vectors, plain)
+
+
+@pytest.mark.parametrize("kind", ["Data2VecText", "IBert", "RobertaPreLayerNorm"])
+def test_windows_end_where_positions_do_that_count_from_the_padding(
+    tmp_path: Path, kind: str
+) -> None:
+    import transformers
+
+    config = getattr(transformers, f"{kind}Config")(**SIZES, pad_token_id=1)
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    encoder = Encoder.load(tmp_path)
+    assert encoder.spec["max_length"] == SIZES["max_position_embeddings"] - 2
+    assert encoder.encode(["合" * 100]).n_windows.tolist() == [2]
+
+
+def test_a_model_of_pictures_is_refused(tmp_path: Path) -> None:
+    from transformers import ViTConfig, ViTModel
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    ViTModel(ViTConfig(**sizes, intermediate_size=32, image_size=32)).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    with pytest.raises(UnsupportedModel, match="no encoder of texts"):
         Encoder.load(tmp_path)

@@ -222,6 +222,64 @@ def test_files_decide_over_tokenizer_json_as_in_transformers(tmp_path: Path) -> 
         assert framed(tokenizer, texts) == transformers_ids(folder, texts)
 
 
+def write(name: str, content: dict[str, object]) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = folder / name
+        old = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        file.write_text(json.dumps(old | content), "utf-8")
+
+    return change
+
+
+def forget_options(folder: Path) -> None:
+    (folder / "tokenizer_config.json").unlink()
+
+
+NEW_WORD = {"content": "新词", "lstrip": False, "rstrip": False, "normalized": False}
+
+#: What may stand beside the words, and changes ids in transformers.
+BESIDE: dict[str, Callable[[Path], None]] = {
+    "added_tokens.json": write("added_tokens.json", {"[X1]": 611, "新词": 612}),
+    "nothing added": write("added_tokens.json", {}),
+    "special_tokens_map.json": write(
+        "special_tokens_map.json", {"cls_token": "的", "sep_token": "一"}
+    ),
+    "a list of special tokens": write(
+        "tokenizer_config.json", {"additional_special_tokens": ["是"]}
+    ),
+    "another first token": write("tokenizer_config.json", {"cls_token": "的"}),
+    "numbered tokens": write(
+        "tokenizer_config.json",
+        {"added_tokens_decoder": {"611": NEW_WORD | {"single_word": False, "special": False}}},
+    ),
+    "another class": write(
+        "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": True},
+    ),
+    "no options": forget_options,
+}
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["tokenizer.json", "vocab.txt"])
+@pytest.mark.parametrize("change", BESIDE.values(), ids=BESIDE)
+def test_what_stands_beside_the_words_is_heeded_as_in_transformers(
+    tmp_path: Path, change: Callable[[Path], None], as_json: bool
+) -> None:
+    folder = save_encoder(tmp_path)
+    if as_json:
+        load_raw(describe_checkpoint(folder)).save(str(folder / "tokenizer.json"))
+    elif change is BESIDE["another class"]:
+        pytest.skip("that class reads tokenizer.json only")
+    change(folder)
+    texts = ["合新词同 [X1] the The É 的一是", *SEEDS[:7]]
+    tokenizer = Tokenizer.load(describe_checkpoint(folder))
+    assert framed(tokenizer, texts) == transformers_ids(folder, texts)
+
+
+def garble(folder: Path) -> None:
+    (folder / "vocab.txt").write_bytes(b"\xff\xfe[UNK]\n")
+
+
 def damage_json(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{", "utf-8")
 
@@ -235,7 +293,7 @@ def remove_all(folder: Path) -> None:
     (folder / "tokenizer_config.json").unlink()
 
 
-@pytest.mark.parametrize("damage", [damage_json, forget_special, remove_all])
+@pytest.mark.parametrize("damage", [damage_json, forget_special, remove_all, garble])
 def test_an_unusable_tokenizer_is_a_checkpoint_error(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:

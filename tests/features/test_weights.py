@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -268,10 +269,14 @@ def test_a_hub_name_is_found_in_the_local_hub_cache(
 
 def kin() -> dict[str, Callable[[], Any]]:
     from transformers import (
+        CamembertConfig,
+        CamembertModel,
         DistilBertConfig,
         DistilBertModel,
         ElectraConfig,
         ElectraModel,
+        ErnieConfig,
+        ErnieModel,
         RobertaConfig,
         RobertaModel,
         XLMRobertaConfig,
@@ -293,6 +298,10 @@ def kin() -> dict[str, Callable[[], Any]]:
         "xlm-roberta": lambda: XLMRobertaModel(
             XLMRobertaConfig(**sizes, max_position_embeddings=66, pad_token_id=0, type_vocab_size=1)
         ),
+        "camembert": lambda: CamembertModel(
+            CamembertConfig(**sizes, max_position_embeddings=66, pad_token_id=0, type_vocab_size=1)
+        ),
+        "ernie": lambda: ErnieModel(ErnieConfig(**sizes, max_position_embeddings=64)),
         "electra": lambda: ElectraModel(
             ElectraConfig(**sizes, embedding_size=16, max_position_embeddings=64)
         ),
@@ -309,14 +318,20 @@ def kin() -> dict[str, Callable[[], Any]]:
     }
 
 
-@pytest.mark.parametrize("name", ["roberta", "xlm-roberta", "electra", "distilbert"])
-def test_kin_of_bert_give_the_vectors_of_transformers(tmp_path: Path, name: str) -> None:
+KIN = ("roberta", "xlm-roberta", "camembert", "ernie", "electra", "distilbert")
+
+
+@pytest.mark.parametrize("layer", [-1, 0])
+@pytest.mark.parametrize("name", KIN)
+def test_kin_of_bert_give_the_vectors_of_transformers(
+    tmp_path: Path, name: str, layer: int
+) -> None:
     torch.manual_seed(4)
     model = kin()[name]().eval()
     model.save_pretrained(tmp_path)
     write_tokenizer(tmp_path, vocabulary())
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
-    encoder = Encoder.load(tmp_path, FLOAT32)
+    encoder = Encoder.load(tmp_path, replace(FLOAT32, layer=layer))
     assert encoder.is_invariant, "this should be the packed forward"
     found = encoder.encode(TEXTS).vectors
     tokens = encoder.tokenizer.encode(TEXTS)
@@ -324,7 +339,10 @@ def test_kin_of_bert_give_the_vectors_of_transformers(tmp_path: Path, name: str)
     for body, vector in zip(bodies, found, strict=True):
         ids = torch.tensor([[*encoder.tokenizer.prefix, *body.tolist(), *encoder.tokenizer.suffix]])
         with torch.inference_mode():
-            states = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+            known = model(
+                input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True
+            )
+        states = known.hidden_states[layer][0]
         np.testing.assert_allclose(vector, states.mean(0).numpy(), atol=2e-5)
 
 
