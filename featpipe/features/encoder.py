@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from featpipe.features.packing import Pack
 
 UNKNOWN = "it holds a token for which the model has no embedding"
+NO_TOKENS = "it has no tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,7 @@ class Encoder:
         finished, reasons = self._finish(vectors)
         reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
         n_tokens = tokens.lengths + self._n_special
+        reasons |= dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
         if self.refuses_long:
             reasons |= self._refuse_long(n_tokens)
         finished[list(reasons)] = 0
@@ -318,10 +320,14 @@ class Encoder:
             np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist(),
             "the model gives NaN or infinity for it",
         )
-        cast = cast_vectors(vectors, self.spec["dtype"])
-        if cast.dtype == np.float16:
-            for row in np.flatnonzero(~np.isfinite(cast).all(axis=1)).tolist():
-                reasons.setdefault(row, "its vector is too large for float16; use float32")
+        dtype = self.spec["dtype"]
+        cast = cast_vectors(vectors, dtype)
+        if dtype == "bfloat16":  # float32's range but for its end, which rounds to infinity
+            is_finite = (cast.view(np.uint16) & 0x7F80) != 0x7F80
+        else:
+            is_finite = np.isfinite(cast)
+        for row in np.flatnonzero(~is_finite.all(axis=1)).tolist():
+            reasons.setdefault(row, f"its vector is too large for {dtype}; use float32")
         return cast, reasons
 
 

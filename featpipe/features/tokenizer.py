@@ -18,6 +18,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from featpipe.errors import CheckpointError, UnsupportedModel
 from featpipe.features.recipe import read_json_object
 from featpipe.features.tokens import Tokens, concatenate, encode_slowly
@@ -73,8 +75,20 @@ class Tokenizer:
             return self._encode(readable, with_offsets=with_offsets)
 
     def _encode(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
-        if self._lowercase:
-            texts = [text.lower() for text in texts]
+        if not self._lowercase:
+            return self._encode_as_is(texts, with_offsets=with_offsets)
+        lowered = [text.lower() for text in texts]
+        tokens = self._encode_as_is(lowered, with_offsets=with_offsets)
+        if tokens.start is not None and tokens.stop is not None:
+            for number, text in enumerate(texts):
+                if len(lowered[number]) != len(text):  # İ becomes two characters
+                    own = slice(tokens.ends[number] - tokens.lengths[number], tokens.ends[number])
+                    origin = np.repeat(np.arange(len(text)), [len(c.lower()) for c in text])
+                    tokens.start[own] = origin[tokens.start[own]]
+                    tokens.stop[own] = origin[tokens.stop[own].astype(np.int64) - 1] + 1
+        return tokens
+
+    def _encode_as_is(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
         fast = self._fast
         if fast is None:
             return encode_slowly(self._raw, texts, with_offsets=with_offsets)

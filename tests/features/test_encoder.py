@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -228,15 +229,18 @@ def test_a_unit_that_overflows_is_named_and_the_others_are_encoded(
     assert not found.vectors[[1, 3]].any()
 
 
-def test_a_vector_too_large_for_float16_is_not_stored_as_infinity(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dtype", "bias"), [("float16", 1e6), ("bfloat16", 3.4e38)])
+def test_a_vector_too_large_for_its_dtype_is_not_stored_as_infinity(
+    tmp_path: Path, dtype: Literal["float16", "bfloat16"], bias: float
+) -> None:
     folder = save_encoder(tmp_path)
     weights = {k: v.clone() for k, v in load_file(folder / "model.safetensors").items()}
-    weights["encoder.layer.1.output.LayerNorm.weight"] *= 1e6
+    weights["encoder.layer.1.output.LayerNorm.bias"][3] = bias
     save_file(weights, folder / "model.safetensors")
-    with pytest.raises(EncodingError, match="too large for float16"):
-        Encoder.load(folder).encode(["合同"])
+    with pytest.raises(EncodingError, match=f"too large for {dtype}"):
+        Encoder.load(folder, EncoderSettings(dtype=dtype, pooling="cls")).encode(["合同"])
     assert np.isfinite(
-        Encoder.load(folder, EncoderSettings(precision="exact", dtype="float32"))
+        Encoder.load(folder, EncoderSettings(precision="exact", dtype="float32", pooling="cls"))
         .encode(["合同"])
         .vectors
     ).all()

@@ -211,6 +211,21 @@ def test_a_tokenizer_of_another_design_goes_the_slow_way(tmp_path: Path) -> None
     )
 
 
+def test_offsets_count_the_text_as_given_where_lower_case_is_longer(encoder_folder: Path) -> None:
+    """Of the sentence-transformers option, which lowers a text before its tokenizer sees it."""
+    tokenizer = Tokenizer(load_raw(describe_checkpoint(encoder_folder)), lowercase=True)
+    texts = ["合同İ甲方İİ金额", "合同", "甲İ"]
+    tokens = tokenizer.encode(texts, with_offsets=True)
+    assert tokens.start is not None
+    assert tokens.stop is not None
+    plain = Tokenizer(load_raw(describe_checkpoint(encoder_folder)), lowercase=False)
+    for number, text in enumerate(texts):
+        at = np.arange(tokens.ends[number] - tokens.lengths[number], tokens.ends[number])
+        pieces = [text[a:b] for a, b in zip(tokens.start[at], tokens.stop[at], strict=True)]
+        assert [piece for piece in pieces if set(piece) != {"İ"}] == [c for c in text if c != "İ"]
+        assert tokens.ids[at].tolist() == plain.encode([text.lower()]).ids.tolist()
+
+
 def test_files_decide_over_tokenizer_json_as_in_transformers(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path)
     load_raw(describe_checkpoint(folder)).save(str(folder / "tokenizer.json"))
