@@ -44,7 +44,7 @@ def test_every_block_runs(tmp_path: Path) -> None:
     whole = "".join(printed)
     assert printed[0].startswith("documents 52 loaded, 0 quarantined; units ")
     assert "report.html: 52 documents of 52, " in whole
-    assert "(2, 512)" in whole
+    assert "(2, 640)" in whole
     assert printed[-1].startswith("[")
 
 

@@ -26,10 +26,15 @@ WEIGHTS = {"laws": 0.3, "articles": 0.15, "announcements": 0.25, "abstracts": 0.
 
 @dataclass
 class Corpus:
-    """Paragraph texts by source; `titled` are (title, text) pairs that name each other."""
+    """Paragraph texts by source; `titled` are (title, text) pairs that name each other.
+
+    `passages` (encyclopaedia articles) lend their sentences to entity samples and to nothing else:
+    retrieval is scored over them.
+    """
 
     texts: dict[str, list[str]] = field(default_factory=dict)
     titled: list[tuple[str, str]] = field(default_factory=list)
+    passages: list[str] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     contracts: list[dict[str, Any]] = field(default_factory=list)
     held_laws: list[str] = field(default_factory=list)
@@ -60,6 +65,8 @@ def load_corpus(own: Path, shared: Path | None) -> Corpus:
         r["text"] for r in read_records(shared / "retrieval/csl_title_abstract_corpus.jsonl.xz")
     )
     corpus.texts["abstracts"] = [text for text in abstracts if text]
+    passages = read_records(shared / "retrieval/cmrc2018_corpus.jsonl.xz")
+    corpus.passages = [record["text"] for record in passages if record["text"]]
     corpus.events = list(read_records(shared / "fields/fewfc_base.jsonl.xz"))
     corpus.texts = {name: texts for name, texts in corpus.texts.items() if texts}
     return corpus

@@ -8,6 +8,7 @@ where their shape is beyond doubt.
 from __future__ import annotations
 
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ COUNTRIES = "中国 美国 日本 英国 法国 德国 俄罗斯 意大利 西�
 CITIES_ABROAD = "东京 大阪 首尔 汉城 平壤 曼谷 河内 新德里 孟买 伊斯兰堡 德黑兰 巴格达 耶路撒冷 开罗 莫斯科 圣彼得堡 伦敦 巴黎 柏林 汉堡 慕尼黑 罗马 米兰 威尼斯 马德里 巴塞罗那 里斯本 布鲁塞尔 日内瓦 苏黎世 维也纳 华沙 布拉格 布达佩斯 雅典 斯德哥尔摩 哥本哈根 赫尔辛基 奥斯陆 纽约 华盛顿 波士顿 芝加哥 洛杉矶 旧金山 休斯敦 西雅图 费城 底特律 亚特兰大 多伦多 渥太华 温哥华 悉尼 墨尔本 堪培拉 惠灵顿 里约热内卢 圣保罗 布宜诺斯艾利斯 圣地亚哥 利马 哈瓦那 内罗毕 约翰内斯堡 雅加达 吉隆坡 马尼拉 仰光 伊斯坦布尔 夏威夷 硅谷".split()
 PROVINCES = "北京 上海 天津 重庆 河北 山西 辽宁 吉林 黑龙江 江苏 浙江 安徽 福建 江西 山东 河南 湖北 湖南 广东 广西 海南 四川 贵州 云南 西藏 陕西 甘肃 青海 宁夏 新疆 内蒙古 香港 澳门 台湾".split()
 CITIES = "石家庄 保定 唐山 邯郸 太原 大同 临汾 呼和浩特 包头 沈阳 大连 鞍山 抚顺 锦州 长春 延边 四平 哈尔滨 大庆 齐齐哈尔 牡丹江 南京 苏州 无锡 常州 徐州 扬州 镇江 南通 盐城 连云港 杭州 宁波 温州 绍兴 嘉兴 金华 台州 合肥 芜湖 安庆 蚌埠 黄山 福州 厦门 泉州 漳州 龙岩 南昌 九江 赣州 景德镇 井冈山 济南 青岛 烟台 威海 潍坊 淄博 临沂 日照 曲阜 郑州 洛阳 开封 安阳 南阳 许昌 武汉 宜昌 襄樊 荆州 黄冈 十堰 长沙 株洲 湘潭 岳阳 衡阳 韶山 广州 深圳 珠海 汕头 佛山 东莞 中山 湛江 惠州 南宁 桂林 柳州 北海 海口 三亚 成都 绵阳 宜宾 乐山 攀枝花 贵阳 遵义 昆明 大理 丽江 曲靖 拉萨 日喀则 西安 延安 宝鸡 咸阳 汉中 兰州 天水 敦煌 西宁 银川 乌鲁木齐 喀什 克拉玛依 吐鲁番 石河子 浦东 九龙 台北 高雄".split()
-REGIONS = "亚洲 欧洲 非洲 北美 南美 拉丁美洲 东南亚 中东 西欧 东欧 中亚 长江 黄河 珠江 淮河 松花江 太湖 洞庭湖 鄱阳湖 泰山 华山 长城 天安门 天安门广场 人民大会堂 中南海 钓鱼台 故宫 颐和园 太平洋 大西洋 印度洋 南海 东海 渤海 地中海 波斯湾 海湾地区 华北 华东 东北 西北 西南 华南 珠江三角洲 长江三角洲 大别山 太行山 青藏高原 塔里木盆地 三峡 台湾海峡 北极 南极 香港特别行政区 科索沃 车臣 克什米尔 西伯利亚".split()
-SHORT = "中 美 日 英 法 德 俄 京 沪 津 粤 港 台 澳 川 滇 鲁 豫 苏 浙 闽 藏 韩 印".split()
+REGIONS = "大陆 内地 两岸 海峡两岸 中华 东亚 南亚 亚太 欧美 江南 中原 亚洲 欧洲 非洲 北美 南美 拉丁美洲 东南亚 中东 西欧 东欧 中亚 长江 黄河 珠江 淮河 松花江 太湖 洞庭湖 鄱阳湖 泰山 华山 长城 天安门 天安门广场 人民大会堂 中南海 钓鱼台 故宫 颐和园 太平洋 大西洋 印度洋 南海 东海 渤海 地中海 波斯湾 海湾地区 华北 华东 东北 西北 西南 华南 珠江三角洲 长江三角洲 大别山 太行山 青藏高原 塔里木盆地 三峡 台湾海峡 北极 南极 香港特别行政区 科索沃 车臣 克什米尔 西伯利亚".split()
+SHORT = "中 美 日 英 法 德 俄 京 沪 津 粤 港 台 澳 川 滇 鲁 豫 苏 浙 闽 藏 韩 印 华 欧 亚 非 朝 越 泰 以 巴 加 意 澳".split()
 ORGANISATIONS = "国务院 外交部 国防部 教育部 财政部 公安部 卫生部 农业部 司法部 文化部 建设部 铁道部 交通部 民政部 人事部 水利部 国家计委 国家经贸委 国家体委 国家税务总局 国家统计局 国家工商局 中国人民银行 中国证监会 证监会 银监会 保监会 最高人民法院 最高人民检察院 全国人大 全国人大常委会 全国政协 中共中央 党中央 中央军委 中央纪委 中宣部 中组部 中央电视台 新华社 人民日报社 光明日报社 经济日报 中央人民广播电台 中国科学院 中国社会科学院 中国工程院 北京大学 清华大学 复旦大学 南开大学 浙江大学 武汉大学 中山大学 北京师范大学 中国人民大学 上海交通大学 西安交通大学 哈尔滨工业大学 中央音乐学院 中央美术学院 解放军 八路军 新四军 武警部队 中国共产党 共产党 国民党 民进 民盟 九三学社 致公党 共青团中央 全国妇联 全国总工会 中国红十字会 中国足协 中国奥委会 中国作协 中国文联 联合国 安理会 世界银行 国际货币基金组织 世界卫生组织 世界贸易组织 欧盟 北约 东盟 欧佩克 国际奥委会 国际足联 红十字会 美联社 路透社 法新社 共同社 白宫 五角大楼 国会 参议院 众议院 民主党 共和党 工党 保守党 微软公司 英特尔公司 通用汽车公司 摩托罗拉公司 西门子公司 联想集团 海尔集团 长虹集团 中石化 中石油 中国移动 中国工商银行 中国建设银行 中国银行 招商银行 上海证券交易所 深圳证券交易所".split()
 ORG_TAILS = "省委 市委 县委 省政府 市政府 县政府 市人民政府 大学 师范大学 医科大学 工业大学 理工大学 农学院 师范学院 日报社 日报 晚报 电视台 中级人民法院 高级人民法院 人民检察院 公安局 公安厅 工商局 地税局 教育局 环保局 水利局 博物馆 图书馆 美术馆 歌舞团 京剧院 交响乐团 人民医院 第一医院 中医院 第一中学 实验小学 钢铁公司 钢铁集团 汽车集团 机械厂 电子有限公司 商业银行 证券公司 海关 队 足球队 女排 军区 警备区 人大 政协 总工会 妇联 团委 红十字会 慈善总会 科协 文联 作协 法院 体育局 旅游局 气象台 铁路局 供电局 邮电局".split()
 FOREIGN_ORG_TAILS = "政府 外交部 国防部 议会 众议院 最高法院 中央银行 驻华大使馆 大使馆 国家队 队 共产党 社会党 工人党 奥委会 航空公司 石油公司 电信公司 国立大学 科学院 军队 海军 空军".split()
@@ -38,8 +39,11 @@ JAPANESE_GIVEN = (
 
 
 def draw_person(rng: Random) -> str:
-    """Seven in ten Chinese; the others sound Western or Japanese."""
+    """Seven in ten Chinese, some of them of the dictionary; others sound Western or Japanese."""
     kind = rng.random()
+    if kind < 0.22:
+        names, weights = dictionary_people()
+        return rng.choices(names, cum_weights=weights)[0]
     if kind < 0.72:
         surname = rng.choice(SURNAMES) if rng.random() < 0.97 else rng.choice(DOUBLE_SURNAMES)
         return surname + "".join(rng.choice(GIVEN) for _ in range(1 if rng.random() < 0.22 else 2))
@@ -133,6 +137,15 @@ def dictionary_places() -> list[str]:
     """Places of jieba's dictionary whose last character says what they are."""
     return [word for word, _, tag in dictionary()
             if tag == "ns" and 3 <= len(word) <= 5 and word[-1] in "省市县州镇江河湖岛洲"]  # fmt: skip
+
+
+@cache
+def dictionary_people() -> tuple[list[str], list[float]]:
+    """Chinese names of jieba's dictionary, of three characters, with running weights."""
+    found = [(word, count) for word, count, tag in dictionary()
+             if tag == "nr" and len(word) == 3 and word[0] in SURNAMES and word[1] != "家"
+             and word[-1] not in "氏哥姐叔伯婶妹爷府家村庄"]  # fmt: skip
+    return [word for word, _ in found], list(accumulate(count**0.6 for _, count in found))
 
 
 @cache

@@ -25,6 +25,7 @@ MARKS, MARK_WEIGHTS = "，。、“”：；？！（）《》", (48, 24, 10, 4,
 PERSON_TAGS = frozenset({"nr", "nrt", "nrfg"})
 MARKED = 0.13  # the tagger's steps hold no punctuation: so many words are followed by a mark
 NOUN_TO_NAME = 0.02
+SHORTENED = 0.08  # places said in one character
 EASED = 0.8  # words are drawn by their count to this power: rare ones are met a little oftener
 
 
@@ -48,7 +49,7 @@ def _word(rng: Random, state: State) -> list[Piece]:
     if tag in PERSON_TAGS:
         return _person(rng)
     if tag == "ns":
-        return _place(rng)
+        return _short_places(rng) if shape == "S" or rng.random() < SHORTENED else _place(rng)
     if tag == "nt" or (tag in {"n", "nz"} and shape == "B" and rng.random() < NOUN_TO_NAME):
         return [(_organisation(rng), "ORG")]
     if tag == "t" and rng.random() < 0.4:
@@ -66,6 +67,8 @@ def _person(rng: Random) -> list[Piece]:
             pieces[:0] = _place(rng) if rng.random() < 0.6 else [(_organisation(rng), "ORG")]
     elif kind < 0.36:
         pieces.append((rng.choice(frames.TITLES), None))
+    elif kind < 0.42:
+        return [(rng.choice(gazetteer.SURNAMES), "PER"), (rng.choice(frames.SURNAME_TITLES), None)]
     while rng.random() < 0.15:
         pieces += [("、", None), (gazetteer.draw_person(rng), "PER")]
     return pieces
@@ -81,6 +84,17 @@ def _place(rng: Random) -> list[Piece]:
         mark = rng.choice(("、", "、", "、", "和", ""))
         pieces += [(mark, None), (gazetteer.draw_place(rng), "LOC")]
     return pieces
+
+
+def _short_places(rng: Random) -> list[Piece]:
+    """One place of one character with what is said of such, or several in a row (中美)."""
+    if rng.random() < 0.4:
+        pieces: list[Piece] = [
+            (rng.choice(gazetteer.SHORT), "LOC") for _ in range(rng.choice((2, 2, 3)))
+        ]
+        return [*pieces, (rng.choice(frames.AFTER_SHORT), None)]
+    before, after = rng.choice(frames.AROUND_SHORT).split("-")
+    return [(before, None), (rng.choice(gazetteer.SHORT), "LOC"), (after, None)]
 
 
 def _organisation(rng: Random) -> str:

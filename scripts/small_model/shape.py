@@ -1,16 +1,22 @@
-"""How the 512 dimensions of a token are shared out.
+"""How the dimensions of a token are shared out.
 
 LEXICAL and REST are written by the embeddings alone: no layer adds to them, so the mean over tokens
 is a weighted bag of characters whatever the layers learn. FEATURES begin as what a character is
-(its neighbours, its use in dictionary words), PLACES as where it stands; layers write into both.
+(its neighbours, its use in dictionary words), BLANK as nothing, PLACES as where it stands; layers
+write into these three. What a token knows of its neighbours has to fit there.
 """
 
 LEXICAL = 416
 REST = 4
 FEATURES = 60
+BLANK = 128
 PLACES = 32
-WIDTH = LEXICAL + REST + FEATURES + PLACES
+WIDTH = LEXICAL + REST + FEATURES + BLANK + PLACES
 KEPT = LEXICAL + REST
+
+LAYERS = 3
+HEAD = 64  # dimensions of an attention head
+INNER = 832  # of the feed-forward part
 
 #: Raw sizes that LayerNorm brings to a root mean square of about one, lexical part of length one.
 FEATURE_SIZE = 0.045
