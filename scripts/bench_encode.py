@@ -289,7 +289,7 @@ def units_of(document: str) -> list[str]:
 def bench_documents(report: Report, folder: Path, documents: list[str]) -> None:
     """One document at a time, all levels: the peer per document, we with what is known already.
 
-    The more documents, the more of each is known: sixty are a small folder.
+    The more documents, the more of each is known: twenty are a small folder.
     """
     peer = load_peer(folder)
     levels = [units_of(document) for document in documents]
@@ -432,7 +432,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
-    parser.add_argument("--rounds", type=int, help="default 5, 2 with --quick")
+    parser.add_argument("--rounds", type=int, help="default 5, 1 with --quick")
     parser.add_argument("--blocks", type=int, help="of 32 texts; default 20, 4 with --quick")
     parser.add_argument("--device", default="cpu", help="cuda: the figures of a card, no others")
     parser.add_argument(
@@ -448,7 +448,7 @@ def read_options() -> argparse.Namespace:
 
 def bench_english(report: Report, options: argparse.Namespace, texts: list[str]) -> None:
     """The parts on real weights."""
-    rounds = options.rounds or (2 if options.quick else 5)
+    rounds = options.rounds or (1 if options.quick else 5)
     blocks = options.blocks or (4 if options.quick else 20)
     minilm = minilm_folder()
     texts = without_cut(load_peer(minilm), [text for text in texts if len(text) <= LONGEST])
@@ -463,7 +463,7 @@ def bench_english(report: Report, options: argparse.Namespace, texts: list[str])
 
 def bench_chinese(report: Report, options: argparse.Namespace, documents: list[str]) -> None:
     """The parts on BERT-base's shape."""
-    rounds = options.rounds or (2 if options.quick else 5)
+    rounds = options.rounds or (1 if options.quick else 5)
     texts = [p.strip() for text in documents for p in text.split("\n")]
     with tempfile.TemporaryDirectory() as scratch:
         # --quick is to see that all runs: two layers of BERT-base, and short texts.
@@ -476,7 +476,7 @@ def bench_chinese(report: Report, options: argparse.Namespace, documents: list[s
             bench_model(report, base, sample, "bert_base", rounds)
         if "documents" in options.only:
             by_length = sorted(documents, key=len)
-            bench_documents(report, base, by_length[:1] if options.quick else documents)
+            bench_documents(report, base, by_length[:1] if options.quick else documents[:20])
         if "memory" in options.only:
             used = {who: peak_memory(who, base, sample[:64]) for who in ("peer", "we")}
             report.note("peak_memory_vs_st", used["we"] / used["peer"])
