@@ -192,9 +192,7 @@ class Encoder:
         finished, reasons = self._finish(vectors)
         reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
         n_tokens = tokens.lengths + self._n_special
-        reasons |= dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
-        if self.refuses_long:
-            reasons |= self._refuse_long(n_tokens)
+        reasons |= self._judge_lengths(n_tokens)
         finished[list(reasons)] = 0
         faults = {
             number: reasons[unique]
@@ -230,8 +228,7 @@ class Encoder:
             vectors, windows = self.encode_windows(tokens)
         finished, reasons = self._finish(vectors)
         n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
-        if self.refuses_long:
-            reasons |= self._refuse_long(tokens.lengths + self._n_special)
+        reasons |= self._judge_lengths(n_tokens)
         if reasons:
             raise report_faults(reasons)
         return Encoded(finished, n_tokens, windows.n_windows.astype(np.int32))
@@ -289,10 +286,15 @@ class Encoder:
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
 
-    def _refuse_long(self, n_tokens: npt.NDArray[np.int64]) -> dict[int, str]:
-        """Reason by text, for those that need more than one window."""
+    def _judge_lengths(
+        self, n_tokens: npt.NDArray[np.int64] | npt.NDArray[np.int32]
+    ) -> dict[int, str]:
+        """Reason by text without tokens, or beyond one window where that is refused."""
+        reasons = dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
+        if not self.refuses_long:
+            return reasons
         limit = self.spec["max_length"]
-        return {
+        return reasons | {
             text: f"it has {n_tokens[text]} tokens, more than the {limit} of one window"
             for text in np.flatnonzero(n_tokens > limit).tolist()
         }

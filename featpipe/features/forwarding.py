@@ -85,11 +85,14 @@ class Forwarder:
         plan = plan_packs(lengths, budget=CPU_BUDGET if on_cpu else CUDA_BUDGET, shares=shares)
         if only is not None:
             plan = [only[part] for part in plan]
-        run = self._run_one_by_one if min(shares, len(plan)) < 2 else self._run_side_by_side
-        yield from run(plan, sequences, compute, shares)
+        n_threads = min(shares, len(plan))
+        if n_threads > 1:
+            yield from self._run_side_by_side(plan, sequences, compute, n_threads)
+        else:
+            yield from self._run_one_by_one(plan, sequences, compute)
 
     def _run_one_by_one(
-        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, _shares: int
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute
     ) -> Iterator[tuple[Pack, Rows]]:
         waiting: list[_Arrival] = []
         for numbers in plan:
@@ -101,7 +104,7 @@ class Forwarder:
             yield arrival.take()
 
     def _run_side_by_side(
-        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, shares: int
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, n_threads: int
     ) -> Iterator[tuple[Pack, Rows]]:
         def run(numbers: Ints) -> tuple[Pack, Rows]:
             pack = sequences.pack(numbers)
@@ -110,7 +113,7 @@ class Forwarder:
 
         with (
             running_threads(1),  # what the threads below begin with
-            ThreadPoolExecutor(min(shares, len(plan)), "featpipe-pack") as threads,
+            ThreadPoolExecutor(n_threads, "featpipe-pack") as threads,
         ):
             yield from threads.map(run, plan)
 

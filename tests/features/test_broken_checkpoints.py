@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import save_encoder, save_tagger
 
-from featpipe.errors import CheckpointError, UnsupportedModel
+from featpipe.errors import CheckpointError, EncodingError, UnsupportedModel
 from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import Encoder
+from featpipe.features.encoder import NO_TOKENS, Encoder
 from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.features.tagger import Tagger
 from featpipe.features.tokenizer import load_raw
@@ -142,7 +142,9 @@ def test_a_text_without_any_token_is_named_and_gets_no_neighbours_vector(
     if len(encoder.tokenizer.prefix):
         pytest.skip("this tokenizer adds special tokens whatever its file says")
     found = encoder.encode(texts, on_fault="report")
-    assert found.faults.keys() == {0, 2, 5}
+    assert found.faults == dict.fromkeys((0, 2, 5), NO_TOKENS)
+    with pytest.raises(EncodingError, match=NO_TOKENS):
+        encoder.encode_tokens([[7], []])
     assert not found.vectors[[0, 2, 5]].any()
     alone = encoder.encode([texts[1], texts[3], texts[4]]).vectors
     np.testing.assert_array_equal(found.vectors[[1, 3, 4]], alone)
