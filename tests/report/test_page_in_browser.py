@@ -36,6 +36,18 @@ def open_document(page: Page, name: str) -> None:
     page.wait_for_function(
         "name => document.querySelector('.document-head')?.innerText.includes(name)", arg=name
     )
+    wait_for_text(page)
+
+
+def wait_for_text(page: Page) -> None:
+    """New chunks of text have no `innerText` until the frame that finds them on the screen."""
+    page.wait_for_function("""
+        () => [...document.querySelectorAll('.text > .chunk')].every(chunk => {
+            const { top, bottom } = chunk.getBoundingClientRect();
+            return bottom < 0 || top > innerHeight
+                || chunk.firstElementChild.checkVisibility({ contentVisibilityAuto: true });
+        })
+    """)
 
 
 def hide_entities(page: Page) -> None:
@@ -43,6 +55,7 @@ def hide_entities(page: Page) -> None:
     for chip in page.query_selector_all(".legend .chip"):
         chip.click()
     assert page.query_selector_all(".piece.entity") == []
+    wait_for_text(page)
 
 
 def test_values_light_up_where_they_stand(page_file: Path, open_page: Open) -> None:
