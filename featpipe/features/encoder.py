@@ -127,7 +127,9 @@ class Encoder:
                     f"precision approx is for BERT and its kin, not for {checkpoint.architecture}",
                     hint="use precision mixed",
                 )
-            trunk = load_foreign(checkpoint, spec, device=target, settings=settings)
+            trunk = load_foreign(
+                checkpoint, spec, device=target, trust_remote_code=settings.trust_remote_code
+            )
         steps = Steps.load(checkpoint.recipe.steps, trunk.width)
         # The fingerprint was taken from the files, the weights were read from them after: only if
         # nothing changed from before the one to after the other do they belong together.

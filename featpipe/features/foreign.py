@@ -1,4 +1,4 @@
-"""Encoders that are not BERT's kin, run by transformers, still without padding.
+"""Encoders and taggers that are not BERT's kin, run by transformers, still without padding.
 
 First choice is a hook: transformers lets attention be replaced by name, so a whole pack goes
 through the stock model as one long row, and the hook keeps each sequence to itself. Whether a model
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from featpipe.features.attention import Group
     from featpipe.features.checkpoint import Checkpoint
-    from featpipe.features.feature import EncoderSettings, Spec
+    from featpipe.features.feature import Spec
 
 _HOOK = "featpipe_packed"
 
@@ -46,7 +47,7 @@ _ROUNDING = 1e-4
 
 
 class ForeignTrunk:
-    """A transformers model behind the face of a trunk."""
+    """A transformers model behind the face of a trunk; a tagger's states are its scores."""
 
     is_invariant = False
 
@@ -57,13 +58,22 @@ class ForeignTrunk:
         device: torch.device,
         dtype: torch.dtype,
         is_hooked: bool,
+        is_tagger: bool,
     ) -> None:
-        self.width = int(getattr(model.config, "hidden_size", 0) or model.config.dim)
+        config = model.config
+        width = config.num_labels if is_tagger else getattr(config, "hidden_size", 0) or config.dim
+        self.width = int(width)
         self.device = device
         self.n_words = int(model.get_input_embeddings().weight.shape[0])
         self.is_hooked = is_hooked
+        self.is_tagger = is_tagger
         self._model = model
         self._dtype = dtype
+
+    @property
+    def takes_positions(self) -> bool:
+        """Whether each token's position may be said, as the hook needs it."""
+        return "position_ids" in inspect.signature(self._model.forward).parameters
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,10 +92,19 @@ class ForeignTrunk:
         """The same weights again, elsewhere or in another precision."""
         target = device or self.device
         model = deepcopy(self._model).to(target)
-        return ForeignTrunk(model, device=target, dtype=dtype, is_hooked=self.is_hooked)
+        return ForeignTrunk(
+            model,
+            device=target,
+            dtype=dtype,
+            is_hooked=self.is_hooked,
+            is_tagger=self.is_tagger,
+        )
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
-        """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers."""
+        """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers.
+
+        Of a tagger: (t, labels), its scores, after all of it.
+        """
         is_half = self._dtype != torch.float32
         with torch.autocast(self.device.type, self._dtype, enabled=is_half):
             run = self._run_hooked if self.is_hooked else self._run_by_length
@@ -110,6 +129,9 @@ class ForeignTrunk:
         return out
 
     def _compute(self, n_layers: int | None, **inputs: torch.Tensor) -> torch.Tensor:
+        if self.is_tagger:
+            logits: torch.Tensor = self._model(**inputs).logits
+            return logits
         # The last states are not always the last of `hidden_states`: a final norm may follow.
         is_last = n_layers is None or n_layers == self._model.config.num_hidden_layers
         found = self._model(**inputs, output_hidden_states=not is_last)
@@ -118,70 +140,92 @@ class ForeignTrunk:
 
 
 def load_foreign(
-    checkpoint: Checkpoint, spec: Spec, *, device: torch.device, settings: EncoderSettings
+    checkpoint: Checkpoint,
+    spec: Spec,
+    *,
+    device: torch.device,
+    is_tagger: bool = False,
+    trust_remote_code: bool = False,
 ) -> ForeignTrunk:
     """Load by transformers, in float32, hooked where that gives the same states.
 
     Raises:
-        UnsupportedModel: transformers cannot load it, or not as an encoder of texts.
+        UnsupportedModel: transformers cannot load it, or not as an encoder (tagger) of texts.
         MissingWeights: missing, misshapen or left-over tensors, listed.
     """
     half = torch.float16 if device.type == "cuda" else torch.bfloat16
-    dtype = torch.float32 if spec["precision"] == "exact" else half
-    plain = _load_model(checkpoint, settings, attention=None).to(device)
-    by_length = _try(plain, checkpoint, device=device, dtype=dtype)
-    if "position_ids" not in inspect.signature(plain.forward).parameters:
+    loading = _Loading(
+        checkpoint,
+        device=device,
+        dtype=torch.float32 if spec["precision"] == "exact" else half,
+        is_tagger=is_tagger,
+        trust_remote_code=trust_remote_code,
+    )
+    by_length = loading.load(attention=None)
+    if not by_length.takes_positions:
         return by_length
     _register_hook()
     try:
-        hooked = _load_model(checkpoint, settings, attention=_HOOK).to(device)
+        hooked = loading.load(attention=_HOOK)
     except UnsupportedModel:
-        return by_length  # a model that has no replaceable attention
-    trunk = ForeignTrunk(hooked, device=device, dtype=dtype, is_hooked=True)
-    return trunk if _agree(trunk, by_length, spec) else by_length
+        return by_length  # a model that has no replaceable attention, or wants more of it
+    return hooked if _agree(hooked, by_length, spec) else by_length
 
 
-def _try(
-    model: Any,  # noqa: ANN401 - untyped library
-    checkpoint: Checkpoint,
-    *,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> ForeignTrunk:
-    """The plain trunk, once it has shown that it turns token ids into one state each."""
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """What is loaded, as what, and where to."""
+
+    checkpoint: Checkpoint
+    device: torch.device
+    dtype: torch.dtype
+    is_tagger: bool
+    trust_remote_code: bool
+
+    def refuse(self, what: str, error: Exception) -> UnsupportedModel:
+        """An error that says which model is no encoder (or tagger) `what`."""
+        kind = self.checkpoint.architecture or "no model_type"
+        purpose = "tagger" if self.is_tagger else "encoder"
+        return UnsupportedModel(f"{self.checkpoint.path} ({kind}) is no {purpose} {what}: {error}")
+
+    def load(self, *, attention: str | None) -> ForeignTrunk:
+        """The trunk, once it has shown that it turns token ids into one state each."""
+        import transformers
+
+        kind = transformers.AutoModelForTokenClassification if self.is_tagger else None
+        try:
+            model, report = (kind or transformers.AutoModel).from_pretrained(
+                str(self.checkpoint.path),
+                dtype=torch.float32,
+                trust_remote_code=self.trust_remote_code,
+                local_files_only=True,
+                ignore_mismatched_sizes=True,  # reported below, with their names
+                output_loading_info=True,
+                **({} if attention is None else {"attn_implementation": attention}),
+            )
+        except Exception as error:  # a dozen kinds, one meaning
+            raise self.refuse("that transformers can load", error) from error
+        _check_report(report, self.checkpoint)
+        try:
+            trunk = ForeignTrunk(
+                model.eval().to(self.device),
+                device=self.device,
+                dtype=self.dtype,
+                is_hooked=attention is not None,
+                is_tagger=self.is_tagger,
+            )
+            _compute_one(trunk)
+        except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise self.refuse("of texts", error) from error
+        return trunk
+
+
+def _compute_one(trunk: ForeignTrunk) -> None:
+    """One sequence of two tokens, to see whether token ids are what it takes."""
     one = np.zeros(1, np.int64)
     pack = Sequences(np.zeros(2, np.int32), one, one + 2, (), ()).pack(one)
-    try:
-        trunk = ForeignTrunk(model, device=device, dtype=dtype, is_hooked=False)
-        with torch.inference_mode():
-            trunk.forward(pack)
-    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UnsupportedModel(
-            f"{checkpoint.path} ({checkpoint.architecture}) is no encoder of texts: {error}"
-        ) from error
-    return trunk
-
-
-def _load_model(checkpoint: Checkpoint, settings: EncoderSettings, *, attention: str | None) -> Any:  # noqa: ANN401 - untyped library
-    from transformers import AutoModel
-
-    try:
-        model, report = AutoModel.from_pretrained(
-            str(checkpoint.path),
-            dtype=torch.float32,
-            trust_remote_code=settings.trust_remote_code,
-            local_files_only=True,
-            ignore_mismatched_sizes=True,  # reported below, with their names
-            output_loading_info=True,
-            **({} if attention is None else {"attn_implementation": attention}),
-        )
-    except Exception as error:  # a dozen kinds, one meaning
-        raise UnsupportedModel(
-            f"{checkpoint.path} ({checkpoint.architecture or 'no model_type'}) cannot be loaded"
-            f" as an encoder: {error}"
-        ) from error
-    _check_report(report, checkpoint)
-    return model.eval()
+    with torch.inference_mode():
+        trunk.forward(pack)
 
 
 def _check_report(report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint) -> None:

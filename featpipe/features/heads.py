@@ -35,14 +35,17 @@ _LSTM = re.compile(r"(?P<prefix>(.*\.)?)(weight|bias)_(ih|hh)_l\d+(_reverse)?")
 class Head:
     """Scores per token and label, and the choice among them."""
 
-    linear: Linear
-    lstm: torch.nn.LSTM | None
-    transitions: Transitions | None
-    names: frozenset[str]
+    linear: Linear | None = None
+    """None: what comes are scores already, of a model that has its own last layer."""
+    lstm: torch.nn.LSTM | None = None
+    transitions: Transitions | None = None
+    names: frozenset[str] = frozenset()
     """Tensors of the checkpoint that this head is made of."""
 
     def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Shapes: states (tokens, width) -> (tokens, labels) float32."""
+        if self.linear is None:
+            return states
         if self.lstm is None:
             return self.linear(states)
         # One sequence at a time: in a batch its bits would depend on the others.

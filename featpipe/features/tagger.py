@@ -6,7 +6,8 @@ Guarantees:
   token's logits come from the window where it is farther from a cut.
 * Offsets are characters of the text as it was given.
 * On texts of one window the entities are those of transformers' pipeline (``simple``).
-* The same bytes whatever other texts are in the call, on CPU.
+* The same bytes whatever other texts are in the call, on CPU, where `is_invariant` says so: for
+  BERT and its kin. Other architectures are run by transformers, and `counts` names it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from featpipe.features.encoder import UNKNOWN, report_faults
 from featpipe.features.entities import Entities, decode
 from featpipe.features.feature import Spec, TaggerSettings, fingerprint_of, tagger_spec
 from featpipe.features.fingerprint import identity_of
+from featpipe.features.foreign import load_foreign
 from featpipe.features.forwarding import Forwarder
 from featpipe.features.heads import Head, load_head
 from featpipe.features.heap import keep_freed_memory
@@ -34,7 +36,7 @@ from featpipe.features.packing import Sequences
 from featpipe.features.stitching import Cuts, cut_text, find_sentence_starts, own_starts
 from featpipe.features.tokenizer import Tokenizer
 from featpipe.features.tokens import find_unknown
-from featpipe.features.trunk import load_trunk, open_parts
+from featpipe.features.trunk import is_own, load_trunk, open_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 class Tagger:
     """A loaded tagger. Not thread-safe; one per worker."""
 
-    def __init__(self, trunk: PackedBert, head: Head, tokenizer: Tokenizer, spec: Spec) -> None:
+    def __init__(self, trunk: Trunk, head: Head, tokenizer: Tokenizer, spec: Spec) -> None:
         self.spec = spec
         self.fingerprint = fingerprint_of(spec)
         self.trunk = trunk
@@ -56,7 +58,7 @@ class Tagger:
         self.tokenizer = tokenizer
         self.threads = 1
         self.shares_trunk = False
-        self._n_layers = trunk.n_layers
+        self._n_layers: int | None = None
         self._forwarder = Forwarder(trunk)
         self._tags = Tags.of(spec["labels"])
 
@@ -82,7 +84,7 @@ class Tagger:
 
         Raises:
             CheckpointError: unusable, incomplete or changing files.
-            UnsupportedModel: an architecture that is not computed here.
+            UnsupportedModel: an architecture that neither we nor transformers compute.
             UsageError: no tagger, or a setting that it cannot follow.
             UnknownDevice: a device this machine does not have.
         """
@@ -93,19 +95,24 @@ class Tagger:
         checkpoint = describe_checkpoint(name)
         before = _identities(checkpoint)
         spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
-        parts = open_parts(checkpoint)
-        head = load_head(
-            parts.head, n_labels=len(spec["labels"]), source=checkpoint.path, device=target
-        )
-        loaded = load_trunk(
-            checkpoint,
-            parts,
-            n_layers=checkpoint.n_layers,
-            precision=spec["precision"],
-            device=target,
-            head=head.names,
-            share=trunk if isinstance(trunk, PackedBert) else None,
-        )
+        loaded: Trunk
+        if is_own(checkpoint):
+            parts = open_parts(checkpoint)
+            head = load_head(
+                parts.head, n_labels=len(spec["labels"]), source=checkpoint.path, device=target
+            )
+            loaded = load_trunk(
+                checkpoint,
+                parts,
+                n_layers=checkpoint.n_layers,
+                precision=spec["precision"],
+                device=target,
+                head=head.names,
+                share=trunk if isinstance(trunk, PackedBert) else None,
+            )
+        else:
+            head = Head()
+            loaded = load_foreign(checkpoint, spec, device=target, is_tagger=True)
         tagger = cls(loaded, head, Tokenizer.load(checkpoint), spec)
         if _identities(checkpoint) != before:
             raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
@@ -113,6 +120,11 @@ class Tagger:
         tagger._n_layers = checkpoint.n_layers  # a shared trunk may have more
         tagger.shares_trunk = loaded is trunk
         return tagger
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether the last guarantee holds with the kernels at work here."""
+        return self.trunk.is_invariant
 
     @property
     def counts(self) -> dict[str, int]:

@@ -1,0 +1,125 @@
+"""Taggers of other architectures: oracle transformers' pipeline with simple aggregation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_tagger import EXACT, found_entities, make_sentences, pipeline_entities
+from test_weights import rewrite, tokenizer_json
+from tiny_checkpoints import LABELS, _spread, vocabulary
+
+from featpipe.errors import MissingWeights, UnsupportedModel
+from featpipe.features.feature import TaggerSettings
+from featpipe.features.tagger import Tagger
+
+Text = Callable[[int, int], str]
+
+OPTIONS = {
+    "Albert": {"embedding_size": 16},
+    "MPNet": {"max_position_embeddings": 66, "pad_token_id": 1},
+    "ModernBert": {"local_attention": 8, "global_attn_every_n_layers": 2, "pad_token_id": 0},
+    "DebertaV2": {"relative_attention": True, "position_buckets": 8, "pos_att_type": ["c2p"]},
+}
+
+
+def save_foreign_tagger(folder: Path, kind: str) -> Path:
+    import transformers
+
+    torch.manual_seed(11)
+    sizes: dict[str, object] = {
+        "vocab_size": len(vocabulary()),
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "max_position_embeddings": 64,
+        "id2label": dict(enumerate(LABELS)),
+        "label2id": {label: number for number, label in enumerate(LABELS)},
+    }
+    config = getattr(transformers, f"{kind}Config")(**sizes | OPTIONS[kind])
+    model = getattr(transformers, f"{kind}ForTokenClassification")(config)
+    _spread(model)
+    model.save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    options = {
+        "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 64,
+        "pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]",
+    }  # fmt: skip
+    (folder / "tokenizer_config.json").write_text(json.dumps(options), "utf-8")
+    return folder
+
+
+@pytest.fixture(params=OPTIONS)
+def foreign_tagger(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return save_foreign_tagger(tmp_path, request.param)
+
+
+def test_entities_are_those_of_transformers(foreign_tagger: Path, write_text: Text) -> None:
+    texts = [write_text(seed, 3 + seed % 40) for seed in range(40)]
+    expected = pipeline_entities(foreign_tagger, texts)
+    tagger = Tagger.load(foreign_tagger, EXACT)
+    found = found_entities(tagger, texts)
+    assert sum(map(len, expected)) > 60
+    for want, have in zip(expected, found, strict=True):
+        assert [e[:3] for e in have] == [e[:3] for e in want]
+        np.testing.assert_allclose([e[3] for e in have], [e[3] for e in want], atol=1e-5)
+    assert not tagger.is_invariant
+    assert any("run by transformers" in note for note in tagger.counts)
+
+
+def test_long_texts_are_seen_to_their_end(foreign_tagger: Path, write_text: Text) -> None:
+    """A window that ends where the text does is a text that transformers sees whole."""
+    text = make_sentences(write_text, 40)
+    last = text[text.rindex("。", 0, -1) + 1 :]
+    tagger = Tagger.load(foreign_tagger, EXACT)
+    tokens = tagger.tokenizer.encode([text], with_offsets=True)
+    cuts = tagger._cut([text], tokens)
+    assert len(cuts.start) > 3
+    # Its last window, alone: the entities from where that window begins to own its tokens.
+    begin = int(tokens.start[cuts.start[-1]])
+    own = int(tokens.start[cuts.own_start[-1]])
+    [alone] = pipeline_entities(foreign_tagger, [text[begin:]])
+    [whole] = found_entities(tagger, [text])
+    expected = [(a + begin, b + begin, kind) for a, b, kind, _ in alone if a + begin > own]
+    assert expected
+    assert [e[:3] for e in whole if e[0] > own] == expected
+    assert len(last) > 3
+
+
+def test_mixed_precision_finds_nearly_the_same(tmp_path: Path, write_text: Text) -> None:
+    folder = save_foreign_tagger(tmp_path, "ModernBert")
+    texts = [write_text(seed, 30) for seed in range(40)]
+    exact = {e[:3] for one in found_entities(Tagger.load(folder, EXACT), texts) for e in one}
+    mixed = Tagger.load(folder, TaggerSettings(precision="mixed"))
+    found = {e[:3] for one in found_entities(mixed, texts) for e in one}
+    assert len(exact & found) > 0.8 * len(exact | found)
+
+
+def test_weights_that_transformers_would_make_up_or_drop_are_listed(tmp_path: Path) -> None:
+    folder = save_foreign_tagger(tmp_path, "Albert")
+    rewrite(folder, lambda weights: {**weights, "crf.transitions": torch.zeros(5, 5)})
+    with pytest.raises(MissingWeights, match=r"left over: crf\.transitions"):
+        Tagger.load(folder)
+    rewrite(
+        folder,
+        lambda weights: {
+            name: tensor
+            for name, tensor in weights.items()
+            if not name.startswith(("crf.", "classifier."))
+        },
+    )
+    with pytest.raises(MissingWeights, match=r"missing: classifier\.bias, classifier\.weight"):
+        Tagger.load(folder)
+
+
+def test_an_architecture_without_a_tagger_is_refused(tmp_path: Path) -> None:
+    folder = save_foreign_tagger(tmp_path, "Albert")
+    config = (folder / "config.json").read_text("utf-8")
+    (folder / "config.json").write_text(config.replace('"albert"', '"clip_text_model"'), "utf-8")
+    with pytest.raises(UnsupportedModel, match="is no tagger that transformers can load"):
+        Tagger.load(folder)
