@@ -48,6 +48,8 @@ _MOST_READERS = 4
     "approx: int8, measured on your texts.",
 )
 @click.option("--max-length", type=click.IntRange(min=8), help="Tokens per window.")
+@click.option("--prompt", metavar="TEXT", help="Put before every text, such as 'passage: '.")
+@click.option("--prompt-name", metavar="NAME", help="Instead: one of the model's own prompts.")
 @click.option(
     "--on-truncate",
     type=click.Choice(["window", "error", "warn"]),
@@ -182,6 +184,8 @@ def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
         dtype=options["dtype"],  # type: ignore[arg-type]  # likewise
         precision=options["precision"],  # type: ignore[arg-type]  # likewise
         max_length=options["max_length"],  # type: ignore[arg-type]  # likewise
+        prompt=_text(options["prompt"]),
+        prompt_name=_text(options["prompt_name"]),
         on_truncate=options["on_truncate"],  # type: ignore[arg-type]  # likewise
     )
 

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 @click.command("inspect")
 @click.argument("cache", metavar="FILE")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
-@click.option("--explain", nargs=2, metavar="A B", help="Say in which parts two spaces differ.")
+@click.option(
+    "--explain",
+    nargs=2,
+    metavar="A B",
+    help="Say in which parts two spaces, or two tables of entities, differ.",
+)
 def command(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
     """Say what FILE holds: documents, units, spaces with the parts of their fingerprints."""
     from featpipe.pipeline.lookup import Cache
@@ -35,7 +40,7 @@ def command(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
 def _explain(cache: Cache, first: str, second: str) -> None:
     from featpipe.features.feature import explain_difference
 
-    lines = list(explain_difference(cache.dictionary(first).spec, cache.dictionary(second).spec))
+    lines = list(explain_difference(cache.spec_of(first), cache.spec_of(second)))
     click.echo("\n".join(lines) or "the same in every part")
 
 

@@ -59,6 +59,8 @@ class EncoderSettings:
     """Tokens from the start of one window of a long text to the start of the next."""
     prompt: str | None = None
     """Put before every text. None: the checkpoint's default prompt, "" where it has none."""
+    prompt_name: str | None = None
+    """Instead of `prompt`: the name of one of the prompts that the checkpoint holds."""
     dtype: Dtype = "float16"
     precision: Precision = "auto"
     """``auto`` must be resolved (`devices.resolve_precision`) before a spec is made; `Encoder.load`
@@ -106,7 +108,7 @@ def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str 
         "max_length": max_length,
         "stride": _choose_stride(max_length, settings.stride),
         "window_rule": CUT_RULE if on_truncate == "warn" else WINDOW_RULE[pooling],
-        "prompt": recipe.default_prompt if settings.prompt is None else settings.prompt,
+        "prompt": _choose_prompt(checkpoint, settings),
         "lowercase": recipe.lowercase,
         "dtype": _one_of("dtype", settings.dtype, ("float16", "float32", "bfloat16")),
         **_describe_steps(recipe.steps),
@@ -241,6 +243,20 @@ def _choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
             f"a length of {asked} tokens is not between {_SHORTEST_WINDOW} and the model's {most}"
         )
     return asked
+
+
+def _choose_prompt(checkpoint: Checkpoint, settings: EncoderSettings) -> str:
+    if settings.prompt_name is None:
+        return checkpoint.recipe.default_prompt if settings.prompt is None else settings.prompt
+    if settings.prompt is not None:
+        raise UsageError("a prompt and the name of one were given; leave one of them out")
+    known = checkpoint.recipe.prompts
+    if settings.prompt_name not in known:
+        raise UsageError(
+            f"{checkpoint.path} has no prompt {settings.prompt_name!r}",
+            hint=f"it has {', '.join(known)}" if known else "it has none; give its text instead",
+        )
+    return known[settings.prompt_name]
 
 
 def _choose_stride(max_length: int, asked: int | None) -> int:

@@ -210,7 +210,7 @@ def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
     config = read_json_object(folder / "config_sentence_transformers.json")
     prompts = config.get("prompts")
     known = (
-        {str(name): str(text) for name, text in prompts.items() if text}
+        {str(name): str(text or "") for name, text in prompts.items()}
         if isinstance(prompts, dict)
         else {}
     )

@@ -231,7 +231,22 @@ class Cache:
         """
         if level is not None and level not in LEVEL_BIT:
             raise UsageError(f"unknown level {level!r}", hint=f"choose from {', '.join(LEVELS)}")
-        return Dictionary(self, f"embeddings/{self._resolve(space)}", level)
+        return Dictionary(self, f"embeddings/{self._resolve(space, self.spaces())}", level)
+
+    def spec_of(self, name: str) -> dict[str, object]:
+        """Every part of the fingerprint of a space, or of a tagger's entities.
+
+        Args:
+            name: with or without ``@fingerprint``.
+
+        Raises:
+            UnknownSpace: there is none, or several answer to the name.
+
+        """
+        kinds = dict.fromkeys(self.corpus.taggers(), "entities")
+        kinds |= dict.fromkeys(self.spaces(), "embeddings")
+        found = self._resolve(name, list(kinds))
+        return dict(json.loads(self.reader.table(f"{kinds[found]}/{found}").attributes["spec"]))
 
     def documents(self) -> Iterator[CachedDocument]:
         """Every document as it was last seen at its place, with its units and entities."""
@@ -255,11 +270,10 @@ class Cache:
         """Travel as a path; the other process opens the file itself."""
         return type(self), (self.path,)
 
-    def _resolve(self, space: str | None) -> str:
-        spaces = self.spaces()
-        matching = [name for name in spaces if space in (None, name, name.partition("@")[0])]
+    def _resolve(self, space: str | None, known: list[str]) -> str:
+        matching = [name for name in known if space in (None, name, name.partition("@")[0])]
         if len(matching) == 1:
             return matching[0]
         asked = "a space must be named" if space is None else f"space {space!r}"
-        what = f"{asked}: {self.path} holds {', '.join(spaces) or 'none'}"
+        what = f"{asked}: {self.path} holds {', '.join(known) or 'none'}"
         raise UnknownSpace(what, hint=f"featpipe inspect {self.path}")

@@ -64,6 +64,19 @@ def test_two_spaces_are_told_apart_by_the_part_that_differs(tmp_path: Path) -> N
     assert same.stdout == "the same in every part\n"
 
 
+def test_tables_of_entities_are_told_apart_too(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
+    for precision in ("mixed", "exact"):
+        done = featpipe(
+            tmp_path, "build-cache", "a.txt", "--cache", "c.h5", "--precision", precision,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    tables = json.loads(featpipe(tmp_path, "inspect", "c.h5", "--json").stdout)["entities"]
+    said = featpipe(tmp_path, "inspect", "c.h5", "--explain", *tables)
+    assert said.returncode == 0, said.stderr
+    assert [line.split(":")[0] for line in said.stdout.splitlines()] == ["arithmetic", "precision"]
+
+
 def test_an_unknown_space_is_refused_and_the_known_ones_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
     assert featpipe(tmp_path, "build-cache", "a.txt", "--cache", "c.h5").returncode == 0

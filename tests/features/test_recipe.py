@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_encoder
 
-from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel, UsageError
 from featpipe.features import linear
 from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.encoder import Encoder
@@ -60,6 +61,26 @@ def test_a_saved_model_gives_the_vectors_of_sentence_transformers(
     np.testing.assert_allclose(encoder.encode(TEXTS).vectors, expected, atol=2e-5)
     assert encoder.spec["max_length"] == 40
     assert encoder.spec["prompt"] == prompt
+
+
+def test_prompts_are_chosen_by_the_names_that_the_model_gives_them(tmp_path: Path) -> None:
+    model = save_recipe(tmp_path, "mean", normalise=True, prompt="the query: ")
+    model.prompts = {"query": "the query: ", "passage": "the text: ", "document": ""}
+    model.save(str(tmp_path / "saved"))
+    for name, text in model.prompts.items():
+        encoder = Encoder.load(tmp_path / "saved", replace(FLOAT32, prompt_name=name))
+        assert encoder.spec["prompt"] == text
+        expected = model.encode(TEXTS, prompt_name=name)
+        np.testing.assert_allclose(encoder.encode(TEXTS).vectors, expected, atol=2e-5)
+    # The text is what counts, not how it was chosen.
+    same = Encoder.load(tmp_path / "saved", replace(FLOAT32, prompt="the text: "))
+    named = Encoder.load(tmp_path / "saved", replace(FLOAT32, prompt_name="passage"))
+    assert named.fingerprint == same.fingerprint
+    with pytest.raises(UsageError, match="has no prompt 'question'") as caught:
+        Encoder.load(tmp_path / "saved", replace(FLOAT32, prompt_name="question"))
+    assert "it has document, passage, query" in str(caught.value)
+    with pytest.raises(UsageError, match="leave one of them out"):
+        Encoder.load(tmp_path / "saved", replace(FLOAT32, prompt_name="query", prompt="the "))
 
 
 def write_modules(folder: Path, *kinds: str) -> None:
