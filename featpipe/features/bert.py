@@ -20,8 +20,8 @@ from featpipe.errors import CheckpointError, UnsupportedModel
 from featpipe.features.attention import Layout, attend, has_varlen
 from featpipe.features.checkpoint import first_position
 from featpipe.features.fingerprint import digest_of
-from featpipe.features.forwarding import send
 from featpipe.features.linear import Activation, Linear, make_linear
+from featpipe.features.transfer import send
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

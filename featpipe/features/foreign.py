@@ -20,6 +20,7 @@ import torch
 from featpipe.errors import UnsupportedModel
 from featpipe.features.attention import attend_apart
 from featpipe.features.packing import Pack, Sequences
+from featpipe.features.transfer import send
 from featpipe.features.weights import refuse_wrong
 
 if TYPE_CHECKING:
@@ -114,12 +115,12 @@ class ForeignTrunk:
         _groups[:] = pack.groups
         return self._compute(
             n_layers,
-            input_ids=torch.from_numpy(pack.ids.astype(np.int64)).to(self.device)[None],
-            position_ids=torch.from_numpy(pack.positions).to(self.device)[None],
+            input_ids=send(pack.ids.astype(np.int64), self.device)[None],
+            position_ids=send(pack.positions, self.device)[None],
         )[0].float()
 
     def _run_by_length(self, pack: Pack, n_layers: int | None) -> torch.Tensor:
-        ids = torch.from_numpy(pack.ids.astype(np.int64)).to(self.device)
+        ids = send(pack.ids.astype(np.int64), self.device)
         out = torch.empty(len(ids), self.width, device=self.device)
         for first, count, length in pack.groups:
             rows = slice(first, first + count * length)

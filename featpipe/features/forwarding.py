@@ -7,8 +7,8 @@ Guarantees:
 
 * A pack that does not fit the card's memory is halved until it does; a single sequence that does
   not fit is computed on the CPU. Nothing is skipped, and `Forwarder.counts` tells.
-* On CUDA the host stays one pack ahead: ids leave from pinned memory, results arrive in pinned
-  memory, and a pack's result is waited for only after the next pack was sent off.
+* On CUDA the host stays one pack ahead (`transfer`): a pack's ids travel while the one before is
+  computed, its rows while the next is, and are waited for only after that was sent off.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 
 from featpipe.features.devices import running_threads
 from featpipe.features.packing import plan_packs
+from featpipe.features.transfer import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -94,14 +95,15 @@ class Forwarder:
     def _run_one_by_one(
         self, plan: Sequence[Ints], sequences: Sequences, compute: Compute
     ) -> Iterator[tuple[Pack, Rows]]:
-        waiting: list[_Arrival] = []
+        waiting: list[tuple[Pack, Arrival]] = []
         for numbers in plan:
             for part, rows in self._try(sequences.pack(numbers), sequences, compute):
-                waiting.append(_Arrival(part, rows))
+                waiting.append((part, Arrival(rows)))
                 if len(waiting) > 1:
-                    yield waiting.pop(0).take()
-        for arrival in waiting:
-            yield arrival.take()
+                    pack, arrival = waiting.pop(0)
+                    yield pack, arrival.take()
+        for pack, arrival in waiting:
+            yield pack, arrival.take()
 
     def _run_side_by_side(
         self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, n_threads: int
@@ -141,31 +143,3 @@ class Forwarder:
         middle = len(pack.sequences) // 2
         for part in (pack.sequences[:middle], pack.sequences[middle:]):
             yield from self._try(sequences.pack(part), sequences, compute)
-
-
-class _Arrival:
-    """Rows on their way from the device."""
-
-    def __init__(self, pack: Pack, rows: torch.Tensor) -> None:
-        self._pack = pack
-        self._event: torch.cuda.Event | None = None
-        self._rows = rows
-        if rows.is_cuda:
-            self._rows = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
-            self._rows.copy_(rows, non_blocking=True)
-            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch left it bare
-            self._event.record()
-
-    def take(self) -> tuple[Pack, Rows]:
-        """Wait for the rows, if need be."""
-        if self._event is not None:
-            self._event.synchronize()
-        return self._pack, self._rows.numpy()
-
-
-def send(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
-    """A small array to `device`, from pinned memory and without waiting where that is a card."""
-    tensor = torch.from_numpy(array)
-    if device.type != "cuda":
-        return tensor
-    return tensor.pin_memory().to(device, non_blocking=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from featpipe.features import forwarding
 from featpipe.features.bert import PackedBert
 from featpipe.features.encoder import Encoder
 from featpipe.features.feature import EncoderSettings
@@ -139,6 +140,23 @@ def test_a_card_gives_the_vectors_of_the_cpu(
     on_card = Encoder.load(encoder_folder, settings, device="cuda:0").encode(TEXTS).vectors
     lengths = np.linalg.norm(on_cpu, axis=1) * np.linalg.norm(on_card, axis=1)
     assert ((on_cpu * on_card).sum(1) / lengths).min() >= least
+
+
+@pytest.mark.gpu
+@needs_card
+def test_copies_beside_the_computation_mix_nothing_up(
+    encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of packs in flight one behind the other, many times over: the same bytes."""
+    settings = EncoderSettings(dtype="float32", precision="exact")
+    texts = ["合" * (1 + n % 60) + str(n) for n in range(2000)]
+    expected = Encoder.load(encoder_folder, settings).encode(texts).vectors
+    monkeypatch.setattr(forwarding, "CUDA_BUDGET", 256)
+    encoder = Encoder.load(encoder_folder, settings, device="cuda:0")
+    first = encoder.encode(texts).vectors
+    np.testing.assert_allclose(first, expected, atol=1e-4)
+    for _ in range(20):
+        np.testing.assert_array_equal(encoder.encode(texts).vectors, first)
 
 
 @pytest.mark.gpu

@@ -1,0 +1,66 @@
+"""Between the processor and a card: copies that run beside the computation.
+
+Each direction has a stream of its own, so that neither waits for the other or for what the card
+computes; events order them where one needs the other's data. The memory on this side is pinned and
+comes from torch's pool, which gives a block out again once its copy is over: a ring that grows to
+what is in flight. Memory on the card is marked as used by both streams, so it is not given out
+again before the later one is done.
+
+On a processor nothing is copied.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Rows = npt.NDArray[np.float32]
+
+
+def send(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
+    """A copy of `array` on `device` for what is computed next; nobody waits for it."""
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor
+    stream = _stream(device, "to the card")
+    with torch.cuda.stream(stream):
+        there = tensor.pin_memory().to(device, non_blocking=True)
+    computing = torch.cuda.current_stream(device)
+    computing.wait_stream(stream)
+    there.record_stream(computing)
+    return there
+
+
+class Arrival:
+    """Rows on their way from the device, sent off as soon as they are computed."""
+
+    def __init__(self, rows: torch.Tensor) -> None:
+        self._rows = rows
+        self._event: torch.cuda.Event | None = None
+        if rows.is_cuda:
+            stream = _stream(rows.device, "from the card")
+            stream.wait_stream(torch.cuda.current_stream(rows.device))
+            with torch.cuda.stream(stream):
+                self._rows = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+                self._rows.copy_(rows, non_blocking=True)
+                self._event = stream.record_event()
+            rows.record_stream(stream)
+
+    def take(self) -> Rows:
+        """Wait for the rows, if need be."""
+        if self._event is not None:
+            self._event.synchronize()
+        rows: Rows = self._rows.numpy()
+        return rows
+
+
+@lru_cache
+def _stream(device: torch.device, _direction: str) -> torch.cuda.Stream:
+    """One for each card and direction, for as long as the process lives."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch left it bare
