@@ -8,7 +8,7 @@ nearly equal length, as sorting a big corpus gives.
     python scripts/bench_encode.py [--data DIR] [--quick] [--json FILE] [--only PART ...]
         [--rounds N] [--blocks N] [--device cuda]
 
-Parts: minilm, workers, changed, tokenizer, bert_base, documents, memory.
+Parts: minilm, start, workers, changed, tokenizer, bert_base, documents, memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from featpipe.pipeline.embedding import Embedded
 
 Figures = dict[str, float]
-PARTS = ("minilm", "workers", "changed", "tokenizer", "bert_base", "documents", "memory")
+PARTS = ("minilm", "start", "workers", "changed", "tokenizer", "bert_base", "documents", "memory")
 THREADS = len(os.sched_getaffinity(0))
 BLOCK = 32
 LONGEST = 700  # characters of an English paragraph
@@ -309,6 +309,31 @@ def bench_documents(report: Report, folder: Path, documents: list[str]) -> None:
         report.row(f"per document {precision}", [theirs], [seconds], f"per_document_{key}_vs_st")
 
 
+#: A fresh process from its start to its first vector, as a worker of each side begins.
+_FIRST_VECTOR = {
+    "peer": "from sentence_transformers import SentenceTransformer as Encoder\n"
+    "Encoder(path, device='cpu').encode(['one'])",
+    "we": "from featpipe.features.encoder import Encoder\nEncoder.load(path).encode(['one'])",
+}
+
+
+def bench_start(report: Report, folder: Path, rounds: int) -> None:
+    """What a worker needs before it works: imports, weights, one text."""
+
+    def start(who: str) -> None:
+        code = f"path = {str(folder)!r}\n{_FIRST_VECTOR[who]}"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+    start("we")  # the precision of this machine is measured once and remembered
+    seconds: dict[str, list[float]] = {"peer": [], "we": []}
+    for _ in range(rounds):
+        for who, spent in seconds.items():
+            started = time.perf_counter()
+            start(who)
+            spent.append(time.perf_counter() - started)
+    report.row("start to first vector", seconds["peer"], seconds["we"], "start_vs_st")
+
+
 def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
     """Two workers of one thread each, against the peer alone and against its own pool.
 
@@ -454,6 +479,8 @@ def bench_english(report: Report, options: argparse.Namespace, texts: list[str])
     texts = without_cut(load_peer(minilm), [text for text in texts if len(text) <= LONGEST])
     if "minilm" in options.only:
         bench_model(report, minilm, large_corpus(texts, blocks, LONGEST), "minilm", rounds)
+    if "start" in options.only and not options.processor_time:
+        bench_start(report, minilm, rounds)
     if "workers" in options.only and not options.processor_time:
         bench_workers(report, minilm, large_corpus(texts, blocks, LONGEST), rounds)
     if "changed" in options.only:

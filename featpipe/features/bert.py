@@ -60,8 +60,8 @@ class Shape:
     activation: Activation
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Shape:
-        """Read a config.
+    def of(cls, config: Mapping[str, Any], file: Path) -> Shape:
+        """Read a config, which was in `file`.
 
         Raises:
             UnsupportedModel: an option that this forward does not compute.
@@ -71,11 +71,11 @@ class Shape:
         try:
             shape = cls._read(config)
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"config.json states no sizes of a model: {error!r}") from error
+            raise CheckpointError(f"{file} states no sizes of a model: {error!r}") from error
         if shape.n_heads < 1 or shape.width < 1 or shape.width % shape.n_heads:
             raise CheckpointError(
-                f"config.json states a width of {shape.width}, which {shape.n_heads} attention"
-                " heads cannot share evenly"
+                f"{file} states a width of {shape.width}, which {shape.n_heads} attention heads"
+                " cannot share evenly"
             )
         return shape
 

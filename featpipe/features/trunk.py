@@ -85,7 +85,7 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
         MissingWeights: missing, misshapen or left-over tensors, listed.
         UnsupportedModel: an architecture that `bert` does not compute.
     """
-    shape = Shape.of(checkpoint.config)
+    shape = Shape.of(checkpoint.config, checkpoint.path / "config.json")
     check_complete(
         parts.trunk,
         shape.tensors(n_layers),
@@ -108,7 +108,7 @@ def is_own(checkpoint: Checkpoint) -> bool:
     if checkpoint.architecture not in OWN:
         return False
     try:
-        Shape.of(checkpoint.config)
+        Shape.of(checkpoint.config, checkpoint.path / "config.json")
     except UnsupportedModel:
         return False
     return True
