@@ -94,13 +94,16 @@ def measure_processor_time() -> None:
 
 
 def interleave(rounds: int, **runs: Callable[[], object]) -> dict[str, list[float]]:
-    """Seconds per round and contestant; one round of each before the first counts."""
+    """Seconds per round and contestant; one round of each before the first counts.
+
+    With no rounds that first one counts, to see that all runs.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds + 1):
         for name, run in runs.items():
             started = clock()
             run()
-            if number:
+            if number or not rounds:
                 seconds[name].append(clock() - started)
     return seconds
 
@@ -326,7 +329,7 @@ def bench_start(report: Report, folder: Path, rounds: int) -> None:
 
     start("we")  # the precision of this machine is measured once and remembered
     seconds: dict[str, list[float]] = {"peer": [], "we": []}
-    for _ in range(rounds):
+    for _ in range(max(rounds, 1)):
         for who, spent in seconds.items():
             started = time.perf_counter()
             start(who)
@@ -457,8 +460,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
-    parser.add_argument("--rounds", type=int, help="default 5, 1 with --quick")
-    parser.add_argument("--blocks", type=int, help="of 32 texts; default 20, 4 with --quick")
+    parser.add_argument("--rounds", type=int, help="default 5; with --quick one that is cold")
+    parser.add_argument("--blocks", type=int, help="of 32 texts; default 20, 1 with --quick")
     parser.add_argument("--device", default="cpu", help="cuda: the figures of a card, no others")
     parser.add_argument(
         "--processor-time",
@@ -473,8 +476,8 @@ def read_options() -> argparse.Namespace:
 
 def bench_english(report: Report, options: argparse.Namespace, texts: list[str]) -> None:
     """The parts on real weights."""
-    rounds = options.rounds or (1 if options.quick else 5)
-    blocks = options.blocks or (4 if options.quick else 20)
+    rounds = options.rounds or (0 if options.quick else 5)
+    blocks = options.blocks or (1 if options.quick else 20)
     minilm = minilm_folder()
     texts = without_cut(load_peer(minilm), [text for text in texts if len(text) <= LONGEST])
     if "minilm" in options.only:
@@ -490,7 +493,7 @@ def bench_english(report: Report, options: argparse.Namespace, texts: list[str])
 
 def bench_chinese(report: Report, options: argparse.Namespace, documents: list[str]) -> None:
     """The parts on BERT-base's shape."""
-    rounds = options.rounds or (1 if options.quick else 5)
+    rounds = options.rounds or (0 if options.quick else 5)
     texts = [p.strip() for text in documents for p in text.split("\n")]
     with tempfile.TemporaryDirectory() as scratch:
         # --quick is to see that all runs: two layers of BERT-base, and short texts.
