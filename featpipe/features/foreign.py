@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from featpipe.features.transfer import send
 from featpipe.features.weights import refuse_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from featpipe.features.attention import Group
     from featpipe.features.checkpoint import Checkpoint
@@ -40,8 +41,14 @@ _HEAD = re.compile(
     r"|.*(position_ids|token_type_ids|inv_freq)$"
 )
 
-#: Groups of the pack that is on its way through a hooked model.
-_groups: list[Group] = []
+
+class _UnderWay(threading.local):
+    """Groups of the pack that is on its way through a hooked model, in this thread."""
+
+    groups: Sequence[Group] = ()
+
+
+_under_way = _UnderWay()
 
 #: Largest difference between hooked and plain states that is rounding and no more.
 _ROUNDING = 1e-4
@@ -112,7 +119,7 @@ class ForeignTrunk:
             return run(pack, n_layers)
 
     def _run_hooked(self, pack: Pack, n_layers: int | None) -> torch.Tensor:
-        _groups[:] = pack.groups
+        _under_way.groups = pack.groups
         return self._compute(
             n_layers,
             input_ids=send(pack.ids.astype(np.int64), self.device)[None],
@@ -260,7 +267,8 @@ def _attend_in_model(
     **_options: object,
 ) -> tuple[torch.Tensor, None]:
     """Shapes, by their convention: each (1, heads, tokens, size) -> (1, tokens, heads, size)."""
-    return attend_apart(query[0], key[0], value[0], _groups, scale=scaling)[None], None
+    mixed = attend_apart(query[0], key[0], value[0], _under_way.groups, scale=scaling)
+    return mixed[None], None
 
 
 def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:

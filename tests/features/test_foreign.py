@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +90,25 @@ def test_the_hook_serves_models_whose_attention_can_be_replaced(tmp_path: Path) 
     albert().save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
     assert "its own attention replaced" in Encoder.load(tmp_path).notes[0]
+
+
+def test_two_encoders_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
+    albert().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    here, there = Encoder.load(tmp_path), Encoder.load(tmp_path)
+    # As many tokens in both packs, cut elsewhere.
+    texts, others = ["合" * 4, "同" * 8], ["合" * 2, "同" * 10]
+    expected = here.encode(texts).vectors
+
+    def encode_others(*_: object) -> None:
+        handle.remove()
+        thread = threading.Thread(target=there.encode, args=[others])
+        thread.start()
+        thread.join()
+
+    # In the middle of the one's forward, between its embeddings and its attention.
+    handle = here.trunk._model.embeddings.register_forward_hook(encode_others)  # type: ignore[attr-defined]  # a foreign trunk's
+    np.testing.assert_array_equal(here.encode(texts).vectors, expected)
 
 
 def test_a_model_that_is_no_encoder_is_refused(tmp_path: Path) -> None:
