@@ -84,6 +84,13 @@ class ForeignTrunk:
         return "position_ids" in inspect.signature(self._model.forward).parameters
 
     @property
+    def turns_by_length(self) -> bool:
+        """Whether a token's turn depends on the longest sequence beside it, hooked or not."""
+        rope = getattr(self._model.config, "rope_parameters", None) or {}
+        each = [rope, *(part for part in rope.values() if isinstance(part, dict))]
+        return any(part.get("rope_type") in {"dynamic", "longrope"} for part in each)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about how this model is run."""
         kind = self._model.config.model_type
@@ -170,7 +177,7 @@ def load_foreign(
         trust_remote_code=trust_remote_code,
     )
     by_length = loading.load(attention=None)
-    if not by_length.takes_positions:
+    if not by_length.takes_positions or by_length.turns_by_length:
         return by_length
     _register_hook()
     try:
@@ -254,7 +261,17 @@ def _register_hook() -> None:
     from transformers.masking_utils import AttentionMaskInterface
 
     AttentionInterface.register(_HOOK, _attend_in_model)
-    AttentionMaskInterface.register(_HOOK, lambda *_args, **_options: None)
+    AttentionMaskInterface.register(_HOOK, _make_no_mask)
+
+
+def _make_no_mask(*_args: object, local_size: int | None = None, **_options: object) -> None:
+    """In place of a mask, which the hook does without.
+
+    Raises:
+        ValueError: local attention, which it does not compute; `_agree` would not see a wide one.
+    """
+    if local_size is not None:
+        raise ValueError(f"attention to the {local_size} nearest tokens")
 
 
 def _attend_in_model(
@@ -264,9 +281,16 @@ def _attend_in_model(
     value: torch.Tensor,
     _mask: object,
     scaling: float | None = None,
+    sliding_window: int | None = None,
     **_options: object,
 ) -> tuple[torch.Tensor, None]:
-    """Shapes, by their convention: each (1, heads, tokens, size) -> (1, tokens, heads, size)."""
+    """Shapes, by their convention: each (1, heads, tokens, size) -> (1, tokens, heads, size).
+
+    Raises:
+        ValueError: as `_make_no_mask`.
+    """
+    if sliding_window is not None:
+        raise ValueError(f"attention to the {sliding_window} nearest tokens")
     mixed = attend_apart(query[0], key[0], value[0], _under_way.groups, scale=scaling)
     return mixed[None], None
 
@@ -281,7 +305,7 @@ def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
     with torch.inference_mode():
         try:
             found = hooked.forward(pack)
-        except (RuntimeError, TypeError, ValueError, AttributeError):
+        except (RuntimeError, TypeError, ValueError, AttributeError, IndexError):
             return False  # it does something with attention that the hook does not offer
         expected = plain.forward(pack)
     bound = _ROUNDING if hooked._dtype == torch.float32 else 0.1

@@ -92,6 +92,52 @@ def test_the_hook_serves_models_whose_attention_can_be_replaced(tmp_path: Path) 
     assert "its own attention replaced" in Encoder.load(tmp_path).notes[0]
 
 
+def save_modernbert(folder: Path, *, local_attention: int) -> PreTrainedModel:
+    from transformers import ModernBertConfig, ModernBertModel
+
+    torch.manual_seed(6)
+    options = {"global_attn_every_n_layers": 2, "pad_token_id": 0, "max_position_embeddings": 512}
+    config = ModernBertConfig(**SIZES | options, local_attention=local_attention)
+    model = ModernBertModel(config).eval()
+    model.save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    return model
+
+
+def test_local_attention_is_kept_however_wide_it_is(
+    tmp_path: Path, write_text: Callable[[int, int], str]
+) -> None:
+    """Wider than the sequences on which hooked and plain states are compared at load."""
+    model = save_modernbert(tmp_path, local_attention=640)
+    encoder = Encoder.load(tmp_path, EncoderSettings(precision="exact", dtype="float32"))
+    tokens = encoder.tokenizer.encode([write_text(3, 480).replace("[", "")])
+    ids = [*encoder.tokenizer.prefix, *tokens.ids.tolist(), *encoder.tokenizer.suffix]
+    assert 400 < len(ids) <= 512
+    with torch.inference_mode():
+        states = model(input_ids=torch.tensor([ids])).last_hidden_state[0]
+    [found] = encoder.encode_tokens([tokens.ids.tolist()]).vectors
+    np.testing.assert_allclose(found, states.mean(0).numpy(), atol=5e-6)
+
+
+def test_positions_that_depend_on_the_longest_text_are_computed_apart(tmp_path: Path) -> None:
+    """Longer, too, than the sequences that are compared at load."""
+    import transformers
+
+    rope = {
+        "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 400,
+        "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "factor": 2.0,
+    }  # fmt: skip
+    torch.manual_seed(6)
+    sizes = SIZES | {"max_position_embeddings": 512, "pad_token_id": 0}
+    config = transformers.EuroBertConfig(**sizes, rope_parameters=rope)
+    transformers.EuroBertModel(config).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    encoder = Encoder.load(tmp_path, EncoderSettings(precision="exact", dtype="float32"))
+    [alone] = encoder.encode(["合同甲方"]).vectors
+    in_company = encoder.encode(["合同甲方", "合同" * 225]).vectors[0]
+    np.testing.assert_allclose(in_company, alone, atol=1e-5)
+
+
 def test_two_encoders_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
     albert().save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
