@@ -41,6 +41,13 @@ _HEAD = re.compile(
     r"|.*(position_ids|token_type_ids|inv_freq)$"
 )
 
+#: The same for a tagger, whose last layers are its own: heads of pre-training, and no others.
+_PRE_TRAINING = re.compile(
+    r"([\w-]+\.)?(pooler|cls|lm_head|predictions|\w+_predictions|sop_classifier|generator_\w+"
+    r"|discriminator_\w+)\."
+    r"|.*(position_ids|token_type_ids|inv_freq)$"
+)
+
 
 class _UnderWay(threading.local):
     """Groups of the pack that is on its way through a hooked model, in this thread."""
@@ -120,6 +127,8 @@ class ForeignTrunk:
 
         Of a tagger: (t, labels), its scores, after all of it.
         """
+        if not len(pack.ids):  # an empty text, where no special tokens are put around it
+            return torch.empty(0, self.width, device=self.device)
         is_half = self._dtype != torch.float32
         with torch.autocast(self.device.type, self._dtype, enabled=is_half):
             run = self._run_hooked if self.is_hooked else self._run_by_length
@@ -137,6 +146,8 @@ class ForeignTrunk:
         ids = send(pack.ids.astype(np.int64), self.device)
         out = torch.empty(len(ids), self.width, device=self.device)
         for first, count, length in pack.groups:
+            if not length:
+                continue
             rows = slice(first, first + count * length)
             batch = ids[rows].view(count, length)
             states = self._compute(n_layers, input_ids=batch, attention_mask=torch.ones_like(batch))
@@ -220,7 +231,7 @@ class _Loading:
             )
         except Exception as error:  # a dozen kinds, one meaning
             raise self.refuse("that transformers can load", error) from error
-        _check_report(report, self.checkpoint)
+        _check_report(report, self.checkpoint, _PRE_TRAINING if self.is_tagger else _HEAD)
         try:
             trunk = ForeignTrunk(
                 model.eval().to(self.device),
@@ -243,7 +254,9 @@ def _compute_one(trunk: ForeignTrunk) -> None:
         trunk.forward(pack)
 
 
-def _check_report(report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint) -> None:
+def _check_report(
+    report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint, unneeded: re.Pattern[str]
+) -> None:
     """What transformers only warns of is an error here; it would fill gaps by chance."""
     refuse_wrong(
         checkpoint.path,
@@ -252,7 +265,7 @@ def _check_report(report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint) -
             f"{name} is {tuple(found)} instead of {tuple(needed)}"
             for name, found, needed in sorted(report["mismatched_keys"])
         ],
-        extra=sorted(name for name in report["unexpected_keys"] if not _HEAD.match(name)),
+        extra=sorted(name for name in report["unexpected_keys"] if not unneeded.match(name)),
     )
 
 

@@ -113,6 +113,12 @@ class Tagger:
         else:
             head = Head()
             loaded = load_foreign(checkpoint, spec, device=target, is_tagger=True)
+            if loaded.width != len(spec["labels"]):
+                raise CheckpointError(
+                    f"{checkpoint.path} has scores for {loaded.width} labels, but id2label in"
+                    f" config.json names {len(spec['labels'])}",
+                    hint="name them all, numbered from 0",
+                )
         tagger = cls(loaded, head, Tokenizer.load(checkpoint), spec)
         if _identities(checkpoint) != before:
             raise CheckpointError(f"{checkpoint.path} changed while it was loaded")

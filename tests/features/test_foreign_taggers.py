@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from test_tagger import EXACT, found_entities, make_sentences, pipeline_entities
 from test_weights import rewrite, tokenizer_json
 from tiny_checkpoints import LABELS, _spread, vocabulary
 
-from featpipe.errors import MissingWeights, UnsupportedModel
-from featpipe.features.feature import TaggerSettings
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
+from featpipe.features.encoder import NO_TOKENS, Encoder
+from featpipe.features.feature import EncoderSettings, TaggerSettings
 from featpipe.features.tagger import Tagger
 
 Text = Callable[[int, int], str]
@@ -115,6 +117,50 @@ def test_weights_that_transformers_would_make_up_or_drop_are_listed(tmp_path: Pa
     )
     with pytest.raises(MissingWeights, match=r"missing: classifier\.bias, classifier\.weight"):
         Tagger.load(folder)
+
+
+HEADS = ("project.weight", "head.dense.weight", "decoder.transitions", "classifier.lstm.bias")
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_layers_of_a_tagger_that_transformers_does_not_compute_are_never_dropped(
+    tmp_path: Path, name: str
+) -> None:
+    folder = save_foreign_tagger(tmp_path, "Albert")
+    rewrite(folder, lambda weights: {**weights, "predictions.bias": torch.zeros(5)})
+    Tagger.load(folder)
+    rewrite(folder, lambda weights: {**weights, name: torch.zeros(5, 5)})
+    with pytest.raises(MissingWeights, match=f"left over: {re.escape(name)}"):
+        Tagger.load(folder)
+
+
+@pytest.mark.parametrize("labels", [None, {"0": "O", "1": "B-PER"}])
+def test_labels_that_are_not_as_many_as_their_scores_are_an_error(
+    tmp_path: Path, labels: dict[str, str] | None
+) -> None:
+    folder = save_foreign_tagger(tmp_path, "Albert")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config |= {"id2label": labels, "num_labels": len(LABELS)}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    with pytest.raises(CheckpointError, match=f"5 labels, but .* names {len(labels or ())}"):
+        Tagger.load(folder)
+
+
+@pytest.mark.parametrize("kind", ["Albert", "DebertaV2"])
+def test_an_empty_text_without_special_tokens_has_no_entities_and_harms_no_other(
+    tmp_path: Path, kind: str
+) -> None:
+    folder = save_foreign_tagger(tmp_path, kind)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
+    tagger = Tagger.load(folder, EXACT)
+    [alone] = found_entities(tagger, ["合同公司"])
+    assert alone
+    assert found_entities(tagger, ["", "合同公司", " "]) == [[], alone, []]
+    assert found_entities(tagger, [""]) == [[]]
+    encoder = Encoder.load(folder, EncoderSettings(precision="exact", dtype="float32"))
+    for texts in (["", "合同公司"], [""]):
+        assert encoder.encode(texts, on_fault="report").faults == {0: NO_TOKENS}
 
 
 def test_an_architecture_without_a_tagger_is_refused(tmp_path: Path) -> None:
