@@ -123,7 +123,8 @@ class Tagger:
         if _identities(checkpoint) != before:
             raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
         tagger.threads = threads
-        tagger._n_layers = checkpoint.n_layers  # a shared trunk may have more
+        if isinstance(loaded, PackedBert):
+            tagger._n_layers = checkpoint.n_layers  # a shared trunk may have more
         tagger.shares_trunk = loaded is trunk
         return tagger
 

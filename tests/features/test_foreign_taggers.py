@@ -26,6 +26,7 @@ OPTIONS = {
     "MPNet": {"max_position_embeddings": 66, "pad_token_id": 1},
     "ModernBert": {"local_attention": 8, "global_attn_every_n_layers": 2, "pad_token_id": 0},
     "DebertaV2": {"relative_attention": True, "position_buckets": 8, "pos_att_type": ["c2p"]},
+    "Bloom": {"n_layer": 2, "n_head": 4},  # its config has names of its own for these
 }
 
 
