@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.features.packing import Pack
+    from featpipe.features.tokens import Ints
     from featpipe.features.weights import Weights
 
 #: ``model_type`` of the models that this forward computes exactly.
@@ -229,7 +230,9 @@ class _Embeddings:
             return _own_copy(weights[f"embeddings.{name}"], device)
 
         self._words = table("word_embeddings.weight")
-        self._positions = table("position_embeddings.weight")[shape.first_position :]
+        # Where positions count from the padding token, its own row comes first.
+        self._padding = shape.first_position - 1 if shape.first_position else None
+        self._positions = table("position_embeddings.weight")[max(shape.first_position - 1, 0) :]
         if shape.n_types:
             # Every token is of type 0 here, so its row becomes part of each position's.
             self._positions = self._positions + table("token_type_embeddings.weight")[0]
@@ -241,10 +244,27 @@ class _Embeddings:
 
     def __call__(self, pack: Pack) -> torch.Tensor:
         ids = send(pack.ids, self._words.device)
-        positions = send(pack.positions, self._words.device)
+        positions = send(self._rows(pack), self._words.device)
         x = self._words[ids] + self._positions[positions]
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
+
+    def _rows(self, pack: Pack) -> Ints:
+        """Of the position table, for each token.
+
+        RoBERTa and its kin count the tokens that are not padding; a literal one in a text gets
+        padding's row, and the next token the number that it would have had.
+        """
+        if self._padding is None:
+            return pack.positions
+        is_counted = pack.ids != self._padding
+        if is_counted.all():
+            return pack.positions + 1
+        counted = np.cumsum(is_counted)
+        first = np.cumsum(pack.lengths) - pack.lengths
+        before = counted[first] - is_counted[first]
+        rows: Ints = (counted - np.repeat(before, pack.lengths)) * is_counted
+        return rows
 
 
 class _Layer:

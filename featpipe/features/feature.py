@@ -26,7 +26,7 @@ OnTruncate = Literal["window", "error", "warn"]
 Spec = dict[str, Any]
 
 #: Raised whenever the same inputs would give other vectors than before.
-FEATURE_VERSION = 2
+FEATURE_VERSION = 3
 
 #: Tokens of a window, special ones included, below which no model says anything of a text.
 _SHORTEST_WINDOW = 8

@@ -82,7 +82,8 @@ def read_recipe(folder: Path) -> Recipe:
 
     Raises:
         UnsupportedModel: a module or pooling mode that we cannot reproduce.
-        CheckpointError: ``modules.json`` names a folder that is not there.
+        CheckpointError: ``modules.json`` names a folder that is not there, or the default prompt is
+            not among the prompts.
     """
     modules = _read_modules(folder)
     if not modules:
@@ -215,7 +216,12 @@ def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
         else {}
     )
     default = config.get("default_prompt_name")
-    return known, known.get(str(default), "") if default is not None else ""
+    if default is not None and default not in known:
+        raise CheckpointError(
+            f"{folder / 'config_sentence_transformers.json'} names the default prompt {default!r},"
+            f" and its prompts are {', '.join(known) or 'none'}"
+        )
+    return known, "" if default is None else known[default]
 
 
 def _positive(value: object) -> int | None:

@@ -83,6 +83,15 @@ def test_prompts_are_chosen_by_the_names_that_the_model_gives_them(tmp_path: Pat
         Encoder.load(tmp_path / "saved", replace(FLOAT32, prompt_name="query", prompt="the "))
 
 
+def test_a_default_prompt_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    save_recipe(tmp_path, "mean", normalise=True)
+    options = {"prompts": {"query": "q: "}, "default_prompt_name": "passage"}
+    file = tmp_path / "saved" / "config_sentence_transformers.json"
+    file.write_text(json.dumps(options), "utf-8")
+    with pytest.raises(CheckpointError, match="names the default prompt 'passage'"):
+        Encoder.load(tmp_path / "saved")
+
+
 def write_modules(folder: Path, *kinds: str) -> None:
     modules = [{"idx": n, "path": "", "type": f"models.{kind}"} for n, kind in enumerate(kinds)]
     (folder / "modules.json").write_text(json.dumps(modules), "utf-8")

@@ -346,6 +346,27 @@ def test_kin_of_bert_give_the_vectors_of_transformers(
         np.testing.assert_allclose(vector, states.mean(0).numpy(), atol=2e-5)
 
 
+@pytest.mark.parametrize("name", KIN)
+def test_a_literal_padding_token_has_the_position_that_transformers_gives_it(
+    tmp_path: Path, name: str
+) -> None:
+    torch.manual_seed(4)
+    model = kin()[name]().eval()
+    model.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    encoder = Encoder.load(tmp_path, FLOAT32)
+    padding = model.config.pad_token_id
+    bodies = [
+        (7, padding, 8, padding, padding, 9), (padding,), (5, 6, 7), (padding, 5), (5, padding),
+    ]  # fmt: skip
+    found = encoder.encode_tokens(bodies).vectors
+    for body, vector in zip(bodies, found, strict=True):
+        ids = torch.tensor([[*encoder.tokenizer.prefix, *body, *encoder.tokenizer.suffix]])
+        with torch.inference_mode():
+            states = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        np.testing.assert_allclose(vector, states[0].mean(0).numpy(), atol=2e-5)
+
+
 def tokenizer_json() -> str:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
