@@ -6,8 +6,10 @@
 Keys (higher is better): masked_accuracy (held-back laws, whole words hidden), simclue_spearman,
 SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_chars and SET_mrr10_hybrid (BM25 over
 characters and pairs of them; reciprocal-rank fusion with the vectors) for SET in stard, cmrc and
-csl, SET_f1 for SET in msra and cluener (person, organisation, location; exact spans) and
-announcements_recall (parties of held-back announcements that are found as organisations).
+csl, SET_f1 for SET in msra and cluener (person, organisation, location; exact spans),
+announcements_recall (parties of held-back announcements that are found as organisations), and
+SET_k5_f1_words and SET_k5_f1_vectors for SET in fddc and fewfc (`eval_extraction.py`: values found
+after five samples, without and with this model's vectors).
 The same figures for any other model: what it has no head for is left out.
 """
 
@@ -17,7 +19,9 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -268,6 +272,23 @@ def tidy(value: str) -> str:
     return re.sub(r"[\s,]", "", unicodedata.normalize("NFKC", value).lower())
 
 
+def score_extraction(path: Path, data: Path, *, quick: bool) -> dict[str, float]:
+    """F1 of values after five samples, by words and layout alone and with the model's vectors."""
+    figures = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        cache, result = Path(scratch, "c.h5"), Path(scratch, "result.json")
+        for suffix, options in (("words", []), ("vectors", ["--vectors", cache, "--model", path])):
+            command = [
+                sys.executable, Path(__file__).with_name("eval_extraction.py"), "--data", data,
+                "--sets", "fddc_hetong", "fewfc_base", "--samples", "5", "--documents", "100",
+                "--json", result, *options, *(["--quick"] if quick else []),
+            ]  # fmt: skip
+            subprocess.run(command, check=True, capture_output=True)
+            found = json.loads(result.read_text("utf-8"))["figures"]
+            figures |= {f"{k}_{suffix}": v for k, v in found.items() if k.endswith("_f1")}
+    return figures
+
+
 def score_masked(model: Model, data: Path, n_samples: int) -> dict[str, float]:
     """Accuracy on hidden words of laws that were held back from training."""
     import numpy as np
@@ -324,6 +345,7 @@ def plan(model: Model, data: Path, *, quick: bool) -> dict[str, Callable[[], dic
         tasks["announcements"] = lambda: score_announcements(model, data)
     tasks["masked"] = lambda: score_masked(model, data, 64 if quick else 512)
     tasks["cmrc"] = lambda: score_retrieval(model, data, "cmrc", most)
+    tasks["extraction"] = lambda: score_extraction(model.path, data, quick=quick)
     tasks["stard"] = lambda: score_retrieval(model, data, "stard", most)
     return tasks
 
