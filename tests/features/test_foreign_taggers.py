@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_foreign import SIZES
 from test_tagger import EXACT, found_entities, make_sentences, pipeline_entities
 from test_weights import rewrite, tokenizer_json
-from tiny_checkpoints import LABELS, _spread, vocabulary
+from tiny_checkpoints import LABELS, _spread
 
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 from featpipe.features.encoder import NO_TOKENS, Encoder
@@ -34,17 +35,11 @@ def save_foreign_tagger(folder: Path, kind: str) -> Path:
     import transformers
 
     torch.manual_seed(11)
-    sizes: dict[str, object] = {
-        "vocab_size": len(vocabulary()),
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 64,
-        "max_position_embeddings": 64,
+    labels: dict[str, object] = {
         "id2label": dict(enumerate(LABELS)),
         "label2id": {label: number for number, label in enumerate(LABELS)},
     }
-    config = getattr(transformers, f"{kind}Config")(**sizes | OPTIONS[kind])
+    config = getattr(transformers, f"{kind}Config")(**SIZES | labels | OPTIONS[kind])
     model = getattr(transformers, f"{kind}ForTokenClassification")(config)
     _spread(model)
     model.save_pretrained(folder)
