@@ -122,6 +122,17 @@ def large_corpus(texts: Sequence[str], n_blocks: int, longest: int) -> list[str]
     return list(dict.fromkeys(text for at in places for text in known[at : at + BLOCK]))
 
 
+def mixed_units(texts: Sequence[str], count: int) -> list[str]:
+    """Of all levels, as a cache is filled: some of the texts, their sentences, their words."""
+    chance = random.Random(0)  # noqa: S311 - a draw
+    distinct = sorted({text for text in texts if text.strip()})
+    some = chance.sample(distinct, min(200, len(distinct)))
+    sentences = [s.strip() for text in some for s in re.split(r"(?<=[.;])\s", text) if s.strip()]
+    words = [word for text in some for word in re.findall(r"\w+", text)]
+    units = list(dict.fromkeys([*some, *sentences, *words]))
+    return chance.sample(units, min(count, len(units)))
+
+
 def without_cut(peer: Any, texts: Sequence[str]) -> list[str]:  # noqa: ANN401 - untyped library
     """The texts that the peer encodes whole; of longer ones it drops the end, which we do not."""
     ids = peer.tokenizer(list(texts), truncation=False)["input_ids"]
@@ -337,11 +348,14 @@ def bench_start(report: Report, folder: Path, rounds: int) -> None:
     report.row("start to first vector", seconds["peer"], seconds["we"], "start_vs_st")
 
 
-def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
+def bench_workers(
+    report: Report, folder: Path, texts: list[str], rounds: int, suffix: str = ""
+) -> None:
     """Two workers of one thread each, against the peer alone and against its own pool.
 
     Ours are the engine's own workers; texts arrive shuffled on both sides, and each side cuts and
-    orders them as it does for its users.
+    orders them as it does for its users. The peer's pool cuts before it orders, so it is slower
+    the less alike the texts are.
     """
     random.Random(0).shuffle(texts)  # noqa: S311 - an order
     peer = load_peer(folder)
@@ -349,7 +363,7 @@ def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -
     pool = peer.start_multi_process_pool(["cpu", "cpu"])
     with Pool([worker_role(folder)]) as ours:
         found = encode_in_workers(ours, texts)
-        report.note("cos_min_workers", cosines(found, expected).min())
+        report.note(f"cos_min_workers{suffix}", cosines(found, expected).min())
         seconds = interleave(
             rounds,
             we=lambda: encode_in_workers(ours, texts),
@@ -357,10 +371,16 @@ def bench_workers(report: Report, folder: Path, texts: list[str], rounds: int) -
             pool=lambda: peer.encode(texts, batch_size=BLOCK, pool=pool),
         )
     peer.stop_multi_process_pool(pool)
-    report.row(
-        "two workers, against its encode", seconds["peer"], seconds["we"], "two_workers_vs_st"
-    )
-    report.row("two workers, against its pool", seconds["pool"], seconds["we"], "pool_vs_st_pool")
+    for who, whose, key in (
+        ("peer", "encode", "two_workers_vs_st"),
+        ("pool", "pool", "pool_vs_st_pool"),
+    ):
+        report.row(
+            f"two workers, against its {whose}{suffix.replace('_', ', ')}",
+            seconds[who],
+            seconds["we"],
+            f"{key}{suffix}",
+        )
 
 
 def worker_role(folder: Path) -> Role:
@@ -485,7 +505,10 @@ def bench_english(report: Report, options: argparse.Namespace, texts: list[str])
     if "start" in options.only and not options.processor_time:
         bench_start(report, minilm, rounds)
     if "workers" in options.only and not options.processor_time:
-        bench_workers(report, minilm, large_corpus(texts, blocks, LONGEST), rounds)
+        bench_workers(report, minilm, mixed_units(texts, blocks * BLOCK), rounds)
+        if not options.quick:
+            paragraphs = large_corpus(texts, blocks, LONGEST)
+            bench_workers(report, minilm, paragraphs, rounds, "_paragraphs")
     if "changed" in options.only:
         sample = large_corpus(texts, min(blocks, 6), LONGEST)
         report.note("changed_vectors", count_changed(minilm, sample))
