@@ -22,6 +22,7 @@ from featpipe.errors import UnsupportedModel
 from featpipe.features.attention import attend_apart
 from featpipe.features.packing import Pack, Sequences
 from featpipe.features.transfer import send
+from featpipe.features.trunk import choose_dtype
 from featpipe.features.weights import refuse_wrong
 
 if TYPE_CHECKING:
@@ -33,19 +34,17 @@ if TYPE_CHECKING:
 
 _HOOK = "featpipe_packed"
 
-#: Left-over tensors that are known to be unneeded: heads of pre-training and of other tasks.
-_HEAD = re.compile(
-    r"([\w-]+\.)?(pooler|cls|lm_head|classifier|pre_classifier|qa_outputs|predictions"
-    r"|\w+_predictions|sop_classifier|classification_head|score|head|decoder|generator_\w+"
-    r"|discriminator_\w+|project|entity_predictions)\."
-    r"|.*(position_ids|token_type_ids|inv_freq)$"
+#: Left-over tensors that are known to be unneeded: heads of pre-training, and buffers.
+_OF_PRE_TRAINING = (
+    r"pooler|cls|lm_head|predictions|\w+_predictions|sop_classifier|generator_\w+|discriminator_\w+"
 )
-
-#: The same for a tagger, whose last layers are its own: heads of pre-training, and no others.
-_PRE_TRAINING = re.compile(
-    r"([\w-]+\.)?(pooler|cls|lm_head|predictions|\w+_predictions|sop_classifier|generator_\w+"
-    r"|discriminator_\w+)\."
-    r"|.*(position_ids|token_type_ids|inv_freq)$"
+_BUFFERS = r".*(position_ids|token_type_ids|inv_freq)$"
+#: A tagger's last layers are its own.
+_UNNEEDED_BY_TAGGER = re.compile(rf"([\w-]+\.)?({_OF_PRE_TRAINING})\.|{_BUFFERS}")
+#: An encoder does without heads of other tasks, too.
+_UNNEEDED_BY_ENCODER = re.compile(
+    rf"([\w-]+\.)?({_OF_PRE_TRAINING}|classifier|pre_classifier|qa_outputs|classification_head"
+    rf"|score|head|decoder|project)\.|{_BUFFERS}"
 )
 
 
@@ -179,11 +178,10 @@ def load_foreign(
         UnsupportedModel: transformers cannot load it, or not as an encoder (tagger) of texts.
         MissingWeights: missing, misshapen or left-over tensors, listed.
     """
-    half = torch.float16 if device.type == "cuda" else torch.bfloat16
     loading = _Loading(
         checkpoint,
         device=device,
-        dtype=torch.float32 if spec["precision"] == "exact" else half,
+        dtype=choose_dtype(spec["precision"], device),
         is_tagger=is_tagger,
         trust_remote_code=trust_remote_code,
     )
@@ -218,9 +216,11 @@ class _Loading:
         """The trunk, once it has shown that it turns token ids into one state each."""
         import transformers
 
-        kind = transformers.AutoModelForTokenClassification if self.is_tagger else None
+        kind: Any = transformers.AutoModel
+        if self.is_tagger:
+            kind = transformers.AutoModelForTokenClassification
         try:
-            model, report = (kind or transformers.AutoModel).from_pretrained(
+            model, report = kind.from_pretrained(
                 str(self.checkpoint.path),
                 dtype=torch.float32,
                 trust_remote_code=self.trust_remote_code,
@@ -231,7 +231,8 @@ class _Loading:
             )
         except Exception as error:  # a dozen kinds, one meaning
             raise self.refuse("that transformers can load", error) from error
-        _check_report(report, self.checkpoint, _PRE_TRAINING if self.is_tagger else _HEAD)
+        unneeded = _UNNEEDED_BY_TAGGER if self.is_tagger else _UNNEEDED_BY_ENCODER
+        _check_report(report, self.checkpoint, unneeded)
         try:
             trunk = ForeignTrunk(
                 model.eval().to(self.device),
