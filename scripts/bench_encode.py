@@ -338,13 +338,7 @@ def bench_start(report: Report, folder: Path, rounds: int) -> None:
         code = f"path = {str(folder)!r}\n{_FIRST_VECTOR[who]}"
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
-    start("we")  # the precision of this machine is measured once and remembered
-    seconds: dict[str, list[float]] = {"peer": [], "we": []}
-    for _ in range(max(rounds, 1)):
-        for who, spent in seconds.items():
-            started = time.perf_counter()
-            start(who)
-            spent.append(time.perf_counter() - started)
+    seconds = interleave(rounds, peer=lambda: start("peer"), we=lambda: start("we"))
     report.row("start to first vector", seconds["peer"], seconds["we"], "start_vs_st")
 
 
