@@ -44,13 +44,16 @@ def test_a_dry_run_counts_what_a_run_then_does_and_makes_no_file(tmp_path: Path)
     assert preview["n_missing"] == report["n_encoded"]
 
 
-def test_two_spaces_are_told_apart_by_the_part_that_differs(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
-    for pooling in ("mean", "cls"):
-        done = featpipe(
-            tmp_path, "build-cache", "a.txt", "--cache", "c.h5", "--pooling", pooling,
-        )  # fmt: skip
+def build_with_each(folder: Path, option: str, *values: str) -> None:
+    """One cache ``c.h5``, filled once with every value of an option."""
+    (folder / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
+    for value in values:
+        done = featpipe(folder, "build-cache", "a.txt", "--cache", "c.h5", option, value)
         assert done.returncode == 0, done.stderr
+
+
+def test_two_spaces_are_told_apart_by_the_part_that_differs(tmp_path: Path) -> None:
+    build_with_each(tmp_path, "--pooling", "mean", "cls")
     spaces = json.loads(featpipe(tmp_path, "inspect", "c.h5", "--json").stdout)["spaces"]
     first, second = (space["name"] for space in spaces)
     said = featpipe(tmp_path, "inspect", "c.h5", "--explain", first, second)
@@ -65,12 +68,7 @@ def test_two_spaces_are_told_apart_by_the_part_that_differs(tmp_path: Path) -> N
 
 
 def test_tables_of_entities_are_told_apart_too(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("甲方与乙方签订合同。", "utf-8")
-    for precision in ("mixed", "exact"):
-        done = featpipe(
-            tmp_path, "build-cache", "a.txt", "--cache", "c.h5", "--precision", precision,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    build_with_each(tmp_path, "--precision", "mixed", "exact")
     tables = json.loads(featpipe(tmp_path, "inspect", "c.h5", "--json").stdout)["entities"]
     said = featpipe(tmp_path, "inspect", "c.h5", "--explain", *tables)
     assert said.returncode == 0, said.stderr
