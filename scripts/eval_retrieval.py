@@ -2,8 +2,9 @@
 
 R@10 and MRR@10 on STARD (statutes), CMRC2018 (encyclopaedia) and CSL (titles to abstracts), BM25
 Okapi with its usual parameters. With ``--model`` (or the repository's own small model, when it is
-there) also vectors alone, their convex combination with BM25 at the weight tuned on every second
-query and scored on the others, and reciprocal rank fusion. Equal scores go by position.
+there) also vectors alone, their convex combination with BM25, and reciprocal rank fusion. The
+weight of a combination is tuned on one half of the questions, every second one, and scored on the
+other, and the other way round. Equal scores go by position.
 """
 
 from __future__ import annotations
@@ -168,18 +169,24 @@ def hybrid_figures(  # all of it is one ranking's
     relevant = np.zeros(scores.shape, np.bool_)
     for row, right in enumerate(task.positives):
         relevant[row, list(right)] = True
-    tuned, held = slice(0, None, 2), slice(1, None, 2)
-    weight = tune_weight(scores[tuned], similar[tuned].astype(np.float64), relevant[tuned])
-    both = combine(scores[held], similar[held].astype(np.float64), weight)
-    best = np.argsort(-both, axis=1, kind="stable")[:, :10]
-    print(f"  weight of BM25 tuned on every second question: {weight}")
-    note(figures, f"{short}_{{}}_hybrid", best, task, chosen=held)
+    halves = slice(0, None, 2), slice(1, None, 2)
+    best = np.empty((len(queries), 10), np.int64)
+
+    def rank(half: slice, weight: float) -> None:
+        both = combine(scores[half], similar[half].astype(np.float64), weight)
+        best[half] = np.argsort(-both, axis=1, kind="stable")[:, :10]
+
+    for tuned, held in (halves, halves[::-1]):
+        weight = tune_weight(scores[tuned], similar[tuned].astype(np.float64), relevant[tuned])
+        print(f"  weight of BM25 tuned on one half of the questions: {weight}")
+        rank(held, weight)
+    note(figures, f"{short}_{{}}_hybrid", best, task)
+    for number, half in enumerate(halves):
+        note(figures, f"{short}_{{}}_hybrid_half_{number}", best[half], task, chosen=half)
+        note(figures, f"{short}_{{}}_words_half_{number}", by_words[half, :10], task, chosen=half)
     for fixed in FIXED_WEIGHTS:
-        both = combine(scores[held], similar[held].astype(np.float64), fixed)
-        best = np.argsort(-both, axis=1, kind="stable")[:, :10]
-        note(figures, f"{short}_{{}}_hybrid_at_{fixed * 100:.0f}", best, task, chosen=held)
-    half = index.top_k(queries[held], 10).rows
-    note(figures, f"{short}_{{}}_words_on_the_same_half", half, task, chosen=held)
+        rank(slice(None), fixed)
+        note(figures, f"{short}_{{}}_hybrid_at_{fixed * 100:.0f}", best, task)
 
 
 if __name__ == "__main__":
