@@ -4,12 +4,13 @@
     scripts/eval_model.py --data ../shared/data [--model PATH]
 
 Keys (higher is better): masked_accuracy (held-back laws, whole words hidden), simclue_spearman,
-SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_chars and SET_mrr10_hybrid (BM25 over
-characters and pairs of them; reciprocal-rank fusion with the vectors) for SET in stard, cmrc and
-csl, SET_f1 for SET in msra and cluener (person, organisation, location; exact spans),
-announcements_recall (parties of held-back announcements that are found as organisations), and
-SET_k5_f1_words and SET_k5_f1_vectors for SET in fddc and fewfc (`eval_extraction.py`: values found
-after five samples, without and with this model's vectors).
+SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_ANALYSER by BM25 over jieba's words or over
+characters and pairs of them, SET_mrr10_hybrid_ANALYSER by both (halves of the questions with the
+weight that suits the others) for SET in stard, cmrc and csl, SET_f1 for SET in msra and cluener
+(person, organisation, location; exact spans), announcements_recall (parties of held-back
+announcements that are found as organisations), and SET_k5_f1_words and SET_k5_f1_vectors for SET in
+fddc and fewfc (`eval_extraction.py`: values found after five samples, without and with this model's
+vectors).
 The same figures for any other model: what it has no head for is left out.
 """
 
@@ -27,16 +28,25 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from small_model.corpus import load_corpus, read_records  # noqa: E402 - the path comes first
+from eval_retrieval import (  # noqa: E402 - the path comes first
+    SETS,
+    Task,
+    best_ten,
+    count_terms,
+    measure_weights,
+    score_tuned,
+)
+from small_model.corpus import load_corpus, read_records  # noqa: E402 - the same
+
+from featpipe.features.terms import Analyser  # noqa: E402 - the same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
-    from scipy.sparse import csr_matrix
 
     Span = tuple[int, int, str]
 
@@ -84,8 +94,6 @@ class Model:
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """-> (texts, width) float32 of length one; texts over 512 tokens lose their end."""
-        import numpy as np
-
         out: np.ndarray | None = None
         for places in self._batches(texts):
             batch = self.tokenizer([texts[p] for p in places], truncation=True, max_length=512, padding=True,
@@ -129,7 +137,7 @@ class Model:
         return spans
 
 
-def score_similarity(model: Model, data: Path, most: int) -> dict[str, float]:
+def score_similarity(model: Model, data: Path, most: int | None) -> dict[str, float]:
     """Spearman of cosine and label."""
     from scipy.stats import spearmanr
 
@@ -139,94 +147,24 @@ def score_similarity(model: Model, data: Path, most: int) -> dict[str, float]:
     return {"simclue_spearman": float(rank)}
 
 
-def character_terms(texts: list[str], places: dict[str, int], *, grows: bool) -> csr_matrix:
-    """Counts of characters and pairs of neighbours: (texts, terms)."""
-    import numpy as np
-    from scipy.sparse import csr_matrix
-
-    rows, columns = [], []
-    for row, text in enumerate(texts):
-        text = re.sub(r"\s+", "", text.lower())  # noqa: PLW2901 - the same text, tidied
-        for term in [*text, *(text[i : i + 2] for i in range(len(text) - 1))]:
-            place = places.setdefault(term, len(places)) if grows else places.get(term, -1)
-            if place >= 0:
-                rows.append(row)
-                columns.append(place)
-    counts = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(places)))
-    counts.sum_duplicates()
-    return counts
-
-
-class Lexical:
-    """Okapi BM25 over characters and their pairs, with the smoothed idf of Lucene."""
-
-    def __init__(self, corpus: list[str], k1: float = 1.5, b: float = 0.75) -> None:
-        import numpy as np
-
-        self.places: dict[str, int] = {}
-        counts = character_terms(corpus, self.places, grows=True)
-        lengths = np.asarray(counts.sum(axis=1)).ravel()
-        frequency = np.bincount(counts.indices, minlength=len(self.places))
-        idf = np.log(1 + (len(corpus) - frequency + 0.5) / (frequency + 0.5))
-        row = np.repeat(np.arange(len(corpus)), np.diff(counts.indptr))
-        norm = k1 * (1 - b + b * lengths / lengths.mean())
-        counts.data = idf[counts.indices] * counts.data * (k1 + 1) / (counts.data + norm[row])
-        self.weights = counts.T.tocsr()
-
-    def score(self, queries: list[str]) -> np.ndarray:
-        """-> (queries, documents) float64."""
-        wanted = character_terms(queries, self.places, grows=False)
-        wanted.data[:] = 1.0
-        scores: np.ndarray = (wanted @ self.weights).toarray()
-        return scores
-
-
-def score_retrieval(model: Model, data: Path, name: str, most: int) -> dict[str, float]:
-    """Recall and mean reciprocal rank at ten, by vectors, by characters, and by both."""
-    import numpy as np
-
-    prefix = {"csl": "csl_title_abstract", "cmrc": "cmrc2018"}.get(name, name)
-    corpus = list(read_records(data / f"retrieval/{prefix}_corpus.jsonl.xz"))
-    queries = list(read_records(data / f"retrieval/{prefix}_queries.jsonl.xz"))[:most]
-    needed = {i for query in queries for i in query["positives"]}
-    corpus = [r for n, r in enumerate(corpus) if n < most or r["id"] in needed]
-    texts = [f"{r['title']} {r['text']}".strip() for r in corpus]
-    asked = [query["text"] for query in queries]
-    place = {record["id"]: number for number, record in enumerate(corpus)}
-    positives = [{place[i] for i in query["positives"] if i in place} for query in queries]
-    documents, vectors, lexical = model.encode(texts), model.encode(asked), Lexical(texts)
+def score_retrieval(model: Model, data: Path, name: str, most: int | None) -> dict[str, float]:
+    """Recall and mean reciprocal rank at ten, by vectors, by BM25, and by both."""
+    prefix = {short: name for name, short in SETS.items()}[name]
+    task = Task.load(data / "retrieval", prefix, None)
+    if most is not None:
+        task = task.head(most)
+    similar = (model.encode(task.questions) @ model.encode(task.passages).T).astype(np.float64)
+    measured = {"": task.measure(best_ten(similar)).mean(axis=1)}
+    for analyser in ("words", "chars"):
+        index, queries = count_terms(task, Analyser(analyser))
+        by_weight = measure_weights(task, index.scores(queries), similar)
+        measured[f"_{analyser}"] = by_weight[-1].mean(axis=1)
+        measured[f"_hybrid_{analyser}"] = score_tuned(by_weight)
     figures: dict[str, float] = {}
-    ranks: dict[str, list[int]] = {"": [], "_chars": [], "_hybrid": []}
-    for at in range(0, len(asked), 256):
-        block = slice(at, at + 256)
-        near, chars = vectors[block] @ documents.T, lexical.score(asked[block])
-        for row, (by_vector, by_chars) in enumerate(zip(near, chars, strict=True)):
-            wanted = positives[at + row]
-            order, other = np.argsort(-by_vector)[:200], np.argsort(-by_chars)[:200]
-            ranks[""].append(first_hit(order, wanted))
-            ranks["_chars"].append(first_hit(other, wanted))
-            ranks["_hybrid"].append(first_hit(fuse(order, other), wanted))
-    for suffix, found in ranks.items():
-        values = np.array(found)
-        figures[f"{name}_recall10{suffix}"] = float((values <= 10).mean())
-        figures[f"{name}_mrr10{suffix}"] = float(np.where(values <= 10, 1 / values, 0).mean())
+    for suffix, (recall, reciprocal) in measured.items():
+        figures[f"{name}_recall10{suffix}"] = float(recall)
+        figures[f"{name}_mrr10{suffix}"] = float(reciprocal)
     return figures
-
-
-def first_hit(order: np.ndarray, wanted: set[int]) -> int:
-    """Rank of the first wanted document, counted from one; a large number when there is none."""
-    return next((rank for rank, place in enumerate(order.tolist(), 1) if place in wanted), 10**6)
-
-
-def fuse(first: np.ndarray, second: np.ndarray, weight: float = 0.4, k: int = 10) -> np.ndarray:
-    """Reciprocal-rank fusion; the first list counts `weight`, the second 1 - weight."""
-    import numpy as np
-
-    scores: Counter[int] = Counter()
-    for order, share in ((first, weight), (second, 1 - weight)):
-        for rank, place in enumerate(order.tolist(), 1):
-            scores[place] += share / (k + rank)  # type: ignore[assignment] # a Counter of floats
-    return np.array([place for place, _ in scores.most_common(20)])
 
 
 def score_entities(
@@ -291,7 +229,6 @@ def score_extraction(path: Path, data: Path, *, quick: bool) -> dict[str, float]
 
 def score_masked(model: Model, data: Path, n_samples: int) -> dict[str, float]:
     """Accuracy on hidden words of laws that were held back from training."""
-    import numpy as np
     from safetensors.torch import load_file
     from small_model.masking import Stretches, draw_masked
     from tokenizers import Tokenizer
@@ -334,7 +271,7 @@ def plan(model: Model, data: Path, *, quick: bool) -> dict[str, Callable[[], dic
         return {f"{short}_f1" if kind == "all" else f"{short}_f1_{kind.lower()}": value
                 for kind, value in scores.items()}  # fmt: skip
 
-    most = 2000 if quick else 10**9
+    most = 2000 if quick else None
     tasks: dict[str, Callable[[], dict[str, float]]] = {
         "similarity": lambda: score_similarity(model, data, most),
         "csl": lambda: score_retrieval(model, data, "csl", most),

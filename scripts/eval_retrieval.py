@@ -3,8 +3,8 @@
 R@10 and MRR@10 on STARD (statutes), CMRC2018 (encyclopaedia) and CSL (titles to abstracts), BM25
 Okapi with its usual parameters. With ``--model`` (or the repository's own small model, when it is
 there) also vectors alone, their convex combination with BM25, and reciprocal rank fusion. The
-weight of a combination is tuned on one half of the questions, every second one, and scored on the
-other, and the other way round. Equal scores go by position.
+weight of a combination is tuned on one half of the questions and scored on the other, over many
+random halves. Equal scores go by position.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.features.bm25 import Index, Vocabulary, combine, fuse_ranks, tune_weight
+from featpipe.features.bm25 import Index, Vocabulary, combine, fuse_ranks
+from featpipe.features.bm25.fusion import WEIGHTS
 from featpipe.features.terms import ANALYSERS, Analyser
 
 if TYPE_CHECKING:
     from featpipe.features.encoder import Encoder
+
+Array = np.ndarray[Any, Any]
 
 SETS = {"stard": "stard", "cmrc2018": "cmrc", "csl_title_abstract": "csl"}
 KEYS = {
@@ -34,6 +37,7 @@ KEYS = {
     "pieces": "pieces",
 }
 CANDIDATES = 100
+SPLITS = 500
 #: Weights of BM25 that are scored untuned, the default of hybrid search among them.
 FIXED_WEIGHTS = (0.5, 0.7, 0.8, 0.9)
 
@@ -56,6 +60,22 @@ class Task:
         positives = [{rows[each] for each in query["positives"]} for query in queries]
         return cls(passages, [query["text"] for query in queries], positives)
 
+    def head(self, n: int) -> Task:
+        """The first n questions, the first n passages, and the passages that they need."""
+        needed = set().union(*self.positives[:n])
+        kept = [row for row in range(len(self.passages)) if row < n or row in needed]
+        rows = {row: number for number, row in enumerate(kept)}
+        positives = [{rows[row] for row in right} for right in self.positives[:n]]
+        return Task([self.passages[row] for row in kept], self.questions[:n], positives)
+
+    def measure(self, rows: Array) -> Array:
+        """Recall and reciprocal rank at 10 of each question's ten best rows: (2, questions)."""
+        ranked = list(zip(rows.tolist(), self.positives, strict=True))
+        hits = [[row in right for row in best] for best, right in ranked]
+        recall = [sum(hit) / len(right) for hit, (_, right) in zip(hits, ranked, strict=True)]
+        reciprocal = [1 / (hit.index(True) + 1) if any(hit) else 0.0 for hit in hits]
+        return np.array([recall, reciprocal])
+
 
 def main() -> None:
     """Score every set with every analyser; the last line is the JSON of the figures."""
@@ -74,8 +94,8 @@ def main() -> None:
             begin = time.perf_counter()
             pieces_of = arguments.model if analyser == "pieces" else None
             index, queries = count_terms(task, Analyser(analyser, encoder=pieces_of))
-            rows = index.top_k(queries, 10).rows
-            note(figures, f"{short}_{{}}_{KEYS[analyser]}", rows, task, time.perf_counter() - begin)
+            measured = task.measure(index.top_k(queries, 10).rows).mean(axis=1)
+            note(figures, f"{short}_{{}}_{KEYS[analyser]}", measured, time.perf_counter() - begin)
             if analyser == arguments.analyser and encoder is not None:
                 hybrid_figures(figures, short, task, index, queries, encoder)
     last = json.dumps({"bench": "eval_retrieval", "quick": arguments.quick, "figures": figures})
@@ -102,7 +122,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def count_terms(task: Task, analyser: Analyser) -> tuple[Index, list[np.ndarray[Any, Any]]]:
+def count_terms(task: Task, analyser: Analyser) -> tuple[Index, list[Array]]:
     """An index over the passages, and the questions' terms in its numbers."""
     vocabulary, index = Vocabulary(), Index()
     batch = analyser.count(task.passages)
@@ -112,22 +132,12 @@ def count_terms(task: Task, analyser: Analyser) -> tuple[Index, list[np.ndarray[
 
 
 def note(
-    figures: dict[str, float],
-    key: str,
-    rows: np.ndarray[Any, Any],
-    task: Task,
-    seconds: float | None = None,
-    chosen: slice = slice(None),
+    figures: dict[str, float], key: str, measured: Array, seconds: float | None = None
 ) -> None:
     """Recall and mean reciprocal rank at 10, printed and kept."""
-    positives = task.positives[chosen]
-    hits = [
-        [row in right for row in best] for best, right in zip(rows.tolist(), positives, strict=True)
-    ]
-    recall = np.mean([sum(hit) / len(right) for hit, right in zip(hits, positives, strict=True)])
-    reciprocal = np.mean([1 / (hit.index(True) + 1) if any(hit) else 0.0 for hit in hits])
-    figures[key.format("recall10")] = round(float(recall), 4)
-    figures[key.format("mrr10")] = round(float(reciprocal), 4)
+    recall, reciprocal = map(float, measured)
+    figures[key.format("recall10")] = round(recall, 4)
+    figures[key.format("mrr10")] = round(reciprocal, 4)
     spent = "" if seconds is None else f"   {seconds:.1f} s"
     print(f"  {key.format('*'):24} R@10 {recall:.4f}   MRR@10 {reciprocal:.4f}{spent}")
 
@@ -150,43 +160,61 @@ def hybrid_figures(  # all of it is one ranking's
     short: str,
     task: Task,
     index: Index,
-    queries: list[np.ndarray[Any, Any]],
+    queries: list[Array],
     encoder: Encoder,
 ) -> None:
-    """Vectors alone, and both ways of fusion over the union of the two best hundreds."""
+    """Vectors alone, the ranks of both fused, and all scores of both combined."""
     passages = np.asarray(encoder.encode(task.passages).vectors, np.float32)
     questions = np.asarray(encoder.encode(task.questions).vectors, np.float32)
-    similar = questions @ passages.T
+    similar = (questions @ passages.T).astype(np.float64)
     by_vectors = np.argsort(-similar, axis=1, kind="stable")[:, :CANDIDATES]
-    note(figures, f"{short}_{{}}_vectors", by_vectors[:, :10], task)
-    scores = np.stack([index.scores([query])[0] for query in queries])
+    note(figures, f"{short}_{{}}_vectors", task.measure(by_vectors[:, :10]).mean(axis=1))
     by_words = index.top_k(queries, CANDIDATES).rows
     fused = [
         [row for row, _ in fuse_ranks([words, vectors])[:10]]
         for words, vectors in zip(by_words, by_vectors, strict=True)
     ]
-    note(figures, f"{short}_{{}}_rrf", np.array(fused), task)
-    relevant = np.zeros(scores.shape, np.bool_)
-    for row, right in enumerate(task.positives):
-        relevant[row, list(right)] = True
-    halves = slice(0, None, 2), slice(1, None, 2)
-    best = np.empty((len(queries), 10), np.int64)
-
-    def rank(half: slice, weight: float) -> None:
-        both = combine(scores[half], similar[half].astype(np.float64), weight)
-        best[half] = np.argsort(-both, axis=1, kind="stable")[:, :10]
-
-    for tuned, held in (halves, halves[::-1]):
-        weight = tune_weight(scores[tuned], similar[tuned].astype(np.float64), relevant[tuned])
-        print(f"  weight of BM25 tuned on one half of the questions: {weight}")
-        rank(held, weight)
-    note(figures, f"{short}_{{}}_hybrid", best, task)
-    for number, half in enumerate(halves):
-        note(figures, f"{short}_{{}}_hybrid_half_{number}", best[half], task, chosen=half)
-        note(figures, f"{short}_{{}}_words_half_{number}", by_words[half, :10], task, chosen=half)
+    note(figures, f"{short}_{{}}_rrf", task.measure(np.array(fused)).mean(axis=1))
+    by_weight = measure_weights(task, index.scores(queries), similar)
+    note(figures, f"{short}_{{}}_hybrid", score_tuned(by_weight))
     for fixed in FIXED_WEIGHTS:
-        rank(slice(None), fixed)
-        note(figures, f"{short}_{{}}_hybrid_at_{fixed * 100:.0f}", best, task)
+        measured = by_weight[WEIGHTS.index(fixed)]
+        note(figures, f"{short}_{{}}_hybrid_at_{fixed * 100:.0f}", measured.mean(axis=1))
+    gain = (by_weight[:, 1] - by_weight[-1, 1])[by_weight[:, 1].mean(axis=1).argmax()]
+    error = gain.std() / len(gain) ** 0.5
+    print(f"  standard error of what the vectors add to the MRR of BM25: {error:.4f}")
+
+
+def measure_weights(task: Task, scores: Array, similar: Array) -> Array:
+    """Combinations of BM25 and cosine, both (questions, passages), by each of WEIGHTS.
+
+    Returns:
+        (weights, 2, questions), see `Task.measure`.
+
+    """
+    ranked = (best_ten(combine(scores, similar, weight)) for weight in WEIGHTS)
+    return np.stack([task.measure(rows) for rows in ranked])
+
+
+def score_tuned(by_weight: Array) -> Array:
+    """(2,) with the weight that suits half of the questions best, of the other half.
+
+    The mean over random halves: two fixed ones differ by more than many models do.
+    """
+    chance = np.random.default_rng(0)
+    scored = []
+    for _ in range(SPLITS):
+        halves = np.array_split(chance.permutation(by_weight.shape[2]), 2)
+        for tuned, held in (halves, halves[::-1]):
+            weight = by_weight[:, 1, tuned].mean(axis=1).argmax()
+            scored.append(by_weight[weight][:, held].mean(axis=1))
+    mean: Array = np.mean(scored, axis=0)
+    return mean
+
+
+def best_ten(scores: Array) -> Array:
+    """(questions, passages) -> (questions, 10) rows, best first, equal ones by position."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :10]
 
 
 if __name__ == "__main__":
