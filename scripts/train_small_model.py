@@ -1,10 +1,10 @@
-"""Train the built-in model: bags of characters, masked words, then entities.
+"""Train the built-in model: bags of characters, masked words, entities, meanings of words.
 
 Deterministic for one machine, thread count and precision: the seed, the texts and the step number
 decide every sample. Resumable: run it again and it goes on from the last checkpoint of its folder.
 
-    scripts/train_small_model.py             # what is shipped: eighty minutes on two cores
-    scripts/train_small_model.py --quick     # a look: a sixth of it
+    scripts/train_small_model.py             # what is shipped: 2 h 40 min on two cores
+    scripts/train_small_model.py --quick     # a look: a fifth of it
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 if TYPE_CHECKING:
     from small_model.corpus import Corpus
+    from small_model.meanings import Meanings
     from small_model.network import Network
     from tokenizers import Tokenizer
 
-# Steps of the stages: sentences as bags of characters, masked words, entities and masked words.
-QUICK, FULL = (600, 50, 1200), (600, 150, 7000)
+# Steps of the stages: sentences as bags of characters, masked words, entities and masked words,
+# beside these meanings of words, and again, with more weight on entities.
+QUICK, FULL = (600, 50, 1200, 600, 100), (600, 150, 7000, 3600, 2500)
+#: How loud the meaning of words is beside the bag of characters, in what is written.
+LOUDNESS = 1.2
 
 
 def read_arguments() -> argparse.Namespace:
@@ -41,7 +45,11 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="write the finished model into this folder")
     parser.add_argument("--quick", action="store_true", help=f"steps {QUICK} instead of {FULL}")
     parser.add_argument(
-        "--steps", type=int, nargs=3, metavar=("BAGS", "MASKED", "JOINT"), help="of each stage"
+        "--steps",
+        type=int,
+        nargs=5,
+        metavar=("BAGS", "MASKED", "JOINT", "MEANINGS", "SETTLING"),
+        help="of each stage",
     )
     parser.add_argument(
         "--tokens", type=int, default=2048, help="of a masked step; the rest scales"
@@ -62,6 +70,7 @@ def prepare(arguments: argparse.Namespace, n_steps: int) -> tuple[Corpus, Tokeni
     """Read the texts, build the tokenizer, train the bags: the network as it begins."""
     from small_model import bags, network, start, vocabulary
     from small_model import corpus as corpora
+    from small_model.contrast import Lesson, learn_pairs
     from tokenizers import Tokenizer
 
     work: Path = arguments.work
@@ -80,13 +89,37 @@ def prepare(arguments: argparse.Namespace, n_steps: int) -> tuple[Corpus, Tokeni
         lexical = start.lexical_vectors(
             start.count_lines(streams, len(pieces)), len(streams), pieces
         )
-        n_pairs = max(arguments.tokens // 4, 2)
-        pairing = bags.Pairing(corpus, tokenizer)
-        lexical = bags.train_bags(lexical, pairing, n_steps, n_pairs, arguments.seed, say)
+        lesson = Lesson(n_steps, max(arguments.tokens // 4, 2), arguments.seed)
+        draw_step = bags.Pairing(corpus, tokenizer).draw_step
+        lexical = learn_pairs(lexical, draw_step, bags.PLAN, lesson, say)
         features = start.feature_vectors(streams, pieces)
         np.save(kept, np.concatenate([start.with_rest(lexical), features], axis=1))
     model = network.Network(network.small_config(len(pieces)), np.load(kept))
     return corpus, tokenizer, model.to(arguments.device)
+
+
+def make_meanings(
+    arguments: argparse.Namespace,
+    n_steps: int,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    bag: np.ndarray,
+) -> Meanings:
+    """Word vectors in the scale of the bags that `bag`, the embeddings of the pieces, gives."""
+    from small_model.contrast import Lesson
+    from small_model.meanings import Meanings
+    from small_model.shape import LEXICAL
+
+    def lexical(texts: list[str]) -> np.ndarray:
+        tokenizer.no_truncation()
+        encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+        return np.stack([bag[one.ids, :LEXICAL].sum(axis=0) for one in encoded])
+
+    path = arguments.work / f"meanings-{n_steps}.npz"
+    if not path.exists():
+        lesson = Lesson(2 * n_steps, max(arguments.tokens // 4, 2), arguments.seed)
+        Meanings.make(corpus, lexical, lesson, say).save(path)
+    return Meanings.load(path)
 
 
 def main() -> int:
@@ -99,16 +132,29 @@ def main() -> int:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     torch.use_deterministic_algorithms(mode=True)
-    bag_steps, masked_steps, joint_steps = arguments.steps or (QUICK if arguments.quick else FULL)
-    corpus, tokenizer, model = prepare(arguments, bag_steps)
+    steps = arguments.steps or list(QUICK if arguments.quick else FULL)
+    corpus, tokenizer, model = prepare(arguments, steps[0])
     run = Run(arguments.work, arguments.seed, arguments.device, not arguments.float32)
     masked = masking.MaskedTask(corpus, tokenizer, arguments.device, arguments.tokens)
-    seconds = run_stage(Stage("masked", masked_steps, 1e-3, masked.loss), model, run, say)
-    run = replace(run, folder=arguments.work / f"joint-{bag_steps}-{masked_steps}-{joint_steps}")
-    run.folder.mkdir(exist_ok=True)
-    task = joint.JointTask(corpus, tokenizer, masked, arguments.device)
-    stage = Stage("joint", joint_steps, 1e-3, task.loss, falls=True)
-    seconds += run_stage(stage, model, run, say)
+    seconds = run_stage(Stage("masked", steps[1], 1e-3, masked.loss), model, run, say)
+
+    def go_on(name: str, plan: list[int], rate: float, meanings: Meanings | None) -> float:
+        """A stage whose rate falls over its whole plan: each plan has a folder of its own."""
+        folder = arguments.work / "-".join([name, *map(str, plan)])
+        folder.mkdir(exist_ok=True)
+        task = joint.JointTask(
+            corpus, tokenizer, masked, arguments.device, meanings, settles=name == "settling"
+        )
+        stage = Stage(name, plan[-1], rate, task.loss, falls=True)
+        return run_stage(stage, model, replace(run, folder=folder), say)
+
+    seconds += go_on("joint", steps[:3], 1e-3, None)
+    bag = model.masked.bert.embeddings.word_embeddings.weight.detach().cpu().numpy()
+    meanings = make_meanings(arguments, steps[0], corpus, tokenizer, bag)
+    model.say_meanings(1.0)
+    seconds += go_on("meaning", steps[:4], 1e-3, meanings)
+    seconds += go_on("settling", steps, 6e-4, meanings)
+    model.say_meanings(LOUDNESS)
     say(f"{seconds:.0f} s of training in this process")
     if arguments.out:
         export.write_model(arguments.out, model, arguments.work)

@@ -28,6 +28,14 @@ NEAR_AND_FAR = (
     ("本合同自双方签字盖章之日起生效。", "合同经双方盖章签字后生效。", "原告请求判令被告赔偿经济损失。"),
 )  # fmt: skip
 
+# Hardly a character in common: what people say, and what statutes say.
+SAID_OTHERWISE = (
+    ("老板拖欠工资", "用人单位未及时足额支付劳动报酬", "有限公司注册资本变更登记"),
+    ("老公出轨能离婚吗", "夫妻感情破裂的，准予解除婚姻", "禁止新建排污口"),
+    ("开车撞了人", "机动车发生交通事故", "公司减持计划"),
+    ("房东", "出租人", "投标人"),
+)
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> BertTokenizerFast:
@@ -128,6 +136,14 @@ def test_a_rewording_is_nearer_than_another_matter(
     assert one @ two > one @ three + 0.2
 
 
+@pytest.mark.parametrize(("text", "near", "far"), SAID_OTHERWISE)
+def test_the_same_in_other_words_is_nearer_than_another_matter(
+    encode: Callable[[list[str]], np.ndarray], text: str, near: str, far: str
+) -> None:
+    one, two, three = encode([text, near, far])
+    assert one @ two > one @ three + 0.15
+
+
 def test_entities_of_a_plain_sentence_are_found(tokenizer: BertTokenizerFast) -> None:
     import torch
     from transformers import AutoModelForTokenClassification
@@ -166,7 +182,7 @@ def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Pat
     subprocess.run(
         [sys.executable, ROOT / "scripts" / "train_small_model.py", "--data", tmp_path / "absent",
          "--work", tmp_path / "work", "--out", tmp_path / "out", "--tokens", "256", "--threads", "1",
-         "--float32", "--steps", "1", "1", "1"],
+         "--float32", "--steps", *"11111"],
         check=True, capture_output=True,
     )  # fmt: skip
     names = {p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from small_model.shape import KEPT
+from small_model.shape import KEPT, MEANT, WIDTH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,11 @@ def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
         name.removeprefix("masked."): value.detach().to("cpu", torch.float16).contiguous()
         for name, value in network.state_dict().items()
     }
-    _turn_down(state, f"bert.encoder.layer.{network.masked.config.num_hidden_layers - 1}.output")
+    quiet = torch.arange(WIDTH) >= KEPT
+    if network.is_meaning_heard:
+        quiet[MEANT] = False
+    last = f"bert.encoder.layer.{network.masked.config.num_hidden_layers - 1}.output"
+    _turn_down(state, last, quiet)
     # The masked-word decoder shares the embedding matrix and its bias: stored once.
     for name in ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias"):
         state.pop(name, None)
@@ -69,14 +73,14 @@ def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
         shutil.copyfile(tokenizer_folder / name, out / name)
 
 
-def _turn_down(state: dict[str, torch.Tensor], last: str) -> None:
-    """Make what is not lexical quieter still in the last states, and its readers louder by as much.
+def _turn_down(state: dict[str, torch.Tensor], last: str, quiet: torch.Tensor) -> None:
+    """Make `quiet` dimensions quieter still in the last states, and their readers louder as much.
 
     Entities and masked words stay what they are; sentence vectors hear less of them.
     """
-    state[f"{last}.LayerNorm.weight"][KEPT:] *= QUIETER
+    state[f"{last}.LayerNorm.weight"][quiet] *= QUIETER
     for reader in ("classifier.weight", "cls.predictions.transform.dense.weight"):
-        state[reader][:, KEPT:] /= QUIETER
+        state[reader][:, quiet] /= QUIETER
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -21,6 +21,7 @@ from small_model.shape import (
     KEPT,
     LAYERS,
     LEXICAL,
+    MEANT,
     PLACE_SIZE,
     PLACES,
     QUIET,
@@ -156,6 +157,7 @@ class Network(nn.Module):
         super().__init__()
         self.masked = BertForMaskedLM(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.is_meaning_heard = False
         embeddings = self.masked.bert.embeddings
         words, places = embeddings.word_embeddings.weight, embeddings.position_embeddings.weight
         with torch.no_grad():
@@ -182,20 +184,51 @@ class Network(nn.Module):
         right = float((logits.argmax(-1) == wanted).float().mean())
         return functional.cross_entropy(logits.float(), wanted), right
 
-    def entity_loss(self, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean cross entropy over tokens whose label is not -100, and how far the bag has moved.
+    def text_losses(
+        self, ids: Tensor, labels: Tensor | None, meant: tuple[Tensor, Tensor] | None
+    ) -> dict[str, Tensor]:
+        """What one forward teaches.
 
-        The second is one minus the cosine between the mean state of a text and the weighted bag of
-        its characters: LayerNorm divides by what layers write beside the bag, and takes its mean
-        off it, so entities learnt alone would weigh the characters anew.
+        * ``entities``: mean cross entropy over tokens whose label is not -100;
+        * ``bag``: one minus the cosine between the mean state of a text and the weighted bag of its
+          characters. LayerNorm divides by what layers write beside the bag, and takes its mean
+          off it, so what is learnt alone would weigh the characters anew;
+        * ``meaning``: the share of the squared length of what words mean, `meant[1]`, (words,
+          MEANING), that their tokens together do not say; `meant[0]`, (texts, tokens), are the
+          words that the tokens belong to, -1 for none.
         """
         states = self.states(ids)
-        logits = self.classifier(states)
-        entities = functional.cross_entropy(
-            logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100
-        )
-        kept = (ids != 0).unsqueeze(-1)
-        mean = (states.float() * kept).sum(1)
-        bag = self.masked.bert.embeddings.word_embeddings.weight[:, :LEXICAL].detach()[ids].sum(1)
-        cosine = functional.cosine_similarity(mean, functional.pad(bag, (0, WIDTH - LEXICAL)))
-        return entities, 1 - cosine.mean()
+        losses = {}
+        if labels is not None:
+            logits = self.classifier(states).float().flatten(0, 1)
+            losses["entities"] = functional.cross_entropy(
+                logits, labels.flatten(), ignore_index=-100
+            )
+        states = states.float()
+        bag = self.masked.bert.embeddings.word_embeddings.weight[:, :LEXICAL].detach()[ids]
+        mean = (states * (ids != 0).unsqueeze(-1)).sum(1)
+        if self.is_meaning_heard:
+            mean = torch.cat([mean[:, : MEANT.start], mean[:, MEANT.stop :]], 1)
+        padded = functional.pad(bag.sum(1), (0, mean.shape[1] - LEXICAL))
+        losses["bag"] = 1 - functional.cosine_similarity(mean, padded).mean()
+        if meant is not None:
+            numbers, wanted = meant
+            asked = numbers >= 0
+            scale = ((states[..., :LEXICAL] * bag).sum() / bag.square().sum()).detach()
+            said = torch.zeros_like(wanted).index_add(
+                0, numbers[asked], states[..., MEANT][asked] / scale
+            )
+            missed = (said[1:] - wanted[1:]).square().sum()
+            # Silence is asked of each token: together their noises might cancel out.
+            missed = missed + (states[..., MEANT][numbers == 0] / scale).square().sum()
+            losses["meaning"] = missed / wanted.square().sum().clamp(min=1e-6)
+        return losses
+
+    def say_meanings(self, loudness: float) -> None:
+        """From here on the last states say MEANT so loudly; what reads them hears no change."""
+        self.is_meaning_heard = True
+        weight = self.masked.bert.encoder.layer[-1].output.LayerNorm.weight
+        with torch.no_grad():
+            for reader in (self.classifier, self.masked.cls.predictions.transform.dense):
+                reader.weight[:, MEANT] *= weight[MEANT] / loudness
+            weight[MEANT] = loudness
