@@ -4,13 +4,13 @@
     scripts/eval_model.py --data ../shared/data [--model PATH]
 
 Keys (higher is better): masked_accuracy (held-back laws, whole words hidden), simclue_spearman,
-SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_ANALYSER by BM25 over jieba's words or over
-characters and pairs of them, SET_mrr10_hybrid_ANALYSER by both (halves of the questions with the
-weight that suits the others) for SET in stard, cmrc and csl, SET_f1 for SET in msra and cluener
-(person, organisation, location; exact spans), announcements_recall (parties of held-back
-announcements that are found as organisations), and SET_k5_f1_words and SET_k5_f1_vectors for SET in
-fddc and fewfc (`eval_extraction.py`: values found after five samples, without and with this model's
-vectors).
+SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_jieba and SET_mrr10_chars by BM25 over words
+and over characters and pairs of them, SET_mrr10_hybrid_jieba and SET_mrr10_hybrid_chars by both
+(halves of the questions with the weight that suits the others) for SET in stard, cmrc and csl,
+SET_f1 for SET in msra and cluener (person, organisation, location; exact spans),
+announcements_recall (parties of held-back announcements that are found as organisations), and
+SET_k5_f1_words and SET_k5_f1_vectors for SET in fddc and fewfc (`eval_extraction.py`: values found
+after five samples, without and with this model's vectors).
 The same figures for any other model: what it has no head for is left out.
 """
 
@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from eval_retrieval import (  # noqa: E402 - the path comes first
+    KEYS,
     SETS,
     Task,
     best_ten,
@@ -158,8 +159,8 @@ def score_retrieval(model: Model, data: Path, name: str, most: int | None) -> di
     for analyser in ("words", "chars"):
         index, queries = count_terms(task, Analyser(analyser))
         by_weight = measure_weights(task, index.scores(queries), similar)
-        measured[f"_{analyser}"] = by_weight[-1].mean(axis=1)
-        measured[f"_hybrid_{analyser}"] = score_tuned(by_weight)
+        measured[f"_{KEYS[analyser]}"] = by_weight[-1].mean(axis=1)
+        measured[f"_hybrid_{KEYS[analyser]}"] = score_tuned(by_weight)
     figures: dict[str, float] = {}
     for suffix, (recall, reciprocal) in measured.items():
         figures[f"{name}_recall10{suffix}"] = float(recall)
