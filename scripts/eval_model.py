@@ -4,10 +4,10 @@
     scripts/eval_model.py --data ../shared/data [--model PATH]
 
 Keys (higher is better): masked_accuracy (held-back laws, whole words hidden), simclue_spearman,
-SET_recall10 and SET_mrr10 by vectors alone, SET_mrr10_jieba and SET_mrr10_chars by BM25 over words
-and over characters and pairs of them, SET_mrr10_hybrid_jieba and SET_mrr10_hybrid_chars by both
-(halves of the questions with the weight that suits the others) for SET in stard, cmrc and csl,
-SET_f1 for SET in msra and cluener (person, organisation, location; exact spans),
+SET_recall10 and SET_mrr10 by vectors alone, with _jieba and _chars by BM25 over words and over
+characters and pairs of them, with _hybrid_jieba and _hybrid_chars by both (halves of the questions
+with the weight that suits the others) for SET in stard, cmrc and csl, SET_f1 for SET in msra and
+cluener (exact spans; with _per, _org and _loc of persons, organisations and locations alone),
 announcements_recall (parties of held-back announcements that are found as organisations), and
 SET_k5_f1_words and SET_k5_f1_vectors for SET in fddc and fewfc (`eval_extraction.py`: values found
 after five samples, without and with this model's vectors).

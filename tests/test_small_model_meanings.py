@@ -100,7 +100,7 @@ def test_fillers_only_follow_the_clause() -> None:
 
 def test_each_token_is_asked_for_its_own_word(tokenizer: Tokenizer) -> None:
     meanings = make_table("合同", "违约金")
-    texts = ["合同，违约金。", "ABC合同蝴蝶"]
+    texts = ["合同，违约金。", "ABC合同蝴蝶，合同，合同"]
     encoded = tokenizer.encode_batch(texts)
     numbers, wanted = meanings.targets(texts, encoded)
     assert numbers.shape == (2, max(len(one.ids) for one in encoded))
@@ -115,7 +115,9 @@ def test_each_token_is_asked_for_its_own_word(tokenizer: Tokenizer) -> None:
     assert second["合"] > first["金"]
     assert second["蝶"] == -1  # no vector: nothing is asked
     assert second[encoded[1].tokens[1]] == 0  # not Chinese
-    assert numbers[0, len(encoded[0].ids) :].eq(-1).all()
+    padding = numbers[0, len(encoded[0].ids) :]
+    assert len(padding)
+    assert padding.eq(-1).all()
 
 
 def test_heaps_hold_the_words_by_their_weights() -> None:
@@ -220,3 +222,34 @@ def test_the_loss_is_the_share_of_the_meaning_that_is_not_said() -> None:
     assert float(nothing["meaning"]) == pytest.approx(0, abs=1e-6)
     noise = (states[..., MEANT] / scale).square().sum() / said.square().sum()
     assert float(loud["meaning"]) == pytest.approx(1 + float(noise), rel=1e-4)
+
+
+def test_what_is_written_says_meanings_and_labels_as_the_network_does(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    from small_model.export import QUIETER, write_model
+    from small_model.shape import KEPT, MEANT, WIDTH
+    from small_model.vocabulary import write_tokenizer
+    from transformers import AutoModelForTokenClassification
+
+    pieces = [tokenizer.id_to_token(number) for number in range(60)]
+    write_tokenizer(tmp_path, pieces)
+    network = make_network(4)
+    network.say_meanings(1.2)
+    quiet = network.masked.bert.encoder.layer[-1].output.LayerNorm.weight.detach().clone()
+    write_model(tmp_path / "out", network, tmp_path)
+    written = AutoModelForTokenClassification.from_pretrained(
+        tmp_path / "out", dtype=torch.float32
+    ).eval()
+    loudness = written.bert.encoder.layer[-1].output.LayerNorm.weight.detach()
+    is_quiet = torch.arange(WIDTH) >= KEPT
+    is_quiet[MEANT] = False
+    torch.testing.assert_close(
+        loudness[MEANT], torch.full_like(loudness[MEANT], 1.2), rtol=1e-3, atol=0
+    )
+    torch.testing.assert_close(loudness[is_quiet], QUIETER * quiet[is_quiet], rtol=1e-3, atol=0)
+    torch.testing.assert_close(loudness[:KEPT], quiet[:KEPT], rtol=1e-3, atol=0)
+    ids = torch.randint(5, 60, (2, 9))
+    with torch.inference_mode():
+        wanted = network.classifier(network.states(ids))
+        torch.testing.assert_close(written(ids).logits, wanted, rtol=0.02, atol=0.02)

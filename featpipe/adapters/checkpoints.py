@@ -17,7 +17,7 @@ from featpipe.features.feature import (
     fingerprint_of,
     tagger_spec,
 )
-from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger, space_name
+from featpipe.pipeline.models import find_builtin_model, space_name
 from featpipe.pipeline.query import find_space
 from featpipe.templates.live import Checkpoints
 
@@ -105,7 +105,7 @@ def _choose_tagger(
         return None, TaggerSettings()
     attributes = cache.reader.table(f"entities/{names[0]}").attributes
     try:
-        return _fit_tagger(ner or str(find_builtin_tagger()), attributes)
+        return _fit_tagger(ner or str(find_builtin_model()), attributes)
     except (UsageError, CheckpointError) as error:
         if ner is not None:
             raise

@@ -23,7 +23,7 @@ from featpipe.features.checkpoint import describe_checkpoint
 from featpipe.features.words.folder import user_cache_folder
 from featpipe.pipeline.devices import count_cards
 from featpipe.pipeline.lookup import Cache
-from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
+from featpipe.pipeline.models import find_builtin_model
 from featpipe.pool import Pool, Role
 from featpipe.pool.role import usable_cores
 
@@ -293,7 +293,7 @@ def _look_at_cache(path: Path) -> Iterator[Finding]:
 def _look_at_model(model: str | None) -> Iterator[Finding]:
     named = [("model", model or str(find_builtin_model()))]
     if model is None:
-        named.append(("entity model", str(find_builtin_tagger())))
+        named.append(("entity model", str(find_builtin_model())))
     for check, name in named:
         try:
             found = describe_checkpoint(name)

@@ -21,7 +21,7 @@ from featpipe.features.heap import SMALL_KERNEL_CACHES
 from featpipe.pipeline.devices import check_devices, default_devices
 from featpipe.pipeline.intake import Intake
 from featpipe.pipeline.messages import BEGIN_WITHIN_S, WriteTask
-from featpipe.pipeline.models import find_builtin_model, find_builtin_tagger
+from featpipe.pipeline.models import find_builtin_model, is_builtin
 from featpipe.pipeline.plan import Plan, make_plan
 from featpipe.pipeline.preview import Preview, open_or_empty, preview
 from featpipe.pipeline.run import Run, raise_original
@@ -84,12 +84,12 @@ class Pipeline:
     ) -> None:
         self._cache = Path(cache)
         self._settings = settings or BuildSettings()
-        self._is_builtin = model is None
+        self._is_builtin = is_builtin(model)
         held = _find_held(self._cache)
         self._plan = make_plan(
             model or find_builtin_model(),
             encoder or EncoderSettings(),
-            None if ner == NO_ENTITIES else ner or find_builtin_tagger(),
+            None if ner == NO_ENTITIES else ner or find_builtin_model(),
             tagger or TaggerSettings(),
             self._settings,
             check_devices(devices) if devices else default_devices(),

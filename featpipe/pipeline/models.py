@@ -7,6 +7,7 @@ from pathlib import Path
 from featpipe.errors import CheckpointError
 
 BUILTIN = "zh-small"
+_PACKAGE = Path(__file__).parents[1]
 
 
 def find_builtin_model() -> Path:
@@ -15,21 +16,22 @@ def find_builtin_model() -> Path:
     Raises:
         CheckpointError: neither holds it, so the installation is incomplete.
     """
-    package = Path(__file__).parents[1]
-    for folder in (package / "_models" / BUILTIN, package.parent / "data" / "models" / BUILTIN):
+    for folder in _builtin_folders():
         if folder.is_dir():
             return folder
     raise CheckpointError(
-        f"the built-in model {BUILTIN} is missing from {package}",
+        f"the built-in model {BUILTIN} is missing from {_PACKAGE}",
         hint="install featpipe again, or name a model with --model",
     )
 
 
-def find_builtin_tagger() -> Path:
-    """Folder of the built-in entity model."""
-    model = find_builtin_model()
-    entities = model / "entities"
-    return entities if entities.is_dir() else model
+def is_builtin(model: str | Path | None) -> bool:
+    """Whether a run with this `model` uses the built-in one, unnamed or by its folder."""
+    return model is None or Path(model).resolve() in map(Path.resolve, _builtin_folders())
+
+
+def _builtin_folders() -> tuple[Path, Path]:
+    return _PACKAGE / "_models" / BUILTIN, _PACKAGE.parent / "data" / "models" / BUILTIN
 
 
 def space_name(model: str | Path) -> str:

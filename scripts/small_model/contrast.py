@@ -52,7 +52,7 @@ def learn_pairs(
         say: a line for whoever waits.
 
     """
-    weights = torch.nn.Parameter(torch.from_numpy(table))
+    weights = torch.nn.Parameter(torch.tensor(table))
     optimiser = torch.optim.Adam([weights], lr=plan.rate, betas=plan.betas)
     wanted = torch.arange(lesson.n_pairs)
     for step in range(lesson.n_steps):

@@ -47,7 +47,7 @@ class Stretches:
 
 
 class MaskedTask:
-    """The loss of the first stage; one step in eight has long samples, so that all places learn."""
+    """Masked words; one step in eight has long samples, so that all places learn."""
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, device: str, n_tokens: int) -> None:
         self.stretches = Stretches(corpus.texts)

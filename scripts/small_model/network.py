@@ -1,4 +1,4 @@
-"""One BERT trunk with three uses: masked pieces, sentence vectors, entities.
+"""One BERT trunk: masked pieces, entities, sentence vectors of characters and of meanings.
 
 The parameter names are those of transformers' `BertForMaskedLM` and `BertForTokenClassification`,
 so the trained state is the published checkpoint as it is.
@@ -192,7 +192,8 @@ class Network(nn.Module):
         * ``entities``: mean cross entropy over tokens whose label is not -100;
         * ``bag``: one minus the cosine between the mean state of a text and the weighted bag of its
           characters. LayerNorm divides by what layers write beside the bag, and takes its mean
-          off it, so what is learnt alone would weigh the characters anew;
+          off it, so what is learnt alone would weigh the characters anew. Meanings, where they
+          are heard, are left out of the mean;
         * ``meaning``: the share of the squared length of what words mean, `meant[1]`, (words,
           MEANING), that their tokens together do not say; `meant[0]`, (texts, tokens), are the
           words that the tokens belong to, -1 for none.

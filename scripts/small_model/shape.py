@@ -24,5 +24,6 @@ INNER = 832  # of the feed-forward part
 #: Raw sizes that LayerNorm brings to a root mean square of about one, lexical part of length one.
 FEATURE_SIZE = 0.045
 PLACE_SIZE = 0.05
-#: The last LayerNorm turns what is not lexical down to this: there for entities, unheard in a mean.
+#: The last LayerNorm turns what is neither lexical nor meaning down to this, and `export` further:
+#: there for entities, unheard in a mean.
 QUIET = 0.2

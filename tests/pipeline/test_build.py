@@ -24,6 +24,7 @@ from featpipe.errors import (
 from featpipe.features.feature import EncoderSettings
 from featpipe.pipeline import run
 from featpipe.pipeline.backlog import Backlog
+from featpipe.pipeline.models import find_builtin_model
 from featpipe.store import Writer, key_of
 
 
@@ -72,6 +73,26 @@ def test_every_unit_gets_the_vector_that_transformers_computes(
         expected = transformers_vector(encoder_folder, sentence)
         np.testing.assert_allclose(dictionary[sentence], expected, atol=2e-3)
     assert len(documents) == 12
+
+
+@pytest.mark.parametrize(
+    ("chosen", "limit"), [("unnamed", 11), ("by folder", 11), ("another", 11), ("unnamed", 12)]
+)
+def test_many_documents_by_the_built_in_model_are_worth_a_hint(
+    tmp_path: Path,
+    corpus: Path,
+    encoder_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chosen: str,
+    limit: int,
+) -> None:
+    monkeypatch.setattr("featpipe.pipeline.build._MANY", limit)
+    named = {"unnamed": None, "by folder": find_builtin_model(), "another": encoder_folder}
+    with Pipeline(tmp_path / "c.h5", named[chosen], "none", devices=["cpu"]) as pipeline:
+        report = pipeline.build(corpus)
+    hint = "12 documents by the small built-in model; a full-size encoder (--model) gives better"
+    is_hinted = any(note.startswith(hint) for note in report.notes)
+    assert is_hinted == (limit < 12 and chosen != "another")
 
 
 def test_words_are_those_of_jieba(tmp_path: Path, corpus: Path, encoder_folder: Path) -> None:
