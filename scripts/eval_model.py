@@ -37,7 +37,7 @@ from eval_retrieval import (  # noqa: E402 - the path comes first
     KEYS,
     SETS,
     Task,
-    best_ten,
+    best_rows,
     count_terms,
     measure_weights,
     score_tuned,
@@ -155,7 +155,7 @@ def score_retrieval(model: Model, data: Path, name: str, most: int | None) -> di
     if most is not None:
         task = task.head(most)
     similar = (model.encode(task.questions) @ model.encode(task.passages).T).astype(np.float64)
-    measured = {"": task.measure(best_ten(similar)).mean(axis=1)}
+    measured = {"": task.measure(best_rows(similar)).mean(axis=1)}
     for analyser in ("words", "chars"):
         index, queries = count_terms(task, Analyser(analyser))
         by_weight = measure_weights(task, index.scores(queries), similar)

@@ -167,7 +167,7 @@ def hybrid_figures(  # all of it is one ranking's
     passages = np.asarray(encoder.encode(task.passages).vectors, np.float32)
     questions = np.asarray(encoder.encode(task.questions).vectors, np.float32)
     similar = (questions @ passages.T).astype(np.float64)
-    by_vectors = np.argsort(-similar, axis=1, kind="stable")[:, :CANDIDATES]
+    by_vectors = best_rows(similar, CANDIDATES)
     note(figures, f"{short}_{{}}_vectors", task.measure(by_vectors[:, :10]).mean(axis=1))
     by_words = index.top_k(queries, CANDIDATES).rows
     fused = [
@@ -192,7 +192,7 @@ def measure_weights(task: Task, scores: Array, similar: Array) -> Array:
         (weights, 2, questions), see `Task.measure`.
 
     """
-    ranked = (best_ten(combine(scores, similar, weight)) for weight in WEIGHTS)
+    ranked = (best_rows(combine(scores, similar, weight)) for weight in WEIGHTS)
     return np.stack([task.measure(rows) for rows in ranked])
 
 
@@ -212,9 +212,9 @@ def score_tuned(by_weight: Array) -> Array:
     return mean
 
 
-def best_ten(scores: Array) -> Array:
-    """(questions, passages) -> (questions, 10) rows, best first, equal ones by position."""
-    return np.argsort(-scores, axis=1, kind="stable")[:, :10]
+def best_rows(scores: Array, n: int = 10) -> Array:
+    """(questions, passages) -> (questions, n) rows, best first, equal ones by position."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :n]
 
 
 if __name__ == "__main__":

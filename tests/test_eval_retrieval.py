@@ -42,9 +42,9 @@ def test_the_head_keeps_what_its_questions_need() -> None:
 
 
 def test_equal_scores_go_by_position() -> None:
-    from eval_retrieval import best_ten
+    from eval_retrieval import best_rows
 
-    assert best_ten(np.array([[1.0] * 11 + [2.0]])).tolist() == [[11, *range(9)]]
+    assert best_rows(np.array([[1.0] * 11 + [2.0]])).tolist() == [[11, *range(9)]]
 
 
 def test_a_weight_is_chosen_by_other_questions_than_it_is_scored_on() -> None:

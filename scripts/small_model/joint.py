@@ -40,7 +40,7 @@ class JointTask:
 
     With `meanings`, only 20 entity samples; they also say what their words mean, and so do 8
     passages of the texts, with some words exchanged for synonyms, and 16 heaps of words, among
-    which rare ones are nearly as frequent as others. When it settles: 32, 4 and 8.
+    which rare ones are less rare than in the texts. When it settles: 32, 4 and 8.
     """
 
     def __init__(

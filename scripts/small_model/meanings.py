@@ -10,7 +10,7 @@ beside the bag. The words stay here: the model has no dictionary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -100,11 +100,11 @@ class Meanings:
         pairing = Pairing([s for s in streams if len(s) >= 16], synonyms, fillers)
         if pairing.streams:
             table = learn_pairs(table, pairing.draw_step, PLAN, lesson, say)
-        found = cls(places, table, np.sqrt(counts + 30).astype(np.float32))
+        found = cls(places, table, weights=np.sqrt(counts + 30).astype(np.float32))
         some = [text[:300] for text in texts[:: max(len(texts) // 2000, 1)]]
         spoken = np.stack([found.sum_of(text) for text in some])
         ratio = np.linalg.norm(lexical(some), axis=1).mean() / np.linalg.norm(spoken, axis=1).mean()
-        return cls(places, (ratio * table).astype(np.float32), found.weights)
+        return replace(found, table=(ratio * table).astype(np.float32))
 
     def sum_of(self, text: str) -> np.ndarray:
         """(MEANING,) over the known words of a text."""
@@ -133,7 +133,7 @@ class Meanings:
 
         The number is that of the word a token belongs to, -1 where nothing is asked: in padding,
         and in words without a vector. Number 0 are all that shall be silent: special tokens, SILENT
-        and whatever is not Chinese.
+        and ASCII without a vector.
         """
         shape = (len(texts), max(len(one.ids) for one in encoded))
         numbers = np.full(shape, -1, np.int64)
