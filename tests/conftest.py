@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -21,6 +22,12 @@ def keeps_out_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         patch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("xdg")))
         yield
+
+
+@pytest.fixture
+def scripts_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies in `scripts` is imported by its name, as it is when one of them runs."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parent.parent / "scripts"))
 
 
 @pytest.fixture(autouse=True)

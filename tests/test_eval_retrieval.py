@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from eval_retrieval import Task
 
-SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
-
-
-@pytest.fixture(autouse=True)
-def scripts_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
+pytestmark = pytest.mark.usefixtures("scripts_are_importable")
 
 
 def make_task(n_passages: int, *positives: set[int]) -> Task:

@@ -190,12 +190,9 @@ def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Pat
     assert names == published - {Path("README.md")}
 
 
-def test_a_stage_that_was_interrupted_ends_as_one_that_was_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("scripts_are_importable")
+def test_a_stage_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> None:
     import torch
-
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     from small_model.stages import Run, Stage, run_stage
 
     def loss(network: torch.nn.Module, rng: np.random.Generator) -> tuple[dict, dict]:

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
-SCRIPTS = ROOT / "scripts"
-
-
-@pytest.fixture(autouse=True)
-def scripts_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
+pytestmark = pytest.mark.usefixtures("scripts_are_importable")
 
 
 @pytest.fixture
