@@ -10,10 +10,11 @@ decide every sample. Resumable: run it again and it goes on from the last checkp
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ def read_arguments() -> argparse.Namespace:
         "--tokens", type=int, default=2048, help="of a masked step; the rest scales"
     )
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", help="by default a graphics card, if there is one")
     parser.add_argument("--float32", action="store_true", help="no bfloat16")
     parser.add_argument("--seed", type=int, default=20)
     return parser.parse_args()
@@ -64,6 +65,47 @@ def read_arguments() -> argparse.Namespace:
 def say(text: str) -> None:
     """A line with the time of day, at once."""
     print(time.strftime("%H:%M:%S"), text, flush=True)
+
+
+def find_device() -> str:
+    """A graphics card, if there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def begin(threads: int, seed: int) -> None:
+    """Make what follows the same each time."""
+    # On a card: https://docs.nvidia.com/cuda/cublas/#results-reproducibility
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(mode=True)
+
+
+def digest(corpus: Corpus) -> str:
+    """Of all that is learnt from."""
+    content = repr(corpus).encode()
+    for path in sorted((ROOT / "scripts" / "small_model").glob("*.txt")):
+        content += path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def claim(work: Path, samples: dict[str, int | str]) -> None:
+    """Say in the folder of checkpoints what they are learnt from.
+
+    Raises:
+        SystemExit: it holds checkpoints of other samples, which this run must not go on from.
+
+    """
+    kept = work / "samples.json"
+    told = json.loads(kept.read_text("utf-8")) if kept.exists() else samples
+    other = ", ".join(name for name, value in samples.items() if told.get(name) != value)
+    if other:
+        raise SystemExit(f"{work} holds checkpoints of another {other}: give a new --work")
+    kept.write_text(json.dumps(samples), "utf-8")
 
 
 def prepare(arguments: argparse.Namespace, n_steps: int) -> tuple[Corpus, Tokenizer, Network]:
@@ -76,6 +118,7 @@ def prepare(arguments: argparse.Namespace, n_steps: int) -> tuple[Corpus, Tokeni
     work: Path = arguments.work
     work.mkdir(parents=True, exist_ok=True)
     corpus = corpora.load_corpus(ROOT / "data", arguments.data)
+    claim(work, {"seed": arguments.seed, "tokens": arguments.tokens, "texts": digest(corpus)})
     sizes = {name: sum(map(len, texts)) for name, texts in corpus.texts.items()}
     say(f"characters by source: {sizes}")
     pieces = vocabulary.build_pieces(text for texts in corpus.texts.values() for text in texts)
@@ -125,35 +168,35 @@ def make_meanings(
 def main() -> int:
     """Run the stages that are not yet done, then write the model."""
     arguments = read_arguments()
-    import torch
     from small_model import export, joint, masking
     from small_model.stages import Run, Stage, run_stage
 
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(arguments.seed)
-    torch.use_deterministic_algorithms(mode=True)
+    arguments.device = arguments.device or find_device()
+    begin(arguments.threads, arguments.seed)
     steps = arguments.steps or list(QUICK if arguments.quick else FULL)
     corpus, tokenizer, model = prepare(arguments, steps[0])
-    run = Run(arguments.work, arguments.seed, arguments.device, not arguments.float32)
     masked = masking.MaskedTask(corpus, tokenizer, arguments.device, arguments.tokens)
-    seconds = run_stage(Stage("masked", steps[1], 1e-3, masked.loss), model, run, say)
 
-    def go_on(name: str, plan: list[int], rate: float, meanings: Meanings | None) -> float:
-        """A stage whose rate falls over its whole plan: each plan has a folder of its own."""
-        folder = arguments.work / "-".join([name, *map(str, plan)])
+    def train(stage: Stage, *plan: int) -> float:
+        """What a stage becomes depends on those before it: each plan has a folder of its own."""
+        folder = arguments.work / "-".join([stage.name, *map(str, plan)])
         folder.mkdir(exist_ok=True)
+        run = Run(folder, arguments.seed, arguments.device, not arguments.float32)
+        return run_stage(stage, model, run, say)
+
+    def train_jointly(name: str, plan: list[int], rate: float, meanings: Meanings | None) -> float:
         task = joint.JointTask(
             corpus, tokenizer, masked, arguments.device, meanings, settles=name == "settling"
         )
-        stage = Stage(name, plan[-1], rate, task.loss, falls=True)
-        return run_stage(stage, model, replace(run, folder=folder), say)
+        return train(Stage(name, plan[-1], rate, task.loss, falls=True), *plan)
 
-    seconds += go_on("joint", steps[:3], 1e-3, None)
+    seconds = train(Stage("masked", steps[1], 1e-3, masked.loss), steps[0])
+    seconds += train_jointly("joint", steps[:3], 1e-3, None)
     bag = model.masked.bert.embeddings.word_embeddings.weight.detach().cpu().numpy()
     meanings = make_meanings(arguments, steps[0], corpus, tokenizer, bag)
     model.say_meanings(1.0)
-    seconds += go_on("meaning", steps[:4], 1e-3, meanings)
-    seconds += go_on("settling", steps, 6e-4, meanings)
+    seconds += train_jointly("meaning", steps[:4], 1e-3, meanings)
+    seconds += train_jointly("settling", steps, 6e-4, meanings)
     model.say_meanings(LOUDNESS)
     say(f"{seconds:.0f} s of training in this process")
     if arguments.out:

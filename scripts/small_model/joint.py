@@ -10,6 +10,7 @@ import torch
 
 from small_model.labels import Labeller
 from small_model.lexicon import Synonyms
+from small_model.meanings import split
 from small_model.network import LABELS
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class JointTask:
         self.shares = SETTLING if settles else SHARES
         self.n_passages = max(self.n_entities // (8 if settles else 4), 1)
         if meanings is not None:
-            self.synonyms = Synonyms(lambda text: list(map(ord, text)))
+            self.words = _Words()
+            self.synonyms = Synonyms(self.words.encode)
             if not settles:
                 self.n_entities = max(self.n_entities * 5 // 8, LOTS)
 
@@ -91,13 +93,14 @@ class JointTask:
 
     def _draw_texts(self, meanings: Meanings, rng: np.random.Generator) -> Iterator[list[str]]:
         passages = [self.masked.stretches.draw(rng, CHARS) for _ in range(self.n_passages)]
-        yield ["".join(map(chr, self._exchange(text, rng))) for text in passages]
+        yield [self._exchange(text, rng) for text in passages]
         yield [meanings.draw_heap(rng, CHARS) for _ in range(2 * self.n_passages)]
 
-    def _exchange(self, text: str, rng: np.random.Generator) -> list[int]:
-        chars = np.array(list(map(ord, text)), np.int64)
-        exchanged: list[int] = self.synonyms.exchange(chars, rng, EXCHANGED).tolist()
-        return exchanged
+    def _exchange(self, text: str, rng: np.random.Generator) -> str:
+        """Whole words only: 美 is a member, 美国 is not torn for it."""
+        words = np.array(self.words.encode(text), np.int64)
+        exchanged = self.synonyms.exchange(words, rng, EXCHANGED)
+        return "".join(self.words.names[number] for number in exchanged.tolist())
 
     def _learn(
         self, network: Network, lot: list[tuple[str, list[Span]]], *, is_labelled: bool
@@ -110,6 +113,23 @@ class JointTask:
         return network.text_losses(
             ids.to(self.device), labels.to(self.device) if is_labelled else None, meant
         )
+
+
+class _Words:
+    """Numbers words as they come."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def encode(self, text: str) -> list[int]:
+        numbers = []
+        for word in split(text):
+            if word not in self._places:
+                self._places[word] = len(self.names)
+                self.names.append(word)
+            numbers.append(self._places[word])
+        return numbers
 
 
 def encode_labelled(

@@ -141,7 +141,7 @@ class Meanings:
         for row, (text, one) in enumerate(zip(texts, encoded, strict=True)):
             number_at = np.full(len(text) + 1, -1, np.int64)
             at = 0
-            for word in _split(text):
+            for word in split(text):
                 if word in self.places:
                     number_at[at : at + len(word)] = len(wanted)
                     wanted.append(self.table[self.places[word]])
@@ -156,7 +156,8 @@ class Meanings:
         return torch.from_numpy(numbers), torch.from_numpy(np.stack(wanted))
 
 
-def _split(text: str) -> Iterator[str]:
+def split(text: str) -> Iterator[str]:
+    """Words of jieba, in lower case where that keeps their length: nothing is lost."""
     import jieba
 
     for word in jieba.cut(text):
@@ -165,7 +166,7 @@ def _split(text: str) -> Iterator[str]:
 
 def cut(text: str) -> Iterator[str]:
     """Words in lower case; no blanks, nothing of `SILENT`."""
-    return (word for word in _split(text) if word.strip() and word not in SILENT)
+    return (word for word in split(text) if word.strip() and word not in SILENT)
 
 
 def _choose_words(corpus: Corpus) -> tuple[list[str], list[Ids], np.ndarray]:
