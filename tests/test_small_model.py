@@ -120,6 +120,13 @@ def test_texts_survive_the_tokenizer(tokenizer: BertTokenizerFast) -> None:
         assert tokenizer.decode(encoded["input_ids"][1:-1]).replace(" ", "") == text.lower()
 
 
+def test_full_width_is_read_as_half_width_is(tokenizer: BertTokenizerFast) -> None:
+    for text in ("２０２１年１２月", "ａｂ３", "Ⅱ类①", "第⑬条"):
+        pieces = tokenizer.tokenize(text)
+        assert "[UNK]" not in pieces
+        assert "".join(piece.removeprefix("##") for piece in pieces) == text.lower()
+
+
 def test_every_chinese_character_is_one_token(tokenizer: BertTokenizerFast) -> None:
     text = "国家机关工作人员"
     assert tokenizer.tokenize(text) == list(text)
@@ -188,6 +195,17 @@ def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Pat
     names = {p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()}
     published = {p.relative_to(FOLDER) for p in FOLDER.rglob("*") if p.is_file()}
     assert names == published - {Path("README.md")}
+
+
+@pytest.mark.usefixtures("scripts_are_importable")
+def test_checkpoints_of_other_samples_are_refused(tmp_path: Path) -> None:
+    from train_small_model import claim
+
+    claim(tmp_path, {"seed": 20, "texts": "a"})
+    claim(tmp_path, {"seed": 20, "texts": "a"})
+    with pytest.raises(SystemExit, match="of another texts: give a new --work"):
+        claim(tmp_path, {"seed": 20, "texts": "b"})
+    claim(tmp_path, {"seed": 20, "texts": "a"})
 
 
 @pytest.mark.usefixtures("scripts_are_importable")

@@ -53,6 +53,7 @@ def test_no_group_or_filler_stands_twice() -> None:
 
     groups = [tuple(sorted(group)) for group in read_groups()]
     assert len(groups) == len(set(groups)) > 900
+    assert not [one for one in groups for other in groups if set(one) < set(other)]
     assert all(len(group) == len(set(group)) > 1 for group in groups)
     assert len(read_fillers()) == len(set(read_fillers())) > 200
 
@@ -78,6 +79,30 @@ def test_members_of_a_group_are_exchanged_longest_first() -> None:
         one, other = ("".join(map(chr, ids)) for ids in synonyms.draw_pair(rng))
         assert one
         assert other
+
+
+def test_words_of_a_passage_are_exchanged_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """美 息 书 are members: nothing of them may be found inside 美国, 信息 or 书记员."""
+    from small_model import joint
+    from small_model.corpus import Corpus
+    from small_model.lexicon import read_groups
+    from small_model.masking import MaskedTask
+    from tokenizers import Tokenizer
+
+    members = {word for group in read_groups() for word in group}
+    assert {"美", "息", "书"} <= members
+    assert not {"美国", "信息", "书记员"} & members
+    monkeypatch.setattr(joint, "EXCHANGED", 1.0)
+    whole = Tokenizer.from_file(str(ROOT / "data" / "models" / "zh-small" / "tokenizer.json"))
+    corpus = Corpus({"own": ["本合同"]})
+    masked = MaskedTask(corpus, whole, "cpu", 256)
+    task = joint.JointTask(corpus, whole, masked, "cpu", make_table("合同"))
+    text = "美国老公收到信息，书记员"
+    exchanged = {task._exchange(text, np.random.default_rng(seed)) for seed in range(40)}
+    assert len(exchanged) > 2
+    for one in exchanged:
+        assert one.startswith("美国")
+        assert "信息，书记员" in one
 
 
 def test_fillers_only_follow_the_clause() -> None:
