@@ -300,6 +300,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
+    if not arguments.data.is_dir():
+        parser.error(f"{arguments.data} is no folder with data")
     import torch
 
     torch.set_num_threads(arguments.threads)

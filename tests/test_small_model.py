@@ -197,6 +197,13 @@ def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Pat
     assert names == published - {Path("README.md")}
 
 
+def test_data_that_is_not_there_is_not_scored_as_nothing_found(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "scripts" / "eval_model.py", "--data", tmp_path / "none"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert f"{tmp_path / 'none'} is no folder with data" in ended.stderr
+
+
 @pytest.mark.usefixtures("scripts_are_importable")
 def test_checkpoints_of_other_samples_are_refused(tmp_path: Path) -> None:
     from train_small_model import claim
