@@ -241,7 +241,12 @@ def _kind_of(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) 
     names = given if isinstance(given, list) else ()
     if any("TokenClassification" in str(name) or "CRF" in str(name).upper() for name in names):
         return "tagger"
-    return "tagger" if any("crf." in name.lower() for name in tensors) else "encoder"
+    return "tagger" if any(map(belongs_to_crf, tensors)) else "encoder"
+
+
+def belongs_to_crf(name: str) -> bool:
+    """Whether the tensor `name` helps to choose labels, which only a tagger does."""
+    return "crf." in name.lower()
 
 
 def _max_length(folder: Path, config: Mapping[str, Any], recipe: Recipe) -> int:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 
 from featpipe.errors import CheckpointError, EncodingError, UsageError
-from featpipe.features.checkpoint import Checkpoint, describe_checkpoint
+from featpipe.features.checkpoint import Checkpoint, belongs_to_crf, describe_checkpoint
 from featpipe.features.devices import find_device, resolve_precision, running_threads
 from featpipe.features.feature import (
     CUT_RULE,
@@ -114,12 +114,14 @@ class Encoder:
         tokenizer = Tokenizer.load(checkpoint)
         trunk: Trunk
         if is_own(checkpoint):
+            parts = open_parts(checkpoint)
             trunk = load_trunk(
                 checkpoint,
-                open_parts(checkpoint),
+                parts,
                 n_layers=spec["layer"],
                 precision=spec["precision"],
                 device=target,
+                known=frozenset(filter(belongs_to_crf, parts.head)),
             )
         else:
             if precision == "approx":

@@ -20,6 +20,7 @@ import torch
 
 from featpipe.errors import UnsupportedModel
 from featpipe.features.attention import attend_apart
+from featpipe.features.checkpoint import belongs_to_crf
 from featpipe.features.packing import Pack, Sequences
 from featpipe.features.transfer import send
 from featpipe.features.trunk import choose_dtype
@@ -231,8 +232,7 @@ class _Loading:
             )
         except Exception as error:  # a dozen kinds, one meaning
             raise self.refuse("that transformers can load", error) from error
-        unneeded = _UNNEEDED_BY_TAGGER if self.is_tagger else _UNNEEDED_BY_ENCODER
-        _check_report(report, self.checkpoint, unneeded)
+        _check_report(report, self.checkpoint, is_tagger=self.is_tagger)
         try:
             trunk = ForeignTrunk(
                 model.eval().to(self.device),
@@ -255,8 +255,15 @@ def _compute_one(trunk: ForeignTrunk) -> None:
         trunk.forward(pack)
 
 
+def _is_unneeded(name: str, *, is_tagger: bool) -> bool:
+    """Whether what transformers has left over may be: of a CRF, only for an encoder."""
+    if belongs_to_crf(name):
+        return not is_tagger
+    return (_UNNEEDED_BY_TAGGER if is_tagger else _UNNEEDED_BY_ENCODER).match(name) is not None
+
+
 def _check_report(
-    report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint, unneeded: re.Pattern[str]
+    report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint, *, is_tagger: bool
 ) -> None:
     """What transformers only warns of is an error here; it would fill gaps by chance."""
     refuse_wrong(
@@ -266,7 +273,11 @@ def _check_report(
             f"{name} is {tuple(found)} instead of {tuple(needed)}"
             for name, found, needed in sorted(report["mismatched_keys"])
         ],
-        extra=sorted(name for name in report["unexpected_keys"] if not unneeded.match(name)),
+        extra=sorted(
+            name
+            for name in report["unexpected_keys"]
+            if not _is_unneeded(name, is_tagger=is_tagger)
+        ),
     )
 
 

@@ -81,9 +81,10 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
     """The head among the tensors outside the trunk.
 
     Raises:
-        MissingWeights: no layer, or several, fit; or half a CRF.
+        MissingWeights: no layer, or several, fit.
         CheckpointError: a tensor with NaN or infinity.
-        UnsupportedModel: a CRF without start and end scores, whose direction cannot be told.
+        UnsupportedModel: a CRF without start and end scores, whose direction cannot be told. These
+            without transitions are left over, for the caller to refuse.
     """
     lstm, lstm_names = _load_lstm(weights, source, device)
     names = [

@@ -5,7 +5,8 @@ Guarantees:
 * Every character is seen: long texts become windows cut at sentence ends (`stitching`), and each
   token's logits come from the window where it is farther from a cut.
 * Offsets are characters of the text as it was given.
-* On texts of one window the entities are those of transformers' pipeline (``simple``).
+* On texts of one window the entities are those of transformers' pipeline (``simple``), where the
+  checkpoint has no CRF; with one they are those of pytorch-crf's best path.
 * The same bytes whatever other texts are in the call, on CPU, where `is_invariant` says so: for
   BERT and its kin. Other architectures are run by transformers, and `counts` names it.
 """
@@ -107,7 +108,7 @@ class Tagger:
                 n_layers=checkpoint.n_layers,
                 precision=spec["precision"],
                 device=target,
-                head=head.names,
+                known=head.names,
                 share=trunk if isinstance(trunk, PackedBert) else None,
             )
         else:

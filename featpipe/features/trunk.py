@@ -11,6 +11,7 @@ import torch
 
 from featpipe.errors import UnsupportedModel
 from featpipe.features.bert import OWN, PackedBert, Shape
+from featpipe.features.checkpoint import belongs_to_crf
 from featpipe.features.fingerprint import digest_of
 from featpipe.features.weights import (
     Parts,
@@ -67,7 +68,7 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
     n_layers: int,
     precision: str,
     device: torch.device,
-    head: frozenset[str] = frozenset(),
+    known: frozenset[str] = frozenset(),
     share: PackedBert | None = None,
 ) -> PackedBert:
     """Check the weights and lay them out for `device`.
@@ -78,7 +79,8 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
         n_layers: of the first layers that are needed.
         precision: ``exact``, ``mixed`` or ``approx``.
         device: where to.
-        head: names outside the trunk that the caller uses; others must be known to be unneeded.
+        known: names outside the trunk that the caller uses, or knows that it does without; others
+            must be of heads that nobody needs.
         share: a trunk to give back instead of a second copy, if it is the same.
 
     Raises:
@@ -89,7 +91,7 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
     check_complete(
         parts.trunk,
         shape.tensors(n_layers),
-        leftover=_find_leftover(parts, shape, head),
+        leftover=_find_leftover(parts, shape, known),
         source=checkpoint.path,
     )
     dtype = choose_dtype(precision, device)
@@ -123,10 +125,10 @@ def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
     return torch.float16 if device.type == "cuda" else torch.bfloat16
 
 
-def _find_leftover(parts: Parts, shape: Shape, head: frozenset[str]) -> list[str]:
+def _find_leftover(parts: Parts, shape: Shape, known: frozenset[str]) -> list[str]:
     every: Weights | dict[str, tuple[int, ...]] = shape.tensors(shape.n_layers)
     return [
         name
         for name in (*(n for n in parts.trunk if n not in every), *parts.head)
-        if name not in head and not is_unused(name)
+        if name not in known and (belongs_to_crf(name) or not is_unused(name))
     ]

@@ -200,6 +200,7 @@ def test_weights_that_transformers_would_make_up_or_drop_are_listed(
 def test_heads_of_other_tasks_and_the_models_own_prefix_are_understood(mpnet_folder: Path) -> None:
     plain = Encoder.load(mpnet_folder).encode(["合同"]).vectors
     heads = {"lm_head.bias": torch.zeros(4), "classifier.out_proj.weight": torch.zeros(2, 32)}
+    heads |= {"crf.transitions": torch.zeros(2, 2), "ner_CRF.start": torch.zeros(2)}
     rewrite(mpnet_folder, lambda weights: prefixed("mpnet.")(weights) | heads)
     np.testing.assert_array_equal(Encoder.load(mpnet_folder).encode(["合同"]).vectors, plain)
 

@@ -115,7 +115,13 @@ def test_weights_that_transformers_would_make_up_or_drop_are_listed(tmp_path: Pa
         Tagger.load(folder)
 
 
-HEADS = ("project.weight", "head.dense.weight", "decoder.transitions", "classifier.lstm.bias")
+HEADS = (
+    "project.weight",
+    "head.dense.weight",
+    "decoder.transitions",
+    "classifier.lstm.bias",
+    "cls.crf.transitions",
+)
 
 
 @pytest.mark.parametrize("name", HEADS)

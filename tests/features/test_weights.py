@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -384,6 +385,11 @@ def tokenizer_json() -> str:
 # --- BERT-BiLSTM-CRF ------------------------------------------------------------------------------
 
 
+def add_crf(weights: Weights) -> Weights:
+    shapes = {"transitions": (5, 5), "start_transitions": (5,), "end_transitions": (5,)}
+    return weights | {f"crf.{name}": torch.randn(shape) for name, shape in shapes.items()}
+
+
 def add_lstm_and_crf(weights: Weights) -> Weights:
     torch.manual_seed(8)
     lstm = torch.nn.LSTM(32, 12, batch_first=True, bidirectional=True)
@@ -392,10 +398,7 @@ def add_lstm_and_crf(weights: Weights) -> Weights:
         **{f"bilstm.{name}": tensor.detach().clone() for name, tensor in lstm.named_parameters()},
         "hidden2tag.weight": torch.randn(5, 24),
         "hidden2tag.bias": torch.randn(5),
-        "crf.transitions": torch.randn(5, 5),
-        "crf.start_transitions": torch.randn(5),
-        "crf.end_transitions": torch.randn(5),
-    }
+    } | add_crf({})
 
 
 def test_bert_bilstm_crf_is_read_by_shape_and_decodes_as_pytorch_crf(tmp_path: Path) -> None:
@@ -448,6 +451,31 @@ def test_half_a_crf_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UnsupportedModel, match="start scores"):
         Tagger.load(folder)
+
+
+@pytest.mark.parametrize("prefix", ["", "classifier.", "cls."])
+def test_a_crf_without_transitions_is_refused(tmp_path: Path, prefix: str) -> None:
+    """Also under the name of a head that is otherwise not needed."""
+    folder = save_tagger(tmp_path)
+    rewrite(
+        folder,
+        lambda weights: (
+            weights | {prefix + k: v for k, v in add_crf({}).items() if k != "crf.transitions"}
+        ),
+    )
+    named = re.escape(prefix) + r"crf\.end_trans.*, " + re.escape(prefix) + r"crf\.start_trans"
+    with pytest.raises(MissingWeights, match=f"left over: {named}"):
+        Tagger.load(folder)
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_an_encoder_does_without_the_crf_of_a_tagger(tmp_path: Path, prefix: str) -> None:
+    folder = save_tagger(tmp_path)
+    plain = Encoder.load(folder).encode(["合同金额"]).vectors
+    rewrite(folder, lambda weights: prefixed(prefix)(add_crf(weights)))
+    encoder = Encoder.load(folder)
+    assert encoder.encode(["合同金额"]).vectors.tobytes() == plain.tobytes()
+    assert Tagger.load(folder, trunk=encoder.trunk).shares_trunk
 
 
 def test_a_layer_that_no_head_takes_is_refused(tmp_path: Path) -> None:
