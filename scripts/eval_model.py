@@ -25,15 +25,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from eval_retrieval import (  # noqa: E402 - the path comes first
+from eval_ner import SETS as NER_SETS  # noqa: E402 - the path comes first
+from eval_ner import find_spans, read_samples  # noqa: E402 - the same
+from eval_retrieval import (  # noqa: E402 - the same
     KEYS,
     SETS,
     Task,
@@ -44,16 +47,20 @@ from eval_retrieval import (  # noqa: E402 - the path comes first
 )
 from small_model.corpus import load_corpus, read_records  # noqa: E402 - the same
 
+from featpipe.features.checkpoint import describe_checkpoint  # noqa: E402 - the same
+from featpipe.features.feature import TaggerSettings  # noqa: E402 - the same
+from featpipe.features.tagger import Tagger  # noqa: E402 - the same
 from featpipe.features.terms import Analyser  # noqa: E402 - the same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Span = tuple[int, int, str]
+    from eval_ner import Span
 
-CLUENER = {"name": "PER", "company": "ORG", "government": "ORG", "organization": "ORG", "address": "LOC",
-           "scene": "LOC"}  # fmt: skip
+    Evaluation = Callable[..., dict[str, float]]  # of (Model, Path, *, quick: bool)
+
 KINDS = ("PER", "ORG", "LOC")
+QUICK = 2000  # the first pairs, questions and passages, texts
 CAPACITY = 16_384  # tokens in one batch
 
 
@@ -62,26 +69,16 @@ class Model:
 
     def __init__(self, path: Path) -> None:
         import torch
-        from transformers import (
-            AutoConfig,
-            AutoModel,
-            AutoModelForTokenClassification,
-            AutoTokenizer,
-        )
+        from transformers import AutoModel, AutoTokenizer
 
         self.torch = torch
         self.path = path
         self.tokenizer = AutoTokenizer.from_pretrained(path)
-        config = AutoConfig.from_pretrained(path)
-        self.is_tagger = any("TokenClass" in name for name in config.architectures or ())
+        self.trunk = AutoModel.from_pretrained(path, dtype=torch.float32).eval()
+        self.is_tagger = describe_checkpoint(path).kind == "tagger"
         if self.is_tagger:
-            self.tagger = AutoModelForTokenClassification.from_pretrained(
-                path, dtype=torch.float32
-            ).eval()
-            self.trunk = self.tagger.base_model
-        else:
-            self.trunk = AutoModel.from_pretrained(path, dtype=torch.float32).eval()
-        self.labels = config.id2label
+            settings = TaggerSettings(precision="exact")
+            self.tagger = Tagger.load(path, settings, threads=torch.get_num_threads())
 
     def _batches(self, texts: list[str]) -> list[list[int]]:
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
@@ -112,48 +109,27 @@ class Model:
         return out
 
     def find_entities(self, texts: list[str]) -> list[list[Span]]:
-        """Spans by the best label of each token; a change of kind or a B- begins a new one."""
-        found: list[list[Span]] = [[] for _ in texts]
-        for places in self._batches(texts):
-            batch = self.tokenizer([texts[p] for p in places], truncation=True, max_length=512, padding=True,
-                                   return_tensors="pt", return_offsets_mapping=True)  # fmt: skip
-            offsets = batch.pop("offset_mapping").tolist()
-            with self.torch.inference_mode():
-                best = self.tagger(**batch).logits.argmax(-1).tolist()
-            for place, row, spots in zip(places, best, offsets, strict=True):
-                found[place] = self._join(row, spots)
-        return found
-
-    def _join(self, row: list[int], spots: list[list[int]]) -> list[Span]:
-        spans: list[Span] = []
-        before = "O"
-        for number, (start, end) in zip(row, spots, strict=True):
-            label = self.labels[number] if end > start else "O"
-            head, _, kind = label.partition("-")
-            if kind and head == "I" and before.endswith(kind) and before != "O":
-                spans[-1] = (spans[-1][0], end, kind)
-            elif kind:
-                spans.append((start, end, kind))
-            before = label
-        return spans
+        """Spans as featpipe finds them in float32: by the best path, where the model has a CRF."""
+        return list(find_spans(self.tagger, texts))
 
 
-def score_similarity(model: Model, data: Path, most: int | None) -> dict[str, float]:
+def score_similarity(model: Model, data: Path, *, quick: bool) -> dict[str, float]:
     """Spearman of cosine and label."""
     from scipy.stats import spearmanr
 
-    pairs = list(read_records(data / "similarity/simclue_test.jsonl.xz"))[:most]
+    pairs = list(read_records(data / "similarity/simclue_test.jsonl.xz"))
+    pairs = pairs[: QUICK if quick else None]
     first, second = (model.encode([pair[side] for pair in pairs]) for side in "ab")
     rank = spearmanr((first * second).sum(1), [pair["label"] for pair in pairs]).statistic
     return {"simclue_spearman": float(rank)}
 
 
-def score_retrieval(model: Model, data: Path, name: str, most: int | None) -> dict[str, float]:
+def score_retrieval(model: Model, data: Path, *, name: str, quick: bool) -> dict[str, float]:
     """Recall and mean reciprocal rank at ten, by vectors, by BM25, and by both."""
     prefix = {short: name for name, short in SETS.items()}[name]
     task = Task.load(data / "retrieval", prefix, None)
-    if most is not None:
-        task = task.head(most)
+    if quick:
+        task = task.head(QUICK)
     similar = (model.encode(task.questions) @ model.encode(task.passages).T).astype(np.float64)
     measured = {"": task.measure(best_rows(similar)).mean(axis=1)}
     for analyser in ("words", "chars"):
@@ -168,31 +144,39 @@ def score_retrieval(model: Model, data: Path, name: str, most: int | None) -> di
     return figures
 
 
-def score_entities(
-    model: Model, records: list[dict[str, Any]], kinds: dict[str, str]
-) -> dict[str, float]:
+def score_entities(model: Model, data: Path, *, name: str, quick: bool) -> dict[str, float]:
     """Exact-span F1 over persons, organisations and locations, together and by kind."""
-    found = model.find_entities([record["text"] for record in records])
+    if not model.is_tagger:
+        return {}
+    file, part = NER_SETS[name]
+    samples = list(read_samples(data / "ner" / f"{file}.jsonl.xz", part))
+    samples = samples[: QUICK if quick else None]
+    found = model.find_entities([sample.text for sample in samples])
     right, told, asked = Counter[str](), Counter[str](), Counter[str]()
-    for spans, record in zip(found, records, strict=True):
+    for spans, sample in zip(found, samples, strict=True):
         ours = {span for span in spans if span[2] in KINDS}
-        theirs = {(s, e, kinds[kind]) for s, e, kind in record["entities"] if kind in kinds}
+        theirs = {span for span in sample.spans if span[2] in KINDS}
         right.update(kind for *_, kind in ours & theirs)
         told.update(kind for *_, kind in ours)
         asked.update(kind for *_, kind in theirs)
-    scores = {kind: 2 * right[kind] / max(told[kind] + asked[kind], 1) for kind in KINDS}
-    scores["all"] = 2 * right.total() / max(told.total() + asked.total(), 1)
-    return scores
+    figures = {
+        f"{name}_f1_{kind.lower()}": 2 * right[kind] / max(told[kind] + asked[kind], 1)
+        for kind in KINDS
+    }
+    figures[f"{name}_f1"] = 2 * right.total() / max(told.total() + asked.total(), 1)
+    return figures
 
 
-def score_announcements(model: Model, data: Path) -> dict[str, float]:
+def score_announcements(model: Model, data: Path, *, quick: bool) -> dict[str, float]:
     """Share of the parties of held-back announcements that are found as organisations."""
-    held = load_corpus(ROOT / "data", data).held_announcements
+    if not model.is_tagger:
+        return {}
+    held = load_corpus(ROOT / "data", data).held_announcements[: QUICK if quick else None]
     texts, owner = [], []
     for number, record in enumerate(held):
         for line in record["text"].split("\n"):
             if line.strip():
-                texts.append(line[:500])
+                texts.append(line)
                 owner.append(number)
     found: list[set[str]] = [set() for _ in held]
     for number, line, spans in zip(owner, texts, model.find_entities(texts), strict=True):
@@ -211,12 +195,15 @@ def tidy(value: str) -> str:
     return re.sub(r"[\s,]", "", unicodedata.normalize("NFKC", value).lower())
 
 
-def score_extraction(path: Path, data: Path, *, quick: bool) -> dict[str, float]:
+def score_extraction(model: Model, data: Path, *, quick: bool) -> dict[str, float]:
     """F1 of values after five samples, by words and layout alone and with the model's vectors."""
     figures = {}
     with tempfile.TemporaryDirectory() as scratch:
         cache, result = Path(scratch, "c.h5"), Path(scratch, "result.json")
-        for suffix, options in (("words", []), ("vectors", ["--vectors", cache, "--model", path])):
+        for suffix, options in (
+            ("words", []),
+            ("vectors", ["--vectors", cache, "--model", model.path]),
+        ):
             command = [
                 sys.executable, Path(__file__).with_name("eval_extraction.py"), "--data", data,
                 "--sets", "fddc_hetong", "fewfc_base", "--samples", "5", "--documents", "100",
@@ -228,7 +215,7 @@ def score_extraction(path: Path, data: Path, *, quick: bool) -> dict[str, float]
     return figures
 
 
-def score_masked(model: Model, data: Path, n_samples: int) -> dict[str, float]:
+def score_masked(model: Model, data: Path, *, quick: bool) -> dict[str, float]:
     """Accuracy on hidden words of laws that were held back from training."""
     from safetensors.torch import load_file
     from small_model.masking import Stretches, draw_masked
@@ -247,6 +234,7 @@ def score_masked(model: Model, data: Path, n_samples: int) -> dict[str, float]:
     if model.tokenizer.mask_token_id != 4:
         return {}
     tokenizer = Tokenizer.from_file(str(model.path / "tokenizer.json"))
+    n_samples = 64 if quick else 512
     stretches = Stretches({"laws": load_corpus(ROOT / "data", data).held_laws})
     ids, targets = draw_masked(stretches, tokenizer, np.random.default_rng(0), (n_samples, 128))
     right = []
@@ -261,31 +249,18 @@ def score_masked(model: Model, data: Path, n_samples: int) -> dict[str, float]:
     return {"masked_accuracy": float(np.concatenate(right).mean())}
 
 
-def plan(model: Model, data: Path, *, quick: bool) -> dict[str, Callable[[], dict[str, float]]]:
-    """The evaluations by name, in order of their cost."""
-
-    def entities(name: str, kinds: dict[str, str]) -> dict[str, float]:
-        records = list(read_records(data / f"ner/{name}.jsonl.xz"))
-        records = [r for r in records if r["part"] != "train"][: 800 if quick else None]
-        scores = score_entities(model, records, kinds)
-        short = name.removesuffix("_test")
-        return {f"{short}_f1" if kind == "all" else f"{short}_f1_{kind.lower()}": value
-                for kind, value in scores.items()}  # fmt: skip
-
-    most = 2000 if quick else None
-    tasks: dict[str, Callable[[], dict[str, float]]] = {
-        "similarity": lambda: score_similarity(model, data, most),
-        "csl": lambda: score_retrieval(model, data, "csl", most),
-    }
-    if model.is_tagger:
-        tasks["msra"] = lambda: entities("msra_test", {kind: kind for kind in KINDS})
-        tasks["cluener"] = lambda: entities("cluener", CLUENER)
-        tasks["announcements"] = lambda: score_announcements(model, data)
-    tasks["masked"] = lambda: score_masked(model, data, 64 if quick else 512)
-    tasks["cmrc"] = lambda: score_retrieval(model, data, "cmrc", most)
-    tasks["extraction"] = lambda: score_extraction(model.path, data, quick=quick)
-    tasks["stard"] = lambda: score_retrieval(model, data, "stard", most)
-    return tasks
+#: By name, in order of their cost: each gives nothing for a model that has no head for it.
+EVALUATIONS: dict[str, Evaluation] = {
+    "similarity": score_similarity,
+    "csl": partial(score_retrieval, name="csl"),
+    "msra": partial(score_entities, name="msra"),
+    "cluener": partial(score_entities, name="cluener"),
+    "announcements": score_announcements,
+    "masked": score_masked,
+    "cmrc": partial(score_retrieval, name="cmrc"),
+    "extraction": score_extraction,
+    "stard": partial(score_retrieval, name="stard"),
+}
 
 
 def main() -> int:
@@ -293,9 +268,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--model", type=Path, default=ROOT / "data" / "models" / "zh-small")
-    parser.add_argument("--only", nargs="+", help="names of evaluations")
+    parser.add_argument("--only", nargs="+", choices=list(EVALUATIONS), help="of the evaluations")
     parser.add_argument(
-        "--quick", action="store_true", help="the first 2000 pairs, queries and articles"
+        "--quick",
+        action="store_true",
+        help=f"the first {QUICK} pairs, questions and passages, texts",
     )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -307,13 +284,13 @@ def main() -> int:
     torch.set_num_threads(arguments.threads)
     model = Model(arguments.model)
     figures: dict[str, float] = {}
-    for name, score in plan(model, arguments.data, quick=arguments.quick).items():
+    for name, score in EVALUATIONS.items():
         if arguments.only and name not in arguments.only:
             continue
         started = time.perf_counter()
-        scores = score()
+        scores = score(model, arguments.data, quick=arguments.quick)
         figures |= {key: round(value, 4) for key, value in scores.items()}
-        shown = "  ".join(f"{key} {value:.3f}" for key, value in scores.items())
+        shown = "  ".join(f"{key} {value:.3f}" for key, value in scores.items()) or "no head for it"
         print(f"{name:14} {time.perf_counter() - started:6.1f} s  {shown}", flush=True)
     line = json.dumps({"bench": "eval_model", "quick": arguments.quick, "figures": figures})
     if arguments.json:

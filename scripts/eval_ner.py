@@ -23,6 +23,8 @@ from featpipe.features.tagger import Tagger
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    Span = tuple[int, int, str]
+
 ROOT = Path(__file__).resolve().parents[1]
 SETS = {"msra": ("msra_test", "test"), "cluener": ("cluener", "dev"), "resume": ("resume", "test")}
 
@@ -46,7 +48,7 @@ class Sample(NamedTuple):
     """A text and the spans that people marked in it."""
 
     text: str
-    spans: list[tuple[int, int, str]]
+    spans: list[Span]
 
 
 def read_samples(file: Path, part: str) -> Iterator[Sample]:
@@ -58,23 +60,25 @@ def read_samples(file: Path, part: str) -> Iterator[Sample]:
                 yield Sample(record["text"], spans)
 
 
+def find_spans(tagger: Tagger, texts: list[str]) -> Iterator[list[Span]]:
+    """The entities of each text, in order, under the names that they are scored as."""
+    for at in range(0, len(texts), 256):
+        found = tagger.find_entities(texts[at : at + 256])
+        labels = [tagger.labels[number] for number in found.label.tolist()]
+        kinds = [ALIKE.get(label, label) for label in labels]
+        spans = list(zip(found.start.tolist(), found.end.tolist(), kinds, strict=True))
+        for stop, n in zip(np.cumsum(found.lengths).tolist(), found.lengths.tolist(), strict=True):
+            yield spans[stop - n : stop]
+
+
 def count_matches(tagger: Tagger, samples: list[Sample], kinds: set[str]) -> Counter[str]:
     """Spans marked, found and both, of the types in `kinds`."""
     counts: Counter[str] = Counter()
-    for at in range(0, len(samples), 256):
-        batch = samples[at : at + 256]
-        found = tagger.find_entities([sample.text for sample in batch])
-        stops = np.cumsum(found.lengths).tolist()
-        for sample, stop, n in zip(batch, stops, found.lengths.tolist(), strict=True):
-            rows = range(stop - n, stop)
-            labels = [tagger.labels[found.label[row]] for row in rows]
-            ours = {
-                (int(found.start[row]), int(found.end[row]), ALIKE.get(label, label))
-                for row, label in zip(rows, labels, strict=True)
-            }
-            ours = {span for span in ours if span[2] in kinds}
-            marked = {span for span in sample.spans if span[2] in kinds}
-            counts.update(marked=len(marked), found=len(ours), both=len(marked & ours))
+    found = find_spans(tagger, [sample.text for sample in samples])
+    for sample, spans in zip(samples, found, strict=True):
+        ours = {span for span in spans if span[2] in kinds}
+        marked = {span for span in sample.spans if span[2] in kinds}
+        counts.update(marked=len(marked), found=len(ours), both=len(marked & ours))
     return counts
 
 
