@@ -1,4 +1,4 @@
-"""Train the built-in model: bags of characters, masked words, entities, meanings of words.
+"""Train the built-in model: bags of characters, masked words, entities, meanings, transitions.
 
 Deterministic for one machine, thread count and precision: the seed, the texts and the step number
 decide every sample. Resumable: run it again and it goes on from the last checkpoint of its folder.
@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 # Steps of the stages: sentences as bags of characters, masked words, entities and masked words,
-# beside these meanings of words, and again, with more weight on entities.
-QUICK, FULL = (600, 50, 1200, 600, 100), (600, 150, 7000, 3600, 2500)
+# beside these meanings of words, and again, with more weight on entities; transitions of labels.
+QUICK, FULL = (600, 50, 1200, 600, 100, 60), (600, 150, 7000, 3600, 2500, 300)
 #: How loud the meaning of words is beside the bag of characters, in what is written.
 LOUDNESS = 1.2
 
@@ -48,8 +49,8 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--steps",
         type=int,
-        nargs=5,
-        metavar=("BAGS", "MASKED", "JOINT", "MEANINGS", "SETTLING"),
+        nargs=6,
+        metavar=("BAGS", "MASKED", "JOINT", "MEANINGS", "SETTLING", "TRANSITIONS"),
         help="of each stage",
     )
     parser.add_argument(
@@ -59,7 +60,10 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--device", help="by default a graphics card, if there is one")
     parser.add_argument("--float32", action="store_true", help="no bfloat16")
     parser.add_argument("--seed", type=int, default=20)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.data is not None and not arguments.data.is_dir():
+        parser.error(f"{arguments.data} is no folder with data")
+    return arguments
 
 
 def say(text: str) -> None:
@@ -121,6 +125,8 @@ def prepare(arguments: argparse.Namespace, n_steps: int) -> tuple[Corpus, Tokeni
     claim(work, {"seed": arguments.seed, "tokens": arguments.tokens, "texts": digest(corpus)})
     sizes = {name: sum(map(len, texts)) for name, texts in corpus.texts.items()}
     say(f"characters by source: {sizes}")
+    if sizes.keys() == {"own"}:
+        say("no other data: this model will know our own documents alone")
     pieces = vocabulary.build_pieces(text for texts in corpus.texts.values() for text in texts)
     vocabulary.write_tokenizer(work, pieces)
     tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
@@ -165,8 +171,19 @@ def make_meanings(
     return Meanings.load(path)
 
 
+def learn_transitions(folder: Path, n_steps: int, corpus: Corpus, seed: int) -> None:
+    """Add to the written model how its labels are chosen together; its other tensors stay."""
+    from small_model import export, transitions
+    from small_model.labels import Labeller
+
+    n_samples = min(transitions.N_SAMPLES, n_steps * transitions.LOT)
+    lots = transitions.score_samples(folder, Labeller(corpus), n_samples, seed)
+    crf = transitions.learn_crf(lots, n_steps, seed, say)
+    export.add_tensors(folder / "model.safetensors", crf.named())
+
+
 def main() -> int:
-    """Run the stages that are not yet done, then write the model."""
+    """Run the stages that are not yet done, then write the model and teach it transitions."""
     arguments = read_arguments()
     from small_model import export, joint, masking
     from small_model.stages import Run, Stage, run_stage
@@ -196,11 +213,14 @@ def main() -> int:
     meanings = make_meanings(arguments, steps[0], corpus, tokenizer, bag)
     model.say_meanings(1.0)
     seconds += train_jointly("meaning", steps[:4], 1e-3, meanings)
-    seconds += train_jointly("settling", steps, 6e-4, meanings)
+    seconds += train_jointly("settling", steps[:5], 6e-4, meanings)
     model.say_meanings(LOUDNESS)
     say(f"{seconds:.0f} s of training in this process")
+    written = arguments.work / "model"
+    export.write_model(written, model, arguments.work)
+    learn_transitions(written, steps[5], corpus, arguments.seed)
     if arguments.out:
-        export.write_model(arguments.out, model, arguments.work)
+        shutil.copytree(written, arguments.out, dirs_exist_ok=True)
     return 0
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from featpipe.features.checkpoint import read_shapes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,6 +29,8 @@ NEAR_AND_FAR = (
     ("公司中标污水处理厂工程。", "公司收到污水处理厂工程的中标通知书。", "向全体股东每十股派发现金红利二元。"),
     ("本合同自双方签字盖章之日起生效。", "合同经双方盖章签字后生效。", "原告请求判令被告赔偿经济损失。"),
 )  # fmt: skip
+
+CRF = {"crf.transitions", "crf.start_transitions", "crf.end_transitions"}
 
 # Hardly a character in common: what people say, and what statutes say.
 SAID_OTHERWISE = (
@@ -96,12 +100,12 @@ def test_weights_are_finite_float16_and_complete_for_both_uses() -> None:
         FOLDER, output_loading_info=True
     )
     assert not report["missing_keys"]
-    assert not report["unexpected_keys"]
+    assert set(report["unexpected_keys"]) == CRF
     trunk, report = AutoModel.from_pretrained(
         FOLDER, output_loading_info=True, add_pooling_layer=False
     )
     assert not report["missing_keys"]
-    assert all(key.startswith("classifier.") for key in report["unexpected_keys"])
+    assert set(report["unexpected_keys"]) == CRF | {"classifier.weight", "classifier.bias"}
     for name, value in trunk.state_dict().items():
         assert torch.equal(value, tagger.bert.state_dict()[name]), name
 
@@ -174,6 +178,60 @@ def test_entities_of_a_plain_sentence_are_found(tokenizer: BertTokenizerFast) ->
     assert found["PERCENT"] == "20%"
 
 
+def test_names_are_found_whole_and_by_the_forward_that_gives_the_vectors() -> None:
+    from featpipe.features.encoder import Encoder
+    from featpipe.features.tagger import Tagger
+    from featpipe.features.together import encode_and_tag
+
+    encoder = Encoder.load(FOLDER)
+    tagger = Tagger.load(FOLDER, trunk=encoder.trunk)
+    assert tagger.shares_trunk
+    texts = [
+        "浙江向日葵光能科技股份有限公司与王建国在北京签订《设备采购合同》。",
+        "2021年3月15日，南通恒岳电缆有限公司取得3,500万元，占20%。",
+    ]
+    encoded, entities = encode_and_tag(encoder, tagger, texts)
+    assert encoded.vectors.tobytes() == encoder.encode(texts).vectors.tobytes()
+    labels = [tagger.labels[number] for number in entities.label]
+    bounds = list(zip(entities.start.tolist(), entities.end.tolist(), labels, strict=True))
+    first, second = entities.lengths.tolist()
+    assert [(texts[0][s:e], kind) for s, e, kind in bounds[:first]] == [
+        ("浙江向日葵光能科技股份有限公司", "ORG"),
+        ("王建国", "PER"),
+        ("北京", "LOC"),
+        ("《设备采购合同》", "LAW"),
+    ]
+    assert [(texts[1][s:e], kind) for s, e, kind in bounds[first : first + second]] == [
+        ("2021年3月15日", "DATE"),
+        ("南通恒岳电缆有限公司", "ORG"),
+        ("3,500万元", "MONEY"),
+        ("20%", "PERCENT"),
+    ]
+
+
+def test_no_name_goes_on_as_another_kind() -> None:
+    """Not even where every token on its own would."""
+    from featpipe.features.tagger import Tagger
+
+    head = Tagger.load(FOLDER).head
+    labels = list(json.loads((FOLDER / "config.json").read_text("utf-8"))["label2id"])
+    chance = np.random.default_rng(0)
+    scores = chance.normal(0, 20, (3000, len(labels))).astype(np.float32)
+    lengths = np.full(100, 30)
+    alone, path = scores.argmax(1), head.choose(scores, lengths)[0]
+
+    def count_strays(chosen: np.ndarray) -> int:
+        rows = np.array(labels)[chosen].reshape(100, 30)
+        before = np.concatenate([np.full((100, 1), "O"), rows[:, :-1]], axis=1)
+        return sum(
+            label.startswith("I-") and label[1:] != last[1:]
+            for label, last in zip(rows.flat, before.flat, strict=True)
+        )
+
+    assert count_strays(alone) > 100
+    assert count_strays(path) == 0
+
+
 def test_labels_are_bio_over_the_announced_kinds() -> None:
     config = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
     kinds = {label.partition("-")[2] for label in config["label2id"]} - {""}
@@ -186,22 +244,52 @@ def test_labels_are_bio_over_the_announced_kinds() -> None:
 
 def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Path) -> None:
     """On the project's own documents alone, as in a checkout without the shared data."""
+    (tmp_path / "empty").mkdir()
     subprocess.run(
-        [sys.executable, ROOT / "scripts" / "train_small_model.py", "--data", tmp_path / "absent",
+        [sys.executable, ROOT / "scripts" / "train_small_model.py", "--data", tmp_path / "empty",
          "--work", tmp_path / "work", "--out", tmp_path / "out", "--tokens", "256", "--threads", "1",
-         "--float32", "--steps", *"11111"],
+         "--float32", "--steps", *"111111"],
         check=True, capture_output=True,
     )  # fmt: skip
     names = {p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()}
     published = {p.relative_to(FOLDER) for p in FOLDER.rglob("*") if p.is_file()}
     assert names == published - {Path("README.md")}
+    written, shipped = (
+        {name: shape for name, shape in read_shapes(folder / "model.safetensors").items()
+         if "word_embeddings" not in name}
+        for folder in (tmp_path / "out", FOLDER)
+    )  # fmt: skip
+    assert written == shipped
 
 
-def test_data_that_is_not_there_is_not_scored_as_nothing_found(tmp_path: Path) -> None:
-    command = [sys.executable, ROOT / "scripts" / "eval_model.py", "--data", tmp_path / "none"]
+@pytest.mark.usefixtures("scripts_are_importable")
+def test_spans_of_many_texts_are_those_of_each() -> None:
+    from eval_ner import find_spans
+
+    from featpipe.features.tagger import Tagger
+
+    tagger = Tagger.load(FOLDER)
+    texts = ["王建国在北京。", "", "没有", "占20%。"]
+    each = [next(find_spans(tagger, [text])) for text in texts]
+    assert [len(spans) for spans in each] == [2, 0, 0, 1]
+    assert list(find_spans(tagger, texts * 100)) == each * 100
+
+
+@pytest.mark.parametrize("name", ["eval_model.py", "train_small_model.py"])
+def test_data_that_is_not_there_is_not_taken_for_none(tmp_path: Path, name: str) -> None:
+    command = [sys.executable, ROOT / "scripts" / name, "--data", tmp_path / "none"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert f"{tmp_path / 'none'} is no folder with data" in ended.stderr
+
+
+def test_an_evaluation_that_does_not_exist_is_not_passed_over(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "scripts" / "eval_model.py", "--data", tmp_path]
+    ended = subprocess.run(
+        [*command, "--only", "msra", "msar"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert "invalid choice: 'msar' (choose from " in ended.stderr
 
 
 @pytest.mark.usefixtures("scripts_are_importable")

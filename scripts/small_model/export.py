@@ -73,6 +73,18 @@ def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
         shutil.copyfile(tokenizer_folder / name, out / name)
 
 
+def add_tensors(weights: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Put these, as float16, into a file that is written already, in place of any of their names."""
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(weights)
+    state |= {name: value.to("cpu", torch.float16) for name, value in tensors.items()}
+    aside = weights.with_suffix(".part")
+    save_file(state, aside, metadata={"format": "pt"})
+    aside.chmod(0o644)
+    aside.rename(weights)
+
+
 def _turn_down(state: dict[str, torch.Tensor], last: str, quiet: torch.Tensor) -> None:
     """Make `quiet` dimensions quieter still in the last states, and their readers louder as much.
 
