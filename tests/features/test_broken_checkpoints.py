@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_checkpoints import save_encoder, save_tagger
+from tiny_checkpoints import random_crf, save_encoder, save_tagger
 
 from featpipe.errors import CheckpointError, EncodingError, UnsupportedModel
 from featpipe.features.checkpoint import describe_checkpoint
@@ -97,13 +97,6 @@ def test_an_adapter_beside_the_weights_is_refused(tmp_path: Path) -> None:
 # --- numbers that are none ------------------------------------------------------------------------
 
 
-def with_crf(weights: dict[str, torch.Tensor]) -> None:
-    torch.manual_seed(1)
-    weights["crf.transitions"] = torch.randn(5, 5)
-    weights["crf.start_transitions"] = torch.randn(5)
-    weights["crf.end_transitions"] = torch.randn(5)
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize(
     "name",
@@ -111,14 +104,14 @@ def with_crf(weights: dict[str, torch.Tensor]) -> None:
 )
 def test_a_head_with_nan_or_infinity_is_named(tmp_path: Path, name: str, value: float) -> None:
     """An argmax takes NaN for the best of all: labels would come out, and be wrong."""
-    folder = rewrite(save_tagger(tmp_path), with_crf)
+    folder = rewrite(save_tagger(tmp_path), lambda weights: weights.update(random_crf()))
     rewrite(folder, lambda weights: weights[name].view(-1)[1:2].fill_(value))
     with pytest.raises(CheckpointError, match=f"{name} holds NaN or infinity"):
         Tagger.load(folder, EXACT)
 
 
 def test_minus_infinity_forbids_a_transition(tmp_path: Path) -> None:
-    folder = rewrite(save_tagger(tmp_path), with_crf)
+    folder = rewrite(save_tagger(tmp_path), lambda weights: weights.update(random_crf()))
     rewrite(folder, lambda weights: weights["crf.start_transitions"][1:].fill_(-torch.inf))
     tagger = Tagger.load(folder, EXACT)
     found = tagger.find_entities([text for text in "合同金额公司政府" for _ in range(2)])

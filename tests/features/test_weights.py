@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_checkpoints import save_encoder, save_tagger, vocabulary, write_tokenizer
+from tiny_checkpoints import random_crf, save_encoder, save_tagger, vocabulary, write_tokenizer
 
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 from featpipe.features.checkpoint import describe_checkpoint
@@ -385,11 +385,6 @@ def tokenizer_json() -> str:
 # --- BERT-BiLSTM-CRF ------------------------------------------------------------------------------
 
 
-def add_crf(weights: Weights) -> Weights:
-    shapes = {"transitions": (5, 5), "start_transitions": (5,), "end_transitions": (5,)}
-    return weights | {f"crf.{name}": torch.randn(shape) for name, shape in shapes.items()}
-
-
 def add_lstm_and_crf(weights: Weights) -> Weights:
     torch.manual_seed(8)
     lstm = torch.nn.LSTM(32, 12, batch_first=True, bidirectional=True)
@@ -398,7 +393,7 @@ def add_lstm_and_crf(weights: Weights) -> Weights:
         **{f"bilstm.{name}": tensor.detach().clone() for name, tensor in lstm.named_parameters()},
         "hidden2tag.weight": torch.randn(5, 24),
         "hidden2tag.bias": torch.randn(5),
-    } | add_crf({})
+    } | random_crf()
 
 
 def test_bert_bilstm_crf_is_read_by_shape_and_decodes_as_pytorch_crf(tmp_path: Path) -> None:
@@ -460,7 +455,7 @@ def test_a_crf_without_transitions_is_refused(tmp_path: Path, prefix: str) -> No
     rewrite(
         folder,
         lambda weights: (
-            weights | {prefix + k: v for k, v in add_crf({}).items() if k != "crf.transitions"}
+            weights | {prefix + k: v for k, v in random_crf().items() if k != "crf.transitions"}
         ),
     )
     named = re.escape(prefix) + r"crf\.end_trans.*, " + re.escape(prefix) + r"crf\.start_trans"
@@ -472,7 +467,7 @@ def test_a_crf_without_transitions_is_refused(tmp_path: Path, prefix: str) -> No
 def test_an_encoder_does_without_the_crf_of_a_tagger(tmp_path: Path, prefix: str) -> None:
     folder = save_tagger(tmp_path)
     plain = Encoder.load(folder).encode(["合同金额"]).vectors
-    rewrite(folder, lambda weights: prefixed(prefix)(add_crf(weights)))
+    rewrite(folder, lambda weights: prefixed(prefix)(weights | random_crf()))
     encoder = Encoder.load(folder)
     assert encoder.encode(["合同金额"]).vectors.tobytes() == plain.tobytes()
     assert Tagger.load(folder, trunk=encoder.trunk).shares_trunk

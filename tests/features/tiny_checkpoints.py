@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.nn import Module
     from transformers import BertConfig
 
@@ -106,3 +107,16 @@ def _spread(model: Module) -> None:
                 parameter.mul_(8)
             elif "bias" in name:
                 parameter.normal_(0, 0.1)
+
+
+def random_crf(n_labels: int = 5) -> dict[str, Tensor]:
+    """Tensors of a linear-chain CRF by pytorch-crf's names."""
+    import torch
+
+    torch.manual_seed(1)
+    shapes = {
+        "transitions": (n_labels, n_labels),
+        "start_transitions": (n_labels,),
+        "end_transitions": (n_labels,),
+    }
+    return {f"crf.{name}": torch.randn(shape) for name, shape in shapes.items()}
