@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from eval_ner import SETS as NER_SETS  # noqa: E402 - the path comes first
-from eval_ner import find_spans, read_samples  # noqa: E402 - the same
+from eval_ner import count_matches, find_spans, read_samples  # noqa: E402 - the same
 from eval_retrieval import (  # noqa: E402 - the same
     KEYS,
     SETS,
@@ -55,8 +54,6 @@ from featpipe.features.terms import Analyser  # noqa: E402 - the same
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eval_ner import Span
-
     Evaluation = Callable[..., dict[str, float]]  # of (Model, Path, *, quick: bool)
 
 KINDS = ("PER", "ORG", "LOC")
@@ -65,7 +62,10 @@ CAPACITY = 16_384  # tokens in one batch
 
 
 class Model:
-    """A folder in Hugging Face layout: mean-pooled unit vectors, and entities if it has the head."""
+    """A folder in Hugging Face layout: mean-pooled unit vectors, and entities if it has the head.
+
+    Both in float32; entities are those that featpipe finds, by the best path if there is a CRF.
+    """
 
     def __init__(self, path: Path) -> None:
         import torch
@@ -75,8 +75,8 @@ class Model:
         self.path = path
         self.tokenizer = AutoTokenizer.from_pretrained(path)
         self.trunk = AutoModel.from_pretrained(path, dtype=torch.float32).eval()
-        self.is_tagger = describe_checkpoint(path).kind == "tagger"
-        if self.is_tagger:
+        self.tagger: Tagger | None = None
+        if describe_checkpoint(path).kind == "tagger":
             settings = TaggerSettings(precision="exact")
             self.tagger = Tagger.load(path, settings, threads=torch.get_num_threads())
 
@@ -107,10 +107,6 @@ class Model:
         if out is None:
             raise ValueError("no texts to encode")
         return out
-
-    def find_entities(self, texts: list[str]) -> list[list[Span]]:
-        """Spans as featpipe finds them in float32: by the best path, where the model has a CRF."""
-        return list(find_spans(self.tagger, texts))
 
 
 def score_similarity(model: Model, data: Path, *, quick: bool) -> dict[str, float]:
@@ -146,32 +142,20 @@ def score_retrieval(model: Model, data: Path, *, name: str, quick: bool) -> dict
 
 def score_entities(model: Model, data: Path, *, name: str, quick: bool) -> dict[str, float]:
     """Exact-span F1 over persons, organisations and locations, together and by kind."""
-    if not model.is_tagger:
+    if model.tagger is None:
         return {}
     file, part = NER_SETS[name]
     samples = list(read_samples(data / "ner" / f"{file}.jsonl.xz", part))
-    samples = samples[: QUICK if quick else None]
-    found = model.find_entities([sample.text for sample in samples])
-    right, told, asked = Counter[str](), Counter[str](), Counter[str]()
-    for spans, sample in zip(found, samples, strict=True):
-        ours = {span for span in spans if span[2] in KINDS}
-        theirs = {span for span in sample.spans if span[2] in KINDS}
-        right.update(kind for *_, kind in ours & theirs)
-        told.update(kind for *_, kind in ours)
-        asked.update(kind for *_, kind in theirs)
-    figures = {
-        f"{name}_f1_{kind.lower()}": 2 * right[kind] / max(told[kind] + asked[kind], 1)
-        for kind in KINDS
-    }
-    figures[f"{name}_f1"] = 2 * right.total() / max(told.total() + asked.total(), 1)
-    return figures
+    matches = count_matches(model.tagger, samples[: QUICK if quick else None])
+    by_kind = {f"{name}_f1_{kind.lower()}": matches.score([kind])[-1] for kind in KINDS}
+    return by_kind | {f"{name}_f1": matches.score(KINDS)[-1]}
 
 
-def score_announcements(model: Model, data: Path, *, quick: bool) -> dict[str, float]:
+def score_announcements(model: Model, data: Path, *, quick: bool) -> dict[str, float]:  # noqa: ARG001 - few as they are
     """Share of the parties of held-back announcements that are found as organisations."""
-    if not model.is_tagger:
+    if model.tagger is None:
         return {}
-    held = load_corpus(ROOT / "data", data).held_announcements[: QUICK if quick else None]
+    held = load_corpus(ROOT / "data", data).held_announcements
     texts, owner = [], []
     for number, record in enumerate(held):
         for line in record["text"].split("\n"):
@@ -179,7 +163,7 @@ def score_announcements(model: Model, data: Path, *, quick: bool) -> dict[str, f
                 texts.append(line)
                 owner.append(number)
     found: list[set[str]] = [set() for _ in held]
-    for number, line, spans in zip(owner, texts, model.find_entities(texts), strict=True):
+    for number, line, spans in zip(owner, texts, find_spans(model.tagger, texts), strict=True):
         found[number].update(tidy(line[s:e]) for s, e, kind in spans if kind == "ORG")
     wanted = [
         {tidy(v) for name in ("甲方", "乙方") for v in r["fields"].get(name, ())} for r in held

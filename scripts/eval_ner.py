@@ -21,7 +21,7 @@ import numpy as np
 from featpipe.features.tagger import Tagger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     Span = tuple[int, int, str]
 
@@ -71,15 +71,28 @@ def find_spans(tagger: Tagger, texts: list[str]) -> Iterator[list[Span]]:
             yield spans[stop - n : stop]
 
 
-def count_matches(tagger: Tagger, samples: list[Sample], kinds: set[str]) -> Counter[str]:
-    """Spans marked, found and both, of the types in `kinds`."""
-    counts: Counter[str] = Counter()
+class Matches(NamedTuple):
+    """Spans marked and found, each by type, and how often they are the same."""
+
+    marked: Counter[str]
+    found: Counter[str]
+    both: Counter[str]
+
+    def score(self, kinds: Collection[str]) -> tuple[float, float, float]:
+        """Precision, recall and F1 over these types together."""
+        marked, found, both = (sum(counts[kind] for kind in kinds) for counts in self)
+        return both / max(1, found), both / max(1, marked), 2 * both / max(1, found + marked)
+
+
+def count_matches(tagger: Tagger, samples: list[Sample]) -> Matches:
+    """What of the spans is found, exact limits and types."""
+    matches = Matches(Counter(), Counter(), Counter())
     found = find_spans(tagger, [sample.text for sample in samples])
     for sample, spans in zip(samples, found, strict=True):
-        ours = {span for span in spans if span[2] in kinds}
-        marked = {span for span in sample.spans if span[2] in kinds}
-        counts.update(marked=len(marked), found=len(ours), both=len(marked & ours))
-    return counts
+        marked, ours = set(sample.spans), set(spans)
+        for counts, chosen in zip(matches, (marked, ours, marked & ours), strict=True):
+            counts.update(kind for *_, kind in chosen)
+    return matches
 
 
 def main() -> None:
@@ -98,10 +111,7 @@ def main() -> None:
         samples = list(read_samples(options.data / "ner" / f"{file}.jsonl.xz", part))
         samples = samples[:300] if options.quick else samples
         kinds = known & {kind for sample in samples for _, _, kind in sample.spans}
-        counts = count_matches(tagger, samples, kinds)
-        precision = counts["both"] / max(1, counts["found"])
-        recall = counts["both"] / max(1, counts["marked"])
-        f1 = 2 * precision * recall / max(1e-9, precision + recall)
+        precision, recall, f1 = count_matches(tagger, samples).score(kinds)
         for key, value in (("f1", f1), ("precision", precision), ("recall", recall)):
             figures[f"{name}_{key}"] = round(value, 4)
         print(

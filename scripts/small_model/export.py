@@ -32,8 +32,6 @@ MODULES = [
 
 def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
     """Write one checkpoint: trunk, entity head, masked-word head, as float16."""
-    from safetensors.torch import save_file
-
     (out / "1_Pooling").mkdir(parents=True, exist_ok=True)
     state = {
         name.removeprefix("masked."): value.detach().to("cpu", torch.float16).contiguous()
@@ -50,9 +48,9 @@ def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
     state.pop("bert.embeddings.position_ids", None)
     # The masked-word head lies beside the model, where loading for other uses does not meet it.
     head = {name: state.pop(name) for name in list(state) if name.startswith("cls.")}
-    save_file(state, out / "model.safetensors", metadata={"format": "pt"})
+    _save_tensors(state, out / "model.safetensors")
     (out / "masked_words").mkdir(exist_ok=True)
-    save_file(head, out / "masked_words" / "head.safetensors", metadata={"format": "pt"})
+    _save_tensors(head, out / "masked_words" / "head.safetensors")
     config = network.masked.config.to_dict()
     kept = (
         "attention_probs_dropout_prob", "hidden_act", "hidden_dropout_prob", "hidden_size", "id2label",
@@ -67,22 +65,26 @@ def write_model(out: Path, network: Network, tokenizer_folder: Path) -> None:
                "pooling_mode_cls_token": False, "pooling_mode_max_tokens": False}  # fmt: skip
     _write_json(out / "1_Pooling" / "config.json", pooling)
     _write_json(out / "sentence_bert_config.json", {"max_seq_length": 512, "do_lower_case": False})
-    for name in ("model.safetensors", "masked_words/head.safetensors"):
-        (out / name).chmod(0o644)  # written for the owner alone
     for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(tokenizer_folder / name, out / name)
 
 
 def add_tensors(weights: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Put these, as float16, into a file that is written already, in place of any of their names."""
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import load_file
 
     state = load_file(weights)
     state |= {name: value.to("cpu", torch.float16) for name, value in tensors.items()}
     aside = weights.with_suffix(".part")
-    save_file(state, aside, metadata={"format": "pt"})
-    aside.chmod(0o644)
+    _save_tensors(state, aside)
     aside.rename(weights)
+
+
+def _save_tensors(state: dict[str, torch.Tensor], path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file(state, path, metadata={"format": "pt"})
+    path.chmod(0o644)  # safetensors writes for the owner alone
 
 
 def _turn_down(state: dict[str, torch.Tensor], last: str, quiet: torch.Tensor) -> None:
