@@ -76,7 +76,9 @@ class Model:
         self.tokenizer = AutoTokenizer.from_pretrained(path)
         self.trunk = AutoModel.from_pretrained(path, dtype=torch.float32).eval()
         self.tagger: Tagger | None = None
-        if describe_checkpoint(path).kind == "tagger":
+        checkpoint = describe_checkpoint(path)
+        self.max_length = min(checkpoint.max_length, 512)
+        if checkpoint.kind == "tagger":
             settings = TaggerSettings(precision="exact")
             self.tagger = Tagger.load(path, settings, threads=torch.get_num_threads())
 
@@ -84,17 +86,17 @@ class Model:
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         batches: list[list[int]] = []
         for place in order:
-            longest = min(len(texts[place]) + 2, 512)
+            longest = min(len(texts[place]) + 2, self.max_length)
             if not batches or (len(batches[-1]) + 1) * longest > CAPACITY:
                 batches.append([])
             batches[-1].append(place)
         return batches
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        """-> (texts, width) float32 of length one; texts over 512 tokens lose their end."""
+        """-> (texts, width) float32 of length one; texts over `max_length` tokens lose their end."""
         out: np.ndarray | None = None
         for places in self._batches(texts):
-            batch = self.tokenizer([texts[p] for p in places], truncation=True, max_length=512, padding=True,
+            batch = self.tokenizer([texts[p] for p in places], truncation=True, max_length=self.max_length, padding=True,
                                    return_tensors="pt")  # fmt: skip
             with self.torch.inference_mode():
                 states = self.trunk(**batch).last_hidden_state
