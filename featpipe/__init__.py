@@ -13,21 +13,21 @@ __version__ = "0.1.0"
 
 #: Public name -> the module that defines it: the one list of what featpipe offers.
 _HOMES = {
-    "Cache": "featpipe.pipeline.lookup",
-    "Extractor": "featpipe.templates.extractor",
-    "Pipeline": "featpipe.pipeline.build",
-    "RunReport": "featpipe.outcome",
+    "Cache": "featpipe.cache.cache",
+    "Extractor": "featpipe.extraction.extractor",
+    "Pipeline": "featpipe.build.pipeline",
+    "RunReport": "featpipe.report",
     "FeatpipeError": "featpipe.errors",
 }
 
 __all__ = ["Cache", "Extractor", "FeatpipeError", "Pipeline", "RunReport", "__version__"]
 
 if TYPE_CHECKING:
+    from featpipe.build.pipeline import Pipeline
+    from featpipe.cache.cache import Cache
     from featpipe.errors import FeatpipeError
-    from featpipe.outcome import RunReport
-    from featpipe.pipeline.build import Pipeline
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.templates.extractor import Extractor
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.report import RunReport
 
 
 def __getattr__(name: str) -> object:

@@ -17,7 +17,7 @@ class BuildSettings:
 
     levels: tuple[str, ...] = LEVELS
     analyser: Literal["words", "search", "chars", "words+chars"] = "chars"
-    """Terms counted for BM25; see :mod:`featpipe.features.terms`."""
+    """Terms counted for BM25; see :mod:`featpipe.lexical.terms`."""
     n_prepare_workers: int = 1
     document_deadline_s: float = 120.0
     """A document that takes longer to load is quarantined and its worker replaced."""

@@ -23,17 +23,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from featpipe.features.array_file import map_arrays, write_arrays
-from featpipe.features.backend import has_numba
-from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Vocabulary, score_fields
-from featpipe.features.words import Words
+from featpipe.lexical.array_file import map_arrays, write_arrays
+from featpipe.lexical.backend import has_numba
+from featpipe.lexical.bm25 import L, Okapi, Plus, score_fields
+from featpipe.lexical.index import Index
+from featpipe.lexical.segment import Segment
+from featpipe.lexical.vocabulary import Vocabulary
+from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import rank_bm25
 
-    from featpipe.features.bm25 import Variant
+    from featpipe.lexical.bm25 import Variant
 
     Backend = Literal["numba", "numpy"]
 

@@ -33,23 +33,23 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import numpy as np
 import torch
 
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.devices import running_threads
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
-from featpipe.features.heap import SMALL_KERNEL_CACHES
-from featpipe.features.linear import make_linear
-from featpipe.features.tokenizer import Tokenizer
-from featpipe.pipeline.backlog import Backlog
-from featpipe.pipeline.embedding import EmbedQuery
-from featpipe.pipeline.plan import Product
-from featpipe.pipeline.units import LEVEL_BIT, UnitCollector
+from featpipe.build.plan import Product
+from featpipe.build.queue import Backlog
+from featpipe.cache.texts import LEVEL_BIT, UnitCollector
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.heap import SMALL_KERNEL_CACHES
+from featpipe.encoders.linear import make_linear
+from featpipe.encoders.precision import running_threads
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.tokenizer import Tokenizer
+from featpipe.on_demand.messages import EmbedQuery
 from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from featpipe.pipeline.embedding import Embedded
+    from featpipe.on_demand.messages import Embedded
 
 Figures = dict[str, float]
 PARTS = ("minilm", "start", "workers", "changed", "tokenizer", "bert_base", "documents", "memory")
@@ -327,7 +327,7 @@ def bench_documents(report: Report, folder: Path, documents: list[str]) -> None:
 _FIRST_VECTOR = {
     "peer": "from sentence_transformers import SentenceTransformer as Encoder\n"
     "Encoder(path, device='cpu').encode(['one'])",
-    "we": "from featpipe.features.encoder import Encoder\nEncoder.load(path).encode(['one'])",
+    "we": "from featpipe.encoders.encoder import Encoder\nEncoder.load(path).encode(['one'])",
 }
 
 
@@ -382,7 +382,7 @@ def worker_role(folder: Path) -> Role:
     settings = EncoderSettings(precision="mixed", dtype="float32")
     return Role(
         "embed",
-        "featpipe.pipeline.embed_role:EmbedRole",
+        "featpipe.on_demand.worker:EmbedRole",
         arguments={"model": str(folder), "settings": settings, "cache": None, "space": None},
         devices=("cpu", "cpu"),
         threads=1,

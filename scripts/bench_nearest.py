@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe import Cache
-from featpipe.adapters.faiss import SpaceIndex
-from featpipe.features.feature import fingerprint_of
-from featpipe.pipeline import layout
+from featpipe.cache import tables as layout
+from featpipe.encoders.spec import fingerprint_of
+from featpipe.integrations.faiss import SpaceIndex
 from featpipe.store import Writer, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featpipe.pipeline.nearest import Neighbour
+    from featpipe.cache.nearest import Neighbour
 
 DIM, K = 384, 10
 BATCHES = (1, 16, 256)

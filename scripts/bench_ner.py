@@ -25,15 +25,14 @@ import bench_encode as encode
 import numpy as np
 import torch
 
-from featpipe.features.encoder import Encoder
-from featpipe.features.entities import decode
-from featpipe.features.feature import EncoderSettings, TaggerSettings
-from featpipe.features.labels import Tags
-from featpipe.features.tagger import Tagger
-from featpipe.features.together import encode_and_tag
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.entities import Tags, decode
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.encoders.tagger import Tagger
+from featpipe.encoders.together import encode_and_tag
 
 if TYPE_CHECKING:
-    from featpipe.features.tokens import Tokens
+    from featpipe.encoders.tokens import Tokens
 
 LABELS = ("O", *(f"{p}-{kind}" for kind in ("PER", "ORG", "LOC", "DATE", "MONEY") for p in "BI"))
 Spans = set[tuple[int, int, str]]

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from featpipe import Cache
-from featpipe.adapters.report.contents import Contents
-from featpipe.adapters.report.page import report_pieces
-from featpipe.adapters.report.report import ReportSettings, _main
-from featpipe.adapters.report.results import Results
-from featpipe.templates.extraction import ExtractedValue, FieldResult
+from featpipe.extraction.results import ExtractedValue, FieldResult
+from featpipe.html_report.contents import Contents
+from featpipe.html_report.page import report_pieces
+from featpipe.html_report.report import ReportSettings, _main
+from featpipe.html_report.results import Results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

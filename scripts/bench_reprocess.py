@@ -21,11 +21,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from featpipe import Extractor, Pipeline
-from featpipe.templates.load import check_template
-from featpipe.templates.reprocess import read_results, reprocess
+from featpipe.extraction.reprocess import read_results, reprocess
+from featpipe.extraction.template import check_template
 
 if TYPE_CHECKING:
-    from featpipe.templates.model import Template
+    from featpipe.extraction.template import Template
 
 NAMES = ("甲方", "乙方", "项目名称", "合同金额上限")
 

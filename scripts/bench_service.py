@@ -232,10 +232,10 @@ CACHED = ["", ""]
 
 def measure_embeddings(port: int, rounds: int) -> float:
     """Texts per second of the service over the library's, same texts, interleaved rounds."""
-    from featpipe.features.encoder import Encoder
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.models import find_builtin_model
-    from featpipe.pipeline.query import find_space
+    from featpipe.cache.cache import Cache
+    from featpipe.encoders.builtin import find_builtin_model
+    from featpipe.encoders.encoder import Encoder
+    from featpipe.on_demand.space import find_space
     from featpipe.pool.role import usable_cores
 
     with Cache.open(CACHE_PATH[0]) as cache:
@@ -302,7 +302,7 @@ def run(
     folder: Path, seconds: float, n_clients: int, kill_every_s: float, is_quick: bool
 ) -> dict[str, float]:
     """All figures."""
-    from featpipe.pipeline.lookup import Cache
+    from featpipe.cache.cache import Cache
 
     cache = build(folder)
     CACHE_PATH[0] = cache

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.features.backend import has_numba
-from featpipe.features.words import Words
+from featpipe.lexical.backend import has_numba
+from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

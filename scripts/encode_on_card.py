@@ -19,8 +19,8 @@ import bench_encode as encode
 import numpy as np
 import torch
 
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.templates.field_model import FieldModel, Scored, fit_field, sample_of
-from featpipe.templates.inference import infer_type
-from featpipe.templates.locate import locate_value
-from featpipe.templates.values import read_value
-from featpipe.templates.view import View, view_text, with_vectors
+from featpipe.extraction.samples import infer_type
+from featpipe.extraction.scoring.field_model import FieldModel, Scored, fit_field, sample_of
+from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.page import View, view_text, with_vectors
+from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -169,7 +169,7 @@ class Views:
 
     def _with_vectors(self, views: dict[str, View]) -> dict[str, View]:
         from featpipe import Pipeline
-        from featpipe.pipeline.lookup import Cache
+        from featpipe.cache.cache import Cache
 
         texts = {
             name: [view.text[a:b] for a, b in view.sentences.tolist()]

@@ -46,10 +46,10 @@ from eval_retrieval import (  # noqa: E402 - the same
 )
 from small_model.corpus import load_corpus, read_records  # noqa: E402 - the same
 
-from featpipe.features.checkpoint import describe_checkpoint  # noqa: E402 - the same
-from featpipe.features.feature import TaggerSettings  # noqa: E402 - the same
-from featpipe.features.tagger import Tagger  # noqa: E402 - the same
-from featpipe.features.terms import Analyser  # noqa: E402 - the same
+from featpipe.encoders.checkpoint import describe_checkpoint  # noqa: E402 - the same
+from featpipe.encoders.spec import TaggerSettings  # noqa: E402 - the same
+from featpipe.encoders.tagger import Tagger  # noqa: E402 - the same
+from featpipe.lexical.terms import Analyser  # noqa: E402 - the same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

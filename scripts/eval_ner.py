@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.features.tagger import Tagger
+from featpipe.encoders.tagger import Tagger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.features.bm25 import Index, Vocabulary, combine, fuse_ranks
-from featpipe.features.bm25.fusion import WEIGHTS
-from featpipe.features.terms import ANALYSERS, Analyser
+from featpipe.lexical.fusion import WEIGHTS, combine, fuse_ranks
+from featpipe.lexical.index import Index
+from featpipe.lexical.terms import ANALYSERS, Analyser
+from featpipe.lexical.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from featpipe.features.encoder import Encoder
+    from featpipe.encoders.encoder import Encoder
 
 Array = np.ndarray[Any, Any]
 
@@ -147,8 +148,8 @@ def open_encoder(path: Path) -> Encoder | None:
     if not any(path.glob("*.safetensors")):
         print(f"no model in {path}: BM25 alone")
         return None
-    from featpipe.features.encoder import Encoder
-    from featpipe.features.feature import EncoderSettings
+    from featpipe.encoders.encoder import Encoder
+    from featpipe.encoders.spec import EncoderSettings
 
     return Encoder.load(
         path, EncoderSettings(dtype="float32", normalise=True), device="cpu", threads=1

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata, spearmanr
 
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.tokenizer import Tokenizer, load_raw
-from featpipe.features.tokens import encode_slowly
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.tokenizer import Tokenizer, load_raw
+from featpipe.encoders.tokens import encode_slowly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

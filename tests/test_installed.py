@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featpipe.pipeline.models import find_builtin_model
+from featpipe.encoders.builtin import find_builtin_model
 
 
 def test_the_builtin_model_is_found() -> None:

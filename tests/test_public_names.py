@@ -36,7 +36,7 @@ def test_importing_loads_nothing_heavy(code: str) -> None:
 
 def test_the_writer_role_loads_no_torch() -> None:
     code = (
-        "import featpipe.pipeline.write_role, featpipe.pipeline.messages, sys;"
+        "import featpipe.cache.write, featpipe.build.messages, sys;"
         "print([m for m in ('torch', 'transformers', 'jieba') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

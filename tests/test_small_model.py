@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from featpipe.features.checkpoint import read_shapes
+from featpipe.encoders.checkpoint import read_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,9 +179,9 @@ def test_entities_of_a_plain_sentence_are_found(tokenizer: BertTokenizerFast) ->
 
 
 def test_names_are_found_whole_and_by_the_forward_that_gives_the_vectors() -> None:
-    from featpipe.features.encoder import Encoder
-    from featpipe.features.tagger import Tagger
-    from featpipe.features.together import encode_and_tag
+    from featpipe.encoders.encoder import Encoder
+    from featpipe.encoders.tagger import Tagger
+    from featpipe.encoders.together import encode_and_tag
 
     encoder = Encoder.load(FOLDER)
     tagger = Tagger.load(FOLDER, trunk=encoder.trunk)
@@ -211,7 +211,7 @@ def test_names_are_found_whole_and_by_the_forward_that_gives_the_vectors() -> No
 
 def test_no_name_goes_on_as_another_kind() -> None:
     """Not even where every token on its own would."""
-    from featpipe.features.tagger import Tagger
+    from featpipe.encoders.tagger import Tagger
 
     head = Tagger.load(FOLDER).head
     labels = list(json.loads((FOLDER / "config.json").read_text("utf-8"))["label2id"])
@@ -266,7 +266,7 @@ def test_the_quick_recipe_writes_the_files_of_the_published_folder(tmp_path: Pat
 def test_spans_of_many_texts_are_those_of_each() -> None:
     from eval_ner import find_spans
 
-    from featpipe.features.tagger import Tagger
+    from featpipe.encoders.tagger import Tagger
 
     tagger = Tagger.load(FOLDER)
     texts = ["王建国在北京。", "", "没有", "占20%。"]

@@ -110,7 +110,7 @@ def make_lots() -> list[Lot]:
 def test_what_is_learnt_keeps_names_whole_and_is_the_same_each_time() -> None:
     from small_model.transitions import FORBIDDEN, learn_crf
 
-    from featpipe.features.viterbi import Transitions, find_best_paths
+    from featpipe.encoders.crf import Transitions, find_best_paths
 
     lots = make_lots()
     crf = learn_crf(lots, 100, 5, say_nothing)
@@ -143,8 +143,8 @@ def test_samples_are_scored_as_the_tagger_scores_them() -> None:
     from small_model.network import LABELS
     from small_model.transitions import score_samples
 
-    from featpipe.features.feature import TaggerSettings
-    from featpipe.features.tagger import Tagger
+    from featpipe.encoders.spec import TaggerSettings
+    from featpipe.encoders.tagger import Tagger
 
     texts = ["王建国在北京。", "由abc公司和某某公司签署，2021年生效", "", " "]
     spans: list[tuple[int, int, str]] = [(0, 3, "PER"), (4, 6, "LOC")]

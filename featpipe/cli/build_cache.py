@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from featpipe.features.feature import EncoderSettings, TaggerSettings
-    from featpipe.outcome import RunReport
-    from featpipe.pipeline.build import Pipeline
+    from featpipe.build.pipeline import Pipeline
+    from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+    from featpipe.report import RunReport
 
 #: Quarantined documents listed one by one; the record in the cache holds all of them.
 _MOST_LISTED = 50
@@ -70,7 +70,7 @@ def command(ctx: click.Context, /, **options: object) -> None:
     DOCS are files and folders (read to the bottom). What the cache holds is never computed again:
     run the command twice, or after an interruption, and only the rest is done.
     """
-    from featpipe.pipeline.build import Pipeline
+    from featpipe.build.pipeline import Pipeline
 
     encoder = _encoder_settings(options)
     with Pipeline(
@@ -177,7 +177,7 @@ def _describe_long(report: RunReport) -> str:
 
 
 def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
-    from featpipe.features.feature import EncoderSettings
+    from featpipe.encoders.spec import EncoderSettings
 
     return EncoderSettings(
         pooling=options["pooling"],  # type: ignore[arg-type]  # click.Choice checked it
@@ -191,7 +191,7 @@ def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
 
 
 def _tagger_settings(options: dict[str, object]) -> TaggerSettings:
-    from featpipe.features.feature import TaggerSettings
+    from featpipe.encoders.spec import TaggerSettings
 
     precision = "auto" if options["precision"] == "approx" else options["precision"]
     return TaggerSettings(

@@ -12,6 +12,6 @@ def command(cache: str) -> None:
 
     Readers that have the old file open keep it until they refresh.
     """
-    from featpipe.store.compact import compact_dictionary
+    from featpipe.store.rewrite import compact_dictionary
 
     click.echo(str(compact_dictionary(cache)))

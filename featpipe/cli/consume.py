@@ -38,8 +38,8 @@ def command(**options: object) -> None:
     A message is acknowledged when its answer is with the broker; one that has none goes to the
     dead-letter queue with its reason.
     """
-    from featpipe.adapters.consumer.consumer import Consumer, ConsumerSettings
-    from featpipe.adapters.json_log import configure_logging
+    from featpipe.cli.json_log import configure_logging
+    from featpipe.consumer import Consumer, ConsumerSettings
 
     broker = options["broker"] or os.environ.get(_VARIABLE)
     if not broker:

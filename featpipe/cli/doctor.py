@@ -1,12 +1,377 @@
-"""``featpipe doctor``: what is wrong with this machine, and how it is cured."""
+"""Doctor: looks at everything a run needs, and says of each trouble how it is cured.
+
+Nothing is written but small files that are removed at once, torch is never imported here (a child
+looks at it when asked), and every check that fails unexpectedly is itself a finding.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from featpipe.build.devices import count_cards
+from featpipe.cache.cache import Cache
 from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.encoders.builtin import find_builtin_model
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.errors import FeatpipeError
+from featpipe.lexical.folder import user_cache_folder
+from featpipe.pool import Pool, Role
+from featpipe.pool.role import usable_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+State = Literal["ok", "warning", "problem"]
+
+_GIB = 1 << 30
+#: Below this a shared memory file system cannot hold a batch of vectors.
+_LITTLE_SHM = 64 << 20
+_LITTLE_DISK = _GIB
+_CHILD_S = 60.0
+_EXTRAS = {
+    "numba": "fast", "pypdfium2": "docs", "rapidocr": "ocr", "fastapi": "serve", "kombu": "amqp",
+    "opentelemetry-sdk": "otel", "pyarrow": "arrow", "faiss-cpu": "ann", "sqlalchemy": "sql",
+    "langchain-core": "langchain", "llama-index-core": "llamaindex", "scikit-learn": "sklearn",
+    "datasets": "datasets",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One look at one thing. A ``problem`` stops runs, a ``warning`` makes them slow or partial."""
+
+    check: str
+    state: State
+    message: str
+    cure: str = ""
+    """The next step; never empty for a warning or a problem."""
+
+
+def examine(
+    cache: Path | None = None, model: str | None = None, *, with_torch: bool = False
+) -> list[Finding]:
+    """Every finding, in a fixed order.
+
+    Args:
+        cache: the file that is, or would be, written; by default one in the working directory.
+        model: checkpoint to look at instead of the built-in one.
+        with_torch: start a child that imports torch and touches every card.
+
+    """
+    place = cache or Path("featpipe.h5")
+    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+        ("python", _look_at_python),
+        ("packages", _look_at_packages),
+        ("cores", _look_at_cores),
+        ("devices", _look_at_devices),
+        ("memory", _look_at_memory),
+        ("shared memory", _look_at_shm),
+        ("file system", lambda: _look_at_file_system(place.absolute().parent)),
+        ("kept files", _look_at_kept_files),
+        ("cache", lambda: _look_at_cache(place) if cache else iter(())),
+        ("model", lambda: _look_at_model(model)),
+        ("workers", _look_at_workers),
+        ("torch", lambda: _look_at_torch() if with_torch else iter(())),
+    ]
+    return [finding for name, check in checks for finding in _guarded(name, check)]
+
+
+def as_json(findings: list[Finding]) -> str:
+    """One object: whether all is well, and the findings."""
+    content = {"is_well": is_well(findings), "findings": [asdict(one) for one in findings]}
+    return json.dumps(content, ensure_ascii=False)
+
+
+def is_well(findings: list[Finding]) -> bool:
+    """Whether a run would work."""
+    return not any(finding.state == "problem" for finding in findings)
+
+
+def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    try:
+        return list(check())
+    except Exception as error:  # a look that fails is a finding, and the others go on
+        words = f"cannot be looked at: {type(error).__name__}: {error}".splitlines()[0]
+        return [Finding(name, "problem", words, "report it with the whole output")]
+
+
+def _look_at_python() -> Iterator[Finding]:
+    name = f"Python {platform.python_version()} ({platform.machine()}, {platform.system()})"
+    if sys.version_info >= (3, 11) and platform.system() == "Linux":
+        yield Finding("python", "ok", name)
+        return
+    yield Finding(
+        "python", "problem", f"{name}: not supported", "use Python 3.11 or later on Linux"
+    )
+
+
+def _look_at_packages() -> Iterator[Finding]:
+    found, missing = [], []
+    for name in ("torch", "transformers", "h5py", "numpy", "jieba"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        cure = "pip install --force-reinstall featpipe"
+        yield Finding("packages", "problem", f"not installed: {', '.join(missing)}", cure)
+    import h5py
+
+    found.append(f"HDF5 {h5py.version.hdf5_version}")
+    yield Finding("packages", "ok", ", ".join(found))
+    absent = [extra for name, extra in _EXTRAS.items() if not _is_installed(name)]
+    if "fast" in absent:
+        yield Finding(
+            "numba", "warning", "numba is not installed: words and BM25 run many times slower",
+            "pip install 'featpipe[fast]'",
+        )  # fmt: skip
+    listed = ", ".join(absent) or "none"
+    yield Finding("extras", "ok", f"extras that are not installed: {listed}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _look_at_cores() -> Iterator[Finding]:
+    usable, there = usable_cores(), os.cpu_count() or 1
+    text = f"{usable} of {there} cores may be used"
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdigit() and int(asked) > usable:
+        yield Finding(
+            "cores", "warning", f"{text}, and OMP_NUM_THREADS is {asked}",
+            f"unset OMP_NUM_THREADS, or set it to {usable}",
+        )  # fmt: skip
+        return
+    yield Finding("cores", "ok", text)
+
+
+def _look_at_devices() -> Iterator[Finding]:
+    n_cards = count_cards()
+    mask = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if n_cards:
+        yield Finding("devices", "ok", f"{n_cards} CUDA devices; --torch looks at their memory")
+    elif Path("/proc/driver/nvidia/version").exists() and mask is None:
+        yield Finding(
+            "devices", "warning", "a driver, and no card that this process may use",
+            "give the container the devices (docker run --gpus all)",
+        )  # fmt: skip
+    else:
+        hidden = f" (CUDA_VISIBLE_DEVICES is {mask!r})" if mask is not None else ""
+        yield Finding("devices", "ok", f"no CUDA device{hidden}; the processor is used")
+
+
+def _look_at_memory() -> Iterator[Finding]:
+    import psutil
+
+    free = psutil.virtual_memory().available
+    text = f"{free / _GIB:.1f} GiB of memory are free"
+    if free < _GIB:
+        yield Finding("memory", "warning", text, "use fewer workers (--workers 1)")
+    else:
+        yield Finding("memory", "ok", text)
+
+
+def _look_at_shm() -> Iterator[Finding]:
+    try:
+        descriptor = os.memfd_create("featpipe-doctor")
+    except (AttributeError, OSError) as error:
+        yield Finding(
+            "shared memory", "warning", f"memfd is not to be had ({error}): files stand in for it",
+            "allow memfd_create in the container's seccomp profile",
+        )  # fmt: skip
+    else:
+        os.close(descriptor)
+        yield Finding("shared memory", "ok", "memfd works; arrays travel without copies")
+    try:
+        size = shutil.disk_usage("/dev/shm").total  # noqa: S108  # looked at, never written
+    except OSError:
+        return
+    text = f"it holds {size >> 20} MiB, and is used only where memfd is not to be had"
+    yield Finding("shared files", "ok" if size >= _LITTLE_SHM else "warning", text,
+                  "" if size >= _LITTLE_SHM else "docker run --shm-size=1g")  # fmt: skip
+
+
+def _look_at_file_system(folder: Path) -> Iterator[Finding]:
+    """Locks, syncs and sparse files, tried where the cache lies."""
+    if not folder.is_dir():
+        cure = f"mkdir -p {folder}"
+        yield Finding("file system", "problem", f"{folder} does not exist", cure)
+        return
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".featpipe-doctor-") as file:
+            yield from _try_file(file.fileno(), folder)
+    except OSError as error:
+        yield Finding(
+            "file system", "problem", f"{folder} cannot be written: {error.strerror}",
+            "choose another folder for --cache, or get the permission",
+        )  # fmt: skip
+        return
+    free = shutil.disk_usage(folder).free
+    text = f"{free / _GIB:.1f} GiB are free in {folder}"
+    if free < _LITTLE_DISK:
+        yield Finding(
+            "disk", "warning", text, "make room: 10^6 vectors of 384 numbers take 0.8 GiB"
+        )
+    else:
+        yield Finding("disk", "ok", text)
+
+
+def _try_file(descriptor: int, folder: Path) -> Iterator[Finding]:
+    import fcntl
+
+    for name, lock in (
+        ("flock", lambda: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+        ("byte-range locks", lambda: fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+    ):
+        try:
+            lock()
+        except OSError as error:
+            yield Finding(
+                "locks", "problem", f"{folder} has no {name}: {error.strerror}",
+                "keep the cache on a local disk, or mount the share with locks",
+            )  # fmt: skip
+            return
+    yield Finding("locks", "ok", "two writers would keep each other out")
+    os.truncate(descriptor, 64 << 20)
+    os.pwrite(descriptor, b"x", (64 << 20) - 1)
+    os.fdatasync(descriptor)
+    blocks = os.fstat(descriptor).st_blocks * 512
+    if blocks > 32 << 20:
+        yield Finding(
+            "sparse files", "warning", f"{folder} fills holes: caches take room ahead of use",
+            "keep the cache on ext4, xfs or btrfs, or run featpipe compact after builds",
+        )  # fmt: skip
+    else:
+        yield Finding("sparse files", "ok", "holes take no room, and writes can be made durable")
+
+
+def _look_at_kept_files() -> Iterator[Finding]:
+    """Where compiled words and fitted templates outlive a process; nothing is made there."""
+    folder = user_cache_folder()
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        yield Finding(
+            "kept files", "warning",
+            f"{folder} cannot be written ({error.strerror}): every start compiles words and fits "
+            "templates anew", "set FEATPIPE_CACHE_DIR to a folder that can be written",
+        )  # fmt: skip
+        return
+    yield Finding("kept files", "ok", f"words and fitted templates are kept in {folder}")
+
+
+def _look_at_cache(path: Path) -> Iterator[Finding]:
+    if not path.exists():
+        yield Finding("cache", "ok", f"{path} does not exist yet; build-cache makes it")
+        return
+    try:
+        with Cache.open(path) as cache:
+            spaces = ", ".join(cache.spaces()) or "no vectors"
+            n_documents = sum(1 for _ in cache.documents())
+    except FeatpipeError as error:
+        cure = error.hint or f"featpipe verify {path}"
+        yield Finding("cache", "problem", error.message, cure)
+        return
+    yield Finding("cache", "ok", f"{path}: {n_documents} documents; {spaces}")
+
+
+def _look_at_model(model: str | None) -> Iterator[Finding]:
+    named = [("model", model or str(find_builtin_model()))]
+    if model is None:
+        named.append(("entity model", str(find_builtin_model())))
+    for check, name in named:
+        try:
+            found = describe_checkpoint(name)
+        except FeatpipeError as error:
+            cure = error.hint or "name a folder with config.json, weights and a tokenizer"
+            yield Finding(check, "problem", error.message, cure)
+            continue
+        what = f"{found.path.name}: {found.architecture}, {found.dim} dimensions"
+        yield Finding(check, "ok", what)
+
+
+def _look_at_workers() -> Iterator[Finding]:
+    """Start a child as every command does, from the program we are in."""
+    try:
+        with Pool([Role("probe", "featpipe.cli.doctor:double", threads=1)]) as pool:
+            answer = pool.call("probe", 21, timeout=_CHILD_S)
+    except (FeatpipeError, OSError, TimeoutError) as error:
+        words = str(getattr(error, "message", error)).splitlines()[0]
+        yield Finding(
+            "workers", "problem", f"a worker cannot be started from here: {words}",
+            "check ulimit -u and -n, and that the interpreter can be started again",
+        )  # fmt: skip
+        return
+    state: State = "ok" if answer == 42 else "problem"
+    cure = "" if answer == 42 else "report it with the whole output"
+    yield Finding("workers", state, "workers start and answer from this program", cure)
+
+
+def double() -> Callable[[int], int]:
+    """The role of the probe: a function that doubles."""
+    return lambda number: 2 * number
+
+
+_PROBE = """
+import json, torch
+cards = []
+for number in range(torch.cuda.device_count()):
+    free, total = torch.cuda.mem_get_info(number)
+    torch.ones(8, device=f"cuda:{number}").sum().item()
+    cards.append([torch.cuda.get_device_name(number), free, total])
+print(json.dumps([torch.__version__, torch.get_num_threads(), cards]))
+"""
+
+
+def _look_at_torch() -> Iterator[Finding]:
+    try:
+        ended = subprocess.run(  # noqa: S603  # our own interpreter and program
+            [sys.executable, "-c", _PROBE],
+            capture_output=True,
+            text=True,
+            timeout=_CHILD_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        yield Finding("torch", "problem", "importing torch does not end", "reinstall torch")
+        return
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+        yield Finding(
+            "torch", "problem", f"torch cannot be used: {last}",
+            "install the torch that fits the driver (https://pytorch.org)",
+        )  # fmt: skip
+        return
+    name, threads, cards = json.loads(ended.stdout.splitlines()[-1])
+    yield Finding("torch", "ok", f"torch {name}, {threads} threads, {len(cards)} CUDA devices")
+    for number, (card, free, total) in enumerate(cards):
+        text = f"cuda:{number} {card}: {free / _GIB:.1f} of {total / _GIB:.1f} GiB free"
+        if free < _GIB:
+            yield Finding(f"cuda:{number}", "warning", text, "end what else uses the card")
+        else:
+            yield Finding(f"cuda:{number}", "ok", text)
+
+
+# ``featpipe doctor``: what is wrong with this machine, and how it is cured.
+
 
 _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 
@@ -25,7 +390,7 @@ def command(
 
     Exit code 1 when something would stop a run; each finding says what to do.
     """
-    from featpipe.adapters.doctor import as_json, examine, is_well
+    pass
 
     findings = examine(cache, model, with_torch=with_torch)
     if is_json:

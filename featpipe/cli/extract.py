@@ -13,9 +13,9 @@ from featpipe.cli.workers import choose_workers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from featpipe.outcome import Quarantined
-    from featpipe.templates.extraction import Extraction
-    from featpipe.templates.extractor import Extractor
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.results import Extraction
+    from featpipe.report import Quarantined
 
 #: From this many documents on, processes are started for them unless told otherwise.
 _MANY = 200
@@ -52,8 +52,8 @@ def command(ctx: click.Context, /, **options: object) -> None:
     that they are meant for, or "auto" chooses one for each. Nothing is encoded: a document that is
     not in the cache is read for its words and shapes alone.
     """
-    from featpipe.templates.extraction import write_extractions
-    from featpipe.templates.extractor import Extractor
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.results import write_extractions
 
     lost: list[Quarantined] = []
     space = options["space"]
@@ -87,7 +87,7 @@ def _apart(
     found: Iterable[Extraction | Quarantined], lost: list[Quarantined]
 ) -> Iterator[Extraction]:
     """Extractions as they come; the others into ``lost``."""
-    from featpipe.templates.extraction import Extraction
+    from featpipe.extraction.results import Extraction
 
     for one in found:
         if isinstance(one, Extraction):

@@ -23,7 +23,7 @@ def command(ctx: click.Context, old: str, cache: str, group: str, name: str | No
     The file does not say which weights made its vectors, so the space's fingerprint is that of the
     file: it is never mistaken for the space of a model.
     """
-    from featpipe.pipeline.importing import import_vectors
+    from featpipe.cache.merge import import_vectors
 
     done = import_vectors(old, cache, group=group, name=name)
     for text, reason in done.skipped[:_MOST_LISTED]:

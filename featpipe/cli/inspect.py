@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.summary import CacheSummary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import CacheSummary
 
 
 @click.command("inspect")
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 )
 def command(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
     """Say what FILE holds: documents, units, spaces with the parts of their fingerprints."""
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.summary import summarise
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import summarise
 
     with Cache.open(cache) as opened:
         if explain:
@@ -38,7 +38,7 @@ def command(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
 
 
 def _explain(cache: Cache, first: str, second: str) -> None:
-    from featpipe.features.feature import explain_difference
+    from featpipe.encoders.spec import explain_difference
 
     lines = list(explain_difference(cache.spec_of(first), cache.spec_of(second)))
     click.echo("\n".join(lines) or "the same in every part")

@@ -17,7 +17,7 @@ def command(ctx: click.Context, caches: tuple[str, ...], output: str) -> None:
     Nothing is encoded; a text that several of them hold is kept once. Exit code 1 when the same
     key has different bytes in two of them (named; the first one's are kept), or rows were damaged.
     """
-    from featpipe.pipeline.merging import merge_caches
+    from featpipe.cache.merge import merge_caches
 
     merged = merge_caches(caches, output)
     click.echo(str(merged))

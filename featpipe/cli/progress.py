@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featpipe.pipeline.progress import Progress
+    from featpipe.build.progress import Progress
 
 #: Seconds between two plain lines.
 _LINE_EVERY_S = 5.0

@@ -21,8 +21,8 @@ def command(**options: object) -> None:
     of all documents, what changed since a run, the runs, and a map of the vectors. At most N
     documents are shown, those with values first.
     """
-    from featpipe.adapters.report import ReportSettings, write_report
-    from featpipe.pipeline.lookup import Cache
+    from featpipe.cache.cache import Cache
+    from featpipe.html_report import ReportSettings, write_report
 
     results, compare, space = (options[name] for name in ("results", "compare", "space"))
     settings = ReportSettings(

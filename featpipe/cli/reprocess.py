@@ -32,9 +32,9 @@ _MANY = 1000
 @click.pass_context
 def command(ctx: click.Context, /, **options: object) -> None:
     """Extract again exactly what a change of templates or documents touches; encode nothing."""
-    from featpipe.templates.extraction import write_extractions
-    from featpipe.templates.extractor import Extractor
-    from featpipe.templates.reprocess import plan_reprocess, read_results, reprocess
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
+    from featpipe.extraction.results import write_extractions
 
     space = options["space"]
     with Extractor(

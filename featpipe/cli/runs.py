@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from featpipe.adapters.report.results import ResultsRun
-    from featpipe.outcome import RunReport
+    from featpipe.html_report.results import ResultsRun
+    from featpipe.report import RunReport
 
 #: Quarantined documents and notes printed one by one; ``--json`` gives all of them.
 _MOST_LISTED = 100
@@ -25,9 +25,9 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per run.")
 def list_(cache: str, as_json: bool) -> None:
     """Print one line per run of build-cache and reprocess in FILE, oldest first."""
-    from featpipe.adapters.report.results import list_runs
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.runs import read_runs
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import read_runs
+    from featpipe.html_report.results import list_runs
 
     with Cache.open(cache) as opened:
         builds, extractions = read_runs(opened), list_runs(opened)
@@ -47,8 +47,8 @@ def list_(cache: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The whole record, as one JSON object.")
 def show(cache: str, run: str, as_json: bool) -> None:
     """Show the record of one run of build-cache: RUN is its id, the beginning of it, or `last`."""
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.runs import find_run, read_runs
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import find_run, read_runs
 
     with Cache.open(cache) as opened:
         record = find_run(read_runs(opened), run)

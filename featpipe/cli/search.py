@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.search import Hit, SentenceSearch
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.search import Hit, SentenceSearch
 
 
 @click.command("search")
@@ -39,8 +39,8 @@ def command(  # noqa: PLR0913, PLR0917  # one parameter per option is click's wa
     as_json: bool,
 ) -> None:
     """Print the best sentences of FILE for QUERY, with document, offsets and score."""
-    from featpipe.pipeline.lookup import Cache
-    from featpipe.pipeline.search import SentenceSearch
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.search import SentenceSearch
 
     if hybrid and level != "sentence":
         raise click.UsageError("--hybrid ranks sentences; leave --level document out")
@@ -67,9 +67,9 @@ def _search_hybrid(
     model: str | None,
     weight: float | None,
 ) -> list[Hit]:
-    from featpipe.pipeline.models import find_builtin_model
-    from featpipe.pipeline.query import encode_query, find_query_space
-    from featpipe.pipeline.search import BM25_WEIGHT
+    from featpipe.cache.search import BM25_WEIGHT
+    from featpipe.encoders.builtin import find_builtin_model
+    from featpipe.on_demand.space import encode_query, find_query_space
 
     chosen = model or find_builtin_model()
     dictionary, settings, note = find_query_space(cache, chosen)

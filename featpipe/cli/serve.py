@@ -10,7 +10,7 @@ import click
 from featpipe.cli.main import EXIT_FATAL
 
 if TYPE_CHECKING:
-    from featpipe.adapters.service.settings import ServiceSettings
+    from featpipe.service.settings import ServiceSettings
 
 _MIB = 1 << 20
 
@@ -49,20 +49,20 @@ def command(**options: object) -> None:
     Models are held by worker processes; templates may be changed while the service runs. Without
     a key it listens to this machine only.
     """
-    from featpipe.adapters.json_log import configure_logging
+    from featpipe.cli.json_log import configure_logging
     from featpipe.errors import MissingExtra
 
     settings = _settings(options)
     try:
-        from featpipe.adapters.service.engine import Engine
-        from featpipe.adapters.service.server import serve
+        from featpipe.service.engine import Engine
+        from featpipe.service.server import serve
     except ImportError as error:
         raise MissingExtra(
             f"the service needs {error.name}", hint="pip install 'featpipe[serve]'"
         ) from error
     configure_logging(as_json=bool(options["log_json"]))
     if settings.is_traced:
-        from featpipe.adapters.tracing import configure_tracing
+        from featpipe.service.tracing import configure_tracing
 
         configure_tracing()
     engine = Engine(settings)
@@ -73,7 +73,7 @@ def command(**options: object) -> None:
 
 
 def _settings(options: dict[str, object]) -> ServiceSettings:
-    from featpipe.adapters.service.settings import ServiceSettings, find_key
+    from featpipe.service.settings import ServiceSettings, find_key
 
     names = ("model", "ner", "space", "analyser", "host", "port", "max_waiting")
     same = {name: options[name] for name in names}

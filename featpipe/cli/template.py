@@ -22,8 +22,8 @@ def new(sample: str, name: str | None) -> None:
     from dataclasses import astuple, replace
 
     from featpipe.documents import load_document
-    from featpipe.templates.draft import draft_template
-    from featpipe.templates.view import table_headers, view_text
+    from featpipe.extraction.samples import draft_template
+    from featpipe.extraction.scoring.page import table_headers, view_text
 
     path = Path(sample)
     document = load_document(path.read_bytes(), source=str(path))
@@ -38,8 +38,8 @@ def new(sample: str, name: str | None) -> None:
 @click.pass_context
 def check(ctx: click.Context, templates: str, cache: str) -> None:
     """Say which sample values cannot be located in their documents, and why."""
-    from featpipe.templates.check import check_samples
-    from featpipe.templates.extractor import Extractor
+    from featpipe.extraction.check import check_samples
+    from featpipe.extraction.extractor import Extractor
 
     n_lost = 0
     with Extractor(templates, cache) as extractor:
@@ -67,7 +67,7 @@ def import_samples(source: str, form: str, table: str) -> None:
 
     SOURCE is an export, an SQLite file, or an SQLAlchemy URL.
     """
-    from featpipe.templates import imports
+    from featpipe.extraction import samples as imports
 
     readers = {"doccano": imports.import_doccano, "label-studio": imports.import_label_studio}
     samples = imports.import_table(source, table) if form == "table" else readers[form](source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featpipe.templates.extractor import Extractor
+    from featpipe.extraction.extractor import Extractor
 
 
 def choose_workers(extractor: Extractor, n: int, many: int) -> int:
@@ -20,7 +20,7 @@ def choose_workers(extractor: Extractor, n: int, many: int) -> int:
         many: from so many on, starting one process for each core pays.
 
     """
-    from featpipe.pipeline.devices import default_devices
+    from featpipe.build.devices import default_devices
 
     if n >= many:
         return sum(device == "cpu" for device in default_devices())

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from featpipe.documents.expansion import of_texts
+from featpipe.documents.document import (
+    Cell,
+    Document,
+    Heading,
+    OffsetMap,
+    Page,
+    Paragraph,
+    Sentence,
+    Table,
+    Word,
+)
+from featpipe.documents.find import find_sources
 from featpipe.documents.limits import LoadLimits
 from featpipe.documents.load import hash_bytes, hash_text, load_document, load_source
-from featpipe.documents.model import Cell, Document, Heading, Page, Paragraph, Sentence, Table, Word
-from featpipe.documents.offsets import OffsetMap
 from featpipe.documents.outline import outline
 from featpipe.documents.segment import MAX_SENTENCE, SEGMENTER_VERSION, Segments, segment
-from featpipe.documents.source import Source
-from featpipe.documents.sources import find_sources
+from featpipe.documents.source import Source, of_texts
 
 __all__ = [
     "MAX_SENTENCE",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featpipe.documents.model import Paragraph, Sentence, Word
+from featpipe.documents.document import Paragraph, Sentence, Word
 from featpipe.documents.segment import segment
 
 if TYPE_CHECKING:

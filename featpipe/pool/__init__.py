@@ -17,15 +17,14 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from featpipe.pool.completions import Completions
     from featpipe.pool.interrupt import stopping_in_two_steps
-    from featpipe.pool.outcome import Outcome
+    from featpipe.pool.outcomes import Completions, Outcome
     from featpipe.pool.pool import Pool, WorkerView
     from featpipe.pool.role import Role
 
 _HOMES = {
-    "Completions": "featpipe.pool.completions",
-    "Outcome": "featpipe.pool.outcome",
+    "Completions": "featpipe.pool.outcomes",
+    "Outcome": "featpipe.pool.outcomes",
     "Pool": "featpipe.pool.pool",
     "Role": "featpipe.pool.role",
     "WorkerView": "featpipe.pool.pool",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from featpipe.pool.loss import Loss
-    from featpipe.pool.task import Task
+    from featpipe.pool.task import Loss, Task
 
 
 class Start(NamedTuple):

@@ -10,17 +10,15 @@ from __future__ import annotations
 import resource
 from typing import TYPE_CHECKING
 
-from featpipe.pool import travel
-from featpipe.pool.atlas import Atlas
-from featpipe.pool.leases import Lease, lend
-from featpipe.pool.parcels import unpack, wrap
-from featpipe.pool.slabs import Slab, SlabStore
+from featpipe.pool import pickling as travel
+from featpipe.pool.payloads import unpack, wrap
+from featpipe.pool.shared_memory import Atlas, Lease, Slab, SlabStore, lend
 
 if TYPE_CHECKING:
     import pickle
     from collections.abc import Callable
 
-    from featpipe.pool.parcels import Parcel
+    from featpipe.pool.payloads import Parcel
     from featpipe.pool.task import Task
 
 #: So many results may be looked at in place at a time; further ones are copied out of their slabs,

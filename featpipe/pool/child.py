@@ -7,8 +7,10 @@ without heavy imports is ready in about a tenth of a second.
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import os
 import pickle
+import select
 import signal
 import socket
 import sys
@@ -17,10 +19,46 @@ import traceback
 from collections import deque
 from importlib import import_module
 
-from featpipe.pool import frames, lifeline
-from featpipe.pool.link import Link
-from featpipe.pool.parcels import pack, unpack
-from featpipe.pool.slabs import Slab, SlabStore
+from featpipe.pool import frames
+from featpipe.pool.frames import Link
+from featpipe.pool.payloads import pack, unpack
+from featpipe.pool.shared_memory import Slab, SlabStore
+
+# The lifeline: a child dies with its parent, whatever it is doing.
+#
+# The parent holds the write end of a pipe and never writes. The child asks the kernel to send it
+# SIGKILL when the read end has something to say, which is when the parent is gone: no thread of the
+# child has to run for that, so it works while the interpreter lock is held, asleep or in a loop.
+# (A parent-death signal would fire when the parent's *thread* that started the child ends.)
+
+
+def arm(descriptor: int) -> None:
+    """From here on this process does not outlive the holder of the pipe's write end."""
+    if hasattr(fcntl, "F_SETSIG"):
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
+    else:
+        _watch_in_a_thread(descriptor)
+    # The signal comes with a change; a parent that died before we armed it is a state.
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    if poll.poll(0):
+        os._exit(0)
+
+
+def _watch_in_a_thread(descriptor: int) -> None:
+    import threading
+
+    def wait() -> None:
+        try:
+            os.read(descriptor, 1)
+        finally:
+            os._exit(0)
+
+    threading.Thread(target=wait, name="featpipe-lifeline", daemon=True).start()
+
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +78,7 @@ _LONGEST_TRACEBACK = 20_000
 
 def main(descriptor: int, boot: Boot) -> NoReturn:
     """Serve the parent at the other end of ``descriptor`` until told to stop."""
-    lifeline.arm(boot["lifeline"])
+    arm(boot["lifeline"])
     # Ctrl-C and a terminating service signal the whole group; it is the parent who decides what
     # that means for the work in hand. Its death takes us along in any case.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -142,7 +180,7 @@ class Servant:
         except MemoryError:
             raise
         except Exception as error:
-            from featpipe.pool.travel import explain
+            from featpipe.pool.pickling import explain
 
             raise explain(result, "result", error) from error
         if not parcel.flags:
@@ -157,7 +195,7 @@ class Servant:
         return self._store
 
     def _view(self, number: int, slab: Slab) -> memoryview:
-        from featpipe.pool.leases import lend
+        from featpipe.pool.shared_memory import lend
 
         gone = self._gone
         self._n_views[number] = self._n_views.get(number, 0) + 1

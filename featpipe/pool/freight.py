@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
 from featpipe.pool.cargo import Cargo
-from featpipe.pool.slabs import Slab
+from featpipe.pool.shared_memory import Slab
 
 if TYPE_CHECKING:
+    from featpipe.pool.event_loop import Switchboard
     from featpipe.pool.frames import Frame
-    from featpipe.pool.leases import Lease
-    from featpipe.pool.roster import Roster
-    from featpipe.pool.switchboard import Switchboard
+    from featpipe.pool.shared_memory import Lease
     from featpipe.pool.task import Task
-    from featpipe.pool.worker import Worker
+    from featpipe.pool.workers import Roster, Worker
 
 
 class Freight:

@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import actions, frames
-from featpipe.pool.clock import Clock
-from featpipe.pool.completions import Ended
+from featpipe.pool.event_loop import OUT, Switchboard
+from featpipe.pool.forkserver import Nursery
 from featpipe.pool.freight import Freight
-from featpipe.pool.launch import boot_record, environment_of, start_fresh
-from featpipe.pool.loss import Cause, Loss
-from featpipe.pool.nursery import Nursery
 from featpipe.pool.open_tasks import OpenTasks
-from featpipe.pool.patrol import Patrol
-from featpipe.pool.roster import Roster
+from featpipe.pool.outcomes import Ended
 from featpipe.pool.scheduler import Scheduler, State
-from featpipe.pool.switchboard import OUT, Switchboard
-from featpipe.pool.worker import Worker
+from featpipe.pool.spawn import boot_record, environment_of, start_fresh
+from featpipe.pool.task import Cause, Loss
+from featpipe.pool.watchdog import Clock, Patrol
+from featpipe.pool.workers import Roster, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featpipe.pool.completions import Completions, Ended
+from featpipe.pool.outcomes import Completions, Ended
 from featpipe.pool.task import Family, Task
 
 if TYPE_CHECKING:

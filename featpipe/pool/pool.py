@@ -10,10 +10,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import PoolClosed, UsageError
-from featpipe.pool import travel
-from featpipe.pool.completions import Completions
-from featpipe.pool.halving import Halver
+from featpipe.pool import pickling as travel
+from featpipe.pool.bisect import Halver
 from featpipe.pool.hub import Hub
+from featpipe.pool.outcomes import Completions
 from featpipe.pool.scheduler import State
 from featpipe.pool.task import Task
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
     from types import TracebackType
 
-    from featpipe.pool.outcome import Outcome
+    from featpipe.pool.outcomes import Outcome
     from featpipe.pool.role import Role
 
 #: What an idle worker is given to close its instance, in `close` and at the program's end.

@@ -19,8 +19,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, Question, Send, Start
-from featpipe.pool.loss import FOREIGN, Cause, Loss
 from featpipe.pool.role import START_ATTEMPTS, Role
+from featpipe.pool.task import FOREIGN, Cause, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

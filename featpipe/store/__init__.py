@@ -1,9 +1,9 @@
 """The dictionary: one HDF5 file of keyed rows. Knows no torch and no documents.
 
 Reading and writing are here; whole files are handled by :mod:`verify <featpipe.store.verify>`,
-:mod:`compact <featpipe.store.compact>`, :mod:`merge <featpipe.store.merge>`,
+:mod:`compact <featpipe.store.rewrite>`, :mod:`merge <featpipe.store.rewrite>`,
 :mod:`export <featpipe.store.export>`, :mod:`inspect <featpipe.store.inspect>` and
-:mod:`import_old <featpipe.store.import_old>`.
+:mod:`import_old <featpipe.store.import_vectors>`.
 """
 
 from featpipe.store.keys import key_of, keys_of

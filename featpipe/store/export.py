@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featpipe.errors import DictionaryError, MissingExtra
-from featpipe.store.copy import sound_blocks
 from featpipe.store.disk import writing
 from featpipe.store.reader import Reader
+from featpipe.store.rewrite import sound_blocks
 from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
 
 if TYPE_CHECKING:

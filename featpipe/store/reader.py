@@ -3,7 +3,7 @@
 Guarantees: a reader never waits for the writer, never locks, and never sees half of anything; what
 it shows is the dictionary at its last :meth:`Reader.refresh`. It does not outlive its file
 silently: one that was truncated is refused (DictionaryChanged), one that was replaced is opened
-anew by refresh. Nothing of the file is trusted: see :mod:`featpipe.store.structure`.
+anew by refresh. Nothing of the file is trusted: see :mod:`featpipe.store.hdf5_parse`.
 
 Pickles as its path and opens the file again on arrival; a forked child may go on using it, since
 nothing but reads at given offsets and shared maps is behind it.
@@ -17,20 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
-from featpipe.store import format as hdf5
+from featpipe.store import hdf5_format as hdf5
+from featpipe.store.hdf5_parse import Structure
 from featpipe.store.index import KeyIndex
 from featpipe.store.lock import refuse_special
-from featpipe.store.mapping import Mapping
 from featpipe.store.root import check_root
 from featpipe.store.schema import CHECKS, datasets_of
-from featpipe.store.structure import Structure
 from featpipe.store.table_reader import Snapshot, TableReader
-from featpipe.store.table_view import load_table, spec_of
+from featpipe.store.views import Mapping, load_table, spec_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from featpipe.store.structure import Header
+    from featpipe.store.hdf5_parse import Header
 
 
 class Reader:

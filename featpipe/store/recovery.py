@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UnreadableDictionary
-from featpipe.store import format as hdf5
+from featpipe.store import hdf5_format as hdf5
 from featpipe.store.schema import CHECKS, END_SUFFIX
-from featpipe.store.table_view import load_table, spec_of
+from featpipe.store.views import load_table, spec_of
 
 if TYPE_CHECKING:
     from featpipe.store.disk import Disk
-    from featpipe.store.mapping import Mapping
-    from featpipe.store.structure import Structure
-    from featpipe.store.table_view import TableView
+    from featpipe.store.hdf5_parse import Structure
+    from featpipe.store.views import Mapping, TableView
 
 _BLOCK = 512
 

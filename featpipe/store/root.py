@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from featpipe.errors import NewerDictionary, UnreadableDictionary
-from featpipe.store import format as hdf5
+from featpipe.store import hdf5_format as hdf5
+from featpipe.store.allocator import PAGE
 from featpipe.store.lock import RECORD_ADDRESS, lock_for_writing, this_process
-from featpipe.store.space import PAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.store.disk import Disk
-    from featpipe.store.structure import Header
+    from featpipe.store.hdf5_parse import Header
 
 FORMAT = "featpipe"
 FORMAT_VERSION = 1

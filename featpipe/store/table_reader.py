@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError
-from featpipe.store.batch import from_bfloat16
-from featpipe.store.format import UNDEFINED
+from featpipe.store.hdf5_format import UNDEFINED
 from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for
 from featpipe.store.keys import KEY_BYTES
-from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Column
+from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Column, from_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
-    from featpipe.store.column_view import ColumnView
-    from featpipe.store.mapping import Mapping
     from featpipe.store.reader import Reader
     from featpipe.store.schema import TableSpec
-    from featpipe.store.table_view import IndexPlace, TableView
+    from featpipe.store.views import ColumnView, IndexPlace, Mapping, TableView
 
 head_of = Struct("<Q").unpack_from  #: what the index goes by: a key's first eight bytes
 

@@ -13,34 +13,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.errors import DictionaryError
-from featpipe.store import format as hdf5
-from featpipe.store.batch import Batch
+from featpipe.store import hdf5_format as hdf5
 from featpipe.store.checksum import as_bytes, row_checksums
-from featpipe.store.column_view import ColumnView
-from featpipe.store.index_writer import IndexWriter
+from featpipe.store.index import IndexWriter
 from featpipe.store.schema import (
     CHECKS,
     COLUMNS_ATTRIBUTE,
     END_SUFFIX,
     KEYS,
     SALT_ATTRIBUTE,
+    Batch,
     fixed_datasets,
     storage_dtype,
     value_datasets,
 )
 from featpipe.store.tree import Dataset, Group
+from featpipe.store.views import ColumnView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as MappingOf
 
     from numpy.typing import NDArray
 
-    from featpipe.store.batch import ColumnData
     from featpipe.store.checksum import Part
-    from featpipe.store.mapping import Mapping
-    from featpipe.store.schema import TableSpec
-    from featpipe.store.table_view import TableView
+    from featpipe.store.schema import ColumnData, TableSpec
     from featpipe.store.tree import Node
+    from featpipe.store.views import Mapping, TableView
     from featpipe.store.writer import Writer
 
 #: Chunk sizes in bytes. A table starts at the first and is rewritten into the next when it has

@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from featpipe.store import format as hdf5
+from featpipe.store import hdf5_format as hdf5
 from featpipe.store.schema import storage_dtype
 
 if TYPE_CHECKING:
-    from featpipe.store.space import Space
+    from featpipe.store.allocator import Space
 
 Node: TypeAlias = "Group | Dataset | Array | int"
 

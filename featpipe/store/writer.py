@@ -29,8 +29,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryError, WriteFailed
-from featpipe.store import format as hdf5
+from featpipe.store import hdf5_format as hdf5
+from featpipe.store.allocator import Space
 from featpipe.store.disk import Disk, writing
+from featpipe.store.hdf5_parse import Structure
 from featpipe.store.lock import (
     RECORD_ADDRESS,
     Owner,
@@ -40,14 +42,11 @@ from featpipe.store.lock import (
     this_process,
     unlock,
 )
-from featpipe.store.mapping import Mapping
 from featpipe.store.recovery import Recovery, recover
 from featpipe.store.root import check_root, create_dictionary
-from featpipe.store.space import Space
-from featpipe.store.structure import Structure
-from featpipe.store.table_view import load_table, spec_of
 from featpipe.store.table_writer import TableWriter
 from featpipe.store.tree import Group, is_dirty, store
+from featpipe.store.views import Mapping, load_table, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

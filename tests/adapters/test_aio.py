@@ -11,12 +11,12 @@ import pytest
 from face_texts import KNOWN, UNKNOWN
 
 from featpipe import Cache, Extractor
-from featpipe.adapters.aio import AsyncCache, AsyncExtractor, AsyncPipeline
 from featpipe.errors import UsageError
-from featpipe.templates.model import FieldSpec, SampleSpec, Template
+from featpipe.extraction.template import FieldSpec, SampleSpec, Template
+from featpipe.integrations.aio import AsyncCache, AsyncExtractor, AsyncPipeline
 
 if TYPE_CHECKING:
-    from featpipe.pipeline.progress import Progress
+    from featpipe.build.progress import Progress
 
 TEMPLATE = Template(
     name="contract",

@@ -13,8 +13,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 import pyarrow.parquet as pq
 
 from featpipe import Cache
-from featpipe.adapters import arrow
 from featpipe.errors import UsageError
+from featpipe.integrations import arrow
 
 
 @pytest.mark.parametrize("level", [None, "sentence"])
@@ -55,7 +55,7 @@ def test_datasets_maps_filters_and_saves(
     pytest.importorskip("datasets", reason="datasets is not installed")
     from datasets import load_from_disk
 
-    from featpipe.adapters.datasets import document_dataset, unit_dataset
+    from featpipe.integrations.datasets import document_dataset, unit_dataset
 
     with Cache.open(filled) as cache:
         units = unit_dataset(cache.dictionary(level="sentence"))

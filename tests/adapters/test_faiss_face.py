@@ -13,7 +13,7 @@ from featpipe.errors import UnknownSpace, UsageError
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
-from featpipe.adapters.faiss import SpaceIndex
+from featpipe.integrations.faiss import SpaceIndex
 
 
 def test_exact_and_approximate_indexes_agree_with_the_exact_search(

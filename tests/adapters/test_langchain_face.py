@@ -20,8 +20,8 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from featpipe import Cache
-from featpipe.adapters.langchain import CacheByteStore, FeatpipeEmbeddings
 from featpipe.errors import DictionaryLocked, UsageError
+from featpipe.integrations.langchain import CacheByteStore, FeatpipeEmbeddings
 from featpipe.store import Writer
 
 

@@ -29,7 +29,7 @@ from langchain_tests.integration_tests import (
 )
 from langchain_tests.unit_tests import EmbeddingsUnitTests
 
-from featpipe.adapters.langchain import CacheByteStore, FeatpipeEmbeddings
+from featpipe.integrations.langchain import CacheByteStore, FeatpipeEmbeddings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

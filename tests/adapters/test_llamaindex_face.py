@@ -15,7 +15,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding, similarity
 from llama_index.core.schema import TextNode
 
 from featpipe import Cache
-from featpipe.adapters.llamaindex import FeatpipeEmbedding
+from featpipe.integrations.llamaindex import FeatpipeEmbedding
 
 
 def test_nodes_and_queries_get_the_cache_s_vectors(filled: Path, model: Path) -> None:

@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from featpipe.adapters.sklearn import EmbeddingTransformer
 from featpipe.errors import UnknownSpace
+from featpipe.integrations.sklearn import EmbeddingTransformer
 
 
 def test_it_passes_check_estimator(filled: Path, model: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from featpipe.build.progress import Progress
 from featpipe.cli.progress import describe
-from featpipe.pipeline.progress import Progress
 
 AT_WORK = Progress(
     n_sources=20,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from featpipe.cache import tables as layout
+from featpipe.cache.texts import Texts
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryError, UnreadableDictionary
-from featpipe.pipeline import layout
-from featpipe.pipeline.units import Texts
 from featpipe.store import Reader, Writer, key_of, keys_of
 
 SPACE = "embeddings/m@0123456789ab"

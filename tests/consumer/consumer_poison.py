@@ -6,8 +6,8 @@ import os
 import signal
 from typing import Any
 
-from featpipe.adapters.publishing.warm_role import WarmExtractRole
-from featpipe.templates.extract_role import ExtractTask, Inline
+from featpipe.extraction.warm_worker import WarmExtractRole
+from featpipe.extraction.worker import ExtractTask, Inline
 
 
 class Poisoned(WarmExtractRole):

@@ -21,9 +21,7 @@ import kombu
 import pytest
 
 from featpipe import Pipeline
-from featpipe.adapters.consumer.consumer import Consumer, ConsumerSettings
-from featpipe.adapters.consumer.journal import Journal
-from featpipe.adapters.consumer.order import read_order
+from featpipe.consumer import Consumer, ConsumerSettings, Journal, read_order
 from featpipe.errors import UsageError, WriteFailed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
@@ -218,7 +216,7 @@ def test_known_templates_are_at_work_without_a_fit(
     def no_pool(_: object) -> None:
         raise AssertionError("a pool was opened to fit")
 
-    monkeypatch.setattr("featpipe.adapters.publishing.publication.Pool", no_pool)
+    monkeypatch.setattr("featpipe.extraction.deploy.Pool", no_pool)
     broker.send({"id": "second", "text": f"甲。{TEXT}"})
     with consuming(broker, home):
         broker.waits_for(lambda: len(broker.results) == 2)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from featpipe.adapters import doctor
-from featpipe.adapters.doctor import Finding, examine, is_well
+from featpipe.cli import doctor
+from featpipe.cli.doctor import Finding, examine, is_well
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def test_this_machine_is_well(tmp_path: Path) -> None:
 
 def test_torch_is_not_imported_here() -> None:
     code = (
-        "import sys; from featpipe.adapters.doctor import examine; examine();"
+        "import sys; from featpipe.cli.doctor import examine; examine();"
         "sys.exit(len({'torch', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

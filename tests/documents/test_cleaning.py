@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featpipe.documents.cleaning import clean, clean_traced
-from featpipe.documents.offsets import OffsetMap
+from featpipe.documents.clean import clean, clean_traced
+from featpipe.documents.document import OffsetMap
 
 HARD = "中文a1 \t\n\r\u3000\xa0\u200b\ufeff\u00ad\x00\x07"
 HARD += "１Ａ．⼀豈ﬁé\u0301e\ud800\u2028，“”—각ᄀ\u1161\u11a8"

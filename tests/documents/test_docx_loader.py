@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from zip_writing import W, paragraph, write_docx
 
 from featpipe.documents import Document, load_document
-from featpipe.documents.loaders.numbering import chinese, written
+from featpipe.documents.formats.docx_numbering import chinese, written
 
 
 def loaded(data: bytes) -> Document:

@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from featpipe.documents import load_document
-from featpipe.documents.encoding import decode
+from featpipe.documents.decode import decode
 from featpipe.errors import UnreadableDocument
 
 SIMPLIFIED = "本公司及董事会保证公告内容的真实、准确、完整，不存在虚假记载。\n甲方：国家电网公司\n"

@@ -10,8 +10,8 @@ import pytest
 from pdf_writing import write_pdf
 
 from featpipe.documents import LoadLimits, load_document
-from featpipe.documents.loaders import ocr
-from featpipe.documents.loaders.pdf_layout import PageLines
+from featpipe.documents.formats import ocr
+from featpipe.documents.formats.pdf_layout import PageLines
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
 
 pdfium = pytest.importorskip("pypdfium2")

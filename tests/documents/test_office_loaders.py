@@ -9,7 +9,7 @@ import pytest
 from zip_writing import write_zip
 
 from featpipe.documents import Document, load_document
-from featpipe.documents.loaders.xlsx_formats import plain
+from featpipe.documents.formats.xlsx import plain
 
 
 def loaded(data: bytes, source: str = "file") -> Document:

@@ -9,12 +9,7 @@ import pytest
 from pdf_writing import write_pdf
 
 from featpipe.documents import Document, LoadLimits, load_document
-from featpipe.errors import (
-    DocumentTooLarge,
-    EmptyDocument,
-    UnreadableDocument,
-    UnsupportedDocument,
-)
+from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
 
 pytest.importorskip("pypdfium2")
 WIDE = (

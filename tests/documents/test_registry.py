@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from featpipe.documents import load_document
-from featpipe.documents.loaders.registry import BUILT_IN, registered
+from featpipe.documents.load import BUILT_IN, registered
 from featpipe.errors import UnreadableDocument, UsageError
 
 READER = """
-from featpipe.documents.draft import Draft
-from featpipe.documents.loaders.registry import Loader
+from featpipe.documents.builder import Draft
+from featpipe.documents.load import Loader
 
 def load(data, limits, *, is_traced=False):
     if data == b"ACME broken":

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from featpipe.errors import UsageError
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import (
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.linear import Int8Linear
+from featpipe.encoders.spec import (
     EncoderSettings,
     TaggerSettings,
     encoder_spec,
     fingerprint_of,
     tagger_spec,
 )
-from featpipe.features.linear import Int8Linear
+from featpipe.errors import UsageError
 
 APPROX = EncoderSettings(precision="approx", dtype="float32")
 TEXTS = ["合同金额为二千元", "the contract", "公司", "一" * 30]

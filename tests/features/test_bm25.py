@@ -15,12 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import DictionaryError, UsageError
-from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Variant, Vocabulary, score_fields
-from featpipe.features.bm25.numpy_kernels import best_rows
-from featpipe.features.words import TermBatch
+from featpipe.lexical.bm25 import L, Okapi, Plus, Variant, score_fields
+from featpipe.lexical.index import Index
+from featpipe.lexical.score_numpy import best_rows
+from featpipe.lexical.segment import Segment
+from featpipe.lexical.vocabulary import Vocabulary
+from featpipe.lexical.words import TermBatch
 
 if TYPE_CHECKING:
-    from featpipe.features.bm25.index import Level
+    from featpipe.lexical.index import Level
 
 Case = tuple[Variant, Any, dict[str, float]]
 KernelBackend = Literal["numba", "numpy"]
@@ -253,7 +256,8 @@ def test_both_backends_derive_the_same_postings() -> None:
 
 
 def test_many_tokens_are_transposed_to_the_same_postings(monkeypatch: pytest.MonkeyPatch) -> None:
-    from featpipe.features.bm25 import numpy_kernels, segment
+    from featpipe.lexical import score_numpy as numpy_kernels
+    from featpipe.lexical import segment
 
     ids, lengths = flatten(zipf_corpus(900, 5), Vocabulary())
     expected = Segment.from_ids(ids, lengths, backend="numpy").derived()
@@ -268,7 +272,7 @@ def test_many_tokens_are_transposed_to_the_same_postings(monkeypatch: pytest.Mon
 def test_frequent_terms_have_rank_bm25s_idf_too(
     variant: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from featpipe.features.bm25 import statistics
+    from featpipe.lexical import bm25 as statistics
 
     monkeypatch.setattr(statistics, "_SMALL", 4)
     corpus = zipf_corpus(300, seed=23, n_terms=60)

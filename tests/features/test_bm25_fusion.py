@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from featpipe.errors import UsageError
-from featpipe.features.bm25 import combine, fuse_ranks, normalise, tune_weight
+from featpipe.lexical.fusion import combine, fuse_ranks, normalise, tune_weight
 
 SCORES = arrays(np.float64, (3, 7), elements=st.floats(-50, 50, allow_subnormal=False))
 

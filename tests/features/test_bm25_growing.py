@@ -11,7 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from featpipe.features.bm25 import Index, L, Okapi, Plus, Segment, Variant, Vocabulary
+from featpipe.lexical.bm25 import L, Okapi, Plus, Variant
+from featpipe.lexical.index import Index
+from featpipe.lexical.segment import Segment
+from featpipe.lexical.vocabulary import Vocabulary
 
 KernelBackend = Literal["numba", "numpy"]
 

@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import random_crf, save_encoder, save_tagger
 
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import NO_TOKENS, Encoder
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.encoders.tagger import Tagger
+from featpipe.encoders.tokenizer import load_raw
 from featpipe.errors import CheckpointError, EncodingError, UnsupportedModel
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import NO_TOKENS, Encoder
-from featpipe.features.feature import EncoderSettings, TaggerSettings
-from featpipe.features.tagger import Tagger
-from featpipe.features.tokenizer import load_raw
 
 FLOAT32 = EncoderSettings(precision="exact", dtype="float32")
 EXACT = TaggerSettings(precision="exact")

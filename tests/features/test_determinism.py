@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_encoder, save_tagger
 
-from featpipe.features import forwarding
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
-from featpipe.features.tagger import Tagger
+from featpipe.encoders import forward as forwarding
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.tagger import Tagger
 
 Text = Callable[[int, int], str]
 

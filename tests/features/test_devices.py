@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from featpipe.encoders import precision as devices
+from featpipe.encoders.attention import has_varlen
 from featpipe.errors import UnknownDevice, UsageError
-from featpipe.features import devices
-from featpipe.features.attention import has_varlen
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "", "cuda:-1", "cpu:0"])

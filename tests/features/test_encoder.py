@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import save_encoder, vocabulary
 
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import EncodingError
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
 
 Text = Callable[[int, int], str]
 
@@ -60,7 +60,7 @@ def test_vectors_are_those_of_transformers(
 
 def test_a_worker_imports_no_transformers(encoder_folder: Path) -> None:
     code = (
-        "import sys; from featpipe.features.encoder import Encoder\n"
+        "import sys; from featpipe.encoders.encoder import Encoder\n"
         f"Encoder.load({str(encoder_folder)!r}).encode(['合同'])\n"
         "assert 'transformers' not in sys.modules"
     )

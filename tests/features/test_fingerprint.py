@@ -18,11 +18,10 @@ from pathlib import Path
 import pytest
 from tiny_checkpoints import save_encoder, save_tagger
 
-from featpipe.errors import CheckpointError, UsageError
-from featpipe.features import fingerprint
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import (
+from featpipe.encoders import fingerprint
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import (
     EncoderSettings,
     TaggerSettings,
     encoder_spec,
@@ -30,6 +29,7 @@ from featpipe.features.feature import (
     fingerprint_of,
     tagger_spec,
 )
+from featpipe.errors import CheckpointError, UsageError
 
 TEXTS = ["合同金额", "the contract", "", "公司于二年间与政府订约", "一" * 150, "[SEP]", "ab 12"]
 BASE = EncoderSettings(precision="exact", dtype="float32")
@@ -274,8 +274,8 @@ def test_inserted_duplicated_and_reordered_texts_keep_their_vectors(folder: Path
 
 def test_concurrent_processes_agree(folder: Path) -> None:
     code = (
-        "import sys, hashlib; from featpipe.features.encoder import Encoder\n"
-        "from featpipe.features.feature import EncoderSettings\n"
+        "import sys, hashlib; from featpipe.encoders.encoder import Encoder\n"
+        "from featpipe.encoders.spec import EncoderSettings\n"
         "e = Encoder.load(sys.argv[1], EncoderSettings(precision='exact', dtype='float32'))\n"
         f"print(e.fingerprint, hashlib.md5(e.encode({TEXTS!r}).vectors.tobytes()).hexdigest())"
     )
@@ -378,7 +378,7 @@ def test_a_home_that_cannot_be_written_costs_only_time(
 def test_weights_swapped_while_they_are_loaded_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from featpipe.features import encoder
+    from featpipe.encoders import encoder
 
     opened = encoder.open_parts
 
@@ -465,8 +465,8 @@ def test_a_setting_the_checkpoint_cannot_follow_is_a_usage_error(
 
 def test_describing_imports_no_torch(folder: Path) -> None:
     code = (
-        "import sys; from featpipe.features.feature import EncoderSettings, encoder_spec\n"
-        "from featpipe.features.checkpoint import describe_checkpoint\n"
+        "import sys; from featpipe.encoders.spec import EncoderSettings, encoder_spec\n"
+        "from featpipe.encoders.checkpoint import describe_checkpoint\n"
         f"encoder_spec(describe_checkpoint({str(folder)!r}), EncoderSettings(precision='exact'))\n"
         "assert not {'torch', 'transformers', 'tokenizers', 'safetensors'} & sys.modules.keys()"
     )

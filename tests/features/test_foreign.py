@@ -13,9 +13,9 @@ import torch
 from test_weights import prefixed, rewrite, tokenizer_json
 from tiny_checkpoints import vocabulary
 
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import MissingWeights, UnsupportedModel
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

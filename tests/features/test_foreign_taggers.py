@@ -15,10 +15,10 @@ from test_tagger import EXACT, found_entities, make_sentences, pipeline_entities
 from test_weights import rewrite, tokenizer_json
 from tiny_checkpoints import LABELS, _spread
 
+from featpipe.encoders.encoder import NO_TOKENS, Encoder
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.encoders.tagger import Tagger
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
-from featpipe.features.encoder import NO_TOKENS, Encoder
-from featpipe.features.feature import EncoderSettings, TaggerSettings
-from featpipe.features.tagger import Tagger
 
 Text = Callable[[int, int], str]
 

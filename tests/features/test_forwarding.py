@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from featpipe.features import forwarding
-from featpipe.features.bert import PackedBert
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
-from featpipe.features.tagger import Tagger
+from featpipe.encoders import forward as forwarding
+from featpipe.encoders.bert import PackedBert
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.tagger import Tagger
 
 if TYPE_CHECKING:
-    from featpipe.features.packing import Pack
+    from featpipe.encoders.packing import Pack
 
 
 class SmallCard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featpipe.features.packing import LEAST_SHARE, plan_packs
+from featpipe.encoders.packing import LEAST_SHARE, plan_packs
 
 
 @pytest.mark.parametrize("shares", [1, 2, 3, 16])

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_encoder
 
+from featpipe.encoders import linear
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings, encoder_spec
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel, UsageError
-from featpipe.features import linear
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings, encoder_spec
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

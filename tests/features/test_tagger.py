@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import save_tagger, vocabulary
 
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.entities import Tags, decode
+from featpipe.encoders.spec import TaggerSettings
+from featpipe.encoders.tagger import Tagger
+from featpipe.encoders.tokens import Tokens
+from featpipe.encoders.windows import cut_text, find_sentence_starts, own_starts
 from featpipe.errors import EncodingError, UsageError
-from featpipe.features.encoder import Encoder
-from featpipe.features.entities import decode
-from featpipe.features.feature import TaggerSettings
-from featpipe.features.labels import Tags
-from featpipe.features.stitching import cut_text, find_sentence_starts, own_starts
-from featpipe.features.tagger import Tagger
-from featpipe.features.tokens import Tokens
 
 Text = Callable[[int, int], str]
 

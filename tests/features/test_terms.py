@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from featpipe.errors import UsageError
-from featpipe.features import terms
-from featpipe.features.terms import ANALYSERS, Analyser, AnalyserName
+from featpipe.lexical import terms
+from featpipe.lexical.terms import ANALYSERS, Analyser, AnalyserName
 
 TEXT = "甲方支付违约金1,234.56元。\r\nHello ＡＢＣ 12.5%"
 TEXTS = [TEXT, "", "。，！", "违约金 违约金", "1.", "5", "\ud800", TEXT]

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_tagger
 
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.encoders.tagger import Tagger
+from featpipe.encoders.together import encode_and_tag
 from featpipe.errors import EncodingError
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings, TaggerSettings
-from featpipe.features.tagger import Tagger
-from featpipe.features.together import encode_and_tag
 
 if TYPE_CHECKING:
-    from featpipe.features.packing import Pack
+    from featpipe.encoders.packing import Pack
 
 Text = Callable[[int, int], str]
 COLUMNS = ("lengths", "start", "end", "label", "score")

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tiny_checkpoints import save_encoder, vocabulary
 from tokenizers import Tokenizer as RawTokenizer
 
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.tokenizer import Tokenizer, load_raw
+from featpipe.encoders.tokens import Tokens, encode_slowly
 from featpipe.errors import CheckpointError
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.tokenizer import Tokenizer, load_raw
-from featpipe.features.tokens import Tokens, encode_slowly
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -155,8 +155,8 @@ def test_a_batch_larger_than_one_pass_is_seamless(
     texts = SEEDS[:11] + random_texts(4, 500)
     tokenizer = Tokenizer.load(describe_checkpoint(encoder_folder))
     expected = tokenizer.encode(texts, with_offsets=True)
-    monkeypatch.setattr("featpipe.features.wordpiece._PASS_CHARACTERS", 50)
-    monkeypatch.setattr("featpipe.features.wordpiece._MOST_RUNS", 20)
+    monkeypatch.setattr("featpipe.encoders.wordpiece._PASS_CHARACTERS", 50)
+    monkeypatch.setattr("featpipe.encoders.wordpiece._MOST_RUNS", 20)
     assert_same(tokenizer.encode(texts, with_offsets=True), expected)
 
 
@@ -170,7 +170,7 @@ def test_a_lone_surrogate_is_read_as_the_replacement_character(
     encoder_folder: Path, is_fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not is_fast:
-        monkeypatch.setattr("featpipe.features.wordpiece.FastWordPiece.of", lambda _: None)
+        monkeypatch.setattr("featpipe.encoders.wordpiece.FastWordPiece.of", lambda _: None)
     tokenizer = Tokenizer.load(describe_checkpoint(encoder_folder))
     assert tokenizer.is_fast == is_fast
     texts = ["合\ud800同", "ab\udfff", "\udc00", "好"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torchcrf import CRF
 
-from featpipe.features.viterbi import Transitions, find_best_paths
+from featpipe.encoders.crf import Transitions, find_best_paths
 
 
 def make(seed: int, n_labels: int) -> tuple[CRF, Transitions]:

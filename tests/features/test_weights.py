@@ -16,11 +16,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import random_crf, save_encoder, save_tagger, vocabulary, write_tokenizer
 
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.tagger import Tagger
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
-from featpipe.features.tagger import Tagger
 
 Weights = dict[str, torch.Tensor]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import UsageError
-from featpipe.features.words import ENGINES, Words
+from featpipe.lexical.words import ENGINES, Words
 
 TEXTS = [
     "",

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import MissingExtra, UsageError
-from featpipe.features import backend as backend_module
-from featpipe.features.backend import Backends, choose_backend
-from featpipe.features.words import Words, interning, source
-from featpipe.features.words.batch import TermBatch, join_batches
-from featpipe.features.words.codes import CodedTexts
-from featpipe.features.words.interning import intern_spans
+from featpipe.lexical import backend as backend_module
+from featpipe.lexical import interning
+from featpipe.lexical import jieba_dictionary as source
+from featpipe.lexical.backend import Backends, choose_backend
+from featpipe.lexical.codes import CodedTexts
+from featpipe.lexical.interning import intern_spans
+from featpipe.lexical.words import TermBatch, Words, join_batches
 
 KernelBackend = Literal["numba", "numpy"]
 BACKENDS: list[KernelBackend] = ["numba", "numpy"]

@@ -18,16 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import UsageError
-from featpipe.features.words import Words, compiling, cutter, segmenter
-from featpipe.features.words.codes import CodedTexts
-from featpipe.features.words.cutter import CompiledCutter
-from featpipe.features.words.folder import user_cache_folder
-from featpipe.features.words.source import find_jieba, hash_of
+from featpipe.lexical import compile as compiling
+from featpipe.lexical import cut as cutter
+from featpipe.lexical import words as segmenter
+from featpipe.lexical.codes import CodedTexts
+from featpipe.lexical.cut import CompiledCutter
+from featpipe.lexical.folder import user_cache_folder
+from featpipe.lexical.jieba_dictionary import find_jieba, hash_of
+from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
-    from featpipe.features.words.reference import Jieba
-    from featpipe.features.words.segmenter import Engine
-    from featpipe.features.words.tables import Tables
+    from featpipe.lexical.compile import Tables
+    from featpipe.lexical.reference import Jieba
+    from featpipe.lexical.words import Engine
 
 COMPILED: list[Engine] = ["numpy", "numba"]
 
@@ -244,7 +247,7 @@ def test_a_compiled_kernel_that_does_not_prove_equal_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its code may come from a stale cache, or from a compiler that is wrong on this machine."""
-    from featpipe.features.words import numba_kernel
+    from featpipe.lexical import cut_numba as numba_kernel
 
     expected = Words(engine="numpy").cut_many(TEXTS)
     honest = numba_kernel.cut

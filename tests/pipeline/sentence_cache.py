@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from featpipe.features.terms import Analyser, AnalyserName
-from featpipe.pipeline import layout
-from featpipe.pipeline.messages import LocalTerms, TermTables
-from featpipe.pipeline.term_writer import TermWriter
-from featpipe.pipeline.units import Texts
+from featpipe.build.messages import LocalTerms, TermTables
+from featpipe.cache import tables as layout
+from featpipe.cache.texts import Texts
+from featpipe.cache.write import TermWriter
+from featpipe.lexical.terms import Analyser, AnalyserName
 from featpipe.settings import LEVELS
 from featpipe.store import Writer, keys_of
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featpipe.pipeline.backlog import Backlog
-from featpipe.pipeline.plan import Product
-from featpipe.pipeline.units import UnitCollector, Units
+from featpipe.build.plan import Product
+from featpipe.build.queue import Backlog
+from featpipe.cache.texts import UnitCollector, Units
 
 if TYPE_CHECKING:
-    from featpipe.pipeline.messages import FeatureTask
+    from featpipe.build.messages import FeatureTask
 
 PRODUCT = Product("encode", "embeddings/m@0", 7)
 

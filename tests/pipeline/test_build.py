@@ -15,16 +15,11 @@ import numpy as np
 import pytest
 
 from featpipe import Cache, Pipeline, RunReport
-from featpipe.errors import (
-    DictionaryLocked,
-    MissingDocuments,
-    UnknownDevice,
-    UnreadableDictionary,
-)
-from featpipe.features.feature import EncoderSettings
-from featpipe.pipeline import run
-from featpipe.pipeline.backlog import Backlog
-from featpipe.pipeline.models import find_builtin_model
+from featpipe.build import run
+from featpipe.build.queue import Backlog
+from featpipe.encoders.builtin import find_builtin_model
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.errors import DictionaryLocked, MissingDocuments, UnknownDevice, UnreadableDictionary
 from featpipe.store import Writer, key_of
 
 
@@ -86,7 +81,7 @@ def test_many_documents_by_the_built_in_model_are_worth_a_hint(
     chosen: str,
     limit: int,
 ) -> None:
-    monkeypatch.setattr("featpipe.pipeline.build._MANY", limit)
+    monkeypatch.setattr("featpipe.build.pipeline._MANY", limit)
     named = {"unnamed": None, "by folder": find_builtin_model(), "another": encoder_folder}
     with Pipeline(tmp_path / "c.h5", named[chosen], "none", devices=["cpu"]) as pipeline:
         report = pipeline.build(corpus)
@@ -199,7 +194,7 @@ def test_a_renamed_file_is_the_same_content(
 def test_entities_point_at_their_characters(
     tmp_path: Path, corpus: Path, encoder_folder: Path, tagger_folder: Path
 ) -> None:
-    from featpipe.features.tagger import Tagger
+    from featpipe.encoders.tagger import Tagger
 
     report = build(tmp_path / "c.h5", corpus, encoder_folder, ner=tagger_folder)
     tagger = Tagger.load(tagger_folder)
@@ -238,7 +233,7 @@ def stored_terms(cache: Cache) -> dict[bytes, list[str]]:
 def test_terms_of_every_sentence_are_those_of_the_analyser_also_after_another_run(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
-    from featpipe.features.terms import Analyser
+    from featpipe.lexical.terms import Analyser
 
     build(tmp_path / "c.h5", corpus, encoder_folder)
     (corpus / "more.txt").write_text("全新词语使词表变长。甲方与乙方协商解决争议。", "utf-8")
@@ -538,8 +533,8 @@ def test_a_program_without_a_guard_can_build(
 WAITS = """
 import time
 from pathlib import Path
-from featpipe.documents.draft import Draft
-from featpipe.documents.loaders.registry import Loader
+from featpipe.documents.builder import Draft
+from featpipe.documents.load import Loader
 
 def load(data, limits, *, is_traced=False):
     word = Path(data.decode().split()[1])
@@ -590,7 +585,7 @@ def test_sigterm_to_the_command_commits_and_exits(
 def test_one_and_many_look_ups_agree_in_every_stored_type(
     tmp_path: Path, encoder_folder: Path, dtype: str
 ) -> None:
-    from featpipe.features.encoder import Encoder
+    from featpipe.encoders.encoder import Encoder
 
     text = "合同金额为三万元。"
     (tmp_path / "a.txt").write_text(text, "utf-8")

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from featpipe import Cache, Pipeline, RunReport
-from featpipe.documents.loaders.registry import registered
+from featpipe.documents.load import registered
 from featpipe.settings import LEVELS, BuildSettings
 
 READER = """
 import threading, time
-from featpipe.documents.draft import Draft
-from featpipe.documents.loaders.registry import Loader
+from featpipe.documents.builder import Draft
+from featpipe.documents.load import Loader
 
 def load(data, limits, *, is_traced=False):
     _, how, text = data.decode().split(" ", 2)

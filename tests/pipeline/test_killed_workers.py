@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from chaos_build import contents, differences
 
 from featpipe import Pipeline, RunReport
-from featpipe.pipeline.run import Run
+from featpipe.build.run import Run
 
 if TYPE_CHECKING:
     from featpipe.pool import Outcome

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from featpipe import Cache, Pipeline
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
-from featpipe.pipeline import layout
-from featpipe.pipeline.encode_role import EncodeRole
-from featpipe.pipeline.query import find_space
+from featpipe.build.encode_worker import EncodeRole
+from featpipe.cache import tables as layout
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.on_demand.space import find_space
 from featpipe.settings import BuildSettings
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
-    from featpipe.outcome import RunReport
+    from featpipe.report import RunReport
 
 LONG, SHORT = "合同金额为" * 40, "短句一条"
 LENGTH = 32

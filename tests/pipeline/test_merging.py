@@ -7,7 +7,7 @@ from pathlib import Path
 from test_build import build, contents, stored_terms
 
 from featpipe import Cache
-from featpipe.pipeline.merging import merge_caches
+from featpipe.cache.merge import merge_caches
 
 
 def test_a_merged_cache_answers_like_one_built_over_everything(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from featpipe import Cache, Pipeline
+from featpipe.cache.nearest import as_queries, find_rows
 from featpipe.errors import UsageError
-from featpipe.pipeline.nearest import as_queries, find_rows
 
 SMALL = st.integers(-3, 3).map(float)
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_asked_is_refused(
 def test_a_text_of_the_cache_is_nearest_to_itself(
     tmp_path: Path, corpus: Path, encoder_folder: Path, dtype: str, level: str | None
 ) -> None:
-    from featpipe.features.feature import EncoderSettings
+    from featpipe.encoders.spec import EncoderSettings
 
     settings = EncoderSettings(dtype=dtype)  # type: ignore[arg-type]  # a parameter
     with Pipeline(

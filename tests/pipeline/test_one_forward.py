@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from featpipe import Pipeline
-from featpipe.features.feature import EncoderSettings, TaggerSettings
-from featpipe.pipeline import plan, run
-from featpipe.pipeline.messages import TOGETHER
+from featpipe.build import plan, run
+from featpipe.build.messages import TOGETHER
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
-    from featpipe.outcome import RunReport
+    from featpipe.report import RunReport
 
 
 def build(cache: Path, docs: Path, model: Path, ner: object, **options: object) -> RunReport:

@@ -11,15 +11,15 @@ from sentence_cache import write_documents
 from tiny_checkpoints import save_encoder
 
 from featpipe import Cache
+from featpipe.cache import tables as layout
 from featpipe.cli.search import command
+from featpipe.encoders import precision as devices
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings, encoder_spec, fingerprint_of
 from featpipe.errors import UnknownSpace
-from featpipe.features import devices
-from featpipe.features.checkpoint import describe_checkpoint
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings, encoder_spec, fingerprint_of
-from featpipe.pipeline import layout
-from featpipe.pipeline.query import encode_query, find_query_space, find_space
-from featpipe.pipeline.text_encoder import TextEncoder
+from featpipe.on_demand.space import encode_query, find_query_space, find_space
+from featpipe.on_demand.text_encoder import TextEncoder
 from featpipe.store import Writer, key_of, keys_of
 
 SENTENCES = ["合同金额为三万元。", "双方协商解决争议。", "会议审议通过了利润分配方案。"]

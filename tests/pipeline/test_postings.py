@@ -19,15 +19,16 @@ from rank_bm25 import BM25Okapi
 from sentence_cache import append_terms, write_documents
 
 from featpipe import Cache
+from featpipe.build.messages import TermTables
+from featpipe.cache import postings
+from featpipe.cache import tables as layout
+from featpipe.cache.search import SentenceSearch
+from featpipe.cache.search_role import SearchQuery, SearchRole
+from featpipe.cache.write import TermWriter
 from featpipe.errors import FeatpipeError, UnknownSpace
-from featpipe.features.array_file import map_arrays, write_arrays
-from featpipe.features.bm25 import Segment
-from featpipe.features.terms import Analyser
-from featpipe.pipeline import layout, postings
-from featpipe.pipeline.messages import TermTables
-from featpipe.pipeline.search import SentenceSearch
-from featpipe.pipeline.search_role import SearchQuery, SearchRole
-from featpipe.pipeline.term_writer import TermWriter
+from featpipe.lexical.array_file import map_arrays, write_arrays
+from featpipe.lexical.segment import Segment
+from featpipe.lexical.terms import Analyser
 from featpipe.store import Writer
 
 IntArray = np.ndarray[Any, Any]

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featpipe import Cache, Pipeline
+from featpipe.build import precision
+from featpipe.build.precision import choose_precision
+from featpipe.encoders import precision as devices
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.errors import UsageError
-from featpipe.features import devices
-from featpipe.features.feature import EncoderSettings, TaggerSettings
-from featpipe.pipeline import precision
-from featpipe.pipeline.precision import choose_precision
 from featpipe.settings import BuildSettings
 
 if TYPE_CHECKING:
-    from featpipe.outcome import RunReport
+    from featpipe.report import RunReport
 
 CPU = ("cpu",)
 

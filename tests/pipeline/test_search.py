@@ -12,10 +12,10 @@ from sentence_cache import write_documents
 from test_build import build
 
 from featpipe import Cache
+from featpipe.cache.search import SentenceSearch
 from featpipe.errors import UnknownSpace
-from featpipe.features.terms import Analyser
-from featpipe.pipeline.query import encode_query, find_space
-from featpipe.pipeline.search import SentenceSearch
+from featpipe.lexical.terms import Analyser
+from featpipe.on_demand.space import encode_query, find_space
 
 QUERY = "合同金额为万元"
 LEVELS: list[Literal["sentence", "document"]] = ["sentence", "document"]

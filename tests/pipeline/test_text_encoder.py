@@ -13,7 +13,7 @@ import pytest
 
 from featpipe import Cache, Pipeline
 from featpipe.errors import CheckpointError, UnknownDevice, UnknownSpace
-from featpipe.pipeline.text_encoder import TextEncoder
+from featpipe.on_demand.text_encoder import TextEncoder
 
 NEW = ["甲方应当通知。", "从来没有见过的一句话。", "甲方应当通知。"]
 
@@ -80,7 +80,7 @@ def test_another_model_is_refused_before_and_after_the_choice(
 
 def test_the_caller_imports_no_torch(cache: Path, encoder_folder: Path) -> None:
     code = (
-        "import sys; from featpipe.pipeline.text_encoder import TextEncoder\n"
+        "import sys; from featpipe.on_demand.text_encoder import TextEncoder\n"
         f"with TextEncoder({str(cache)!r}, {str(encoder_folder)!r}) as encoder:\n"
         "    print(encoder.encode(['一句新的话。']).shape, encoder.n_encoded)\n"
         "print([m for m in ('torch', 'transformers') if m in sys.modules])"

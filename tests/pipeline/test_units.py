@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featpipe.pipeline.units import LEVEL_BIT, Texts, UnitCollector, Units
+from featpipe.cache.texts import LEVEL_BIT, Texts, UnitCollector, Units
 from featpipe.settings import LEVELS
 from featpipe.store import key_of
 

@@ -247,7 +247,7 @@ def test_a_batch_is_halved_until_the_poison_is_alone() -> None:
         "batch",
         "pool_roles:BatchTrouble",
         devices=("cpu", "cpu"),
-        bisect="featpipe.pool.halving:halve_sequence",
+        bisect="featpipe.pool.bisect:halve_sequence",
         max_losses=2,
     )
     batch: list[object] = [*range(7), "poison", *range(8, 13)]
@@ -275,7 +275,7 @@ def test_a_batch_that_hangs_is_halved_too() -> None:
     role = Role(
         "batch",
         "pool_roles:BatchTrouble",
-        bisect="featpipe.pool.halving:halve_sequence",
+        bisect="featpipe.pool.bisect:halve_sequence",
         deadline_s=2.0,
     )
     with Pool([role]) as pool:

@@ -13,13 +13,11 @@ from hypothesis import given
 
 from featpipe.errors import UnknownDevice, UsageError
 from featpipe.pool import Role, frames
-from featpipe.pool.atlas import Atlas
-from featpipe.pool.launch import visible_cards
-from featpipe.pool.leases import lend
-from featpipe.pool.loss import Cause, cause_of
-from featpipe.pool.parcels import pack, unpack
+from featpipe.pool.payloads import pack, unpack
 from featpipe.pool.role import threads_of, usable_cores
-from featpipe.pool.slabs import SlabStore, make_slab
+from featpipe.pool.shared_memory import Atlas, SlabStore, lend, make_slab
+from featpipe.pool.spawn import visible_cards
+from featpipe.pool.task import Cause, cause_of
 
 
 @given(

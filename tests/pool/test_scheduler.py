@@ -9,20 +9,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from featpipe.pool.actions import (
-    Action,
-    Break,
-    Finish,
-    Halve,
-    Kill,
-    Question,
-    Send,
-    Start,
-)
-from featpipe.pool.loss import Cause, Loss
+from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, Question, Send, Start
 from featpipe.pool.role import Role
 from featpipe.pool.scheduler import Scheduler
-from featpipe.pool.task import Task
+from featpipe.pool.task import Cause, Loss, Task
 
 ROLES = [
     Role("many", "m:A", devices=("cpu",) * 3, prefetch=2, max_losses=2),

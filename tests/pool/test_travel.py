@@ -17,7 +17,7 @@ import pytest
 
 from featpipe.errors import CannotTravel
 from featpipe.pool import Pool, Role
-from featpipe.pool.travel import dumps
+from featpipe.pool.pickling import dumps
 
 
 class Holder:

@@ -7,8 +7,7 @@ import os
 
 import pytest
 
-from featpipe.pool.clock import Clock
-from featpipe.pool.vigil import LONG_S, LOOK_S, Vigil, Watched, state_of_process
+from featpipe.pool.watchdog import LONG_S, LOOK_S, Clock, Vigil, Watched, state_of_process
 
 
 def watched(number: int = 1, task: int = 7, *, has_deadline: bool = False) -> Watched:

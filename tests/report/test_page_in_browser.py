@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from featpipe import Cache
-from featpipe.adapters.report import ReportSettings, write_report
+from featpipe.html_report import ReportSettings, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from featpipe import Cache
-from featpipe.adapters.report import ReportSettings, service_page, write_report
-from featpipe.adapters.report.page import as_json
-from featpipe.adapters.report.space_map import project
 from featpipe.errors import UnknownSpace, UsageError
+from featpipe.html_report import ReportSettings, service_page, write_report
+from featpipe.html_report.page import as_json
+from featpipe.html_report.space_map import project
 
 
 class Blocks(HTMLParser):

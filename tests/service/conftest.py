@@ -16,9 +16,9 @@ import pytest
 from service_watch import WAIT_S, Service, environment, free_port, program, wait_for
 
 from featpipe import Pipeline
-from featpipe.adapters.checkpoints import choose_checkpoints
-from featpipe.pipeline.lookup import Cache
-from featpipe.templates.extractor import Extractor
+from featpipe.cache.cache import Cache
+from featpipe.extraction.extractor import Extractor
+from featpipe.on_demand.checkpoints import choose_checkpoints
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from featpipe.adapters.publishing.fit_role import FitRole
-from featpipe.adapters.publishing.warm_role import WarmExtractRole
-from featpipe.templates.extract_role import ExtractTask, Inline
+from featpipe.extraction.fit_worker import FitRole
+from featpipe.extraction.warm_worker import WarmExtractRole
+from featpipe.extraction.worker import ExtractTask, Inline
 
 KILL, HANG, SLOW = "这份文件会杀死工人。", "这份文件没有尽头。", "这份文件很慢。"
 #: Followed by the path of a file.

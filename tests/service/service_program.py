@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from featpipe.adapters.json_log import configure_logging
-from featpipe.adapters.service import trades
-from featpipe.adapters.service.engine import Engine
-from featpipe.adapters.service.server import serve
-from featpipe.adapters.service.settings import ServiceSettings
-from featpipe.adapters.tracing import configure_tracing
+from featpipe.cli.json_log import configure_logging
+from featpipe.service import workload as trades
+from featpipe.service.engine import Engine
+from featpipe.service.server import serve
+from featpipe.service.settings import ServiceSettings
+from featpipe.service.tracing import configure_tracing
 
 
 def main() -> None:

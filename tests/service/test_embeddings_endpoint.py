@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from featpipe.features.encoder import Encoder
-from featpipe.features.feature import EncoderSettings
-from featpipe.pipeline.lookup import Cache
-from featpipe.pipeline.query import find_space
-from featpipe.pipeline.search import SentenceSearch
+from featpipe.cache.cache import Cache
+from featpipe.cache.search import SentenceSearch
+from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.on_demand.space import find_space
 
 if TYPE_CHECKING:
     from service_watch import Service

@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from featpipe.adapters.service.failures import Failure
-from featpipe.adapters.service.lane import Lane, Trade
-from featpipe.adapters.service.meters import Meters
-from featpipe.adapters.service.waiting import LaneLimits
 from featpipe.pool import Role
+from featpipe.service.batcher import Lane, Trade
+from featpipe.service.errors import Failure
+from featpipe.service.metrics import Meters
+from featpipe.service.request_queue import LaneLimits
 
 WAIT_S = 60.0
 
@@ -29,7 +29,7 @@ async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Lane]:
         target="lane_roles:Squares",
         arguments={"marker": str(marker)},
         devices=("cpu", "cpu"),
-        bisect="featpipe.pool.halving:halve_sequence",
+        bisect="featpipe.pool.bisect:halve_sequence",
         preload=("decimal", "fractions"),
         max_losses=max_losses,
         is_lazy=False,

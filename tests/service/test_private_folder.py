@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from service_watch import environment
 
-from featpipe.adapters.publishing.private_folder import PrivateFolder
+from featpipe.extraction.deploy import PrivateFolder
 
 if TYPE_CHECKING:
     import pytest
 
 PROGRAM = """
 import sys
-from featpipe.adapters.publishing.private_folder import PrivateFolder
+from featpipe.extraction.deploy import PrivateFolder
 folder = PrivateFolder()
 (folder.path / "model").write_bytes(b"fitted")
 print(folder.path, flush=True)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 from service_watch import running, wait_for
 
-from featpipe.adapters.checkpoints import choose_checkpoints
-from featpipe.adapters.publishing import publication as module
-from featpipe.adapters.publishing.publication import Publication
+from featpipe.cache.cache import Cache
 from featpipe.errors import TemplateError
-from featpipe.pipeline.lookup import Cache
+from featpipe.extraction import deploy as module
+from featpipe.extraction.deploy import Publication
+from featpipe.on_demand.checkpoints import choose_checkpoints
 
 if TYPE_CHECKING:
     from featpipe.pool import Pool, Role

@@ -15,13 +15,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from service_watch import running, wait_for
 
-from featpipe.adapters.metrics import Counter, Histogram, Registry
-from featpipe.adapters.service.failures import failure_of
-from featpipe.adapters.service.guard import Guard
-from featpipe.adapters.service.meters import Meters
-from featpipe.adapters.service.settings import ServiceSettings, find_key
-from featpipe.adapters.tracing import Tracer
 from featpipe.errors import FeatpipeError, UsageError
+from featpipe.metrics import Counter, Histogram, Registry
+from featpipe.service.errors import failure_of
+from featpipe.service.metrics import Meters
+from featpipe.service.middleware import Guard
+from featpipe.service.settings import ServiceSettings, find_key
+from featpipe.service.tracing import Tracer
 
 if TYPE_CHECKING:
     from service_watch import Service

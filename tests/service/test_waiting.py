@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from featpipe.adapters.service.item import Item
-from featpipe.adapters.service.waiting import LaneLimits, Waiting
+from featpipe.service.batcher import Item
+from featpipe.service.request_queue import LaneLimits, Waiting
 
 LIMITS = LaneLimits(
     max_waiting=100, max_waiting_weight=100, max_batch=3, max_batch_weight=10, linger_s=0.5

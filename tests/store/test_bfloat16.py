@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from featpipe.store import Column, Reader, TableSpec, Writer, keys_of
-from featpipe.store.batch import from_bfloat16, to_bfloat16
+from featpipe.store.schema import from_bfloat16, to_bfloat16
 
 SPEC = TableSpec((Column("vectors", "bfloat16", (4,)),))
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from featpipe.store.column_view import ColumnView
 from featpipe.store.index import IndexDamaged, KeyIndex, capacity_for
-from featpipe.store.mapping import Mapping
+from featpipe.store.views import ColumnView, Mapping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,11 +12,10 @@ import pytest
 
 from featpipe.errors import DictionaryError, DictionaryLocked, MissingExtra, UnreadableDictionary
 from featpipe.store import Reader, TableSpec, Writer, key_of, keys_of
-from featpipe.store.compact import compact_dictionary
 from featpipe.store.export import export_npy, export_parquet
-from featpipe.store.import_old import import_old
+from featpipe.store.import_vectors import import_old
 from featpipe.store.inspect import inspect_dictionary
-from featpipe.store.merge import merge_dictionaries
+from featpipe.store.rewrite import compact_dictionary, merge_dictionaries
 from featpipe.store.schema import CHECKS
 from featpipe.store.verify import verify_dictionary
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vectors_of

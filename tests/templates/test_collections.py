@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featpipe.templates.field_model import FieldModel, fit_field, sample_of
-from featpipe.templates.inference import infer_type
-from featpipe.templates.values import read_value
-from featpipe.templates.view import View, view_text
+from featpipe.extraction.samples import infer_type
+from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.page import View, view_text
+from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from featpipe import Extractor
 from featpipe.cli.main import featpipe
 from featpipe.documents import load_document
 from featpipe.errors import CheckpointError, TemplateError, UsageError
-from featpipe.outcome import Quarantined
-from featpipe.pool import Pool
-from featpipe.templates.extract_role import (
+from featpipe.extraction.reprocess import read_results, reprocess
+from featpipe.extraction.results import Extraction
+from featpipe.extraction.worker import (
     ALL,
     AUTO,
     ExtractTask,
@@ -26,9 +26,9 @@ from featpipe.templates.extract_role import (
     Upload,
     extract_role,
 )
-from featpipe.templates.extraction import Extraction
-from featpipe.templates.live import Checkpoints
-from featpipe.templates.reprocess import read_results, reprocess
+from featpipe.on_demand.live import Checkpoints
+from featpipe.pool import Pool
+from featpipe.report import Quarantined
 
 LEASES = [f"contracts/lease_{n}" for n in ("factory.txt", "office.md", "shop.txt")]
 POISON = "编号：" + "a" * 60 + "!"

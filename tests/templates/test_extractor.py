@@ -13,7 +13,7 @@ import pytest
 
 from featpipe import Extractor
 from featpipe.errors import TemplateError, UsageError
-from featpipe.templates.values import read_value
+from featpipe.extraction.values.values import read_value
 
 DATA = Path(__file__).parents[2] / "data"
 EXPECTED = {
@@ -172,7 +172,7 @@ def test_a_sample_document_that_is_nowhere_is_named(cache: Path, templates: Path
 def test_results_are_written_with_their_provenance(
     cache: Path, templates: Path, tmp_path: Path, suffix: str
 ) -> None:
-    from featpipe.templates.extraction import write_extractions
+    from featpipe.extraction.results import write_extractions
 
     out = tmp_path / f"out{suffix}"
     with Extractor(templates, cache) as extractor:

@@ -11,12 +11,12 @@ from tiny_checkpoints import save_encoder, save_tagger
 
 from featpipe import Extractor, Pipeline
 from featpipe.cli.main import featpipe
-from featpipe.templates.load import check_template
-from featpipe.templates.reprocess import plan_reprocess, read_results, reprocess
+from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
+from featpipe.extraction.template import check_template
 
 if TYPE_CHECKING:
-    from featpipe.templates.extraction import FieldResult
-    from featpipe.templates.model import Template
+    from featpipe.extraction.results import FieldResult
+    from featpipe.extraction.template import Template
 
 TEXTS = {
     "a.txt": "租赁合同\n出租方：长沙实业有限公司\n每月租金为8,000元。\n双方应当遵守本合同。\n",

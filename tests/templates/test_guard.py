@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from test_scoring import announcement, samples_of, share_right
 
-from featpipe.templates import field_model
-from featpipe.templates.field_model import FieldModel, Sample, fit_field, sample_of
-from featpipe.templates.mentions import plain_mentions
-from featpipe.templates.ranking import VALUE_COLUMNS, fit_values
-from featpipe.templates.view import view_text
+from featpipe.extraction.scoring import field_model
+from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring.mentions import plain_mentions
+from featpipe.extraction.scoring.page import view_text
+from featpipe.extraction.scoring.ranking import VALUE_COLUMNS, fit_values
 
 if TYPE_CHECKING:
     import pytest

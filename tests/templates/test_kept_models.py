@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from featpipe import Extractor
-from featpipe.templates import kept_models
-from featpipe.templates.field_model import FieldModel, fit_field, sample_of
-from featpipe.templates.kept_folder import KeptFolder
-from featpipe.templates.kept_models import KeptModels
-from featpipe.templates.model_file import UnreadableModel, pack_model, unpack_model
-from featpipe.templates.view import view_text
+from featpipe.extraction import model_cache as kept_models
+from featpipe.extraction.kept_folder import KeptFolder
+from featpipe.extraction.model_cache import KeptModels
+from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
+from featpipe.extraction.scoring.page import view_text
 
 TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
 NAMES = ("海南毓坤有限公司", "包头华信有限公司")

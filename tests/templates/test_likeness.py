@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featpipe.features.bm25 import Okapi, score_fields
-from featpipe.templates.terms import sentence_terms
-from featpipe.templates.view import view_text
+from featpipe.extraction.scoring.page import view_text
+from featpipe.extraction.scoring.similarity import sentence_terms
+from featpipe.lexical.bm25 import Okapi, score_fields
 
 TEXTS = st.text(st.sampled_from("ab。公司\n12 "), max_size=60)
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from featpipe.errors import TemplateError
-from featpipe.templates.draft import draft_template
-from featpipe.templates.imports import (
+from featpipe.extraction.samples import (
+    draft_template,
     import_doccano,
     import_label_studio,
     import_table,
     render_samples,
 )
-from featpipe.templates.load import load_template, load_templates
-from featpipe.templates.view import view_text
+from featpipe.extraction.scoring.page import view_text
+from featpipe.extraction.template import load_template, load_templates
 
 GOOD = """\
 name = "合同"

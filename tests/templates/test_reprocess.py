@@ -16,12 +16,12 @@ from tiny_checkpoints import save_encoder
 from featpipe import Extractor, Pipeline
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
-from featpipe.templates.load import check_template
-from featpipe.templates.reprocess import plan_reprocess, read_results, reprocess
+from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
+from featpipe.extraction.template import check_template
 
 if TYPE_CHECKING:
-    from featpipe.templates.extraction import FieldResult
-    from featpipe.templates.model import Template
+    from featpipe.extraction.results import FieldResult
+    from featpipe.extraction.template import Template
 
 SAMPLES = {
     "contracts/lease_factory.txt": {

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from featpipe import Extractor
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingExtra, TemplateError
-from featpipe.templates.extraction import write_extractions
-from featpipe.templates.imports import import_doccano, import_label_studio, import_table
-from featpipe.templates.load import load_template
+from featpipe.extraction.results import write_extractions
+from featpipe.extraction.samples import import_doccano, import_label_studio, import_table
+from featpipe.extraction.template import load_template
 
 ROWS = [("a.txt", "甲方", "某甲公司"), ("a.txt", "甲方", "某乙公司"), ("b.txt", "金额", "3万元")]
 TEXT = "甲方：海南毓坤有限公司，联系人：唐振"

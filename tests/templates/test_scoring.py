@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from featpipe.templates.candidates import learn_boundaries
-from featpipe.templates.field_model import FieldModel, Sample, fit_field, sample_of
-from featpipe.templates.folding import fold
-from featpipe.templates.logistic import fit_logistic, sigmoid
-from featpipe.templates.values import read_value
-from featpipe.templates.view import View, table_headers, view_text
+from featpipe.extraction.scoring.candidates import learn_boundaries
+from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring.logistic import fit_logistic, sigmoid
+from featpipe.extraction.scoring.page import View, table_headers, view_text
+from featpipe.extraction.values.text import fold
+from featpipe.extraction.values.values import read_value
 
 PLACES = ("海南", "包头", "株洲", "洛阳", "大连", "三亚", "绵阳", "柳州", "宜昌", "宝鸡")
 WORDS = ("毓坤", "华信", "恒峰", "景信", "翎宇", "嘉昱", "朗淼", "铭科", "宏图", "泰达", "浩宁")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featpipe.templates.folding import compact, fold, fold_width
-from featpipe.templates.hashing import hash_of
-from featpipe.templates.view import Mark, view_text
+from featpipe.extraction.scoring.hashing import hash_of
+from featpipe.extraction.scoring.page import Mark, view_text
+from featpipe.extraction.values.text import compact, fold, fold_width
 
 TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\n\t]|\S")
 #: Letters, digits of several kinds, all sorts of marks and blanks, characters that fold to several.

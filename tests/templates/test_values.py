@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featpipe.templates.folding import compact, fold, fold_width
-from featpipe.templates.values import FIELD_TYPES, Value, find_values, is_readable, read_value
+from featpipe.extraction.values.text import compact, fold, fold_width
+from featpipe.extraction.values.values import (
+    FIELD_TYPES,
+    Value,
+    find_values,
+    is_readable,
+    read_value,
+)
 
 #: kind, text, key, unit, bound; the expected keys were written by hand or by another speller.
 LINES = (Path(__file__).parent / "value_cases.tsv").read_text("utf-8").splitlines()

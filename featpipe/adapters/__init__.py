@@ -1,1 +1,0 @@
-"""Faces: what other programs and libraries meet, each a thin module over pipeline and templates."""

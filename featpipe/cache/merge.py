@@ -1,0 +1,110 @@
+"""Several caches into one, without encoding anything again.
+
+Vectors, texts, documents and entities are keyed by content, so their union is that of the store.
+Term ids are numbers of one file's vocabulary: they are translated into those of the merged one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.build.messages import TermTables
+from featpipe.cache import tables as layout
+from featpipe.cache.texts import Texts
+from featpipe.cache.write import TermWriter
+from featpipe.documents import hash_bytes
+from featpipe.encoders.builtin import space_name
+from featpipe.encoders.spec import fingerprint_of
+from featpipe.errors import UnreadableDictionary
+from featpipe.store import Reader, Writer
+from featpipe.store.import_vectors import Import, import_old
+from featpipe.store.rewrite import Merge, merge_dictionaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+_BLOCK = 8192
+
+
+def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
+    """Write the union of ``sources`` to ``output``, which must not exist.
+
+    Raises:
+        DictionaryError: ``output`` exists, or a table has another schema in another file.
+        UnreadableDictionary: a source that is damaged or not ours.
+        WriteFailed: disk full ...; ``output`` is removed then.
+
+    """
+    merged = merge_dictionaries(sources, output, leave_out=lambda name: name.startswith("terms/"))
+    with Writer.open(output) as writer:
+        for source in sources:
+            with Reader(source) as reader:
+                for tables in _term_tables(reader):
+                    _take_terms(reader, tables, Path(output), writer)
+    return merged
+
+
+def _term_tables(reader: Reader) -> Iterator[TermTables]:
+    for name in reader.tables():
+        if name.startswith("terms/") and name.endswith("/units"):
+            yield TermTables(name.removesuffix("/units") + "/vocabulary", name)
+
+
+def _take_terms(reader: Reader, tables: TermTables, output: Path, writer: Writer) -> None:
+    vocabulary, units = reader.table(tables.vocabulary), reader.table(tables.units)
+    specs = {tables.vocabulary: vocabulary.spec, tables.units: units.spec}
+    rows = np.arange(vocabulary.n_rows)
+    terms = TermWriter(output, writer, tables, specs)
+    new_ids = terms.ids_of(Texts(*vocabulary.ragged_many("term", rows)))
+    translated = _by_old_id(np.asarray(vocabulary.gather("id", rows)), new_ids)
+    target = writer.table(tables.units, units.spec)
+    for start in range(0, units.n_rows, _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, units.n_rows))
+        ids, lengths = units.ragged_many("ids", block)
+        target.append({"keys": units.gather("keys", block), "ids": (translated[ids], lengths)})
+    writer.commit()
+
+
+def _by_old_id(old: NDArray[np.uint32], new: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A table to translate by: ``table[old[i]] == new[i]``."""
+    table = np.zeros(int(old.max(initial=0)) + 1, np.uint32)
+    table[old] = new
+    return table
+
+
+# Vectors of former files, as a space of their own.
+
+
+def import_vectors(
+    source: str | Path, cache: str | Path, *, group: str = "word_emb", name: str | None = None
+) -> Import:
+    """Append every vector below ``group`` of ``source`` to a space of the cache.
+
+    Nobody knows which weights made them, so the fingerprint covers the file's bytes: the space is
+    never mistaken for a model's.
+
+    Raises:
+        UnreadableDictionary: no such file, not HDF5, or without such a group.
+        DictionaryLocked: another process writes the cache.
+
+    """
+    source = Path(source)
+    try:
+        content = hash_bytes(source.read_bytes())
+    except OSError as error:
+        raise UnreadableDictionary(f"{source} cannot be read: {error.strerror}") from error
+    spec: Mapping[str, object] = {"feature": "imported", "file": content, "group": group}
+    fingerprint = fingerprint_of(spec)
+    return import_old(
+        source,
+        cache,
+        table=layout.space_table(space_name(name or source.stem), fingerprint),
+        group=group,
+        attributes=layout.identity(spec, fingerprint),
+        texts_table=layout.TEXTS,
+    )

@@ -1,0 +1,58 @@
+"""Places: where documents were found, and what stands for a document's identity."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.cache import tables as layout
+from featpipe.cache.texts import Texts
+from featpipe.documents import hash_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from featpipe.build.messages import Rows
+    from featpipe.build.preparation import Preparation
+    from featpipe.documents import Source
+    from featpipe.store import Reader
+
+
+def document_key(source: Source, data: bytes, preparation: Preparation) -> bytes:
+    """16 bytes for (content, way of reading it), wherever the content was found.
+
+    Of the name only the suffix counts, since it decides between kinds of text; another loader
+    version makes another ``preparation``, and the file is read again.
+    """
+    suffix = PurePath(source.id).suffix.lower()
+    whole = "\0".join(
+        (hash_bytes(data), source.media_type or suffix, preparation.of(data))
+    ).encode()
+    return blake2b(whole, digest_size=16, person=b"featpipe-docs-v1").digest()
+
+
+def source_rows(sources: Sequence[Source], keys: bytes) -> Rows:
+    """Rows for ``/sources``: where the documents of these ``keys`` (16 bytes each) were found."""
+    return {
+        "document": np.frombuffer(keys, np.uint8).reshape(-1, 16),
+        "path": Texts.from_strings([source.address for source in sources]).ragged,
+        "id": Texts.from_strings([source.id for source in sources]).ragged,
+    }
+
+
+def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
+    """Absolute path -> (readable name, key of the document last seen there)."""
+    if layout.SOURCES not in reader:
+        return {}
+    table = reader.table(layout.SOURCES)
+    rows = np.arange(table.n_rows)
+    paths = Texts(*table.ragged_many("path", rows)).strings()
+    names = Texts(*table.ragged_many("id", rows)).strings()
+    keys = np.asarray(table.gather("document", rows)).tobytes()
+    return {
+        path: (name, keys[16 * at : 16 * at + 16])
+        for at, (path, name) in enumerate(zip(paths, names, strict=True))
+    }

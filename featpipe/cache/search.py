@@ -1,0 +1,253 @@
+"""Search: ranked sentences of a cache, by BM25 over its stored terms, or with vectors as well.
+
+Nothing is read again and nothing is analysed again but the query. The scores are rank-bm25's Okapi
+over all sentences of all documents, as they stand; sentences whose terms are not there yet, because
+a build is running or broke off, are left out, and how many is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from logging import getLogger
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from featpipe.cache.documents import CachedDocument
+from featpipe.cache.postings import Sentences, open_index
+from featpipe.errors import UnknownSpace, UsageError
+from featpipe.lexical.fusion import combine
+from featpipe.lexical.terms import ANALYSERS, Analyser
+from featpipe.store import keys_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.lexical.backend import Backend
+
+logger = getLogger(__name__)
+
+#: Share of BM25 in a hybrid score, where nothing was tuned. With a weak model 0.5 loses against
+#: BM25 alone and 0.8 does not (``eval_retrieval`` scores both); a better model deserves less.
+BM25_WEIGHT = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """``text == document.text[start:end]`` of the document called ``document``."""
+
+    document: str
+    path: str
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class SentenceSearch:
+    """An index over the sentences of a cache as it is now; its postings are derived once.
+
+    Args:
+        cache: open; its documents must have terms of ``analyser``.
+        analyser: whose terms; may be left out when the cache holds those of one.
+        backend: whose kernels run. numba's take half a second to load and answer in half the time.
+
+    Raises:
+        UnknownSpace: no such terms, or several to choose from.
+
+    """
+
+    def __init__(
+        self, cache: Cache, analyser: str | None = None, *, backend: Backend = "auto"
+    ) -> None:
+        self._cache = cache
+        self._group = _find_group(cache, analyser)
+        self._analyser = _open_analyser(cache, self._group)
+        self._documents = _find_documents(cache)
+        self._rows = np.array([row for _, row in self._documents.values()], np.int64)
+        sentences = Sentences(
+            documents=cache.corpus.table,
+            units=cache.reader.table(self.terms_table),
+            names=list(self._documents),
+            rows=self._rows,
+        )
+        self._index, self._has_terms = open_index(
+            cache.path, self._group, sentences, backend=backend
+        )
+        if self.n_without_terms:
+            logger.warning(
+                "%d of %d sentences have no terms yet and cannot be found: a build is running, or"
+                " broke off (then run build-cache again)",
+                self.n_without_terms,
+                len(self._has_terms),
+            )
+
+    @property
+    def n_sentences(self) -> int:
+        """Sentences that can be found."""
+        return self._index.n_rows
+
+    @property
+    def n_without_terms(self) -> int:
+        """Sentences that cannot be found yet: documents are written before their terms."""
+        return len(self._has_terms) - self._index.n_rows
+
+    @property
+    def terms_table(self) -> str:
+        """Name of the table that holds the terms of each distinct sentence."""
+        return f"{self._group}/units"
+
+    def search(
+        self, query: str, k: int = 10, *, level: Literal["sentence", "document"] = "sentence"
+    ) -> list[Hit]:
+        """The ``k`` best sentences, or the best sentence of the ``k`` best documents.
+
+        Only sentences that hold a term of the query are found, whatever their score: in a corpus of
+        a few sentences BM25's can be zero or negative.
+        """
+        ids = self._ids(query)
+        if not len(ids) or not self.n_sentences:
+            return []
+        found = self._index.top_k([ids], k, level=level)
+        rows, scores = found.rows[0], found.scores[0]
+        if not (scores > 0).all():  # those without any of the terms have 0.0
+            rows, scores = self._best_holding(ids, k, level)
+        return self._hits(rows, scores)
+
+    def _best_holding(
+        self, ids: NDArray[np.int32], k: int, level: Literal["sentence", "document"]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """As ``top_k``, among the sentences that hold a term."""
+        rows = self._index.rows_with(ids)
+        scores = self._index.scores([ids])[0][rows]
+        order = np.argsort(-scores, kind="stable")
+        if level == "document":
+            names = [name for name, _ in self._index.locate(rows[order])]
+            firsts = {name: at for at, name in reversed(list(enumerate(names)))}
+            order = order[sorted(firsts.values())]
+        return rows[order[:k]], scores[order[:k]]
+
+    def search_hybrid(
+        self,
+        query: str,
+        vector: NDArray[np.floating],
+        dictionary: Dictionary,
+        k: int = 10,
+        *,
+        weight: float = BM25_WEIGHT,
+    ) -> list[Hit]:
+        """The ``k`` best by ``weight`` x BM25 + (1 - ``weight``) x cosine, each scaled to 0 ... 1.
+
+        Args:
+            query: its words.
+            vector: of the query (dim,), by the model of ``dictionary``.
+            dictionary: vectors of the sentences; one without a vector has similarity 0.
+            k: how many.
+            weight: of BM25, in [0, 1].
+
+        """
+        if not self.n_sentences:
+            return []
+        words = self._index.scores([self._ids(query)])[0]
+        likeness = self._similarities(vector, dictionary)
+        scores = combine(words, likeness, weight)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return self._hits(best, scores[best])
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint8]:
+        """Of every row of the index, in order: (n, 16)."""
+        keys, _ = self._cache.corpus.table.ragged_many("sentence_keys", self._rows)
+        return np.ascontiguousarray(np.asarray(keys).reshape(-1, 16)[self._has_terms])
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
+        """Of every row of the index, which sentence of its document it is: (n,)."""
+        _, sizes = self._cache.corpus.table.ragged_many("sentence_keys", self._rows)
+        numbers = np.arange(len(self._has_terms)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return numbers[self._has_terms]
+
+    def _ids(self, query: str) -> NDArray[np.int32]:
+        """Term ids of the query; a term that no document holds has none and adds nothing."""
+        terms = self._analyser.terms(query)
+        vocabulary = self._cache.reader.table(f"{self._group}/vocabulary")
+        rows = vocabulary.find(keys_of(terms))
+        return np.asarray(vocabulary.gather("id", rows[rows >= 0]), np.int32)
+
+    def _similarities(
+        self, vector: NDArray[np.floating], dictionary: Dictionary
+    ) -> NDArray[np.float64]:
+        distinct, inverse = np.unique(self._keys.view("V16").ravel(), return_inverse=True)
+        stored, found = dictionary.lookup_keys(distinct.view(np.uint8).reshape(-1, 16))
+        matrix = np.asarray(stored, np.float32)
+        query = np.asarray(vector, np.float32)
+        norms = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
+        likeness = np.divide(matrix @ query, norms, out=np.zeros(len(matrix)), where=norms > 0)
+        return np.where(found, likeness, 0.0)[inverse].astype(np.float64)
+
+    def _hits(self, rows: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
+        places = self._index.locate(rows)
+        if self.n_without_terms:  # the index counts only the sentences it has
+            numbers = self._numbers[rows].tolist()
+            places = [(path, number) for (path, _), number in zip(places, numbers, strict=True)]
+        return [
+            self._hit(path, number, float(score))
+            for (path, number), score in zip(places, scores, strict=True)
+        ]
+
+    def _hit(self, path: str, number: int, score: float) -> Hit:
+        name, row = self._documents[path]
+        document = CachedDocument(name, path, row, self._cache.corpus)
+        start, end = document.spans("sentence")[number].tolist()
+        return Hit(name, path, start, end, document.text[start:end], score)
+
+
+def _find_documents(cache: Cache) -> dict[str, tuple[str, int]]:
+    """Path -> (readable name, row) of every document, in the order of ``cache.documents()``."""
+    places = cache.corpus.places()
+    if not places:
+        return {}
+    keys = np.frombuffer(b"".join(key for _, key in places.values()), np.uint8).reshape(-1, 16)
+    rows = cache.corpus.table.find(keys).tolist()
+    found = zip(places.items(), rows, strict=True)
+    return {path: (name, row) for (path, (name, _)), row in found if row >= 0}
+
+
+def _find_group(cache: Cache, analyser: str | None) -> str:
+    groups = [
+        name.removesuffix("/units")
+        for name in cache.reader.tables()
+        if name.startswith("terms/") and name.endswith("/units")
+    ]
+    matching = [g for g in groups if analyser in (None, g[6:], g[6:].partition("@")[0])]
+    if len(matching) == 1:
+        return matching[0]
+    held = ", ".join(group[6:] for group in groups) or "none"
+    if len(matching) > 1:
+        raise UnknownSpace(f"terms must be named: {cache.path} holds {held}")
+    raise UnknownSpace(
+        f"no terms{' of ' + analyser if analyser else ''} in {cache.path}: it holds {held}",
+        hint="run build-cache, with that analyser",
+    )
+
+
+def _open_analyser(cache: Cache, group: str) -> Analyser:
+    """The analyser that counted these terms.
+
+    Raises:
+        UsageError: this version of featpipe, jieba or Unicode would count others.
+
+    """
+    name = group[6:].partition("@")[0]
+    if name not in ANALYSERS:
+        raise UsageError(f"the terms {group[6:]} are by an analyser that needs more than its name")
+    analyser = Analyser(name)
+    stored = cache.reader.table(f"{group}/units").attributes["fingerprint"]
+    if analyser.fingerprint != stored:
+        raise UsageError(
+            f"the terms {group[6:]} were counted by another version of the analyser {name}",
+            hint="run build-cache again; it counts them anew",
+        )
+    return analyser

@@ -1,0 +1,170 @@
+"""What a cache holds, counted: the facts behind ``featpipe inspect``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.cache import tables as layout
+from featpipe.cache.texts import Texts
+from featpipe.errors import UsageError
+from featpipe.report import FailedUnits, Quarantined, RunReport
+from featpipe.settings import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from featpipe.cache.cache import Cache
+    from featpipe.store import Reader
+
+# The records that runs of ``build-cache`` leave in a cache, read back.
+
+
+def read_runs(cache: Cache) -> list[RunReport]:
+    """Every run, oldest first; what a later featpipe adds to a record is passed over."""
+    if layout.RUNS not in cache.reader:
+        return []
+    table = cache.reader.table(layout.RUNS)
+    texts = Texts(*table.ragged_many("record", np.arange(table.n_rows))).strings()
+    return [_report_of(json.loads(text)) for text in texts]
+
+
+def find_run(runs: Sequence[RunReport], name: str) -> RunReport:
+    """One run by its id, the beginning of its id, or ``last``.
+
+    Raises:
+        UsageError: no such run, or several.
+
+    """
+    if name == "last" and runs:
+        return runs[-1]
+    found = [run for run in runs if run.run_id.startswith(name)]
+    exact = [run for run in found if run.run_id == name]
+    if len(found) != 1 and not exact:
+        what = "several runs begin with" if found else "no run"
+        raise UsageError(f"{what} {name!r}", hint="featpipe runs list CACHE")
+    return (exact or found)[0]
+
+
+def _report_of(record: dict[str, Any]) -> RunReport:
+    known = RunReport.__dataclass_fields__
+    content = {name: value for name, value in record.items() if name in known}
+    content["quarantined"] = tuple(Quarantined(**lost) for lost in record["quarantined"])
+    content["failed"] = tuple(FailedUnits(**failed) for failed in record["failed"])
+    content["notes"] = tuple(record["notes"])
+    return RunReport(**content)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceSummary:
+    """One space: the vectors of one fingerprint."""
+
+    name: str
+    n_vectors: int
+    dim: int
+    dtype: str
+    fingerprint: str
+    spec: Mapping[str, object]
+    units_with_vector: Mapping[str, int]
+    """Per level, distinct texts that have a vector here."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSummary:
+    """Counts of one cache file."""
+
+    path: str
+    file_bytes: int
+    documents: int
+    """Places at which a document was found."""
+    contents: int
+    """Distinct contents among them."""
+    units: int
+    """Occurrences of units in all contents, over all levels."""
+    units_by_level: Mapping[str, int]
+    unique_by_level: Mapping[str, int]
+    texts: int
+    """Distinct unit texts, over all levels."""
+    spaces: tuple[SpaceSummary, ...]
+    entities: Mapping[str, int]
+    """Entities per tagger, each distinct paragraph counted once."""
+    terms: Mapping[str, int]
+    """Size of the vocabulary per analyser."""
+    runs: int
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return asdict(self)
+
+
+def summarise(cache: Cache) -> CacheSummary:
+    """Count everything. Reads keys and offsets, no vectors."""
+    reader = cache.reader
+    occurrences, unique_rows = _count_units(reader)
+    return CacheSummary(
+        path=str(cache.path),
+        file_bytes=cache.path.stat().st_size,
+        documents=len(cache.corpus.places()),
+        contents=_n_rows(reader, layout.DOCUMENTS),
+        units=sum(occurrences.values()),
+        units_by_level=occurrences,
+        unique_by_level={level: len(rows) for level, rows in unique_rows.items()},
+        texts=_n_rows(reader, layout.TEXTS),
+        spaces=tuple(_summarise_space(reader, name, unique_rows) for name in cache.spaces()),
+        entities={
+            name: int(reader.table(f"entities/{name}").column("labels_end")[-1])
+            if reader.table(f"entities/{name}").n_rows
+            else 0
+            for name in cache.corpus.taggers()
+        },
+        terms={
+            name.removeprefix("terms/").removesuffix("/vocabulary"): reader.table(name).n_rows
+            for name in reader.tables()
+            if name.startswith("terms/") and name.endswith("/vocabulary")
+        },
+        runs=_n_rows(reader, layout.RUNS),
+    )
+
+
+def _count_units(reader: Reader) -> tuple[dict[str, int], dict[str, np.ndarray]]:
+    """Occurrences per level, and per level the rows of its distinct texts in ``/texts``."""
+    none = np.empty(0, np.int64)
+    if layout.DOCUMENTS not in reader or layout.TEXTS not in reader:
+        return dict.fromkeys(LEVELS, 0), dict.fromkeys(LEVELS, none)
+    documents, texts = reader.table(layout.DOCUMENTS), reader.table(layout.TEXTS)
+    rows = np.arange(documents.n_rows)
+    counts, unique = {}, {}
+    for level in LEVELS:
+        keys, lengths = documents.ragged_many(f"{level}_keys", rows)
+        counts[level] = int(lengths.sum())
+        found = texts.find(np.asarray(keys).reshape(-1, 16))
+        unique[level] = np.unique(found[found >= 0])
+    return counts, unique
+
+
+def _summarise_space(
+    reader: Reader, name: str, unique_rows: Mapping[str, np.ndarray]
+) -> SpaceSummary:
+    table = reader.table(f"embeddings/{name}")
+    vectors = table.column("vectors")
+    covered = {}
+    for level, rows in unique_rows.items():
+        keys = np.asarray(reader.table(layout.TEXTS).gather("keys", rows)) if len(rows) else None
+        covered[level] = 0 if keys is None else int((table.find(keys) >= 0).sum())
+    spec = json.loads(table.attributes["spec"])
+    return SpaceSummary(
+        name=name,
+        n_vectors=table.n_rows,
+        dim=int(vectors.shape[1]),
+        dtype=str(spec.get("dtype", vectors.dtype)),
+        fingerprint=table.attributes["fingerprint"],
+        spec=spec,
+        units_with_vector=covered,
+    )
+
+
+def _n_rows(reader: Reader, name: str) -> int:
+    return reader.table(name).n_rows if name in reader else 0

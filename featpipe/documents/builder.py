@@ -1,0 +1,155 @@
+r"""Put one document's text together, paragraph by paragraph, while its spans are noted.
+
+Every loader writes through a draft, so that cleaning, separators, limits and the map to the source
+are decided in one place: paragraphs end in ``"\n"``, the cells of a row are parted by ``"\t"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.documents.clean import clean, clean_traced
+from featpipe.documents.document import Cell, Heading, OffsetMap, Offsets, Page, Table
+from featpipe.errors import DocumentTooLarge
+
+if TYPE_CHECKING:
+    from featpipe.documents.limits import LoadLimits
+
+#: Pieces of the source a raw paragraph was put together from: (raw length, source start, end).
+Pieces = Sequence[tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RawCell:
+    """One cell as the loader found it: its text, place and extent."""
+
+    row: int
+    column: int
+    text: str
+    pieces: Pieces = ()
+    row_span: int = 1
+    column_span: int = 1
+
+
+@dataclass(slots=True)
+class Draft:
+    """A text under construction.
+
+    Attributes:
+        is_traced: pieces are given with every paragraph and become the map to the source.
+        hint: the next step, should the document turn out to be empty.
+    """
+
+    limits: LoadLimits
+    is_traced: bool = False
+    title: str = ""
+    encoding: str | None = None
+    notes: list[str] = field(default_factory=list)
+    hint: str | None = None
+    pages: list[Page] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+    length: int = 0
+    _parts: list[str] = field(default_factory=list)
+    _starts: list[Offsets] = field(default_factory=list)
+    _ends: list[Offsets] = field(default_factory=list)
+
+    def add(self, raw: str, pieces: Pieces = (), *, level: int = 0) -> bool:
+        """Append a paragraph; False when nothing of it is left after cleaning.
+
+        Args:
+            raw: as found; line breaks in it are wraps, not paragraph ends.
+            pieces: where the raw text stands in the source, when the draft is traced.
+            level: 1 to 9 for a heading.
+
+        Raises:
+            DocumentTooLarge: beyond ``limits.max_characters``.
+        """
+        start = self.length + bool(self.length)
+        if not self._append("\n" if self.length else "", raw, pieces):
+            return False
+        if level:
+            self.headings.append(Heading(start, self.length, level))
+        return True
+
+    def add_table(self, cells: Sequence[RawCell]) -> None:
+        """Append a table, one line per row; rows and cells without text leave no trace in it."""
+        spans: list[Cell] = []
+        begin = self.length + bool(self.length)
+        row = -1
+        for cell in cells:
+            separator = "\t" if cell.row == row else "\n"
+            has_text = self._append(separator if self.length else "", cell.text, cell.pieces)
+            row = cell.row if has_text else row
+            start = self._last_start if has_text else self.length
+            spans.append(
+                Cell(cell.row, cell.column, start, self.length, cell.row_span, cell.column_span)
+            )
+        if self.length >= begin and any(span.end > span.start for span in spans):
+            self.tables.append(Table(begin, self.length, tuple(spans)))
+
+    def end_page(self, number: int, start: int, confidence: float | None = None) -> None:
+        """Note that everything since the length ``start`` is page ``number``."""
+        first = min(start + 1 if start and self.length > start else start, self.length)
+        self.pages.append(Page(number, first, self.length, confidence))
+
+    def add_page(self, number: int, start: int, end: int, confidence: float | None = None) -> None:
+        """Note that ``text[start:end]`` is page ``number``."""
+        self.pages.append(Page(number, start, end, confidence))
+
+    def note(self, what: str) -> None:
+        """Say a doubt or a loss, once."""
+        if what not in self.notes:
+            self.notes.append(what)
+
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._parts)
+
+    def origin(self) -> OffsetMap | None:
+        """The map to the source, when it was asked for and pieces were given."""
+        if not self.is_traced or not self._starts:
+            return None
+        return OffsetMap.from_characters(np.concatenate(self._starts), np.concatenate(self._ends))
+
+    @property
+    def _last_start(self) -> int:
+        return self.length - len(self._parts[-1])
+
+    def _append(self, separator: str, raw: str, pieces: Pieces) -> bool:
+        if self.is_traced and pieces:
+            starts, ends = _spread(pieces)
+            text, starts, ends = clean_traced(raw, starts, ends)
+            if text:
+                at = self._ends[-1][-1:] if self._ends else starts[:1]
+                self._starts += [at] * len(separator) + [starts]
+                self._ends += [at] * len(separator) + [ends]
+        else:
+            text = clean(raw)
+        if not text:
+            return False
+        if separator:
+            self._parts.append(separator)
+        self._parts.append(text)
+        self.length += len(separator) + len(text)
+        if self.length > self.limits.max_characters:
+            limit = self.limits.max_characters
+            raise DocumentTooLarge(f"the text is longer than {limit:,} characters")
+        return True
+
+
+def _spread(pieces: Pieces) -> tuple[Offsets, Offsets]:
+    """The source span of every raw character."""
+    starts, ends = [], []
+    for length, start, end in pieces:
+        if length == end - start:
+            starts.append(np.arange(start, end))
+            ends.append(np.arange(start + 1, end + 1))
+        else:
+            starts.append(np.full(length, start))
+            ends.append(np.full(length, end))
+    return np.concatenate(starts), np.concatenate(ends)

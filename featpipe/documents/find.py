@@ -1,0 +1,164 @@
+"""Find the files to read: what is named, in an order that does not depend on the file system.
+
+Guarantees: every path given is accounted for (absent ones raise); whatever stands in a folder and
+is not excluded becomes a source, also what cannot be read (a pipe, a device, a folder that cannot
+be listed, a link that leads nowhere or in a circle): reading it says why, and opens no pipe. Each
+file comes once, however many patterns name it; the order is that of the ids, which can always be
+printed, whatever bytes a file's name is made of.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from fnmatch import fnmatchcase
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featpipe.documents.source import Source, expanded, in_list, in_list_file, printable
+from featpipe.errors import MissingDocuments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+#: What no document folder means to hand in: version control, editors, office locks, systems.
+IGNORED = (".*", "~$*", "*.tmp", "*.swp", "Thumbs.db", "desktop.ini", "__MACOSX", "__pycache__")
+
+
+def find_sources(
+    paths: Sequence[Path | str],
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    *,
+    expand: bool = False,
+) -> list[Source]:
+    """Every file under the paths, once, sorted by id.
+
+    Args:
+        paths: files, folders (searched to the bottom) and globs (``**`` goes down); ``@FILE`` is a
+            list of such paths, one on a line, and ``-`` such a list on standard input.
+        include: patterns; a file found in a folder must match one (all do when empty).
+        exclude: patterns; a file or folder found in a folder must match none. Patterns are those
+            of the shell, held against the name and against the path below the folder.
+        expand: give the members of zip archives and the records of JSONL files of texts in the
+            place of these files. Such sources must be read by ``Source.read``.
+
+    Raises:
+        MissingDocuments: a path does not exist, a pattern matches nothing, or nothing is left.
+    """
+    found: dict[str, Source] = {}
+    for path in _listed(paths):
+        for source in _expand(str(path), tuple(include), (*IGNORED, *exclude)):
+            found.setdefault(real_path(source.path), source)
+    if not found:
+        named = ", ".join(str(path) for path in paths) or "no path"
+        raise MissingDocuments(
+            f"no documents in {named}", hint="check the patterns of include and exclude"
+        )
+    whole = _distinct(found.values())
+    return sorted(inner for s in whole for inner in expanded(s)) if expand else sorted(whole)
+
+
+def _listed(paths: Sequence[Path | str]) -> Iterator[Path | str]:
+    """The paths, with those of lists in the place of the lists."""
+    for path in paths:
+        if str(path) == "-":
+            yield from in_list(sys.stdin, Path())
+        elif str(path).startswith("@") and not Path(path).exists():
+            yield from in_list_file(Path(str(path)[1:]))
+        else:
+            yield path
+
+
+def _expand(path: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
+    root = Path(path)
+    if root.is_dir():
+        yield from _walk(root, include, exclude)
+    elif root.is_file():
+        yield Source(printable(root.name), root)
+    elif has_magic(path):
+        yield from _globbed(path, include, exclude)
+    elif root.exists():
+        raise MissingDocuments(f"{path} is neither a file nor a folder")
+    else:
+        raise MissingDocuments(f"{path} does not exist")
+
+
+def _globbed(pattern: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
+    names = sorted(glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
+    if not names:
+        raise MissingDocuments(f"{pattern} matches nothing")
+    fixed = Path(*_fixed_parts(pattern))
+    for name in names:
+        path = Path(name)
+        below = printable(path.relative_to(fixed).as_posix())
+        if path.is_dir():
+            for inner in _walk(path, include, exclude) if "**" not in pattern else ():
+                yield Source(f"{below}/{inner.id}", inner.path)
+        elif not _matches(path.name, path.name, IGNORED):
+            yield Source(below, path)
+
+
+def _fixed_parts(pattern: str) -> list[str]:
+    parts: list[str] = []
+    for part in Path(pattern).parts[:-1]:
+        if has_magic(part):
+            break
+        parts.append(part)
+    return parts
+
+
+def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
+    seen: set[tuple[int, int]] = set()
+    unlisted: list[Path] = []
+
+    def pass_over(error: OSError) -> None:
+        if Path(error.filename) == root:
+            raise MissingDocuments(f"{root} cannot be listed: {error.strerror}") from error
+        unlisted.append(Path(error.filename))
+
+    for folder, folders, names in os.walk(root, followlinks=True, onerror=pass_over):
+        below = Path(folder).relative_to(root)
+        try:
+            status = Path(folder).stat()
+        except OSError:  # gone since it was listed
+            unlisted.append(Path(folder))
+            folders.clear()
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(f for f in folders if not _matches(f, (below / f).as_posix(), exclude))
+        for name in sorted(names):
+            inner = (below / name).as_posix()
+            if _matches(name, inner, exclude):
+                continue
+            if not include or _matches(name, inner, include):
+                yield Source(printable(inner), Path(folder) / name)
+    for path in unlisted:
+        yield Source(printable(path.relative_to(root).as_posix()), path)
+
+
+def real_path(path: Path) -> str:
+    """Where a path leads, links followed; unlike ``Path.resolve`` also where they go in circles."""
+    return os.path.realpath(path)
+
+
+def _matches(name: str, inner: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, p) or fnmatchcase(inner, p) for p in patterns)
+
+
+def _distinct(sources: Iterable[Source]) -> Iterator[Source]:
+    """Two folders may hold the same relative path: then each is named by its whole path."""
+    by_id: dict[str, list[Source]] = {}
+    for source in sources:
+        by_id.setdefault(source.id, []).append(source)
+    for same in by_id.values():
+        for source in same:
+            yield source if len(same) == 1 else Source(_whole_path(source.path), source.path)
+
+
+def _whole_path(path: Path) -> str:
+    return printable(path.absolute().as_posix().lstrip("/"))

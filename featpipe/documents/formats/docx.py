@@ -1,0 +1,337 @@
+"""Word documents (.docx): paragraphs with their clause numbers, tables, text boxes, notes.
+
+Read from the package's XML directly: the usual library leaves numbers, text boxes and content
+controls out. Order: the body as it stands, a text box after the paragraph that holds it; then
+footnotes and endnotes; then heads and feet, each text once. Deleted text (tracked changes), hidden
+text, comments and field codes are no text of the document; comments and hidden text are noted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.formats.docx_numbering import Numbering
+from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from xml.etree.ElementTree import Element
+
+    from featpipe.documents.limits import LoadLimits
+
+#: Elements whose content is text of the paragraph as if they were not there.
+_TRANSPARENT = frozenset(
+    {"hyperlink", "smartTag", "sdt", "sdtContent", "ins", "moveTo", "fldSimple", "customXml", "dir"}
+    | {"bdo", "ruby", "rubyBase", "AlternateContent", "Choice", "oMath", "oMathPara"}
+)
+_SIGNS = {"tab": " ", "noBreakHyphen": "-", "ptab": " ", "cr": "\v"}
+#: A line break inside a paragraph, while its text is put together.
+_BREAK = "\v"
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+    """Read a .docx file.
+
+    Raises:
+        UnreadableDocument: damaged, or locked by a password.
+        DocumentTooLarge: beyond one of the limits.
+    """
+    container = Container(data, limits)
+    part = container.main_part("word/document.xml")
+    related = container.related(part)
+    draft = Draft(limits, title=container.title())
+    _Word(container, related, draft).read(container.xml(part))
+    return draft
+
+
+@dataclass(slots=True)
+class _Style:
+    """What a paragraph style says about headings and numbers, its ancestors included."""
+
+    level: int = 0
+    number: tuple[str, int] | None = None
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    text: str
+    level: int = 0
+    boxes: list[Element] = field(default_factory=list)
+
+
+class _Word:
+    """One pass over a Word document."""
+
+    def __init__(
+        self, container: Container, related: dict[str, tuple[str, str]], draft: Draft
+    ) -> None:
+        self.draft = draft
+        self.parts: dict[str, list[str]] = {}
+        for kind, name in related.values():
+            self.parts.setdefault(kind, []).append(name)
+        self.container = container
+        self.styles = _read_styles(self._root("styles"))
+        self.numbering = Numbering.read(self._root("numbering"))
+
+    def _root(self, kind: str) -> Element | None:
+        names = self.parts.get(kind, [])
+        return self.container.xml_or_none(names[0]) if names else None
+
+    def read(self, document: Element) -> None:
+        """Add everything that is text of the document."""
+        body = child(document, "body")
+        self._blocks(body if body is not None else document)
+        for kind in ("footnotes", "endnotes"):
+            root = self._root(kind)
+            for note in root if root is not None else ():
+                if attribute(note, "type") in {None, "normal"}:
+                    self._blocks(note)
+        self._heads()
+        if self.parts.get("comments"):
+            self.draft.note("comments are left out")
+
+    def _heads(self) -> None:
+        seen: set[str] = set()
+        for kind in ("header", "footer"):
+            for name in sorted(self.parts.get(kind, [])):
+                root = self.container.xml_or_none(name)
+                for paragraph in root.iter() if root is not None else ():
+                    if local(paragraph.tag) != "p":
+                        continue
+                    text = self._paragraph(paragraph).text
+                    shown = "".join(text.split())
+                    if shown and shown not in seen and not shown.strip("第页共/-— ").isdecimal():
+                        self.draft.add(text)
+                    seen.add(shown)
+
+    def _blocks(self, element: Element) -> None:
+        for block in element:
+            name = local(block.tag)
+            if name == "p":
+                self._add(self._paragraph(block))
+            elif name == "tbl":
+                self._table(block)
+            elif name in {"sdt", "sdtContent", "ins", "moveTo", "customXml", "body"}:
+                self._blocks(block)
+            elif name == "AlternateContent":
+                self._blocks(_chosen(block))
+
+    def _add(self, paragraph: _Paragraph) -> None:
+        for line in paragraph.text.split(_BREAK):
+            self.draft.add(line, level=paragraph.level)
+        for box in paragraph.boxes:
+            self._blocks(box)
+
+    def _paragraph(self, element: Element) -> _Paragraph:
+        properties = child(element, "pPr")
+        style = self._style(properties)
+        found = _Paragraph("", style.level)
+        texts: list[str] = []
+        self._inline(element, texts, found.boxes)
+        found.text = "".join(texts)
+        number = _number_of(properties, style)
+        if number and (found.text.strip() or not found.boxes):
+            label = self.numbering.next_label(*number)
+            if label and found.text.strip():
+                separator = "" if label[-1] in "、）．，：)" and not label.isascii() else " "
+                found.text = label + separator + found.text.lstrip()
+        return found
+
+    def _style(self, properties: Element | None) -> _Style:
+        reference = child(properties, "pStyle") if properties is not None else None
+        name = attribute(reference, "val") if reference is not None else None
+        style = self.styles.get(name or "", _Style())
+        outline = child(properties, "outlineLvl") if properties is not None else None
+        value = attribute(outline, "val") if outline is not None else None
+        if value and value.isdecimal() and int(value) < 9:
+            return _Style(int(value) + 1, style.number)
+        return style
+
+    def _inline(self, element: Element, texts: list[str], boxes: list[Element]) -> None:
+        for inner in element:
+            name = local(inner.tag)
+            if name == "r":
+                if self._is_hidden(inner):
+                    self.draft.note("hidden text is left out")
+                else:
+                    self._run(inner, texts, boxes)
+            elif name == "AlternateContent":
+                self._inline(_chosen(inner), texts, boxes)
+            elif name in _TRANSPARENT:
+                self._inline(inner, texts, boxes)
+            elif name == "t":  # mathematics: m:r/m:t
+                texts.append(inner.text or "")
+
+    def _run(self, run: Element, texts: list[str], boxes: list[Element]) -> None:
+        for inner in run:
+            name = local(inner.tag)
+            if name == "t":
+                texts.append(inner.text or "")
+            elif name in _SIGNS:
+                texts.append(_SIGNS[name])
+            elif name == "br":
+                texts.append(_BREAK if attribute(inner, "type") in {None, "textWrapping"} else " ")
+            elif name == "AlternateContent":
+                self._run(_chosen(inner), texts, boxes)
+            elif name in {"drawing", "pict", "object"}:
+                boxes.extend(_text_boxes(inner))
+            elif name == "ruby":
+                self._inline(inner, texts, boxes)
+
+    @staticmethod
+    def _is_hidden(run: Element) -> bool:
+        properties = child(run, "rPr")
+        mark = child(properties, "vanish") if properties is not None else None
+        return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
+
+    def _table(self, table: Element) -> None:
+        rows = [list(_inner(row, "tc")) for row in _inner(table, "tr")]
+        if all(len(row) <= 1 for row in rows) or any(_holds_table(c) for row in rows for c in row):
+            for row in rows:
+                for cell in row:
+                    self._blocks(cell)
+            return
+        cells: list[RawCell] = []
+        for index, row in enumerate(rows):
+            column = 0
+            for cell in row:
+                width = _grid_span(cell)
+                is_continued = _is_continued(cell)
+                text = "" if is_continued else self._cell_text(cell)
+                if not is_continued:
+                    cells.append(RawCell(index, column, text, column_span=width))
+                column += width
+        self.draft.add_table(_with_heights(cells, rows))
+
+    def _cell_text(self, cell: Element) -> str:
+        return "\n".join(line for line in self._lines(cell) if line.strip())
+
+    def _lines(self, element: Element) -> Iterable[str]:
+        """The lines of a cell, those of its text boxes included."""
+        for block in element:
+            name = local(block.tag)
+            if name == "p":
+                paragraph = self._paragraph(block)
+                yield from paragraph.text.split(_BREAK)
+                for box in paragraph.boxes:
+                    yield from self._lines(box)
+            elif name == "AlternateContent":
+                yield from self._lines(_chosen(block))
+            elif name in {"sdt", "sdtContent", "ins", "moveTo", "customXml"}:
+                yield from self._lines(block)
+
+
+def _with_heights(cells: list[RawCell], rows: list[list[Element]]) -> list[RawCell]:
+    """Cells with the rows that a vertical merge adds to them."""
+    continued: set[tuple[int, int]] = set()
+    for index, row in enumerate(rows):
+        column = 0
+        for cell in row:
+            if _is_continued(cell):
+                continued.add((index, column))
+            column += _grid_span(cell)
+    return [replace(cell, row_span=_height(cell, continued)) for cell in cells]
+
+
+def _height(cell: RawCell, continued: set[tuple[int, int]]) -> int:
+    height = 1
+    while (cell.row + height, cell.column) in continued:
+        height += 1
+    return height
+
+
+def _chosen(alternatives: Element) -> Element:
+    """The first choice of ``mc:AlternateContent``, or its fallback: never both."""
+    for name in ("Choice", "Fallback"):
+        found = child(alternatives, name)
+        if found is not None:
+            return found
+    return alternatives
+
+
+def _text_boxes(element: Element) -> Iterable[Element]:
+    """The outermost text boxes in a drawing."""
+    for inner in element:
+        name = local(inner.tag)
+        if name == "txbxContent":
+            yield inner
+        elif name == "AlternateContent":
+            yield from _text_boxes(_chosen(inner))
+        else:
+            yield from _text_boxes(inner)
+
+
+def _inner(element: Element, name: str) -> Iterable[Element]:
+    """Rows of a table and cells of a row, also those in content controls."""
+    for inner in element:
+        if local(inner.tag) == name:
+            yield inner
+        elif local(inner.tag) in {"sdt", "sdtContent", "ins", "customXml"}:
+            yield from _inner(inner, name)
+
+
+def _holds_table(cell: Element) -> bool:
+    return any(local(inner.tag) == "tbl" for inner in cell.iter())
+
+
+def _grid_span(cell: Element) -> int:
+    properties = child(cell, "tcPr")
+    span = child(properties, "gridSpan") if properties is not None else None
+    value = attribute(span, "val") if span is not None else None
+    return min(int(value), 1000) if value and value.isdecimal() and int(value) else 1
+
+
+def _is_continued(cell: Element) -> bool:
+    properties = child(cell, "tcPr")
+    merge = child(properties, "vMerge") if properties is not None else None
+    return merge is not None and attribute(merge, "val") in {None, "continue"}
+
+
+def _number_of(properties: Element | None, style: _Style) -> tuple[str, int] | None:
+    own = child(properties, "numPr") if properties is not None else None
+    if own is None:
+        return style.number
+    number, level = child(own, "numId"), child(own, "ilvl")
+    inherited = style.number or ("", 0)
+    name = (attribute(number, "val") if number is not None else None) or inherited[0]
+    index = attribute(level, "val") if level is not None else None
+    if name in {"", "0"}:
+        return None
+    return name, int(index) if index and index.isdecimal() else inherited[1]
+
+
+def _read_styles(root: Element | None) -> dict[str, _Style]:
+    if root is None:
+        return {}
+    elements = {attribute(style, "styleId") or "": style for style in children(root, "style")}
+    return {name: _style_of(name, elements) for name in elements}
+
+
+def _style_of(name: str, elements: dict[str, Element]) -> _Style:
+    found = _Style()
+    seen: set[str] = set()
+    while name in elements and name not in seen:
+        seen.add(name)
+        element = elements[name]
+        properties = child(element, "pPr")
+        found.level = found.level or _heading_level(element, properties)
+        if properties is not None and found.number is None:
+            found.number = _number_of(properties, _Style())
+        parent = child(element, "basedOn")
+        name = (attribute(parent, "val") or "") if parent is not None else ""
+    return found
+
+
+def _heading_level(style: Element, properties: Element | None) -> int:
+    outline = child(properties, "outlineLvl") if properties is not None else None
+    value = attribute(outline, "val") if outline is not None else None
+    if value and value.isdecimal():
+        return int(value) + 1 if int(value) < 9 else 0
+    label = child(style, "name")
+    title = ((attribute(label, "val") if label is not None else None) or "").lower()
+    if title == "title":
+        return 1
+    last = title.removeprefix("heading ").strip()
+    return int(last) if title.startswith("heading ") and last in set("123456789") else 0

@@ -1,0 +1,103 @@
+"""Mail (.eml): subject, people and date, then the body; attachments are named, not opened.
+
+Of a body in several forms the plain one is read; HTML where there is no other. Parts whose declared
+encoding is unknown or false are decoded by their bytes.
+"""
+
+from __future__ import annotations
+
+from email import policy
+from email.parser import BytesParser
+from typing import TYPE_CHECKING
+
+from featpipe.documents.builder import Draft
+from featpipe.documents.decode import decode
+from featpipe.documents.formats.html import read_html
+from featpipe.errors import DocumentTooLarge
+
+if TYPE_CHECKING:
+    from email.message import Message
+
+    from featpipe.documents.limits import LoadLimits
+
+_FIELDS = ("Subject", "From", "To", "Cc", "Date")
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+    """Read a mail.
+
+    Raises:
+        UnreadableDocument: a part is no text in any known encoding.
+        DocumentTooLarge: beyond one of the limits.
+    """
+    message = BytesParser(policy=policy.compat32).parsebytes(data)
+    draft = Draft(limits)
+    for name in _FIELDS:
+        value = _header(message, name)
+        if value:
+            draft.add(f"{name}: {value}")
+    draft.title = _header(message, "Subject")
+    _part(message, draft, 0)
+    return draft
+
+
+def _header(message: Message, name: str) -> str:
+    from email.errors import HeaderParseError
+    from email.header import decode_header
+
+    raw = message.get(name)
+    if raw is None:
+        return ""
+    try:
+        pieces = decode_header(str(raw))
+    except (HeaderParseError, ValueError):
+        return " ".join(str(raw).split())
+    texts = [
+        decode(piece, charset).text if isinstance(piece, bytes) else piece
+        for piece, charset in pieces
+    ]
+    return " ".join("".join(texts).split())
+
+
+def _part(part: Message, draft: Draft, depth: int) -> None:
+    if depth > draft.limits.max_depth:
+        raise DocumentTooLarge("mail parts nested too deeply")
+    payload = part.get_payload()
+    if isinstance(payload, list):
+        inner = [p for p in payload if not isinstance(p, str)]
+        is_choice = part.get_content_type() == "multipart/alternative"
+        for message in _best(inner) if is_choice else inner:
+            _part(message, draft, depth + 1)
+    else:
+        _leaf(part, draft)
+
+
+def _leaf(part: Message, draft: Draft) -> None:
+    kind = part.get_content_type()
+    if part.get_filename() or part.get_content_disposition() == "attachment":
+        draft.note(f"attachment left out: {part.get_filename() or kind}")
+    elif kind in {"text/html", "application/xhtml+xml"}:
+        read_html(_text(part, draft), draft)
+    elif kind.startswith("text/"):
+        for line in _text(part, draft).splitlines():
+            draft.add(line)
+    else:
+        draft.note(f"part left out: {kind}")
+
+
+def _best(parts: list[Message]) -> list[Message]:
+    """The plain form if it has text, else the last (richest) one."""
+    for part in parts:
+        if part.get_content_type() == "text/plain" and str(part.get_payload()).strip():
+            return [part]
+    return parts[-1:]
+
+
+def _text(part: Message, draft: Draft) -> str:
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return ""
+    decoded = decode(data, str(part.get_param("charset") or "") or None)
+    for note in decoded.notes:
+        draft.note(note)
+    return decoded.text

@@ -1,0 +1,176 @@
+"""Markdown: headings, lists, tables and prose as paragraphs, without the marks.
+
+Wrapped lines of a paragraph are joined; the text of links and pictures stays, their targets go;
+code keeps its lines. Every character can be traced to the source.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import TYPE_CHECKING
+
+from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.decode import decode
+
+if TYPE_CHECKING:
+    from featpipe.documents.limits import LoadLimits
+
+# Every pattern reads a line a bounded number of times, whatever is in it: no two repeats of one set
+# of characters side by side, no start from which the same far end is looked for again.
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:.*[^ \t#])?)[ \t#]*$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_QUOTE = re.compile(r" {0,3}(?:>[ \t]?)+")
+_BULLET = re.compile(r"[ \t]*[-*+][ \t]+(?:\[[ xX]\][ \t]+)?")
+_NUMBER = re.compile(r"[ \t]*\d{1,9}[.)][ \t]")
+_DELIMITER_ROW = re.compile(
+    r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$"
+)
+_CELL = re.compile(r"(?:[^|\\]++|\\.?)+")
+_INLINE = re.compile(
+    r"(?<!`)(?P<code>`++)(?P<verbatim>[^`\n]+)(?P=code)"
+    r"|!?\[(?P<shown>[^\[\]]*)\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)|\[[^\]]*\])"
+    r"|(?P<strong>\*\*|__|~~)(?=\S)(?P<loud>[^*_~\n]+?)(?P=strong)"
+    r"|(?<![\w*])\*(?=\S)(?P<soft>[^*\n]+?)\*(?!\w)"
+    r"|<(?P<address>https?://[^\s<>]+)>|</?[a-zA-Z][^<>]*>|<!--"
+    r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);"
+)
+_SHOWN = ("verbatim", "shown", "loud", "soft", "address", "escaped")
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+    """Read a Markdown file.
+
+    Raises:
+        UnreadableDocument: not text in any known encoding.
+        DocumentTooLarge: more text than the limits allow.
+    """
+    decoded = decode(data)
+    draft = Draft(limits, is_traced, encoding=decoded.encoding, notes=list(decoded.notes))
+    _Reader(decoded.text, draft).read()
+    return draft
+
+
+class _Reader:
+    """One pass over the lines; ``waiting`` are those of the paragraph under construction."""
+
+    def __init__(self, source: str, draft: Draft) -> None:
+        self.source = source
+        self.draft = draft
+        self.waiting: list[tuple[int, int]] = []
+        self.fence = ""
+        self.is_quoted = False
+
+    def read(self) -> None:
+        for match in _LINE.finditer(self.source):
+            start, end = match.span()
+            end -= len(match[0]) - len(match[0].rstrip("\r\n"))
+            self._line(start, end)
+        self._end_paragraph()
+
+    def _line(self, start: int, end: int) -> None:
+        line = self.source[start:end]
+        fence = _FENCE.match(line)
+        if self.fence or fence:
+            self._code_line(line, start, end, fence)
+        elif not line.strip() or (_RULE.match(line) and not self._is_underlined(line)):
+            self._end_paragraph()
+        elif heading := _HEADING.match(line):
+            self._end_paragraph()
+            span = (start + heading.start(2), start + heading.end(2))
+            self._add([span], level=len(heading[1]))
+        elif self._is_underlined(line):
+            level = 1 if "=" in line else 2
+            spans, self.waiting = self.waiting, []
+            self._add(spans, level=level)
+        else:
+            self._prose_line(line, start, end)
+
+    def _is_underlined(self, line: str) -> bool:
+        return bool(self.waiting and _UNDERLINE.match(line))
+
+    def _code_line(self, line: str, start: int, end: int, fence: re.Match[str] | None) -> None:
+        self._end_paragraph()
+        if fence and (not self.fence or (line.strip() == fence[1] and fence[1] >= self.fence)):
+            self.fence = "" if self.fence else fence[1]
+        elif line.strip():
+            self.draft.add(line, ((end - start, start, end),))
+
+    def _prose_line(self, line: str, start: int, end: int) -> None:
+        quote = _QUOTE.match(line)
+        at = quote.end() if quote else 0
+        bullet = _BULLET.match(line, at)
+        if bullet or (quote and not self.is_quoted) or _NUMBER.match(line, at):
+            self._end_paragraph()
+        self.is_quoted = bool(quote)
+        self.waiting.append((start + (bullet.end() if bullet else at), end))
+        if line.endswith(("  ", "\\")):
+            self._end_paragraph()
+
+    def _end_paragraph(self) -> None:
+        spans, self.waiting = self.waiting, []
+        if len(spans) > 1 and _DELIMITER_ROW.match(self.source[slice(*spans[1])]):
+            self._table([spans[0], *spans[2:]])
+        elif spans:
+            self._add(spans)
+
+    def _table(self, rows: list[tuple[int, int]]) -> None:
+        cells: list[RawCell] = []
+        for row, (start, end) in enumerate(rows):
+            line = self.source[start:end]
+            trimmed = line.strip().removeprefix("|")
+            at = start + line.index(trimmed) if trimmed else start
+            for column, match in enumerate(_CELL.finditer(self.source, at, end)):
+                text, pieces = self._inline(match.start(), match.end())
+                cells.append(RawCell(row, column, text, pieces))
+        self.draft.add_table(cells)
+
+    def _add(self, spans: list[tuple[int, int]], *, level: int = 0) -> None:
+        first, pieces = self._inline(spans[0][0], spans[0][1])
+        lines = [first]
+        for start, end in spans[1:]:
+            more, more_pieces = self._inline(start, end)
+            lines.append(more)
+            pieces += [(1, start, start), *more_pieces]
+        text = "\n".join(lines)
+        if self.draft.add(text, pieces, level=level) and level == 1:
+            self.draft.title = self.draft.title or " ".join(text.split())
+
+    def _inline(self, start: int, end: int) -> tuple[str, list[tuple[int, int, int]]]:
+        """The shown text of a stretch of source, and where it came from."""
+        texts: list[str] = []
+        pieces: list[tuple[int, int, int]] = []
+
+        def keep(text: str, first: int, last: int) -> None:
+            if text:
+                texts.append(text)
+                pieces.append((len(text), first, last))
+
+        done = at = start
+        is_never_closed = False
+        while match := _INLINE.search(self.source, at, end):
+            at = match.end()
+            if match[0] == "<!--":
+                # Where one is never closed none after it is: the rest is not searched again.
+                close = -1 if is_never_closed else self.source.find("-->", at, end)
+                is_never_closed = close < 0
+                if is_never_closed:
+                    continue
+                at = close + len("-->")
+            keep(self.source[done : match.start()], done, match.start())
+            done = at
+            group = next((g for g in _SHOWN if match[g] is not None), None)
+            if group in {"shown", "loud", "soft"}:
+                inner, inner_pieces = self._inline(match.start(group), match.end(group))
+                texts.append(inner)
+                pieces += inner_pieces
+            elif group:
+                keep(match[group], match.start(group), match.end(group))
+            elif match[0].startswith("&"):
+                keep(unescape(match[0]), match.start(), match.end())
+        keep(self.source[done:end], done, end)
+        return "".join(texts), pieces

@@ -1,0 +1,325 @@
+"""From the lines of PDF pages to paragraphs: pure decisions over text and boxes.
+
+A PDF knows glyphs and places, no paragraphs. Rules, each with its test:
+- a line goes on in the next one when the next line's first word would not have fitted, the two are
+  of one size, one step apart, and the next does not begin a clause or an item;
+- pieces at one height are one row of text;
+- a word parted by a hyphen at the line's end is put together, unless the document shows that the
+  hyphen is its own;
+- lines in the outer zone that come back on most pages are running heads: they stay where they come
+  first, and are left out after that, as are bare page numbers; both are reported;
+- a paragraph may run over the page's edge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from featpipe.documents.formats.text import begins_item, first_word, is_ended
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+#: Share of the page's height, at either end, in which running heads stand.
+_OUTER_ZONE = 0.12
+_OUTER_LINES = 4
+_DIGITS = re.compile(r"[0-9]{1,9}|(?<![a-z])[ivxlc]{1,5}(?![a-z])")
+_ARABIC = re.compile(r"[0-9]{1,9}")
+_SHORT_HEAD = 12
+_PAGE_NUMBER = re.compile(
+    r"[\s\-–—~·.|/\[\]()（）]*(?:(?:page|第|p\.?)\s*)?#(?:\s*页)?"
+    r"(?:\s*(?:of|/|共|，共|,共|-|–)\s*(?:第\s*)?#?\s*页?)?[\s\-–—~·.|/\[\]()（）页]*"
+)
+#: Share of a line that may be left blank when the next one plainly goes on with its sentence.
+_RAGGED = 0.3
+#: Lines of a page that are asked which way they run.
+_VOTERS = 30
+_NOWHERE = float("-inf")
+#: Width of a line, in font sizes, below which it is no sign of a margin.
+_SHORT = 14
+_HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
+_PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{2,}$")
+
+
+class Line(NamedTuple):
+    """One line of text with its box, in points, y upwards; ``size`` is the font's height."""
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    size: float
+
+
+@dataclass(slots=True)
+class PageLines:
+    """The lines of one page, in reading order."""
+
+    number: int
+    height: float
+    lines: list[Line]
+
+
+@dataclass(slots=True)
+class Block:
+    """A paragraph: its raw text, and where in it further pages begin: (position, page number)."""
+
+    page: int
+    text: str
+    breaks: list[tuple[int, int]] = field(default_factory=list)
+
+
+def upright(
+    texts: Sequence[str], boxes: NDArray[np.float64], width: float, height: float
+) -> PageLines:
+    """Lines from the boxes of their first and last characters, turned so that most text is upright.
+
+    What the page says about its rotation is no help: pages are turned to show turned text, and
+    turned with upright text. The text itself tells. Right-to-left text is not turned.
+
+    Shapes: boxes (2, lines, 4), as left, top, right, bottom in points, y upwards.
+    """
+    if not texts:
+        return PageLines(0, height, [])
+    first, last = boxes
+    step = last[:_VOTERS] - first[:_VOTERS]
+    is_turned = np.abs(step[:, 3]) > np.abs(step[:, 0])
+    if 2 * np.count_nonzero(is_turned) > len(step):
+        rise = step[is_turned, 3]
+        n_up, n_down = np.count_nonzero(rise > 0), np.count_nonzero(rise < 0)
+        if 2 * max(n_up, n_down) > len(step):
+            left, top, right, bottom = np.moveaxis(boxes, 2, 0)
+            if n_up >= n_down:  # reads upwards: its lines follow one another to the right
+                turned = bottom, width - left, top, width - right
+            else:
+                turned = -top, right, -bottom, left
+            first, last = np.stack(turned, axis=2)
+            height = width
+    left, bottom = np.minimum(first[:, 0], last[:, 0]), first[:, 3]
+    right, size = np.maximum(first[:, 2], last[:, 2]), first[:, 1] - bottom
+    rows = zip(texts, left.tolist(), right.tolist(), bottom.tolist(), size.tolist(), strict=True)
+    return PageLines(0, height, list(map(_as_line, rows)))
+
+
+#: ``Line._make`` at a third of its cost.
+_as_line = partial(tuple.__new__, Line)
+
+
+def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list[str]]:
+    """Which lines are repeated heads, feet and page numbers.
+
+    Returns:
+        (page index, line index) of every line to leave out, and the texts that are repeated, as
+        they first stand.
+    """
+    alike: dict[str, list[_Outer]] = {}
+    for i, page in enumerate(pages):
+        for k in _outer_lines(page):
+            pattern, numbers = _pattern(page.lines[k].text)
+            alike.setdefault(pattern, []).append(_Outer(i, k, page.number, numbers))
+    n_needed = max(3, 0.4 * sum(bool(page.lines) for page in pages))
+    left_out: set[tuple[int, int]] = set()
+    heads: list[str] = []
+    for pattern, lines in alike.items():
+        is_number = "#" in pattern and bool(_PAGE_NUMBER.fullmatch(pattern))
+        if not is_number and len({line.page for line in lines}) < n_needed:
+            continue
+        running = _running_of(lines)
+        runs_along = len({tuple(line.numbers) for line in running}) > 1
+        is_number = is_number and (runs_along or len(lines) == 1)
+        if len({line.page for line in running}) < n_needed:
+            running = [line for line in lines if is_number and line.numbers[:1] == [line.number]]
+        elif not is_number:
+            first = running.pop(0)
+            heads.append(" ".join(pages[first.page].lines[first.line].text.split()))
+        left_out.update((line.page, line.line) for line in running)
+    return left_out, heads
+
+
+class _Outer(NamedTuple):
+    """A line in an outer zone: indices of page and line, the page's number, the numbers in it."""
+
+    page: int
+    line: int
+    number: int
+    numbers: list[int]
+
+
+def _running_of(lines: list[_Outer]) -> list[_Outer]:
+    """Those of some lines alike but for their numbers that are one running head.
+
+    Each number in it must stay the same, or run along with the pages: two invoices with another
+    number each are no running head.
+    """
+    for slot in range(len(lines[0].numbers)):
+        values = Counter(line.numbers[slot] for line in lines)
+        distances = Counter(line.numbers[slot] - line.number for line in lines)
+        (value, n_same), (distance, n_along) = values.most_common(1)[0], distances.most_common(1)[0]
+        if n_same >= n_along:
+            lines = [line for line in lines if line.numbers[slot] == value]
+        else:
+            lines = [line for line in lines if line.numbers[slot] - line.number == distance]
+    return lines
+
+
+def _pattern(text: str) -> tuple[str, list[int]]:
+    """The text with # for its numbers, and the numbers; roman ones count in short lines only."""
+    text = " ".join(text.lower().split())
+    digits = _DIGITS if len(text) <= _SHORT_HEAD else _ARABIC
+    numbers = [_number(found) for found in digits.findall(text)]
+    return digits.sub("#", text) if numbers else text, numbers
+
+
+def _number(digits: str) -> int:
+    if digits.isdecimal():
+        return int(digits)
+    values = [{"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}[c] for c in digits]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
+
+
+def _outer_lines(page: PageLines) -> list[int]:
+    """Indices of the few lines nearest to either end, in the top and bottom zones of the page."""
+    low, high = _OUTER_ZONE * page.height, (1 - _OUTER_ZONE) * page.height
+    outer = [(line.bottom, k) for k, line in enumerate(page.lines) if not low < line.bottom < high]
+    outer.sort()
+    feet = [k for bottom, k in outer[:_OUTER_LINES] if bottom <= low]
+    tops = [k for bottom, k in outer[-_OUTER_LINES:] if bottom >= high]
+    return sorted(feet + tops)
+
+
+def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> list[Block]:
+    """Paragraphs of a whole document, in reading order."""
+    numbers: list[int] = []
+    parts: list[list[str]] = []
+    breaks: list[list[tuple[int, int]]] = []
+    previous: Line | None = None
+    previous_limit = 0.0
+    length = 0  # of the last block
+    for i, page in enumerate(pages):
+        limits = _right_limits(page.lines)
+        is_first = True
+        for k, line in enumerate(page.lines):
+            if (i, k) in left_out:
+                continue
+            separator = None
+            if previous:
+                separator = _separator(previous, line, previous_limit, is_new_page=is_first)
+            if separator is None:
+                length = len(line.text)
+                numbers.append(page.number)
+                parts.append([line.text])
+                breaks.append([])
+            else:
+                if is_first:
+                    breaks[-1].append((length + 1, page.number))
+                parts[-1] += separator, line.text
+                length += len(separator) + len(line.text)
+            previous, previous_limit, is_first = line, limits[k], False
+    texts = ("".join(pieces) for pieces in parts)
+    return [Block(*block) for block in zip(numbers, texts, breaks, strict=True)]
+
+
+def _separator(line: Line, following: Line, limit: float, *, is_new_page: bool) -> str | None:
+    """What stands between two lines of one paragraph; None where a paragraph ends.
+
+    A line break for the next line (it vanishes between wide characters when the paragraph is
+    cleaned); in one row a blank, or a line break again between close neighbours.
+    """
+    text, _, right, bottom, size = line
+    step = bottom - following.bottom
+    larger = max(size, following.size, 1.0)
+    is_row = not is_new_page and abs(step) < 0.3 * larger
+    if text[-1:] != "\ufffe":
+        if abs(size - following.size) > 0.25 * larger:
+            return None
+        if is_new_page:
+            goes_on = not (
+                is_ended(text) or following.text[:1].isupper() or begins_item(following.text, "。")
+            ) and _is_wrapped(line, following, limit - right, larger)
+        elif is_row:
+            goes_on = following.left >= right - larger
+        else:
+            goes_on = 0 < step < 2.2 * larger and _is_wrapped(
+                line, following, limit - right, larger
+            )
+        if not goes_on:
+            return None
+    is_far = abs(step) < 0.3 * max(size, 1.0) and following.left - right >= 0.7 * size
+    return " " if is_far and not is_new_page else "\n"
+
+
+def _right_limits(lines: Sequence[Line]) -> list[float]:
+    """How far each line could have gone: the farthest line that begins about where it does."""
+    limits: dict[int, float] = {}
+    columns = [int(line.left // 24) for line in lines]
+    for line, column in zip(lines, columns, strict=True):
+        # Overlapping bins of 48 points: an indented line shares one with its column.
+        if line.right > limits.get(column, _NOWHERE):
+            limits[column] = line.right
+        if line.right > limits.get(column + 1, _NOWHERE):
+            limits[column + 1] = line.right
+    return [max(limits[column], limits[column + 1]) for column in columns]
+
+
+def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
+    """Whether a line ended for want of room only."""
+    if following.text[:1].islower() and not is_ended(line.text):
+        return room < _RAGGED * (room + line.right - line.left)
+    spare = room - 0.3 * size
+    if spare >= 0 and (room > 40 * size or spare >= _width_of_first_word(following)):
+        return False  # the next word would have fitted: the line was ended on purpose
+    if line.right - line.left < _SHORT * size and following.text[:1].isupper():
+        return False  # a list of short lines, whose longest is no margin
+    if following.left - line.left > 1.2 * size and is_ended(line.text):
+        return False  # indented: the first line of a paragraph
+    return not begins_item(following.text, line.text)
+
+
+def _width_of_first_word(line: Line) -> float:
+    n_characters = len(first_word(line.text))
+    return n_characters * (line.right - line.left) / max(1, len(line.text))
+
+
+def join_words(blocks: Sequence[Block]) -> None:
+    """Put words parted by a hyphen at a line's end together, by the document's own evidence."""
+    parted = [block for block in blocks if any(mark in block.text for mark in _HYPHENS)]
+    if not parted:
+        return
+    everything = " ".join(block.text for block in blocks)
+    known = _Known(everything, sum(len(_PARTED.findall(block.text)) for block in parted))
+
+    def join(match: re.Match[str]) -> str:
+        text, (start, end) = match.string, match.span()
+        left, right = _WORD_BEFORE.search(text, max(0, start - 40), start), _WORD.match(text, end)
+        if not left or not right:
+            return match[0]
+        is_own = known.count(f"{left[0]}-{right[0]}") > known.count(left[0] + right[0])
+        kept = "-" if is_own or right[0][0].isupper() else ""
+        # Filled up to its old length with marks that cleaning drops: page breaks keep their place.
+        return kept + "\u200b" * (len(match[0]) - len(kept))
+
+    for block in parted:
+        block.text = _PARTED.sub(join, block.text)
+
+
+class _Known:
+    """How often words stand in a document; all are counted at once where many are asked for."""
+
+    def __init__(self, everything: str, n_questions: int) -> None:
+        self.everything = everything
+        self.counts: Counter[str] | None = None
+        if n_questions > 20:
+            self.counts = Counter(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", everything))
+
+    def count(self, word: str) -> int:
+        return self.everything.count(word) if self.counts is None else self.counts[word]

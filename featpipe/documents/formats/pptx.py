@@ -1,0 +1,169 @@
+"""PowerPoint files (.pptx): slides as pages; shapes, groups, tables, diagrams and speaker notes.
+
+Shapes come in their order on the slide, the title as a heading; speaker notes follow the slide they
+belong to. Slide numbers and dates that the program fills in are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
+from featpipe.errors import DocumentTooLarge
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+    from featpipe.documents.limits import LoadLimits
+
+_FILLED_IN = frozenset({"sldNum", "dt", "sldImg", "hdr"})
+_TITLES = frozenset({"title", "ctrTitle"})
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+    """Read a .pptx file.
+
+    Raises:
+        UnreadableDocument: damaged, or locked by a password.
+        DocumentTooLarge: beyond one of the limits.
+    """
+    container = Container(data, limits)
+    part = container.main_part("ppt/presentation.xml")
+    slides = _slides(container, part)
+    if len(slides) > limits.max_pages:
+        raise DocumentTooLarge(f"{len(slides):,} slides are more than {limits.max_pages:,}")
+    draft = Draft(limits, title=container.title())
+    for number, slide in enumerate(slides, start=1):
+        start = draft.length
+        _Slide(container, slide, draft).read()
+        draft.end_page(number, start)
+    return draft
+
+
+def _slides(container: Container, part: str) -> list[str]:
+    """Members of the slides, in the order of the show."""
+    related = container.related(part)
+    listed = child(container.xml(part), "sldIdLst")
+    ids = [_relation_id(slide) for slide in listed] if listed is not None else []
+    return [related[i][1] for i in ids if i in related and related[i][1] in container]
+
+
+def _relation_id(element: Element) -> str:
+    """``r:id``, not the plain ``id`` beside it."""
+    for key, value in element.attrib.items():
+        if key.startswith("{") and key.endswith("}id"):
+            return value
+    return ""
+
+
+class _Slide:
+    """One slide with its diagrams and notes."""
+
+    def __init__(self, container: Container, part: str, draft: Draft) -> None:
+        self.container = container
+        self.part = part
+        self.related = container.related(part)
+        self.draft = draft
+
+    def read(self) -> None:
+        """Add everything that is text of the slide."""
+        root = self.container.xml(self.part)
+        if attribute(root, "show") in {"0", "false"}:
+            self.draft.note("hidden slides are read like the others")
+        self._shapes(root)
+        for kind, name in self.related.values():
+            if kind == "notesSlide" and name in self.container:
+                self._shapes(self.container.xml(name))
+            elif kind == "chart":
+                self.draft.note("charts are left out")
+
+    def _shapes(self, root: Element) -> None:
+        slide = child(root, "cSld")
+        tree = child(slide, "spTree") if slide is not None else None
+        if tree is not None:
+            self._group(tree)
+
+    def _group(self, group: Element) -> None:
+        for shape in group:
+            name = local(shape.tag)
+            if name in {"sp", "cxnSp"}:
+                self._shape(shape)
+            elif name == "grpSp":
+                self._group(shape)
+            elif name == "graphicFrame":
+                self._frame(shape)
+            elif name == "AlternateContent":
+                chosen = child(shape, "Choice")
+                fallback = child(shape, "Fallback")
+                self._group(chosen if chosen is not None else fallback or shape)
+
+    def _shape(self, shape: Element) -> None:
+        kind = _placeholder(shape)
+        body = child(shape, "txBody")
+        if kind in _FILLED_IN or body is None:
+            return
+        for paragraph in children(body, "p"):
+            for line in _text_of(paragraph).split("\v"):
+                self.draft.add(line, level=1 if kind in _TITLES else 0)
+
+    def _frame(self, frame: Element) -> None:
+        for inner in frame.iter():
+            name = local(inner.tag)
+            if name == "tbl":
+                self._table(inner)
+            elif name == "relIds":
+                self._diagram(inner)
+
+    def _table(self, table: Element) -> None:
+        cells: list[RawCell] = []
+        for row, element in enumerate(children(table, "tr")):
+            for column, cell in enumerate(children(element, "tc")):
+                if cell.get("hMerge") in {"1", "true"} or cell.get("vMerge") in {"1", "true"}:
+                    continue
+                body = child(cell, "txBody")
+                lines = [_text_of(p) for p in children(body, "p")] if body is not None else []
+                text = "\n".join(line.replace("\v", "\n") for line in lines)
+                cells.append(
+                    RawCell(
+                        row, column, text, (), _count(cell, "rowSpan"), _count(cell, "gridSpan")
+                    )
+                )
+        self.draft.add_table(cells)
+
+    def _diagram(self, ids: Element) -> None:
+        """SmartArt: the texts of its points, in their order."""
+        _, name = self.related.get(attribute(ids, "dm") or "", ("", ""))
+        root = self.container.xml_or_none(name)
+        for point in root.iter() if root is not None else ():
+            if local(point.tag) == "pt":
+                for paragraph in point.iter():
+                    if local(paragraph.tag) == "p":
+                        self.draft.add(_text_of(paragraph))
+
+
+def _count(cell: Element, name: str) -> int:
+    value = cell.get(name, "1")
+    return min(max(int(value), 1), 1000) if value.isdecimal() else 1
+
+
+def _placeholder(shape: Element) -> str:
+    for inner in shape:
+        if local(inner.tag).startswith("nv"):
+            for mark in inner.iter():
+                if local(mark.tag) == "ph":
+                    return attribute(mark, "type") or "obj"
+    return ""
+
+
+def _text_of(paragraph: Element) -> str:
+    texts: list[str] = []
+    for run in paragraph.iter():
+        name = local(run.tag)
+        if name == "t":
+            texts.append(run.text or "")
+        elif name == "br":
+            texts.append("\v")
+        elif name == "tab":
+            texts.append(" ")
+    return "".join(texts)

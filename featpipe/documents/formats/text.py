@@ -1,0 +1,187 @@
+"""Plain text: every line that is not blank is a paragraph, unless the file was wrapped at a margin.
+
+Whether it was wrapped is decided once for a file, on evidence: most lines that another follows must
+be so long that the next line's first word would not have fitted. Form feeds part pages.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
+
+from featpipe.documents.builder import Draft
+from featpipe.documents.decode import Decoded, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featpipe.documents.limits import LoadLimits
+
+# What a line of a contract begins with and ends in: signs of where paragraphs part.
+#
+# Shared by the loaders that get lines instead of paragraphs (PDF, wrapped plain text).
+
+
+_ITEM = re.compile(
+    r"\s*(?:第[一二三四五六七八九十百零〇\d]{1,5}[章节条款编部分]"
+    r"|[（(][一二三四五六七八九十百\d]{1,4}[）)]|[一二三四五六七八九十]{1,3}[、.．]"
+    r"|\d{1,3}(?:\.\d{1,3}){0,5}[、.．)）](?!\d)|\d{1,2}(?:\.\d{1,3}){1,5}\s"
+    r"|[①-⑳•●○◆■□▪▶➢✓·※\uf0b7\uf06c\uf0d8]|[-–—*]\s"
+    r"|\(?[a-zA-Z]\)\s|\([ivxIVX]{1,5}\)|(?:Article|Section|ARTICLE|SECTION|Chapter|Exhibit)\s+[\dIVX])"
+)
+_LOUD = re.compile(r"\([a-z]\)|\d{1,2}(?:\.\d{1,3}){1,5}\s+[^\W\d]")
+_ENDS = "。！？；：.!?;:"
+_CLOSERS = "”’」』）)】\"' "
+_FIRST_WORD = re.compile(r"\s*([^\s\u2e80-\u9fff\uff00-\uffef]+|.)")
+
+
+def begins_item(text: str, before: str) -> bool:
+    """Whether a line begins a clause or an item, and does not merely go on with a number.
+
+    Args:
+        text: the line.
+        before: the line before it.
+    """
+    return bool(_ITEM.match(text)) and (is_ended(before) or _is_loud(text))
+
+
+def is_ended(text: str) -> bool:
+    """Whether a line ends in a mark that ends a sentence or announces a list."""
+    return text.rstrip(_CLOSERS)[-1:] in _ENDS
+
+
+def first_word(text: str) -> str:
+    """What would have had to fit on the line before: a Latin word, or one wide character."""
+    match = _FIRST_WORD.match(text)
+    return match[1] if match else ""
+
+
+def _is_loud(text: str) -> bool:
+    """Items that no sentence would begin a line with by chance."""
+    return text.lstrip()[:1] in "第（①•●○◆■□▪▶➢✓※" or bool(_LOUD.match(text.lstrip()))
+
+
+_LINE = re.compile("[^\n\r\x0b\x0c\x85\u2028\u2029]*(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\\Z)")
+#: A margin is between these columns; a wide character takes two.
+_NARROWEST, _WIDEST = 50, 130
+_LEAST_FULL = 5
+_FULL_SHARE = 0.6
+
+#: A line: where it starts and ends in the source.
+Span = tuple[int, int]
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+    """Read a text file.
+
+    Raises:
+        UnreadableDocument: not text in any known encoding.
+        DocumentTooLarge: more text than the limits allow.
+    """
+    return _read(decode(data), limits, is_traced=is_traced)
+
+
+def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+    """Read a text that is known to be one, in UTF-8.
+
+    Raises:
+        DocumentTooLarge: more text than the limits allow.
+    """
+    return _read(Decoded(data.decode(errors="replace"), "utf-8"), limits, is_traced=is_traced)
+
+
+def _read(decoded: Decoded, limits: LoadLimits, *, is_traced: bool) -> Draft:
+    draft = Draft(limits, is_traced, encoding=decoded.encoding, notes=list(decoded.notes))
+    source = decoded.text
+    margin = find_margin(source)
+    number, page_start = 1, 0
+    for page in _pages(source):
+        for spans in _paragraphs(source, page, margin):
+            _add(draft, source, spans)
+        if "\f" in source:
+            draft.end_page(number, page_start)
+            number, page_start = number + 1, draft.length
+    if margin:
+        draft.note(f"lines wrapped at column {margin} are joined")
+    return draft
+
+
+def _add(draft: Draft, source: str, spans: Sequence[Span]) -> None:
+    """One paragraph from its lines; what parts two lines in the source is one line break."""
+    start, end = spans[0][0], spans[-1][1]
+    if len(spans) == 1:
+        draft.add(source[start:end], ((end - start, start, end),))
+        return
+    pieces = []
+    for (first, last), (following, _) in zip(spans, [*spans[1:], (end, end)], strict=True):
+        pieces += [(last - first, first, last), (1, last, max(following, last))]
+    draft.add("\n".join(source[a:b] for a, b in spans), pieces[:-1])
+
+
+def _pages(source: str) -> Iterator[list[Span]]:
+    """The lines of each page."""
+    lines: list[Span] = []
+    for match in _LINE.finditer(source):
+        lines.append((match.start(), match.start(1)))
+        if match[1] == "\f":
+            yield lines
+            lines = []
+    if any(start < end for start, end in lines):
+        yield lines
+
+
+def _paragraphs(source: str, lines: Sequence[Span], margin: int) -> Iterator[list[Span]]:
+    waiting: list[Span] = []
+    for start, end in lines:
+        text = source[start:end]
+        if waiting and not (margin and _goes_on(source[slice(*waiting[-1])], text, margin)):
+            yield waiting
+            waiting = []
+        if text.strip():
+            waiting.append((start, end))
+    if waiting:
+        yield waiting
+
+
+def _goes_on(line: str, following: str, margin: int) -> bool:
+    """Whether a line ended for want of room only."""
+    if not following.strip() or begins_item(following, line):
+        return False
+    deeper = len(following) - len(following.lstrip()) > len(line) - len(line.lstrip())
+    return _is_full(line, following, margin) and not (deeper and is_ended(line))
+
+
+def _is_full(line: str, following: str, margin: int) -> bool:
+    return columns(line.rstrip()) + 1 + columns(first_word(following)) > margin
+
+
+def find_margin(source: str) -> int:
+    """The column at which a text was wrapped, or 0 for one that was not."""
+    lines = source.splitlines()
+    widths = sorted(columns(line.rstrip()) for line in lines if line.strip())
+    if len(widths) <= _LEAST_FULL:
+        return 0
+    margin = widths[-1 - len(widths) // 50]  # a few may stick out
+    if not _NARROWEST <= margin <= _WIDEST or widths[-1] > 2 * margin:
+        return 0
+    pairs = [(a, b) for a, b in pairwise(lines) if a.strip() and b.strip()]
+    full = [(a, b) for a, b in pairs if _is_full(a, b, margin)]
+    n_prose = sum(_reads_on(a, b) for a, b in full)
+    is_wrapped = len(full) >= max(_LEAST_FULL, _FULL_SHARE * len(pairs))
+    return margin if is_wrapped and n_prose > len(full) / 2 else 0
+
+
+def _reads_on(line: str, following: str) -> bool:
+    """Whether two lines read like one sentence, as those of a list or of records do not."""
+    last, first = line.rstrip()[-1], following.lstrip()[0]
+    is_wide = east_asian_width(last) in "WF" and east_asian_width(first) in "WF"
+    return not is_ended(line) and (first.islower() or is_wide)
+
+
+def columns(text: str) -> int:
+    """How wide a text stands in a fixed-width font."""
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(east_asian_width(c) in "WF" for c in text)

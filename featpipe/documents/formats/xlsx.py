@@ -1,0 +1,267 @@
+"""Excel files (.xlsx, .xlsm): a sheet is a page, its name a heading, its rows a table.
+
+Cells show what the sheet shows (dates, percentages, results of formulas as last saved). Sheets that
+are hidden are read like the others, which is noted.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
+from featpipe.errors import DocumentTooLarge, UnreadableDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
+
+    from featpipe.documents.limits import LoadLimits
+
+# What a spreadsheet cell shows: numbers are stored bare, their format says that they are dates.
+#
+# Dates become ISO dates, percentages carry their sign, other numbers are written as shortly as they
+# can be without losing a digit that Excel keeps (15). Source: ECMA-376 part 1, section 18.8.30.
+
+
+_DATES = {14: "d", 15: "d", 16: "d", 17: "d", 18: "t", 19: "t", 20: "t", 21: "t", 22: "dt"}
+_DATES.update({45: "t", 46: "t", 47: "t"})
+_DATES.update(dict.fromkeys((*range(27, 32), 36, *range(50, 55), 57, 58), "d"))
+_DATES.update(dict.fromkeys((32, 33, 34, 35, 55, 56), "t"))
+_PERCENT = {9: 0, 10: 2}
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE)
+_LAST_DAY = 2_958_466  # 10000-01-01
+
+
+class Formats:
+    """Cell style number -> how its value is written."""
+
+    def __init__(self, styles: Element | None, *, is_1904: bool) -> None:
+        self._base = datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30)
+        self._kinds: list[str | int | None] = []
+        if styles is None:
+            return
+        own: dict[int, str] = {}
+        listed = child(styles, "numFmts")
+        for entry in children(listed, "numFmt") if listed is not None else ():
+            own[int(entry.get("numFmtId", "0"))] = entry.get("formatCode", "")
+        formats = child(styles, "cellXfs")
+        for entry in children(formats, "xf") if formats is not None else ():
+            number = int(attribute(entry, "numFmtId") or 0)
+            self._kinds.append(_kind(number, own.get(number)))
+
+    def written(self, raw: str, style: int) -> str:
+        """The text of a numeric cell; the raw one when it is no number."""
+        try:
+            value = float(raw)
+        except ValueError:
+            return raw
+        kind = self._kinds[style] if 0 <= style < len(self._kinds) else None
+        if isinstance(kind, str) and 0 <= value < _LAST_DAY:
+            return self._date(value, kind)
+        if isinstance(kind, int):
+            return f"{value * 100:.{kind}f}%"
+        return plain(value)
+
+    def _date(self, value: float, kind: str) -> str:
+        moment = self._base + timedelta(days=int(value), seconds=round(value % 1 * 86_400))
+        if self._base.year == 1899 and value < 61:
+            moment += timedelta(days=1 if value >= 1 else 0)  # Excel's 29 February 1900
+        if kind == "t" and value < 1:
+            return moment.strftime("%H:%M:%S")
+        has_time = value % 1 > 0 and kind != "d"
+        return moment.strftime("%Y-%m-%d %H:%M:%S" if has_time else "%Y-%m-%d")
+
+
+def plain(value: float) -> str:
+    """A number without exponent and without noise beyond its 15th digit."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    text = f"{value:.15g}"
+    if "e" not in text:
+        return text
+    if abs(value) >= 1:
+        return f"{value:.0f}"
+    return f"{value:.20f}".rstrip("0") if abs(value) > 1e-15 else text
+
+
+def _kind(number: int, code: str | None) -> str | int | None:
+    """Say "d", "t" or "dt" for dates and times, the digits of a percentage, or None."""
+    if code is None:
+        return _DATES.get(number, _PERCENT.get(number))
+    bare = _LITERAL.sub("", code.split(";")[0])
+    if "%" in bare:
+        return len(re.sub(r"^.*?\.|[^0#]", "", bare)) if "." in bare else 0
+    letters = set(bare.lower())
+    has_date = bool(letters & set("yd")) or ("m" in letters and not letters & set("hs"))
+    has_time = bool(letters & set("hs"))
+    if "general" in bare.lower() or not (has_date or has_time):
+        return None
+    return ("d" if has_date else "") + ("t" if has_time else "")
+
+
+_PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
+_UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
+_MAX_COLUMNS = 16_384
+
+
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+    """Read an .xlsx file.
+
+    Raises:
+        UnreadableDocument: damaged, or locked by a password.
+        DocumentTooLarge: beyond one of the limits.
+    """
+    container = Container(data, limits)
+    return _Workbook(container, limits).read()
+
+
+class _Workbook:
+    """One pass over the sheets."""
+
+    def __init__(self, container: Container, limits: LoadLimits) -> None:
+        self.container = container
+        self.limits = limits
+        self.draft = Draft(limits, title=container.title())
+        part = container.main_part("xl/workbook.xml")
+        self.root = container.xml(part)
+        self.related = container.related(part)
+        parts = {kind: name for kind, name in self.related.values() if kind != "worksheet"}
+        self.texts = list(_shared_texts(container, parts.get("sharedStrings", "")))
+        properties = child(self.root, "workbookPr")
+        is_1904 = properties is not None and properties.get("date1904") in {"1", "true"}
+        self.formats = Formats(container.xml_or_none(parts.get("styles", "")), is_1904=is_1904)
+        self.n_cells = 0
+
+    def read(self) -> Draft:
+        """The text of all sheets."""
+        listed = child(self.root, "sheets")
+        sheets = list(children(listed, "sheet")) if listed is not None else []
+        if len(sheets) > self.limits.max_pages:
+            raise DocumentTooLarge(f"more than {self.limits.max_pages:,} sheets")
+        for number, sheet in enumerate(sheets, start=1):
+            kind, name = self.related.get(_relation_id(sheet), ("", ""))
+            if kind != "worksheet" or name not in self.container:
+                continue
+            if sheet.get("state", "visible") != "visible":
+                self.draft.note("hidden sheets are read like the others")
+            start = self.draft.length
+            cells = self._cells(name)
+            if any(cell.text for cell in cells):
+                self.draft.add(sheet.get("name", ""), level=1)
+                self.draft.add_table(cells)
+            self.draft.end_page(number, start)
+        return self.draft
+
+    def _cells(self, name: str) -> list[RawCell]:
+        """The cells of a sheet that hold something, read as a stream: a sheet can be large."""
+        cells: list[RawCell] = []
+        spans: dict[tuple[int, int], tuple[int, int]] = {}
+        row = -1
+        source = io.BytesIO(self.container.safe_xml(name))
+        try:
+            for _, element in ET.iterparse(source):  # noqa: S314 - entities are refused
+                tag = local(element.tag)
+                if tag == "row":
+                    row = _row_number(element, row)
+                    self._add_row(element, row, cells)
+                    element.clear()
+                elif tag == "mergeCell":
+                    spans.update(_merged(element.get("ref", "")))
+        except ET.ParseError as error:
+            raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
+        return [_widened(cell, spans) for cell in cells] if spans else cells
+
+    def _add_row(self, element: Element, row: int, cells: list[RawCell]) -> None:
+        column = -1
+        for cell in element:
+            if local(cell.tag) != "c":
+                continue
+            match = _PLACE.match(cell.get("r", ""))
+            column = _column_number(match[1]) if match else column + 1
+            text = self._text(cell)
+            if text:
+                cells.append(RawCell(row, column, text))
+                self.n_cells += 1
+        if self.n_cells > self.limits.max_cells:
+            raise DocumentTooLarge(f"more than {self.limits.max_cells:,} cells")
+
+    def _text(self, cell: Element) -> str:
+        kind = cell.get("t", "n")
+        if kind == "inlineStr":
+            inline = child(cell, "is")
+            return _rich_text(inline) if inline is not None else ""
+        value = child(cell, "v")
+        raw = (value.text or "") if value is not None else ""
+        if kind == "s":
+            return self.texts[int(raw)] if raw.isdecimal() and int(raw) < len(self.texts) else ""
+        if kind == "b":
+            return {"1": "TRUE", "0": "FALSE"}.get(raw, raw)
+        if kind == "n" and raw:
+            style = cell.get("s", "0")
+            return self.formats.written(raw, int(style) if style.isdecimal() else 0)
+        return _unescaped(raw)
+
+
+def _relation_id(element: Element) -> str:
+    for key, value in element.attrib.items():
+        if key.startswith("{") and key.endswith("}id"):
+            return value
+    return ""
+
+
+def _shared_texts(container: Container, name: str) -> Iterator[str]:
+    root = container.xml_or_none(name)
+    for entry in root if root is not None else ():
+        yield _rich_text(entry)
+
+
+def _rich_text(element: Element) -> str:
+    """The runs of a text; phonetic hints (rPh) are no part of it."""
+    texts: list[str] = []
+    for inner in element:
+        name = local(inner.tag)
+        if name == "t":
+            texts.append(inner.text or "")
+        elif name == "r":
+            texts.extend(t.text or "" for t in children(inner, "t"))
+    return _unescaped("".join(texts))
+
+
+def _unescaped(text: str) -> str:
+    """``_x000D_`` is how a sheet writes a character that XML cannot hold."""
+    return _UNICODE.sub(lambda m: chr(int(m[1], 16)), text) if "_x" in text else text
+
+
+def _row_number(element: Element, previous: int) -> int:
+    number = element.get("r", "")
+    return int(number) - 1 if number.isdecimal() and int(number) else previous + 1
+
+
+def _column_number(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return min(number, _MAX_COLUMNS) - 1
+
+
+def _merged(reference: str) -> dict[tuple[int, int], tuple[int, int]]:
+    """``A1:B3`` -> {(0, 0): (3, 2)}: place -> rows and columns covered."""
+    places = [
+        (int(m[2]) - 1, _column_number(m[1]))
+        for m in map(_PLACE.fullmatch, reference.split(":"))
+        if m
+    ]
+    if len(places) != 2:
+        return {}
+    (top, left), (bottom, right) = places
+    return {(top, left): (bottom - top + 1, right - left + 1)}
+
+
+def _widened(cell: RawCell, spans: dict[tuple[int, int], tuple[int, int]]) -> RawCell:
+    rows, columns = spans.get((cell.row, cell.column), (1, 1))
+    return RawCell(cell.row, cell.column, cell.text, (), rows, columns)

@@ -1,0 +1,350 @@
+"""BERT and its kin as a forward over packed sequences: no padding anywhere.
+
+Serves every model that is BERT under another name: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA,
+DistilBERT, ERNIE. Query, key and value are one linear layer; GELU is fused into the next. The
+residual stream and LayerNorm are float32 in every precision; in ``mixed`` the linear layers and
+attention run in bf16 (fp16 on CUDA), in ``approx`` the linear layers in int8. Oracle: transformers
+in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - its name everywhere
+
+from featpipe.encoders.attention import Layout, attend, has_varlen
+from featpipe.encoders.checkpoint import first_position
+from featpipe.encoders.fingerprint import digest_of
+from featpipe.encoders.linear import Activation, Linear, make_linear
+from featpipe.encoders.transfer import send
+from featpipe.errors import CheckpointError, UnsupportedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from featpipe.encoders.packing import Pack
+    from featpipe.encoders.tokens import Ints
+    from featpipe.encoders.weights import Weights
+
+#: ``model_type`` of the models that this forward computes exactly.
+OWN = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "ernie"})
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "relu": "relu",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes that a config states, under one name each."""
+
+    width: int
+    embedding_width: int
+    n_layers: int
+    n_heads: int
+    inner_width: int
+    n_words: int
+    n_positions: int
+    n_types: int
+    first_position: int
+    epsilon: float
+    activation: Activation
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], file: Path) -> Shape:
+        """Read a config, which was in `file`.
+
+        Raises:
+            UnsupportedModel: an option that this forward does not compute.
+            CheckpointError: a size that is not stated, or makes no sense.
+        """
+        _refuse_options(config)
+        try:
+            shape = cls._read(config)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{file} states no sizes of a model: {error!r}") from error
+        if shape.n_heads < 1 or shape.width < 1 or shape.width % shape.n_heads:
+            raise CheckpointError(
+                f"{file} states a width of {shape.width}, which {shape.n_heads} attention heads"
+                " cannot share evenly"
+            )
+        return shape
+
+    @classmethod
+    def _read(cls, config: Mapping[str, Any]) -> Shape:
+        width = int(config.get("hidden_size", config.get("dim", 0)))
+        return cls(
+            width=width,
+            embedding_width=int(config.get("embedding_size", width)),
+            n_layers=int(config.get("num_hidden_layers", config.get("n_layers", 0))),
+            n_heads=int(config.get("num_attention_heads", config.get("n_heads", 0))),
+            inner_width=int(config.get("intermediate_size", config.get("hidden_dim", 0))),
+            n_words=int(config["vocab_size"]),
+            n_positions=int(config["max_position_embeddings"]),
+            n_types=0
+            if config["model_type"] == "distilbert"
+            else int(config.get("type_vocab_size", 2)),
+            first_position=first_position(config),
+            epsilon=float(config.get("layer_norm_eps", 1e-12)),
+            activation=_ACTIVATIONS[
+                str(config.get("hidden_act", config.get("activation", "gelu")))
+            ],
+        )
+
+    def tensors(self, n_layers: int) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every weight that the first `n_layers` layers need."""
+        width, narrow = self.width, self.embedding_width
+        needed: dict[str, tuple[int, ...]] = {
+            "embeddings.word_embeddings.weight": (self.n_words, narrow),
+            "embeddings.position_embeddings.weight": (self.n_positions, narrow),
+            "embeddings.LayerNorm.weight": (narrow,),
+            "embeddings.LayerNorm.bias": (narrow,),
+        }
+        if self.n_types:
+            needed["embeddings.token_type_embeddings.weight"] = (self.n_types, narrow)
+        if narrow != width:
+            needed |= _linear_shapes("embeddings_project", width, narrow)
+        for number in range(n_layers):
+            layer = f"encoder.layer.{number}"
+            for name in ("query", "key", "value"):
+                needed |= _linear_shapes(f"{layer}.attention.self.{name}", width, width)
+            needed |= _linear_shapes(f"{layer}.attention.output.dense", width, width)
+            needed |= _linear_shapes(f"{layer}.intermediate.dense", self.inner_width, width)
+            needed |= _linear_shapes(f"{layer}.output.dense", width, self.inner_width)
+            for name in ("attention.output", "output"):
+                for part in ("weight", "bias"):
+                    needed[f"{layer}.{name}.LayerNorm.{part}"] = (width,)
+        return needed
+
+
+class PackedBert:
+    """The first `n_layers` layers of a model, ready to run on one device."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        shape: Shape,
+        *,
+        n_layers: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.shape = shape
+        self.n_words = shape.n_words
+        self.device = device
+        self.dtype = dtype
+        self.n_layers = n_layers
+        self.width = shape.width
+        self._source = weights
+        self.origin: tuple[Path, ...] = ()
+        """Files that the weights are mapped from, and their digest when they were loaded."""
+        self.origin_digest = ""
+        self._embeddings = _Embeddings(weights, shape, device)
+        self._layers = [
+            _Layer(weights, f"encoder.layer.{number}", shape, dtype=dtype, device=device)
+            for number in range(n_layers)
+        ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about how this model is run."""
+        if self.is_invariant:
+            return ()
+        return ("the batch-invariant kernels are missing here; bits may depend on the batch",)
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether a sequence's bits are promised not to depend on its neighbours."""
+        return all(layer.is_invariant for layer in self._layers)
+
+    def matches(
+        self,
+        weights: Weights,
+        shape: Shape,
+        *,
+        n_layers: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> bool:
+        """Whether this very trunk is what the arguments describe, number by number."""
+        if (self.shape, self.dtype, self.device) != (shape, dtype, device):
+            return False
+        if self._is_overwritten():
+            return False
+        return self.n_layers >= n_layers and all(
+            torch.equal(self._source[name], weights[name]) for name in shape.tensors(n_layers)
+        )
+
+    def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        """Hidden states after `n_layers` layers (all by default).
+
+        Shapes: pack of t tokens -> (t, width) float32.
+        """
+        layout = self._lay_out(pack)
+        x = self._embeddings(pack)
+        for layer in self._layers[: self.n_layers if n_layers is None else n_layers]:
+            x = layer(x, layout)
+        return x
+
+    def _is_overwritten(self) -> bool:
+        return bool(self.origin) and digest_of(self.origin) != self.origin_digest
+
+    def _lay_out(self, pack: Pack) -> Layout:
+        if not has_varlen(self.device, self.shape.width // self.shape.n_heads):
+            return Layout(pack.groups)
+        edges = np.concatenate(([0], np.cumsum(pack.lengths))).astype(np.int32)
+        return Layout(pack.groups, send(edges, self.device), int(pack.lengths.max()))
+
+    def twin(
+        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+    ) -> PackedBert:
+        """The same weights again, elsewhere or in another precision.
+
+        Raises:
+            CheckpointError: the files they are mapped from were overwritten.
+        """
+        if self._is_overwritten():
+            raise CheckpointError(f"{self.origin[0]} was overwritten while it was in use")
+        return PackedBert(
+            self._source,
+            self.shape,
+            n_layers=self.n_layers,
+            dtype=dtype,
+            device=device or self.device,
+        )
+
+
+class _Embeddings:
+    def __init__(self, weights: Weights, shape: Shape, device: torch.device) -> None:
+        def table(name: str) -> torch.Tensor:
+            return _own_copy(weights[f"embeddings.{name}"], device)
+
+        self._words = table("word_embeddings.weight")
+        # Where positions count from the padding token, its own row comes first.
+        self._padding = shape.first_position - 1 if shape.first_position else None
+        self._positions = table("position_embeddings.weight")[max(shape.first_position - 1, 0) :]
+        if shape.n_types:
+            # Every token is of type 0 here, so its row becomes part of each position's.
+            self._positions = self._positions + table("token_type_embeddings.weight")[0]
+        self._norm = table("LayerNorm.weight"), table("LayerNorm.bias")
+        self._epsilon = shape.epsilon
+        self._project: Linear | None = None
+        if shape.embedding_width != shape.width:
+            self._project = _linear(weights, ["embeddings_project"], torch.float32, device)
+
+    def __call__(self, pack: Pack) -> torch.Tensor:
+        ids = send(pack.ids, self._words.device)
+        positions = send(self._rows(pack), self._words.device)
+        x = self._words[ids] + self._positions[positions]
+        x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
+        return x if self._project is None else self._project(x)
+
+    def _rows(self, pack: Pack) -> Ints:
+        """Of the position table, for each token.
+
+        RoBERTa and its kin count the tokens that are not padding; a literal one in a text gets
+        padding's row, and the next token the number that it would have had.
+        """
+        if self._padding is None:
+            return pack.positions
+        is_counted = pack.ids != self._padding
+        if is_counted.all():
+            return pack.positions + 1
+        counted = np.cumsum(is_counted)
+        first = np.cumsum(pack.lengths) - pack.lengths
+        before = counted[first] - is_counted[first]
+        rows: Ints = (counted - np.repeat(before, pack.lengths)) * is_counted
+        return rows
+
+
+class _Layer:
+    def __init__(
+        self,
+        weights: Weights,
+        name: str,
+        shape: Shape,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        def norm(part: str) -> tuple[torch.Tensor, torch.Tensor]:
+            found = (weights[f"{name}.{part}.LayerNorm.{kind}"] for kind in ("weight", "bias"))
+            weight, bias = (_own_copy(tensor, device) for tensor in found)
+            return weight, bias
+
+        attention = f"{name}.attention"
+        self._qkv = _linear(
+            weights,
+            [f"{attention}.self.{part}" for part in ("query", "key", "value")],
+            dtype,
+            device,
+        )
+        self._attended = _linear(weights, [f"{attention}.output.dense"], dtype, device)
+        self._attention_norm = norm("attention.output")
+        self._inner = _linear(weights, [f"{name}.intermediate.dense"], dtype, device)
+        self._outer = _linear(weights, [f"{name}.output.dense"], dtype, device)
+        self._output_norm = norm("output")
+        self._shape = shape
+        self._dtype = torch.float32 if dtype == torch.int8 else dtype
+
+    @property
+    def is_invariant(self) -> bool:
+        return self._qkv.is_invariant
+
+    def __call__(self, x: torch.Tensor, layout: Layout) -> torch.Tensor:
+        shape, narrow = self._shape, (self._shape.width,)
+        qkv = self._qkv(x.to(self._dtype))
+        y = self._attended(attend(qkv, layout, n_heads=shape.n_heads))
+        # In place: x is this forward's own, and a fresh block of memory costs more than the sum.
+        x = F.layer_norm(x.add_(y), narrow, *self._attention_norm, eps=shape.epsilon)
+        y = self._outer(self._inner(x.to(self._dtype), shape.activation))
+        return F.layer_norm(x.add_(y), narrow, *self._output_norm, eps=shape.epsilon)
+
+
+def _own_copy(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """In float32, and never a view of the mapped file.
+
+    Whoever overwrites that file in place would otherwise change our vectors under the fingerprint
+    of the old bytes.
+    """
+    return tensor.detach().to(device=device, dtype=torch.float32, copy=True)
+
+
+def _linear(weights: Weights, names: list[str], dtype: torch.dtype, device: torch.device) -> Linear:
+    return make_linear(
+        [weights[f"{name}.weight"] for name in names],
+        [weights[f"{name}.bias"] for name in names],
+        dtype=dtype,
+        device=device,
+    )
+
+
+def _linear_shapes(name: str, n_out: int, n_in: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}
+
+
+def _refuse_options(config: Mapping[str, Any]) -> None:
+    kind = str(config.get("model_type"))
+    if kind not in OWN:
+        raise UnsupportedModel(f"{kind!r} is not among {sorted(OWN)}")
+    activation = config.get("hidden_act", config.get("activation", "gelu"))
+    refused = {
+        "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",
+        "is_decoder": bool(config.get("is_decoder", False)),
+        "use_task_id": bool(config.get("use_task_id", False)),
+        "hidden_act": str(activation) not in _ACTIVATIONS,
+        "sinusoidal_pos_embds": bool(config.get("sinusoidal_pos_embds", False)),
+    }
+    for option, is_refused in refused.items():
+        if is_refused:
+            raise UnsupportedModel(f"{kind} with {option}={config.get(option)!r}")

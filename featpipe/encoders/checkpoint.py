@@ -1,0 +1,362 @@
+"""A checkpoint on disk, described without loading it: milliseconds, no torch, no transformers.
+
+Reads ``config.json``, the sentence-transformers recipe if there is one, and the headers of the
+safetensors files. Pickled weights are named but not opened here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from featpipe.encoders.recipe import Recipe, read_json, read_json_object, read_recipe
+from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
+
+# Where a checkpoint lies: a local folder, or a hub name resolved to one.
+#
+# A name that is an existing folder is that folder. Anything shaped like ``owner/model`` (or a bare
+# model name) is looked up in the local hub cache first, without the network; only what is not there
+# is downloaded, and not at all when ``HF_HUB_OFFLINE`` is set. No torch, no transformers.
+
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+#: What a checkpoint may consist of; weights of other frameworks stay on the hub. Code is not run
+#: unless ``trust_remote_code`` asks for it.
+_WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.bin", "*.py")
+#: Neighbours of a folder that is not there, as a suggestion.
+_MOST_NAMED = 5
+
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+
+
+def find_folder(name: str | Path) -> Path:
+    """Absolute path of the checkpoint's folder.
+
+    Raises:
+        CheckpointError: neither a folder nor a hub name that can be had.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path.resolve()
+    if path.exists():
+        raise CheckpointError(f"{path} is a file; a checkpoint is a folder with config.json")
+    if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
+        raise CheckpointError(f"there is no checkpoint folder {path}", hint=_suggest(path))
+    return find_in_hub_cache(name) or _download(name)
+
+
+def _suggest(absent: Path) -> str:
+    """What there is where `absent` was looked for."""
+    parent = absent.parent
+    if not parent.is_dir():
+        return f"nor is there a folder {parent}; give a folder with config.json, or a hub name"
+    near = sorted(file.parent.name for file in parent.glob("*/config.json"))
+    if near:
+        return f"{parent} holds the checkpoints {', '.join(near[:_MOST_NAMED])}"
+    return f"{parent} holds no checkpoint; give a folder with config.json, or a hub name"
+
+
+def find_in_hub_cache(name: str) -> Path | None:
+    """The snapshot that ``main`` of hub model `name` points at, if it was downloaded before."""
+    for owner_and_model in (name, f"sentence-transformers/{name}"):
+        repository = hub_cache() / f"models--{owner_and_model.replace('/', '--')}"
+        reference = repository / "refs" / "main"
+        if reference.is_file():
+            snapshot = repository / "snapshots" / reference.read_text("utf-8").strip()
+            if (snapshot / "config.json").exists() or (snapshot / "modules.json").exists():
+                return snapshot
+    return None
+
+
+def hub_cache() -> Path:
+    """The hub's own rule: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub."""
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(variable):
+            return Path(os.environ[variable]).expanduser()
+    if os.environ.get("HF_HOME"):
+        return Path(os.environ["HF_HOME"]).expanduser() / "hub"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "huggingface" / "hub"
+
+
+def _download(name: str) -> Path:
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() not in _FALSE:
+        raise CheckpointError(
+            f"{name} is neither a folder nor in the local hub cache {hub_cache()}",
+            hint="HF_HUB_OFFLINE is set; unset it to download, or give a folder",
+        )
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_WANTED)))
+    except Exception as error:  # the hub client raises a dozen kinds; all mean the same here
+        raise CheckpointError(
+            f"{name} is neither a folder nor a model that can be downloaded: {error}",
+            hint="check the spelling, or download it elsewhere and give the folder",
+        ) from error
+
+
+Kind = Literal["encoder", "tagger"]
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "spm.model",
+    "sentencepiece.model",
+    "bpe.codes",
+    "dict.txt",
+    "emoji.json",
+    "normalizer.json",
+    "word_pronunciation.json",
+    "word_shape.json",
+    "entity_vocab.json",
+    "vocab.bpe",
+)
+
+#: Config entries that name where a checkpoint came from and change no vector.
+_PROVENANCE = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
+
+#: ``model_type`` of the text models whose first position is ``pad_token_id + 1``.
+_COUNTING_FROM_PADDING = (
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "mpnet",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "layoutlmv3",
+    "lilt",
+    "longformer",
+    "luke",
+    "markuplm",
+    "roberta-prelayernorm",
+    "xlm-roberta-xl",
+    "xmod",
+)
+
+#: tokenizer_config.json writes "no limit" as a huge integer.
+_NO_LIMIT = 1_000_000
+
+#: As in the safetensors library.
+_LONGEST_HEADER_BYTES = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model folder and what is known of it before its weights are loaded."""
+
+    path: Path
+    weight_files: tuple[Path, ...]
+    tokenizer_files: tuple[Path, ...]
+    config: Mapping[str, Any]
+    recipe: Recipe
+    kind: Kind
+    n_parameters: int | None
+    """None for pickled weights, whose sizes are known only once they are loaded."""
+    tensors: Mapping[str, tuple[int, ...]]
+    """Shape by name, from the safetensors headers; empty for pickled weights."""
+    max_length: int
+    """Tokens a sequence may have, special ones included: the least of all stated limits."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Everything that a vector may depend on."""
+        own = (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
+        steps = tuple(file for step in self.recipe.steps for file in step.weight_files)
+        return own + steps + self.code_files
+
+    @property
+    def code_files(self) -> tuple[Path, ...]:
+        """The model's own code, where it brings some; run only if the user trusts it."""
+        return tuple(sorted(self.path.rglob("*.py"))) if self.config.get("auto_map") else ()
+
+    @property
+    def architecture(self) -> str:
+        """``model_type`` of the config, such as ``bert``."""
+        return str(self.config.get("model_type", ""))
+
+    @property
+    def dim(self) -> int:
+        """Width of the vectors."""
+        widths = [step.width for step in self.recipe.steps if step.width]
+        return (
+            widths[-1] if widths else int(self.config.get("hidden_size", self.config.get("dim", 0)))
+        )
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers, embeddings not counted.
+
+        Raises:
+            CheckpointError: the config does not say.
+        """
+        found = self.config.get("num_hidden_layers", self.config.get("n_layers"))
+        if not isinstance(found, int):
+            raise CheckpointError(
+                f"{self.path}: config.json does not say how many layers there are"
+            )
+        return found
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Token labels by number, empty for a plain encoder."""
+        given = self.config.get("id2label") if self.kind == "tagger" else None
+        if not isinstance(given, Mapping):
+            return ()
+        by_number = {str(number): str(label) for number, label in given.items()}
+        names = [by_number.get(str(number)) for number in range(len(by_number))]
+        found = tuple(name for name in names if name is not None)
+        if len(found) != len(names):
+            raise CheckpointError(f"{self.path}: id2label does not number its labels from 0")
+        return found
+
+
+def describe_checkpoint(name: str | Path) -> Checkpoint:
+    """Describe the checkpoint in folder `name`, or of hub model `name`.
+
+    Raises:
+        CheckpointError: no such folder, no or unreadable config, damaged weight header.
+        MissingWeights: a folder without weights.
+        UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
+            beside the model.
+    """
+    recipe = read_recipe(find_folder(name))
+    folder = recipe.model_folder
+    config = read_json_object(folder / "config.json")
+    if not config:
+        raise CheckpointError(
+            f"{folder} has no config.json, so it is not a transformers checkpoint"
+        )
+    if (folder / "adapter_config.json").exists():
+        raise UnsupportedModel(
+            f"{folder} holds an adapter (adapter_config.json) beside the model",
+            hint="merge the adapter into the weights (peft: merge_and_unload) and save the model",
+        )
+    weight_files = _find_weights(folder)
+    tensors: dict[str, tuple[int, ...]] = {}
+    for file in weight_files:
+        if file.suffix == ".safetensors":
+            tensors |= read_shapes(file)
+    tokenizer_files = tuple(folder / f for f in TOKENIZER_FILES if (folder / f).exists())
+    return Checkpoint(
+        path=folder,
+        weight_files=weight_files,
+        tokenizer_files=tokenizer_files,
+        config=config,
+        recipe=recipe,
+        kind=_kind_of(config, tensors),
+        n_parameters=sum(map(math.prod, tensors.values())) if tensors else None,
+        tensors=tensors,
+        max_length=_max_length(folder, config, recipe),
+    )
+
+
+def canonical_config(config: Mapping[str, Any]) -> str:
+    """The config as one JSON text, without the entries that only say where it came from."""
+    kept = {key: value for key, value in config.items() if key not in _PROVENANCE}
+    return json.dumps(kept, sort_keys=True, ensure_ascii=False)
+
+
+def read_shapes(file: Path) -> dict[str, tuple[int, ...]]:
+    """Name -> shape from a safetensors header: 8 bytes little-endian length, then JSON.
+
+    Raises:
+        CheckpointError: truncated or not a safetensors file.
+    """
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(min(length, _LONGEST_HEADER_BYTES)))
+        n_bytes = file.stat().st_size - 8 - length
+        shapes = {k: tuple(v["shape"]) for k, v in header.items() if k != "__metadata__"}
+        last = max((v["data_offsets"][1] for k, v in header.items() if k in shapes), default=0)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        raise CheckpointError(f"{file} is not a whole safetensors file: {error}") from error
+    if last != n_bytes:
+        raise CheckpointError(
+            f"{file} is not a whole safetensors file: {n_bytes} bytes of tensors instead of {last}"
+        )
+    return shapes
+
+
+def _find_weights(folder: Path) -> tuple[Path, ...]:
+    """Prefer safetensors to pickles, one file before shards."""
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        if (folder / name).exists():
+            return (folder / name,)
+        index = read_json(folder / f"{name}.index.json")
+        if isinstance(index, dict) and isinstance(index.get("weight_map"), dict):
+            shards = tuple(sorted({folder / str(f) for f in index["weight_map"].values()}))
+            absent = [shard.name for shard in shards if not shard.exists()]
+            if absent:
+                raise MissingWeights(f"{folder} lacks the weight files {absent}")
+            return shards
+    others = sorted(
+        path for path in folder.iterdir() if path.suffix in {".safetensors", ".bin", ".pt", ".pth"}
+    )
+    others = [path for path in others if path.stem not in {"training_args", "optimizer"}]
+    if len(others) == 1:
+        return (others[0],)
+    raise MissingWeights(
+        f"{folder} has no model.safetensors or pytorch_model.bin"
+        + (f", and more than one candidate: {[path.name for path in others]}" if others else "")
+    )
+
+
+def _kind_of(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) -> Kind:
+    given = config.get("architectures")
+    names = given if isinstance(given, list) else ()
+    if any("TokenClassification" in str(name) or "CRF" in str(name).upper() for name in names):
+        return "tagger"
+    return "tagger" if any(map(belongs_to_crf, tensors)) else "encoder"
+
+
+def belongs_to_crf(name: str) -> bool:
+    """Whether the tensor `name` helps to choose labels, which only a tagger does."""
+    return "crf." in name.lower()
+
+
+def _max_length(folder: Path, config: Mapping[str, Any], recipe: Recipe) -> int:
+    limits = [count_positions(config) or 512]
+    stated = read_json_object(folder / "tokenizer_config.json").get("model_max_length")
+    if isinstance(stated, int) and 0 < stated < _NO_LIMIT:
+        limits.append(stated)
+    if recipe.max_length is not None:
+        limits.append(recipe.max_length)
+    return min(limits)
+
+
+def count_positions(config: Mapping[str, Any]) -> int | None:
+    """Longest sequence that the position embeddings allow; None when the config does not say."""
+    positions = config.get("max_position_embeddings")
+    if not isinstance(positions, int) or positions <= 0:
+        return None
+    return positions - first_position(config)
+
+
+def first_position(config: Mapping[str, Any]) -> int:
+    """Row of the first token's position: RoBERTa and its kin count from ``pad_token_id + 1``."""
+    padding = config.get("pad_token_id")
+    return (padding if isinstance(padding, int) else 0) + 1 if counts_from_padding(config) else 0
+
+
+def counts_from_padding(config: Mapping[str, Any]) -> bool:
+    """Whether positions start after the padding token's number instead of at 0."""
+    return config.get("model_type") in _COUNTING_FROM_PADDING

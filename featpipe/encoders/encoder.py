@@ -1,0 +1,364 @@
+"""Texts in, vectors out: the worker's side of an encoder.
+
+Guarantees:
+
+* A text's vector has the same bytes whatever other texts it is encoded with, in whatever order, on
+  however many threads (CPU, precision ``exact`` and ``mixed``, where `Encoder.is_invariant`).
+* Nothing is truncated unless asked for: a long text becomes windows (`windows`), and their number
+  is reported.
+* A vector that is not finite is never returned as if it were one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from featpipe.encoders.checkpoint import Checkpoint, belongs_to_crf, describe_checkpoint
+from featpipe.encoders.fingerprint import identity_of
+from featpipe.encoders.foreign import load_foreign
+from featpipe.encoders.forward import Forwarder
+from featpipe.encoders.heap import keep_freed_memory
+from featpipe.encoders.packing import Sequences
+from featpipe.encoders.pooling import Steps, pool
+from featpipe.encoders.precision import find_device, resolve_precision, running_threads
+from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
+from featpipe.encoders.tokenizer import Tokenizer
+from featpipe.encoders.tokens import Tokens, find_unknown
+from featpipe.encoders.trunk import Trunk, is_own, load_trunk, open_parts
+from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
+from featpipe.errors import CheckpointError, EncodingError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from featpipe.encoders.packing import Pack
+
+UNKNOWN = "it holds a token for which the model has no embedding"
+NO_TOKENS = "it has no tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Vectors of n texts, in the order given.
+
+    A text is long where ``n_tokens`` exceeds the spec's ``max_length``.
+
+    Shapes: vectors (n, dim) in the settings' dtype (bfloat16 as its bits in uint16), n_tokens (n,)
+    special tokens included, n_windows (n,), 1 unless the text was too long for one.
+    """
+
+    vectors: npt.NDArray[np.generic]
+    n_tokens: npt.NDArray[np.int32]
+    n_windows: npt.NDArray[np.int32]
+    faults: dict[int, str] = field(default_factory=dict)
+    """Reason by text, for those without a vector; their rows are zeros and must not be stored."""
+
+
+class Encoder:
+    """A loaded encoder. Not thread-safe; one per worker."""
+
+    def __init__(
+        self, trunk: Trunk, tokenizer: Tokenizer, spec: Spec, steps: Steps | None = None
+    ) -> None:
+        self.spec = spec
+        self.fingerprint = fingerprint_of(spec)
+        self.trunk = trunk
+        self.tokenizer = tokenizer
+        self.dim = trunk.width
+        self._steps = steps or Steps()
+        self.threads = 1
+        self.refuses_long = False
+        self.n_repeated = 0
+        self.forwarder = Forwarder(trunk)
+        self._exact: Forwarder | None = None
+        self._n_special = len(tokenizer.prefix) + len(tokenizer.suffix)
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path,
+        settings: EncoderSettings | None = None,
+        *,
+        device: str = "cpu",
+        threads: int = 1,
+    ) -> Encoder:
+        """Load a checkpoint by folder or hub name.
+
+        Raises:
+            CheckpointError: unusable, incomplete or changing files.
+            UnsupportedModel: an architecture that neither we nor transformers compute.
+            UsageError: a setting that the checkpoint cannot follow.
+            UnknownDevice: a device this machine does not have.
+        """
+        settings = settings or EncoderSettings()
+        target = find_device(device)
+        keep_freed_memory()
+        precision = resolve_precision(settings.precision, device=device)
+        settings = replace(settings, precision=precision)
+        checkpoint = describe_checkpoint(name)
+        before = _identities(checkpoint)
+        spec = encoder_spec(checkpoint, settings, device)
+        tokenizer = Tokenizer.load(checkpoint)
+        trunk: Trunk
+        if is_own(checkpoint):
+            parts = open_parts(checkpoint)
+            trunk = load_trunk(
+                checkpoint,
+                parts,
+                n_layers=spec["layer"],
+                precision=spec["precision"],
+                device=target,
+                known=frozenset(filter(belongs_to_crf, parts.head)),
+            )
+        else:
+            if precision == "approx":
+                raise UsageError(
+                    f"precision approx is for BERT and its kin, not for {checkpoint.architecture}",
+                    hint="use precision mixed",
+                )
+            trunk = load_foreign(
+                checkpoint, spec, device=target, trust_remote_code=settings.trust_remote_code
+            )
+        steps = Steps.load(checkpoint.recipe.steps, trunk.width)
+        # The fingerprint was taken from the files, the weights were read from them after: only if
+        # nothing changed from before the one to after the other do they belong together.
+        if _identities(checkpoint) != before:
+            raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
+        encoder = cls(trunk, tokenizer, spec, steps)
+        if checkpoint.recipe.steps:
+            encoder.dim = checkpoint.dim
+        encoder.threads = threads
+        encoder.refuses_long = settings.on_truncate == "error"
+        return encoder
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether the first guarantee holds with the kernels at work here."""
+        return self.trunk.is_invariant
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Fallbacks at work, in words; none for BERT and its kin on CPU."""
+        return tuple(f"{n} {what}" if n else what for what, n in self.counts.items())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """`notes` for the run record: how often until now, 0 for what holds all the time."""
+        counts = dict.fromkeys(self.trunk.notes, 0)
+        if not self.tokenizer.is_fast:
+            counts["the tokenizer is of a design that runs slowly"] = 0
+        counts |= self.forwarder.counts
+        if self.n_repeated:
+            counts["sequences overflowed fp16 and were repeated in float32"] = self.n_repeated
+        return counts
+
+    def encode(self, texts: Sequence[str], *, on_fault: str = "raise") -> Encoded:
+        """Encode `texts`; equal ones are computed once.
+
+        Args:
+            texts: units; the empty one is a unit like any other.
+            on_fault: ``raise``, or ``report`` in ``Encoded.faults`` and encode the others.
+
+        Raises:
+            EncodingError: units without a finite vector; ``error.units`` holds their numbers.
+        """
+        numbers: dict[str, int] = {}
+        inverse = np.fromiter(
+            (numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts)
+        )
+        with running_threads(self.threads), torch.inference_mode():
+            vectors, windows, tokens = self._encode_unique(list(numbers))
+        return self.deliver(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
+
+    def deliver(
+        self,
+        vectors: Vectors,
+        n_windows: npt.NDArray[np.int64],
+        tokens: Tokens,
+        inverse: npt.NDArray[np.int64],
+        *,
+        on_fault: str,
+    ) -> Encoded:
+        """Finish the vectors of distinct texts, and give each text (`inverse`) its own."""
+        finished, reasons = self._finish(vectors)
+        reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
+        n_tokens = tokens.lengths + self._n_special
+        reasons |= self._judge_lengths(n_tokens)
+        finished[list(reasons)] = 0
+        faults = {
+            number: reasons[unique]
+            for number, unique in enumerate(inverse.tolist())
+            if unique in reasons
+        }
+        if faults and on_fault == "raise":
+            raise report_faults(faults)
+        return Encoded(
+            vectors=finished[inverse],
+            n_tokens=n_tokens[inverse].astype(np.int32),
+            n_windows=n_windows[inverse].astype(np.int32),
+            faults=faults,
+        )
+
+    def encode_tokens(self, sequences: Sequence[Sequence[int]]) -> Encoded:
+        """Encode texts that arrive as token ids, without special ones, as `encode` would.
+
+        Raises:
+            EncodingError: an id beyond the vocabulary, or sequences without a finite vector;
+                ``error.units`` holds their numbers.
+        """
+        lengths = np.fromiter((len(sequence) for sequence in sequences), np.int64, len(sequences))
+        flat = np.fromiter((i for sequence in sequences for i in sequence), np.int64)
+        ends = np.cumsum(lengths)
+        beyond = np.flatnonzero((flat < 0) | (flat >= self.trunk.n_words))
+        if len(beyond):
+            numbers = np.unique(np.searchsorted(ends, beyond, side="right")).tolist()
+            raise report_faults(dict.fromkeys(numbers, UNKNOWN))
+        prompt = self.tokenizer.encode([str(self.spec["prompt"])]).ids
+        tokens = _put_before(prompt, flat.astype(np.int32), ends)
+        with running_threads(self.threads), torch.inference_mode():
+            vectors, windows = self.encode_windows(tokens)
+        finished, reasons = self._finish(vectors)
+        n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
+        reasons |= self._judge_lengths(n_tokens)
+        if reasons:
+            raise report_faults(reasons)
+        return Encoded(finished, n_tokens, windows.n_windows.astype(np.int32))
+
+    def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Cosine (n,) of each text's vector to the one that precision ``exact`` would give."""
+        spec = self.spec | {"precision": "exact"}
+        exact = Encoder(self.trunk.twin(), self.tokenizer, spec, self._steps)
+        exact.threads = self.threads
+        pairs = [
+            encoder.encode(texts, on_fault="report").vectors.astype(np.float64)
+            for encoder in (self, exact)
+        ]
+        lengths = np.linalg.norm(pairs[0], axis=1) * np.linalg.norm(pairs[1], axis=1)
+        product = (pairs[0] * pairs[1]).sum(axis=1)
+        return np.asarray(product / np.maximum(lengths, 1e-300), np.float64)
+
+    def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Tokens (n,) that `encode` would read, prompt and special ones included."""
+        tokens = self.tokenizer.encode(self._with_prompt(texts))
+        return (tokens.lengths + self._n_special).astype(np.int32)
+
+    def _with_prompt(self, texts: Sequence[str]) -> Sequence[str]:
+        prompt = str(self.spec["prompt"])
+        return [prompt + text for text in texts] if prompt else texts
+
+    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, Tokens]:
+        tokens = self.tokenizer.encode(self._with_prompt(texts))
+        return (*self.encode_windows(tokens), tokens)
+
+    def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
+        """Vectors (n, dim) of texts by their tokens, prompt included; neither cast nor checked."""
+        capacity = self.spec["max_length"] - self._n_special
+        windows = plan_windows(
+            tokens.lengths,
+            capacity=capacity,
+            stride=min(self.spec["stride"], capacity),
+            only_first=self.refuses_long or self.spec["window_rule"] == CUT_RULE,
+        )
+        # An id without an embedding is computed as another; `encode` reports its text.
+        ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
+        sequences = Sequences(
+            ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
+        )
+        out = np.empty((len(windows.start), self.trunk.width), np.float32)
+        for pack, rows in self.forwarder.run(sequences, self._compute, threads=self.threads):
+            out[pack.sequences] = rows
+        self.repeat_overflowed(out, sequences)
+        return self.project(combine(out, windows, self.spec["pooling"])), windows
+
+    def project(self, vectors: Vectors) -> Vectors:
+        """What the model does after pooling."""
+        return self._steps(vectors)
+
+    def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
+        return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
+
+    def _judge_lengths(
+        self, n_tokens: npt.NDArray[np.int64] | npt.NDArray[np.int32]
+    ) -> dict[int, str]:
+        """Reason by text without tokens, or beyond one window where that is refused."""
+        reasons = dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
+        if not self.refuses_long:
+            return reasons
+        limit = self.spec["max_length"]
+        return reasons | {
+            text: f"it has {n_tokens[text]} tokens, more than the {limit} of one window"
+            for text in np.flatnonzero(n_tokens > limit).tolist()
+        }
+
+    def repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
+        """In float32, what left fp16's range; what is not finite then is the model's doing."""
+        if self.trunk.device.type != "cuda" or self.spec["precision"] != "mixed":
+            return
+        overflowed = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if not len(overflowed):
+            return
+        if self._exact is None:
+            self._exact = Forwarder(self.trunk.twin())
+        self.n_repeated += len(overflowed)
+        for part, rows in self._exact.run(sequences, self._compute, only=overflowed):
+            vectors[part.sequences] = rows
+
+    def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
+        """Normalise and cast; name the rows that are not finite."""
+        if self.spec["normalise"]:
+            # In float64, so that the sum's order is beyond the bits that are kept.
+            lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+            vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+        reasons = dict.fromkeys(
+            np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist(),
+            "the model gives NaN or infinity for it",
+        )
+        dtype = self.spec["dtype"]
+        cast = cast_vectors(vectors, dtype)
+        if dtype == "bfloat16":  # float32's range but for its end, which rounds to infinity
+            is_finite = (cast.view(np.uint16) & 0x7F80) != 0x7F80
+        else:
+            is_finite = np.isfinite(cast)
+        for row in np.flatnonzero(~is_finite.all(axis=1)).tolist():
+            reasons.setdefault(row, f"its vector is too large for {dtype}; use float32")
+        return cast, reasons
+
+
+def cast_vectors(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
+    """To the stored dtype, to nearest even; bfloat16 as its bits in uint16."""
+    if dtype == "bfloat16":
+        bits = vectors.view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)).astype(
+            np.uint16
+        )
+    with np.errstate(over="ignore"):
+        return vectors.astype(dtype)
+
+
+def _put_before(
+    prompt: npt.NDArray[np.int32], ids: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]
+) -> Tokens:
+    """The sequences of `ids` that end at `ends`, each with `prompt` before it."""
+    if not len(prompt) or not len(ends):
+        return Tokens(ids, ends)
+    pieces = np.split(ids, ends[:-1])
+    joined = np.concatenate([part for piece in pieces for part in (prompt, piece)])
+    return Tokens(joined, ends + len(prompt) * np.arange(1, len(ends) + 1))
+
+
+def report_faults(faults: dict[int, str]) -> EncodingError:
+    """The error that names units by number; they are in its ``units``, too."""
+    first, reason = next(iter(faults.items()))
+    error = EncodingError(f"{len(faults)} unit(s) cannot be encoded; number {first}: {reason}")
+    error.units = tuple(faults)  # type: ignore[attr-defined]  # travels in the error's __dict__
+    return error
+
+
+def _identities(checkpoint: Checkpoint) -> list[str]:
+    return [identity_of(file) for file in checkpoint.files]

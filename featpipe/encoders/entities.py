@@ -1,0 +1,118 @@
+"""From one label per token to entities with character offsets, for all texts in one pass."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from featpipe.encoders.tokens import Ints, Offsets, Tokens
+
+# Tag schemes, read from the labels themselves: BIO, BIOES, BMES, BILOU, IO, also mixed.
+#
+# A label is ``O``, or a position letter and a type (``B-PER``, ``B_PER``); a label without a letter
+# is a type that is always inside. Positions: B begins; I, M inside; E, L end; S, U single.
+
+
+_TAG = re.compile(r"(?P<position>[BIMELSU])[-_](?P<type>.+)", re.DOTALL)
+_OUTSIDE = frozenset({"O", "[PAD]", "<PAD>", "<pad>", "[CLS]", "[SEP]", "<START>", "<STOP>"})
+_OPENS = frozenset("BSU")
+_CLOSES = frozenset("ELSU")
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """What each of k labels means. Shapes (k,): type number (-1 outside), opens, closes."""
+
+    types: tuple[str, ...]
+    """Entity types in the order in which the labels first name them."""
+    type: npt.NDArray[np.int32]
+    opens: npt.NDArray[np.bool_]
+    """An entity begins here even if the token before is of the same type."""
+    closes: npt.NDArray[np.bool_]
+    """No entity goes on after this token."""
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Tags:
+        """Read the scheme of `labels`."""
+        parsed = [_parse(label) for label in labels]
+        types = tuple(dict.fromkeys(kind for _, kind in parsed if kind))
+        return cls(
+            types=types,
+            type=np.array([types.index(kind) if kind else -1 for _, kind in parsed], np.int32),
+            opens=np.array([position in _OPENS for position, _ in parsed], np.bool_),
+            closes=np.array([position in _CLOSES for position, _ in parsed], np.bool_),
+        )
+
+
+def _parse(label: str) -> tuple[str, str]:
+    """(position, type); the type of an outside label is empty."""
+    if label in _OUTSIDE:
+        return "O", ""
+    match = _TAG.fullmatch(label)
+    return (match["position"], match["type"]) if match else ("I", label)
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Entities of n texts, m in all, text by text in reading order.
+
+    Shapes: lengths (n,); start, end (m,), characters of the text, end exclusive; label (m,), the
+    number of the type in ``Tagger.labels``; score (m,), the mean probability of its tokens' labels.
+    """
+
+    lengths: Ints
+    start: Offsets
+    end: Offsets
+    label: npt.NDArray[np.uint16]
+    score: npt.NDArray[np.float32]
+
+
+def decode(
+    labels: npt.NDArray[np.integer],
+    scores: npt.NDArray[np.float32],
+    tokens: Tokens,
+    tags: Tags,
+) -> Entities:
+    """Join runs of tokens to entities.
+
+    Shapes: labels and scores (t,), `tokens` with offsets. A run goes on while the type stays, until
+    a label opens a new one or closes this one, or the text ends; a stray inside label begins one,
+    as in transformers' ``simple`` aggregation.
+    """
+    n_texts, n_tokens = len(tokens.ends), len(labels)
+    if tokens.start is None or tokens.stop is None:
+        raise ValueError("tokens without offsets")
+    if not n_tokens:
+        return _no_entities(n_texts)
+    kind = tags.type[labels]
+    begins = np.ones(n_tokens, np.bool_)
+    begins[1:] = (kind[1:] != kind[:-1]) | tags.opens[labels[1:]] | tags.closes[labels[:-1]]
+    text_starts = tokens.ends - tokens.lengths
+    begins[text_starts[tokens.lengths > 0]] = True
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], n_tokens) - 1
+    sums = np.add.reduceat(scores.astype(np.float64), first)
+    is_entity = kind[first] >= 0
+    first, last, sums = first[is_entity], last[is_entity], sums[is_entity]
+    text = np.searchsorted(tokens.ends, first, side="right")
+    return Entities(
+        lengths=np.bincount(text, minlength=n_texts).astype(np.int64),
+        start=tokens.start[first],
+        end=tokens.stop[last],
+        label=kind[first].astype(np.uint16),
+        score=(sums / (last - first + 1)).astype(np.float32),
+    )
+
+
+def _no_entities(n_texts: int) -> Entities:
+    edges = np.empty(0, np.uint32)
+    return Entities(
+        np.zeros(n_texts, np.int64), edges, edges, np.empty(0, np.uint16), np.empty(0, np.float32)
+    )

@@ -1,0 +1,145 @@
+"""Packs through a trunk, without losing one to a full or overflowing card.
+
+On a processor each thread computes packs of its own, start to end: within an operation there is
+nothing to wait for, which two threads over one pack do hundreds of times per layer.
+
+Guarantees:
+
+* A pack that does not fit the card's memory is halved until it does; a single sequence that does
+  not fit is computed on the CPU. Nothing is skipped, and `Forwarder.counts` tells.
+* On CUDA the host stays one pack ahead (`transfer`): a pack's ids travel while the one before is
+  computed, its rows while the next is, and are waited for only after that was sent off.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import torch
+
+from featpipe.encoders.packing import plan_packs
+from featpipe.encoders.precision import running_threads
+from featpipe.encoders.transfer import Arrival
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from featpipe.encoders.packing import Pack, Sequences
+    from featpipe.encoders.tokens import Ints
+    from featpipe.encoders.trunk import Trunk
+
+    Compute = Callable[[Trunk, Pack], torch.Tensor]
+    Rows = npt.NDArray[np.float32]
+
+_CPU = torch.device("cpu")
+
+#: Tokens of a pack: large enough to fill the kernels, small enough for the cache.
+CPU_BUDGET = 4096
+CUDA_BUDGET = 16384
+
+
+class Forwarder:
+    """Sends packs to one trunk and brings back what is computed from each."""
+
+    def __init__(self, trunk: Trunk) -> None:
+        self._trunk = trunk
+        self._on_cpu: Trunk | None = None
+        self.n_halved = 0
+        self.n_on_cpu = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What did not go as planned and how often, for the run record."""
+        happened = {
+            "packs were too large for the card and were halved": self.n_halved,
+            "sequences did not fit the card and were computed on the CPU": self.n_on_cpu,
+        }
+        return {what: n for what, n in happened.items() if n}
+
+    def run(
+        self,
+        sequences: Sequences,
+        compute: Compute,
+        *,
+        threads: int = 1,
+        only: Ints | None = None,
+    ) -> Iterator[tuple[Pack, Rows]]:
+        """(pack, rows) for every pack or part of one, in any order; rows as `compute` gives them.
+
+        Args:
+            sequences: what to compute.
+            compute: called with a trunk and a pack, from several threads at a time.
+            threads: of the processor.
+            only: these sequences alone.
+
+        Raises:
+            torch.OutOfMemoryError: the CPU's memory is too small as well.
+        """
+        on_cpu = self._trunk.device == _CPU
+        # A trunk whose bits depend on the pack is not cut up anew for another number of threads.
+        shares = threads if on_cpu and self._trunk.is_invariant else 1
+        lengths = sequences.framed if only is None else sequences.framed[only]
+        plan = plan_packs(lengths, budget=CPU_BUDGET if on_cpu else CUDA_BUDGET, shares=shares)
+        if only is not None:
+            plan = [only[part] for part in plan]
+        n_threads = min(shares, len(plan))
+        if n_threads > 1:
+            yield from self._run_side_by_side(plan, sequences, compute, n_threads)
+        else:
+            yield from self._run_one_by_one(plan, sequences, compute)
+
+    def _run_one_by_one(
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute
+    ) -> Iterator[tuple[Pack, Rows]]:
+        waiting: list[tuple[Pack, Arrival]] = []
+        for numbers in plan:
+            for part, rows in self._try(sequences.pack(numbers), sequences, compute):
+                waiting.append((part, Arrival(rows)))
+                if len(waiting) > 1:
+                    pack, arrival = waiting.pop(0)
+                    yield pack, arrival.take()
+        for pack, arrival in waiting:
+            yield pack, arrival.take()
+
+    def _run_side_by_side(
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, n_threads: int
+    ) -> Iterator[tuple[Pack, Rows]]:
+        def run(numbers: Ints) -> tuple[Pack, Rows]:
+            pack = sequences.pack(numbers)
+            with torch.inference_mode():
+                return pack, compute(self._trunk, pack).numpy()
+
+        with (
+            running_threads(1),  # what the threads below begin with
+            ThreadPoolExecutor(n_threads, "featpipe-pack") as threads,
+        ):
+            yield from threads.map(run, plan)
+
+    def _try(
+        self, pack: Pack, sequences: Sequences, compute: Compute
+    ) -> Iterator[tuple[Pack, torch.Tensor]]:
+        try:
+            rows = compute(self._trunk, pack)
+        except torch.OutOfMemoryError:
+            if self._trunk.device == _CPU:
+                raise
+            rows = None
+        # Outside the handler: inside, the traceback would keep the failed pack's tensors alive.
+        if rows is not None:
+            yield pack, rows
+            return
+        torch.cuda.empty_cache()
+        if len(pack.sequences) == 1:
+            self.n_on_cpu += 1
+            if self._on_cpu is None:
+                self._on_cpu = self._trunk.twin(device=_CPU)
+            yield pack, compute(self._on_cpu, pack)
+            return
+        self.n_halved += 1
+        middle = len(pack.sequences) // 2
+        for part in (pack.sequences[:middle], pack.sequences[middle:]):
+            yield from self._try(sequences.pack(part), sequences, compute)

@@ -1,0 +1,101 @@
+"""Sequences of many lengths as packs of a constant number of tokens, without padding.
+
+Sorted by length, so that sequences of equal length lie side by side and attention can run over
+them as one plain batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from featpipe.encoders.tokens import Ids, Ints
+
+#: Tokens below which a pack is not worth a thread of its own.
+LEAST_SHARE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Sequences to send through a model together."""
+
+    sequences: Ints
+    """Which sequences these are, in the order of their tokens."""
+    lengths: Ints
+    """Tokens of each, special ones included."""
+    ids: Ids
+    positions: Ints
+    """0 to length - 1, for each sequence anew."""
+
+    @property
+    def groups(self) -> list[tuple[int, int, int]]:
+        """(first token, number of sequences, their length) per run of equal lengths."""
+        edges = np.flatnonzero(np.diff(self.lengths, prepend=-1))
+        counts = np.diff(edges, append=len(self.lengths))
+        sizes = self.lengths[edges]
+        starts = np.cumsum(counts * sizes) - counts * sizes
+        return list(zip(starts.tolist(), counts.tolist(), sizes.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Slices of one flat id array, to be framed by special tokens."""
+
+    ids: Ids
+    start: Ints
+    length: Ints
+    prefix: tuple[int, ...]
+    suffix: tuple[int, ...]
+
+    @property
+    def framed(self) -> Ints:
+        """Lengths with special tokens."""
+        return self.length + (len(self.prefix) + len(self.suffix))
+
+    def pack(self, sequences: Ints) -> Pack:
+        """Lay the chosen sequences end to end."""
+        lengths = self.framed[sequences]
+        ends = np.cumsum(lengths)
+        first = ends - lengths
+        total = int(ends[-1]) if len(ends) else 0
+        positions = np.arange(total) - np.repeat(first, lengths)
+        ids = np.empty(total, np.int32)
+        n_before = len(self.prefix)
+        body = self.length[sequences]
+        inside = np.repeat(self.start[sequences] - n_before, lengths) + positions
+        is_body = (positions >= n_before) & (positions < np.repeat(n_before + body, lengths))
+        ids[is_body] = self.ids[inside[is_body]]
+        for number, token in enumerate(self.prefix):
+            ids[first + number] = token
+        for number, token in enumerate(self.suffix):
+            ids[first + n_before + body + number] = token
+        return Pack(sequences, lengths, ids, positions)
+
+
+def plan_packs(lengths: Ints, *, budget: int, shares: int = 1) -> list[Ints]:
+    """Which sequences go into a pack together: longest first, so that memory peaks at once.
+
+    A pack holds at most `budget` tokens, or one sequence that is longer. With `shares` above 1 the
+    packs are alike and so many that each share gets as many, where there are tokens enough; they
+    then exceed the budget by less than one sequence. Equal lengths stay in the order given.
+
+    Shapes: lengths (sequences,) with special tokens -> arrays of places in it, none empty.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    total = int(ends[-1]) if len(ends) else 0
+    if shares > 1 and total >= shares * LEAST_SHARE:
+        n_packs = shares * -(-total // (budget * shares))
+        stops = np.searchsorted(ends, total * np.arange(1, n_packs) // n_packs, side="left") + 1
+        return [part for part in np.split(order, stops) if len(part)]
+    packs = []
+    at = 0
+    while at < len(order):
+        done = int(ends[at - 1]) if at else 0
+        stop = max(at + 1, int(np.searchsorted(ends, done + budget, side="right")))
+        packs.append(order[at:stop])
+        at = stop
+    return packs

@@ -1,0 +1,173 @@
+"""Devices and what they are good at.
+
+``cpu`` or ``cuda:i``. Nothing here touches CUDA before a CUDA device is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from featpipe.encoders.fingerprint import digest_text, remember_digests_in
+from featpipe.errors import UnknownDevice, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+    from featpipe.encoders.linear import Linear
+
+Resolved = Literal["exact", "mixed", "approx"]
+_PRECISIONS: dict[str, Resolved] = {"exact": "exact", "mixed": "mixed", "approx": "approx"}
+
+_CUDA = re.compile(r"cuda(:\d+)?")
+
+#: Names of the instructions that multiply bf16, on x86 and on ARM.
+_BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+
+#: bf16 has to be this much faster than float32 before it is worth a lower precision.
+WORTHWHILE = 1.3
+
+
+def find_device(name: str) -> torch.device:
+    """The torch device called `name`.
+
+    Raises:
+        UnknownDevice: not understood, or not in this machine.
+    """
+    import torch
+
+    if name == "cpu":
+        return torch.device("cpu")
+    if not _CUDA.fullmatch(name):
+        raise UnknownDevice(f"device {name!r} is not understood", hint='"cpu" or "cuda:0"')
+    if not torch.cuda.is_available():
+        raise UnknownDevice(f"{name}: this machine has no CUDA device that torch can use")
+    number = int(name.partition(":")[2] or 0)
+    if number >= torch.cuda.device_count():
+        raise UnknownDevice(f"{name}: this machine has {torch.cuda.device_count()} CUDA device(s)")
+    return torch.device("cuda", number)
+
+
+@contextmanager
+def running_threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads of this process inside the block."""
+    import torch
+
+    before = torch.get_num_threads()
+    if before != count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if before != count:
+            torch.set_num_threads(before)
+
+
+def resolve_precision(asked: str, *, device: str = "cpu") -> Resolved:
+    """A stated precision stays; ``auto`` becomes ``mixed`` where that is >= 1.3x as fast.
+
+    The measurement (about 50 ms, and torch's import) is made once per machine and torch version
+    and remembered beside the digests, so a later run needs no torch to know.
+
+    Raises:
+        UsageError: another word.
+        UnknownDevice: a device this machine does not have.
+    """
+    known = find_precision(asked, device=device)
+    if known is not None:
+        return known
+    found: Resolved = "mixed" if measure_bf16_gain() >= WORTHWHILE else "exact"
+    memo = _memo_file()
+    if memo is not None:
+        try:
+            memo.parent.mkdir(parents=True, exist_ok=True)
+            aside = memo.with_suffix(f".{os.getpid()}")
+            aside.write_text(found, "ascii")
+            aside.replace(memo)
+        except OSError:
+            return found  # measured again next time
+    return found
+
+
+def find_precision(asked: str, *, device: str = "cpu") -> Resolved | None:
+    """As `resolve_precision`, without measuring: None where ``auto`` was not measured here yet.
+
+    A processor that has no bf16 instructions needs no measurement. No torch is imported.
+    """
+    known = _PRECISIONS.get(asked)
+    if known is not None:
+        return known
+    if asked != "auto":
+        raise UsageError(f"precision {asked!r} is none of {', '.join(_PRECISIONS)}, auto")
+    if device != "cpu":
+        return "mixed"
+    if _lacks_bf16():
+        return "exact"
+    memo = _memo_file()
+    try:
+        return _PRECISIONS.get(memo.read_text("ascii")) if memo is not None else None
+    except (OSError, ValueError):
+        return None
+
+
+def can_compute(precision: str, device: str) -> bool:
+    """Whether `device` has the instructions for a resolved precision. No torch is imported."""
+    return precision != "mixed" or device != "cpu" or not _lacks_bf16()
+
+
+def measure_bf16_gain(*, threads: int = 1) -> float:
+    """Speed of a bf16 linear layer over a float32 one, as used by the packed forward; best of 5."""
+    import torch
+
+    from featpipe.encoders.linear import make_linear
+
+    weight = torch.randn(1024, 768) / 32
+    bias = torch.zeros(1024)
+    x = torch.randn(256, 768)
+    seconds: dict[torch.dtype, float] = {}
+    with running_threads(threads), torch.inference_mode():
+        for dtype in (torch.float32, torch.bfloat16):
+            linear = make_linear([weight], [bias], dtype=dtype, device=torch.device("cpu"))
+            given = x.to(dtype)
+            linear(given)
+            seconds[dtype] = min(_time(linear, given) for _ in range(5))
+    return seconds[torch.float32] / seconds[torch.bfloat16]
+
+
+def _time(linear: Linear, x: torch.Tensor) -> float:
+    started = time.perf_counter()
+    linear(x)
+    return time.perf_counter() - started
+
+
+def _memo_file() -> Path | None:
+    folder = remember_digests_in()
+    if folder is None:
+        return None
+    from importlib.metadata import version
+
+    return folder.parent / "precision" / digest_text(f"{_cpu()} {version('torch')}")
+
+
+def _lacks_bf16() -> bool:
+    """Whether the processor lists its instructions, and bf16 products are not among them."""
+    words = set(_cpu().split())
+    return bool(words & {"flags", "Features"}) and not words & _BF16_FLAGS
+
+
+def _cpu() -> str:
+    """What the processor says of itself; instruction sets matter here, not its clock."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").split("\n\n")[0].splitlines()
+    except OSError:
+        import platform
+
+        return platform.processor()
+    facts = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+    return "\n".join(facts)

@@ -1,0 +1,257 @@
+"""A checkpoint's own tokenizer, exact and without state.
+
+Guarantees:
+
+* The ids are those of ``transformers.AutoTokenizer(text, truncation=False)``.
+* Nothing is truncated or padded: tokenizer files may carry such a state (many do), and a tokenizer
+  object keeps the state of its last call. Ours is a private copy with both switched off.
+* A lone surrogate, which is not a character and has no UTF-8, is read as U+FFFD; offsets still
+  count the characters of the text as it was given.
+
+Only ``tokenizers`` is imported; transformers is asked only for files that ``tokenizers`` cannot
+read itself (a sentencepiece model without ``tokenizer.json``), and where the files beside
+``tokenizer.json`` or ``vocab.txt`` name tokens that these do not have.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.encoders.recipe import read_json_object
+from featpipe.encoders.tokens import Tokens, concatenate, encode_slowly
+from featpipe.encoders.wordpiece import FastWordPiece
+from featpipe.errors import CheckpointError, UnsupportedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenizers import Tokenizer as RawTokenizer
+    from tokenizers.normalizers import BertNormalizer
+
+    from featpipe.encoders.checkpoint import Checkpoint
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPECIAL = ("unk", "sep", "pad", "cls", "mask")
+
+#: Tokenizers that transformers builds from words and options alone, and models that have them.
+_BERT_CLASSES = frozenset({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"})
+_BERT_KIN = frozenset({"bert", "electra", "distilbert"})
+
+
+class Tokenizer:
+    """Turns texts into flat ids; holds the ids to put before and after each sequence."""
+
+    def __init__(self, raw: RawTokenizer, *, lowercase: bool = False) -> None:
+        self._raw = raw
+        self._lowercase = lowercase
+        self._fast = FastWordPiece.of(raw)
+        self.prefix, self.suffix = _probe_specials(raw)
+        self.n_ids = int(raw.get_vocab_size(with_added_tokens=True))
+
+    @classmethod
+    def load(cls, checkpoint: Checkpoint) -> Tokenizer:
+        """Read the tokenizer in the checkpoint's folder.
+
+        Raises:
+            CheckpointError: no tokenizer files, or damaged ones.
+            UnsupportedModel: files that neither tokenizers nor transformers can turn into one.
+        """
+        return cls(load_raw(checkpoint), lowercase=checkpoint.recipe.lowercase)
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the vectorised twin is at work."""
+        return self._fast is not None
+
+    def encode(self, texts: Sequence[str], *, with_offsets: bool = False) -> Tokens:
+        """Tokens of `texts` without special tokens, in order."""
+        try:
+            return self._encode(texts, with_offsets=with_offsets)
+        except UnicodeEncodeError:
+            readable = [_SURROGATE.sub("\ufffd", text) for text in texts]
+            return self._encode(readable, with_offsets=with_offsets)
+
+    def _encode(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
+        if not self._lowercase:
+            return self._encode_as_is(texts, with_offsets=with_offsets)
+        lowered = [text.lower() for text in texts]
+        tokens = self._encode_as_is(lowered, with_offsets=with_offsets)
+        if tokens.start is not None and tokens.stop is not None:
+            for number, text in enumerate(texts):
+                if len(lowered[number]) != len(text):  # İ becomes two characters
+                    own = slice(tokens.ends[number] - tokens.lengths[number], tokens.ends[number])
+                    origin = np.repeat(np.arange(len(text)), [len(c.lower()) for c in text])
+                    tokens.start[own] = origin[tokens.start[own]]
+                    tokens.stop[own] = origin[tokens.stop[own].astype(np.int64) - 1] + 1
+        return tokens
+
+    def _encode_as_is(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
+        fast = self._fast
+        if fast is None:
+            return encode_slowly(self._raw, texts, with_offsets=with_offsets)
+        if not fast.holds_literal("\n".join(texts)):
+            return fast.encode(texts, with_offsets=with_offsets)
+        # Line by line only now: hardly any batch holds a literal.
+        return concatenate(
+            [
+                encode_slowly(self._raw, [text], with_offsets=with_offsets)
+                if fast.holds_literal(text)
+                else fast.encode([text], with_offsets=with_offsets)
+                for text in texts
+            ],
+            with_offsets=with_offsets,
+        )
+
+
+def load_raw(checkpoint: Checkpoint) -> RawTokenizer:
+    """The ``tokenizers`` object of a checkpoint, from the leanest source that is exact.
+
+    Its truncation and padding are off, whatever the files say.
+
+    Raises:
+        CheckpointError: no tokenizer files, or damaged ones.
+        UnsupportedModel: files that neither tokenizers nor transformers can turn into one.
+    """
+    raw = _load_with_state(checkpoint)
+    raw.no_truncation()
+    raw.no_padding()
+    return raw
+
+
+def _load_with_state(checkpoint: Checkpoint) -> RawTokenizer:
+    folder = checkpoint.path
+    options = read_json_object(folder / "tokenizer_config.json")
+    named = read_json_object(folder / "special_tokens_map.json") | options
+    kind = str(options.get("tokenizer_class") or "").removesuffix("Fast")
+    is_bert = kind in _BERT_CLASSES or (not kind and checkpoint.architecture in _BERT_KIN)
+    raw: RawTokenizer | None = None
+    if (folder / "tokenizer.json").exists():
+        raw = _read_tokenizer_json(checkpoint)
+        if is_bert:
+            raw = _apply_bert_options(raw, options)
+    elif (folder / "vocab.txt").exists() and checkpoint.architecture in _BERT_KIN:
+        raw = _build_wordpiece(checkpoint, named)
+    if raw is not None and _knows_all(raw, named, read_json_object(folder / "added_tokens.json")):
+        return raw
+    if checkpoint.tokenizer_files:
+        return _ask_transformers(checkpoint)
+    raise CheckpointError(f"{folder} has no tokenizer files (tokenizer.json, vocab.txt ...)")
+
+
+def _read_tokenizer_json(checkpoint: Checkpoint) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+
+    file = checkpoint.path / "tokenizer.json"
+    try:
+        return RawTokenizer.from_file(str(file))
+    except Exception as error:  # the Rust side raises bare Exception for any damage
+        raise CheckpointError(f"{file} is no tokenizer: {error}") from error
+
+
+def _apply_bert_options(raw: RawTokenizer, options: dict[str, Any]) -> RawTokenizer:
+    """tokenizer_config.json, even by what it leaves out, overrules tokenizer.json.
+
+    As in transformers, whose BERT tokenizer takes no more than the words from tokenizer.json.
+    """
+    from tokenizers.normalizers import BertNormalizer
+
+    if isinstance(raw.normalizer, BertNormalizer):
+        raw.normalizer = _make_normalizer(options)
+    return raw
+
+
+def _make_normalizer(options: dict[str, Any]) -> BertNormalizer:
+    from tokenizers.normalizers import BertNormalizer
+
+    return BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
+        strip_accents=options.get("strip_accents"),
+        lowercase=bool(options.get("do_lower_case", True)),
+    )
+
+
+def _knows_all(raw: RawTokenizer, named: dict[str, Any], added: dict[str, Any]) -> bool:
+    """Whether every token that the files beside it name is an added token of `raw`, same number."""
+    known = {token.content: str(number) for number, token in raw.get_added_tokens_decoder().items()}
+    lists = (named.get("additional_special_tokens"), named.get("extra_special_tokens"))
+    several = [
+        token
+        for tokens in lists
+        for token in (tokens.values() if isinstance(tokens, dict) else tokens or ())
+    ]
+    single = [named.get(f"{name}_token") for name in (*_SPECIAL, "bos", "eos")]
+    contents = [_content(token) for token in (*several, *single) if token]
+    decoder = named.get("added_tokens_decoder")
+    numbered = {
+        _content(token): number
+        for number, token in (decoder if isinstance(decoder, dict) else {}).items()
+    }
+    return all(content in known for content in contents) and all(
+        known.get(content) == str(number) for content, number in (numbered | added).items()
+    )
+
+
+def _content(token: object) -> str:
+    """Of a token that is written as text or as an object."""
+    return str(token.get("content") if isinstance(token, dict) else token)
+
+
+def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, Any]) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+    from tokenizers import models, pre_tokenizers, processors
+
+    file = checkpoint.path / "vocab.txt"
+    try:
+        lines = file.read_text("utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{file} cannot be read as UTF-8: {error}") from error
+    vocabulary = {line.rstrip("\r"): number for number, line in enumerate(lines) if line.strip()}
+    special = {
+        name: _content(options.get(f"{name}_token") or f"[{name.upper()}]") for name in _SPECIAL
+    }
+    absent = [
+        token
+        for token in (special["cls"], special["sep"], special["unk"])
+        if token not in vocabulary
+    ]
+    if absent:
+        raise CheckpointError(f"{file} lacks the special tokens {absent}")
+    raw = RawTokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
+    raw.normalizer = _make_normalizer(options)
+    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    raw.add_special_tokens([token for token in special.values() if token in vocabulary])
+    raw.post_processor = processors.TemplateProcessing(
+        single=f"{special['cls']}:0 $A:0 {special['sep']}:0",
+        special_tokens=[(special[n], vocabulary[special[n]]) for n in ("cls", "sep")],
+    )
+    return raw
+
+
+def _ask_transformers(checkpoint: Checkpoint) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(checkpoint.path), local_files_only=True)
+        return RawTokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    except Exception as error:  # a dozen kinds, one meaning
+        raise UnsupportedModel(
+            f"the tokenizer of {checkpoint.path} cannot be loaded: {error}",
+            hint="save it with a tokenizer.json",
+        ) from error
+
+
+def _probe_specials(raw: RawTokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids put before and after a text, learnt from the tokenizer itself."""
+    bare = raw.encode("a", add_special_tokens=False).ids
+    full = raw.encode("a", add_special_tokens=True).ids
+    for start in range(len(full) - len(bare) + 1):
+        if bare and full[start : start + len(bare)] == bare:
+            return tuple(full[:start]), tuple(full[start + len(bare) :])
+    if not bare:
+        raise CheckpointError('the tokenizer makes nothing of the letter "a"')
+    raise UnsupportedModel("the tokenizer changes a text's tokens when special ones are added")

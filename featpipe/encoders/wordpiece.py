@@ -1,0 +1,194 @@
+"""A vectorised WordPiece tokenizer with exactly the ids and offsets of the one it was made from.
+
+What each character does is not assumed but probed from the loaded tokenizer, a page of 256 code
+points at a time when one first occurs: ``"a" + character + "b"`` shows whether the character is a
+token of its own, a mere separator, or anything else. Tokens of their own (Chinese characters,
+punctuation) come from a table. Runs of anything else, letters and digits mostly, go through the
+tokenizer itself once and are remembered. "Anything else" is therefore always safe.
+
+Not taken: texts that hold an added token literally, such as "[SEP]", and tokenizers of another
+design (`FastWordPiece.of` answers None); both go the slow way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from featpipe.encoders.tokens import Ids, Ints, Tokens, concatenate, encode_slowly
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenizers import Tokenizer as RawTokenizer
+
+_ALONE, _BLANK = 1, 2
+_N_CODES = 0x110000
+_PAGE = 256
+
+#: Characters handled in one pass: bounds memory, and stays in the processor's cache.
+_PASS_CHARACTERS = 1 << 18
+
+#: Remembered runs and their tokens, before everything is forgotten and learnt again.
+_MOST_RUNS = 500_000
+_MOST_TOKENS = 4_000_000
+
+
+class FastWordPiece:
+    """Built by `of`. Texts must hold no surrogates."""
+
+    def __init__(self, raw: RawTokenizer, literals: tuple[str, ...]) -> None:
+        self._raw = raw
+        self._literals = literals
+        self._kind = np.zeros(_N_CODES, np.uint8)
+        self._id = np.zeros(_N_CODES, np.int32)
+        self._is_probed = np.zeros(_N_CODES // _PAGE, np.bool_)
+        self._before = raw.encode("a", add_special_tokens=False).ids
+        self._after = raw.encode("b", add_special_tokens=False).ids
+        self._runs = _Runs(raw)
+
+    @classmethod
+    def of(cls, raw: RawTokenizer) -> FastWordPiece | None:
+        """A fast twin of `raw`, None when its design is not known to allow one."""
+        from tokenizers.models import WordPiece
+        from tokenizers.normalizers import BertNormalizer
+        from tokenizers.pre_tokenizers import BertPreTokenizer
+
+        added = raw.get_added_tokens_decoder().values()
+        is_known = (
+            isinstance(raw.model, WordPiece)
+            and isinstance(raw.normalizer, BertNormalizer)
+            and isinstance(raw.pre_tokenizer, BertPreTokenizer)
+            # A normalised literal also matches other spellings, which a plain search would miss.
+            and not any(token.normalized for token in added)
+        )
+        if not is_known:
+            return None
+        fast = cls(raw, tuple(token.content for token in added if token.content))
+        fast._probe(np.zeros(1, np.int64))
+        return fast if fast._kind[ord("\n")] == _BLANK else None
+
+    def holds_literal(self, text: str) -> bool:
+        """Whether an added token is spelt out in `text`, so that it must go the slow way."""
+        return any(literal in text for literal in self._literals)
+
+    def encode(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
+        """Tokens of texts without literals and surrogates."""
+        parts: list[Tokens] = []
+        start = 0
+        while start < len(texts):
+            stop, size = start, 0
+            while stop < len(texts) and (
+                stop == start or size + len(texts[stop]) < _PASS_CHARACTERS
+            ):
+                size += len(texts[stop]) + 1
+                stop += 1
+            parts.append(self._encode_pass(texts[start:stop], with_offsets=with_offsets))
+            start = stop
+        return concatenate(parts, with_offsets=with_offsets)
+
+    def _encode_pass(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
+        # A line break after each text: a separator, as `of` made sure.
+        code = np.frombuffer(("\n".join(texts) + "\n").encode("utf-32-le"), np.uint32)
+        self._probe(np.flatnonzero(np.bincount(code >> np.uint32(8))))
+        kind = self._kind[code]
+        is_alone = kind == _ALONE
+        is_run = kind == 0
+        run_start = np.flatnonzero(is_run & ~np.concatenate(([False], is_run[:-1])))
+        run = self._runs.find(code, is_run)
+        counts = is_alone.astype(np.int32)
+        counts[run_start] = self._runs.lengths[run]
+        ends = np.cumsum(counts, dtype=np.int64)
+
+        alone = np.flatnonzero(is_alone)
+        at_alone = ends[alone] - 1
+        run_lengths = self._runs.lengths[run]
+        at_run, from_run = _spread(ends[run_start], run_lengths, self._runs.starts[run])
+        ids = np.empty(int(ends[-1]), np.int32)
+        ids[at_alone] = self._id[code[alone]]
+        ids[at_run] = self._runs.ids[from_run]
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        breaks = np.cumsum(sizes + 1) - 1
+        text_ends = ends[breaks]
+        if not with_offsets:
+            return Tokens(ids, text_ends)
+        edges: npt.NDArray[np.uint32] = np.empty((len(ids), 2), np.uint32)
+        edges[at_alone, 0] = alone
+        edges[at_alone, 1] = alone + 1
+        edges[at_run] = self._runs.offsets[from_run] + np.repeat(run_start, run_lengths)[:, None]
+        edges -= np.repeat(breaks - sizes, np.diff(text_ends, prepend=0))[:, None].astype(np.uint32)
+        return Tokens(ids, text_ends, edges[:, 0].copy(), edges[:, 1].copy())
+
+    def _probe(self, pages: Ints) -> None:
+        """Learn what the characters of pages not met before do."""
+        for page in pages[~self._is_probed[pages]].tolist():
+            first = page * _PAGE
+            codes = [c for c in range(first, first + _PAGE) if not 0xD800 <= c < 0xE000]
+            probes = [f"a{chr(code)}b" for code in codes]
+            found = self._raw.encode_batch_fast(probes, add_special_tokens=False)
+            for code, encoding in zip(codes, found, strict=True):
+                ids = encoding.ids
+                n = len(self._before)
+                if ids == self._before + self._after:
+                    self._kind[code] = _BLANK
+                elif ids == [*self._before, *ids[n : n + 1], *self._after]:
+                    self._kind[code], self._id[code] = _ALONE, ids[n]
+            self._is_probed[page] = True
+
+
+class _Runs(dict[str, int]):
+    """Runs met before, and their tokens in flat arrays; a new one gets the next number."""
+
+    def __init__(self, raw: RawTokenizer) -> None:
+        super().__init__()
+        self._raw = raw
+        self._forget()
+
+    def _forget(self) -> None:
+        self.clear()
+        self._new: list[str] = []
+        self.starts: Ints = np.empty(0, np.int64)
+        self.lengths: Ints = np.empty(0, np.int64)
+        self.ids: Ids = np.empty(0, np.int32)
+        self.offsets: npt.NDArray[np.uint32] = np.empty((0, 2), np.uint32)
+
+    def __missing__(self, run: str) -> int:
+        self._new.append(run)
+        number = self[run] = len(self)
+        return number
+
+    def find(self, code: npt.NDArray[np.uint32], is_run: npt.NDArray[np.bool_]) -> Ints:
+        """Numbers of the runs in `code`, in order."""
+        if len(self) > _MOST_RUNS or len(self.ids) > _MOST_TOKENS:
+            self._forget()
+        follows = np.empty(len(code), np.bool_)
+        follows[0] = False
+        follows[1:] = is_run[:-1] & ~is_run[1:]
+        kept = np.where(follows, np.uint32(10), code)[is_run | follows]
+        runs = kept.tobytes().decode("utf-32-le").split("\n")
+        runs.pop()  # behind the last separator
+        numbers = np.fromiter(map(self.__getitem__, runs), np.int64, len(runs))
+        if self._new:
+            self._learn()
+        return numbers
+
+    def _learn(self) -> None:
+        tokens = encode_slowly(self._raw, self._new, with_offsets=True)
+        self._new = []
+        if tokens.start is None or tokens.stop is None:
+            raise ValueError("tokens without offsets")
+        lengths = tokens.lengths
+        self.starts = np.concatenate([self.starts, len(self.ids) + tokens.ends - lengths])
+        self.lengths = np.concatenate([self.lengths, lengths])
+        self.ids = np.concatenate([self.ids, tokens.ids])
+        edges = np.stack([tokens.start, tokens.stop], axis=1)
+        self.offsets = np.concatenate([self.offsets, edges])
+
+
+def _spread(ends: Ints, lengths: Ints, sources: Ints) -> tuple[Ints, Ints]:
+    """Places of ragged pieces: (targets ending at `ends`, sources starting at `sources`)."""
+    total = int(lengths.sum())
+    within = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.repeat(ends - lengths, lengths) + within, np.repeat(sources, lengths) + within

@@ -1,0 +1,1 @@
+"""Templates, samples, fitted fields and what they extract."""

@@ -1,0 +1,100 @@
+"""Checking: which sample values cannot be found in their documents, and why that might be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.samples import infer_type
+from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.values.text import fold
+from featpipe.extraction.values.values import is_readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featpipe.extraction.fitted import FittedTemplate
+    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.values.values import FieldType
+
+
+@dataclass(frozen=True, slots=True)
+class Unlocated:
+    """A sample value that stands nowhere in its document."""
+
+    template: str
+    document: str
+    field: str
+    value: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.template}: {self.document}, {self.field} = {self.value!r}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check found. ``kinds`` are the types used, given or inferred."""
+
+    n_values: int
+    kinds: dict[str, FieldType]
+    unlocated: tuple[Unlocated, ...]
+    without_samples: tuple[str, ...]
+    """Fields of which no sample has a value: only their names can find them."""
+
+
+def check_samples(fitted: FittedTemplate) -> Checked:
+    """Look for every value of every sample."""
+    template = fitted.template
+    kinds: dict[str, FieldType] = {}
+    lost: list[Unlocated] = []
+    empty: list[str] = []
+    n_values = 0
+    for field in template.fields:
+        values = list(_values(fitted, field.name))
+        n_values += len(values)
+        if not values:
+            empty.append(field.name)
+        kind = field.type or infer_type([(view, value) for _, view, value in values])
+        kinds[field.name] = kind
+        for document, view, value in values:
+            if not locate_value(view, value, kind):
+                why = _why(view, value, kind)
+                lost.append(Unlocated(template.name, document, field.name, value, why))
+    return Checked(n_values, kinds, tuple(lost), tuple(empty))
+
+
+def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, View, str]]:
+    for number, (sample, view) in enumerate(
+        zip(fitted.template.samples, fitted.views, strict=True), start=1
+    ):
+        for value in sample.values_of(field):
+            yield sample.document or f"text {number}", view, value
+
+
+def _why(view: View, value: str, kind: FieldType) -> str:
+    """The likeliest reason, most telling first."""
+    folded = fold(value)
+    if not folded:
+        return "the value is empty"
+    part = _longest_part(view.compact.text, folded)
+    shaped = [f.value.key for f in view.find(kind)]
+    if shaped and is_readable(value, kind):
+        return f"the document has no {kind} of this value, but {', '.join(_few(shaped))}"
+    if part >= max(4, len(folded) // 2):
+        return f"only {folded[:part]!r} of it is in the document: is the rest another spelling?"
+    return "nothing like it is in the document: is the text of a table or image missing?"
+
+
+def _longest_part(text: str, folded: str) -> int:
+    """How many of its first characters are in the text."""
+    low, high = 0, len(folded)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if folded[:middle] in text else (low, middle - 1)
+    return low
+
+
+def _few(keys: Sequence[str]) -> list[str]:
+    distinct = list(dict.fromkeys(keys))
+    return distinct[:5] + ["..."] * (len(distinct) > 5)

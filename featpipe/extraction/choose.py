@@ -1,0 +1,96 @@
+"""Choosing: which template a document is for, by the words it shares with their samples.
+
+Pure arithmetic over hashed word pairs: no model, a few milliseconds per document, and nothing to
+tell but the samples. A template that names the documents it is for (glob patterns) is preferred for
+those.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import UsageError
+from featpipe.extraction.scoring.hashing import pair_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.fitted import FittedTemplate
+    from featpipe.extraction.scoring.page import View
+
+    Floats = NDArray[np.float64]
+
+_N_HASHED = 1 << 14
+#: Words of the title count as often as this.
+_TITLE = 4.0
+#: More samples of one template than this add nothing but time.
+_MOST_SAMPLES = 12
+
+
+def is_meant(fitted: FittedTemplate, name: str) -> bool:
+    """A template may name the documents it is for; without patterns it is for all."""
+    patterns = fitted.template.documents
+    return not patterns or any(fnmatch(name, pattern) for pattern in patterns)
+
+
+class Chooser:
+    """Compares documents with the samples of each template. Made once per state of the templates.
+
+    Args:
+        templates: by name.
+
+    """
+
+    def __init__(self, templates: Sequence[FittedTemplate]) -> None:
+        self._templates = [one for one in templates if one.has_samples]
+        profiles = [
+            np.mean([_profile(view) for view in one.views[:_MOST_SAMPLES]], axis=0)
+            for one in self._templates
+        ]
+        self._rarity = np.zeros(_N_HASHED)
+        self._profiles = np.zeros((0, _N_HASHED))
+        if profiles:
+            stacked = np.stack(profiles)
+            seen = (stacked > 0).sum(axis=0)
+            self._rarity = np.log1p(len(profiles) / np.maximum(seen, 1)) - np.log1p(1.0) + 0.05
+            self._profiles = _unit(stacked * self._rarity)
+
+    def choose(self, view: View) -> FittedTemplate:
+        """The template whose samples are most like the document.
+
+        Raises:
+            UsageError: no template has a sample to compare with.
+
+        """
+        if not self._templates:
+            raise UsageError("no template has samples, so none can be chosen: name one")
+        likeness = self._profiles @ _unit(_profile(view)[None] * self._rarity)[0]
+        named = np.array(
+            [bool(one.template.documents) and is_meant(one, view.id) for one in self._templates]
+        )
+        if view.id and named.any():
+            likeness = np.where(named, likeness, -1.0)
+        return self._templates[int(np.argmax(likeness))]
+
+
+def _profile(view: View) -> Floats:
+    """Sublinear counts of hashed word pairs (_N_HASHED,), unit length; the first line counts more.
+
+    A text of one token or none has a profile of zeros.
+    """
+    code = view.tokens.code
+    counts = np.zeros(_N_HASHED)
+    if len(code) > 1:
+        pairs = pair_codes(code)[:-1] & (_N_HASHED - 1)
+        weights = np.where(view.tokens.line[:-1] == 0, _TITLE, 1.0)
+        counts += np.bincount(pairs, weights, minlength=_N_HASHED)
+    return np.asarray(_unit(np.log1p(counts)[None])[0])
+
+
+def _unit(rows: Floats) -> Floats:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))

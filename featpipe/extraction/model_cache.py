@@ -1,0 +1,144 @@
+"""Kept models: a field is fitted once per (template, samples, evidence, code), and read back after.
+
+They lie in the user's cache folder, one file per field, named by its fingerprint and checked by a
+hash over all of it. Not beside the HDF5 file, whose folder may be read-only or hold documents.
+
+Guarantees: a model is found only by the fingerprint of everything it was learned from and of the
+code that learned it, so it is never a stale one; a damaged or foreign file is fitted again and
+replaced; any number of processes may share the folder, which is held to a size and an age
+(:mod:`featpipe.extraction.kept_folder`); where it cannot be written, models are fitted in memory and
+one warning says so. Nothing in a file is ever executed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import cache
+from hashlib import blake2b
+from logging import getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.kept_folder import KeptFolder
+from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
+from featpipe.lexical.folder import user_cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+    from featpipe.extraction.scoring.field_model import FieldModel
+
+logger = getLogger(__name__)
+
+#: Models in memory, about a megabyte each; the ones used longest ago are read back when needed.
+_MOST_IN_MEMORY = 512
+#: The folder is swept with the first model written, and then with every so many.
+_SWEEP_EVERY = 256
+
+
+class KeptModels:
+    """Fitted fields by fingerprint. Any thread may ask.
+
+    Args:
+        folder: where they lie; None to keep them in ``memory`` alone.
+        memory: where they are looked for first and put; by default a bounded one of its own.
+
+    """
+
+    def __init__(
+        self, folder: Path | None, memory: MutableMapping[str, FieldModel] | None = None
+    ) -> None:
+        self._folder = None if folder is None else KeptFolder(folder)
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[str, FieldModel] = OrderedDict()
+        self._models = self._recent if memory is None else memory
+        self._busy: dict[str, threading.Lock] = {}
+        self._is_writable, self._n_written = folder is not None, 0
+        self.n_fitted = 0
+        """Fields that were fitted here, not read."""
+
+    def get(self, fingerprint: str, fit: Callable[[], FieldModel]) -> FieldModel:
+        """The model of a field; fitted at most once, whoever asks at the same time."""
+        with self._lock:
+            model = self._models.get(fingerprint)
+            if model is not None:
+                if fingerprint in self._recent:
+                    self._recent.move_to_end(fingerprint)
+                return model
+            busy = self._busy.setdefault(fingerprint, threading.Lock())
+        with busy:
+            with self._lock:
+                model = self._models.get(fingerprint)
+            if model is None:
+                model = self._read(fingerprint) or self._fit(fingerprint, fit)
+                self._remember(fingerprint, model)
+        return model
+
+    def has(self, fingerprint: str) -> bool:
+        """Whether a field is fitted: in memory, or as a file, which may yet turn out damaged."""
+        with self._lock:
+            is_here = fingerprint in self._models
+        return is_here or (
+            self._folder is not None and self._folder.file(_name_of(fingerprint)).is_file()
+        )
+
+    def _fit(self, fingerprint: str, fit: Callable[[], FieldModel]) -> FieldModel:
+        model = fit()
+        with self._lock:
+            self.n_fitted += 1
+        self._write(fingerprint, model)
+        # As it will be read back, so that it does not matter who fitted it.
+        return unpack_model(pack_model(model, ""), "")
+
+    def _remember(self, fingerprint: str, model: FieldModel) -> None:
+        with self._lock:
+            self._models[fingerprint] = model
+            self._busy.pop(fingerprint, None)
+            while len(self._recent) > _MOST_IN_MEMORY:
+                self._recent.popitem(last=False)
+
+    def _read(self, fingerprint: str) -> FieldModel | None:
+        if self._folder is None:
+            return None
+        name = _name_of(fingerprint)
+        try:
+            return unpack_model(self._folder.read(name), fingerprint)
+        except FileNotFoundError:
+            return None
+        except (OSError, UnreadableModel) as error:
+            logger.warning("%s is fitted again: %s", self._folder.file(name), error)
+            return None
+
+    def _write(self, fingerprint: str, model: FieldModel) -> None:
+        if self._folder is None or not self._is_writable:
+            return
+        try:
+            self._folder.write(_name_of(fingerprint), pack_model(model, fingerprint))
+        except OSError as error:
+            self._is_writable = False
+            logger.warning("fitted templates are not kept: %s", error)
+            return
+        with self._lock:
+            is_due = self._n_written % _SWEEP_EVERY == 0
+            self._n_written += 1
+        if is_due:
+            self._folder.sweep()
+
+
+def _name_of(fingerprint: str) -> str:
+    return f"{fingerprint}-{code_version()}"
+
+
+def default_folder() -> Path:
+    """``fitted`` in the user's cache folder."""
+    return user_cache_folder() / "fitted"
+
+
+@cache
+def code_version() -> str:
+    """12 hex digits over the code that fits and scores: another version fits anew."""
+    digest = blake2b(digest_size=6)
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,438 @@
+"""Reprocess: bring every document's values up to date with templates that changed, from the cache.
+
+Guarantees: what neither a template nor a document changed is read back, not found again; nothing is
+ever encoded; the result is the one a full run over an empty ``/results`` gives; killed at any
+point, the next run does only the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from os import getpid
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from featpipe.errors import FeatpipeError
+from featpipe.extraction.choose import is_meant
+from featpipe.extraction.fingerprints import unit_key
+from featpipe.extraction.results import Extraction, FieldResult, plain_value
+from featpipe.extraction.results_table import ResultsReader, ResultsWriter
+from featpipe.report import Quarantined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from featpipe.cache.documents import CachedDocument
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.fingerprints import FieldFacts
+    from featpipe.extraction.scoring.page import View
+
+# Changes: what differs between two states of a template or of a document, in words.
+#
+# Pure: facts in, reasons out. Whether anything is to be done is decided by fingerprints alone; the
+# reasons only explain it.
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """Why the values of a field are to be found again."""
+
+    field: str
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.field}: {'; '.join(self.reasons)}"
+
+
+def explain_changes(
+    old: Mapping[str, Mapping[str, object]] | None, new: Mapping[str, FieldFacts]
+) -> list[FieldChange]:
+    """What changed since the facts were last kept; fields that are as they were are left out.
+
+    Args:
+        old: the facts as kept (:meth:`FieldFacts.as_dict` by field), None for a new template.
+        new: the facts now.
+
+    """
+    if old is None:
+        return [FieldChange(name, ("new template",)) for name in new]
+    changes = []
+    for name, facts in new.items():
+        before = old.get(name)
+        reasons = ("field added",) if before is None else tuple(_reasons(before, facts))
+        if reasons:
+            changes.append(FieldChange(name, reasons))
+    changes.extend(FieldChange(name, ("field removed",)) for name in old if name not in new)
+    return changes
+
+
+def explain_document(row: Mapping[str, object] | None, content: str, gaps: str) -> str:
+    """What became of a document since a template last looked at it; "" when it is as it was.
+
+    Args:
+        row: of the log of results; None when the template never looked at it.
+        content: key of the document now.
+        gaps: what its evidence lacks now.
+
+    """
+    if row is None:
+        return "new"
+    # The first caches do not say what their rows were made from.
+    if row.get("content", content) != content:
+        return "changed"
+    if row.get("gaps", gaps) != gaps:
+        return "with vectors or entities that came later"
+    return ""
+
+
+def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
+    reasons = []
+    if old["version"] != new.version:
+        reasons.append(f"extraction version {old['version']} -> {new.version}")
+    if old["space"] != new.space:
+        reasons.append(f"evidence {old['space']} -> {new.space}")
+    if old["spec"] != new.spec:
+        reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
+    before = old["samples"]
+    if isinstance(before, dict):
+        reasons.extend(f"sample added: {name}" for name in new.samples if name not in before)
+        reasons.extend(f"sample removed: {name}" for name in before if name not in new.samples)
+        reasons.extend(
+            f"sample changed: {name}"
+            for name, hashed in new.samples.items()
+            if name in before and before[name] != hashed
+        )
+        if not reasons and list(before) != list(new.samples):
+            reasons.append("samples in another order")
+    return reasons
+
+
+def _changed_keys(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    keys = sorted({*old, *new})
+    return [
+        f"{key} {_short(old.get(key))} -> {_short(new.get(key))}"
+        for key in keys
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _short(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+#: Documents whose results are made durable together.
+_BATCH = 64
+#: Documents named for each reason of a plan.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """A field whose values are others than before; evidence is in the values themselves."""
+
+    template: str
+    document: str
+    field: str
+    old: FieldResult
+    new: FieldResult
+
+    def __str__(self) -> str:
+        return f"{self.document} {self.field}: {_spell(self.old)} -> {_spell(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One document of one template: the key of each field, and which are to be found."""
+
+    template: str
+    document: CachedDocument
+    keys: Mapping[str, bytes]
+    missing: tuple[str, ...]
+    is_logged: bool
+    content: str = ""
+    """Key of the document (hex)."""
+    gaps: str = ""
+    """What its evidence lacks, "" for nothing."""
+    reason: str = ""
+    """What became of the document since the template last looked at it, "" for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReprocessPlan:
+    """What a run would do, and why."""
+
+    works: tuple[Work, ...]
+    changes: Mapping[str, tuple[FieldChange, ...]]
+
+    @property
+    def n_fields(self) -> int:
+        """Fields of documents to find."""
+        return sum(len(work.missing) for work in self.works)
+
+    def lines(self) -> Iterator[str]:
+        """For people: every reason, then the amount."""
+        for template, changes in self.changes.items():
+            for change in changes:
+                yield f"{template}: {change}"
+            yield from self._about_documents(template)
+        touched = sum(bool(work.missing) for work in self.works)
+        yield (
+            f"{self.n_fields} fields in {touched} of {len(self.works)} documents to extract, "
+            "0 texts to encode"
+        )
+
+    def _about_documents(self, template: str) -> Iterator[str]:
+        """Each reason that lies in documents, with the first few of them."""
+        by_reason: dict[str, list[str]] = {}
+        for work in self.works:
+            if work.template == template and work.reason and work.missing:
+                by_reason.setdefault(work.reason, []).append(work.document.id)
+        for reason, names in by_reason.items():
+            named = ", ".join([*names[:_NAMED], *["..."] * (len(names) > _NAMED)])
+            yield f"{template}: {_count(len(names), 'document')} {reason}: {named}"
+
+
+@dataclass(slots=True)
+class ReprocessReport:
+    """One run."""
+
+    run: str
+    n_documents: int = 0
+    n_extracted: int = 0
+    """Fields of documents that were found in this run."""
+    n_unchanged: int = 0
+    n_encoded: int = 0
+    seconds: float = 0.0
+    changed: list[ValueChange] = field(default_factory=list)
+    lost: list[Quarantined] = field(default_factory=list)
+    """Documents that could not be extracted under some template; the next run tries them again."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return {
+            "run": self.run,
+            "documents": self.n_documents,
+            "extracted": self.n_extracted,
+            "unchanged": self.n_unchanged,
+            "encoded": self.n_encoded,
+            "seconds": self.seconds,
+            "changed": [
+                {
+                    "template": change.template,
+                    "document": change.document,
+                    "field": change.field,
+                    "old": [plain_value(value) for value in change.old.values],
+                    "new": [plain_value(value) for value in change.new.values],
+                }
+                for change in self.changed
+            ],
+            "lost": [asdict(one) for one in self.lost],
+        }
+
+    def summary(self) -> str:
+        """The last line of a run."""
+        return (
+            f"documents {self.n_documents}; fields extracted {self.n_extracted}, unchanged "
+            f"{self.n_unchanged}; values changed {len(self.changed)}; encoded {self.n_encoded}; "
+            f"{f'lost {len(self.lost)}; ' if self.lost else ''}"
+            f"{self.seconds:.1f} s"
+        )
+
+
+def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
+    """Compare templates and documents with what the cache holds; nothing is extracted."""
+    extractor.cache.refresh()
+    results = ResultsReader(extractor.cache.reader)
+    logged, kept = results.last_rows(), results.last_facts()
+    works: list[Work] = []
+    changes: dict[str, tuple[FieldChange, ...]] = {}
+    states = _document_states(extractor)
+    for name, fitted in extractor.templates.items():
+        changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
+        prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
+        for document, content, gaps in states:
+            if not is_meant(fitted, document.id):
+                continue
+            keys = {field: unit_key(print_, content, gaps) for field, print_ in prints.items()}
+            known = results.known(list(keys.values()))
+            missing = tuple(
+                field for field, is_known in zip(keys, known, strict=True) if not is_known
+            )
+            row = logged.get((name, document.path))
+            is_logged = row is not None and row["fields"] == {f: k.hex() for f, k in keys.items()}
+            # A template that is new says so itself, once.
+            reason = explain_document(row, content.hex(), gaps) if name in kept else ""
+            works.append(
+                Work(name, document, keys, missing, is_logged, content.hex(), gaps, reason)
+            )
+    return ReprocessPlan(tuple(works), changes)
+
+
+def _document_states(extractor: Extractor) -> list[tuple[CachedDocument, bytes, str]]:
+    """Every document with its key and with what its evidence lacks."""
+    documents = extractor.shelf.documents()
+    keys = extractor.shelf.keys_of(documents)
+    gaps = extractor.evidence.gaps_of_documents(documents)
+    return list(zip(documents, keys, gaps, strict=True))
+
+
+def reprocess(
+    extractor: Extractor,
+    plan: ReprocessPlan | None = None,
+    *,
+    wait_s: float = 0.0,
+    workers: int = 0,
+    deadline_s: float | None = 600.0,
+) -> ReprocessReport:
+    """Find what is missing, keep it in the cache, and say which values changed.
+
+    Args:
+        extractor: its templates and cache.
+        plan: as shown to somebody before; by default made now.
+        wait_s: for another process that writes the cache.
+        workers: processes to extract on; 0: this one. The values are the same.
+        deadline_s: of a batch of documents on a worker; a document that takes longer is lost.
+
+    Raises:
+        DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
+
+    """
+    started = monotonic()
+    plan = plan or plan_reprocess(extractor)
+    run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
+    report = ReprocessReport(run, n_documents=len(plan.works))
+    encoded_before = extractor.evidence.n_encoded
+    # Document by document, so that each is made ready once for all its templates.
+    to_do = sorted(
+        (work for work in plan.works if work.missing or not work.is_logged),
+        key=lambda work: work.document.path,
+    )
+    report.n_unchanged = sum(len(work.keys) - len(work.missing) for work in plan.works)
+    changed_templates = [name for name, changes in plan.changes.items() if changes]
+    if to_do or changed_templates:
+        rows = ResultsReader(extractor.cache.reader).last_rows()
+        before = {place: row["fields"] for place, row in rows.items()}
+        with ResultsWriter(extractor.cache.path, wait_s) as writer:
+            found = _find_all(extractor, to_do, workers, deadline_s)
+            while batch := list(islice(found, _BATCH)):
+                _keep(extractor, batch, before, writer, report)
+            writer.settle()
+            # Facts last: a run that is killed explains itself again, and redoes only the rest.
+            writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
+    report.n_encoded += extractor.evidence.n_encoded - encoded_before
+    report.seconds = monotonic() - started
+    extractor.cache.refresh()
+    return report
+
+
+def read_results(extractor: Extractor) -> Iterator[Extraction]:
+    """Everything the cache now says, as extractions; fields not extracted yet are left out."""
+    extractor.cache.refresh()
+    results = ResultsReader(extractor.cache.reader)
+    for work in plan_reprocess(extractor).works:
+        found = {name: results.field(key) for name, key in work.keys.items()}
+        fields = {name: result for name, result in found.items() if result is not None}
+        view = extractor.view(work.document)
+        yield extractor.assemble(view, extractor.templates[work.template], fields)
+
+
+_Found = tuple[Work, dict[str, FieldResult] | Quarantined, int]
+
+
+def _find_all(
+    extractor: Extractor, works: list[Work], workers: int, deadline_s: float | None
+) -> Iterator[_Found]:
+    """The missing fields of every work, and how many texts were encoded for them."""
+    from featpipe.extraction.on_workers import find_fields_on_workers
+
+    if workers and any(work.missing for work in works):
+        todo = [work for work in works if work.missing]
+        yield from ((work, {}, 0) for work in works if not work.missing)
+        yield from find_fields_on_workers(extractor, todo, workers, deadline_s)
+        return
+    views: dict[str, View] = {}
+    for work in works:
+        yield work, _find_here(extractor, work, views), 0
+
+
+def _find_here(
+    extractor: Extractor, work: Work, views: dict[str, View]
+) -> dict[str, FieldResult] | Quarantined:
+    """``views`` holds the document before, by path: it often is the same."""
+    from featpipe.extraction.worker import quarantine
+
+    if not work.missing:
+        return {}
+    fitted = extractor.templates[work.template]
+    path = work.document.path
+    try:
+        if path not in views:
+            views.clear()
+            views[path] = extractor.view(work.document)
+        return fitted.extract_fields(work.missing, views[path])
+    except FeatpipeError:
+        raise
+    except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
+        return quarantine(work.document.id, error)
+
+
+def _keep(
+    extractor: Extractor,
+    batch: list[_Found],
+    before: Mapping[tuple[str, str], Mapping[str, str]],
+    writer: ResultsWriter,
+    report: ReprocessReport,
+) -> None:
+    results = ResultsReader(extractor.cache.reader)
+    values: dict[bytes, FieldResult] = {}
+    log: list[dict[str, object]] = []
+    for work, found, n_encoded in batch:
+        report.n_encoded += n_encoded
+        if isinstance(found, Quarantined):
+            report.lost.append(found)
+            continue
+        values.update((work.keys[name], result) for name, result in found.items())
+        report.n_extracted += len(found)
+        fields = {name: key.hex() for name, key in work.keys.items()}
+        log.append({"run": report.run, "template": work.template, "path": work.document.path,
+                    "document": work.document.id, "fields": fields, "content": work.content,
+                    "gaps": work.gaps})  # fmt: skip
+        old = before.get((work.template, work.document.path))
+        if old is not None:
+            report.changed.extend(_compare(work, old, values, results))
+    writer.write(values, log)
+
+
+def _compare(
+    work: Work,
+    old: Mapping[str, str],
+    values: Mapping[bytes, FieldResult],
+    results: ResultsReader,
+) -> Iterator[ValueChange]:
+    none = FieldResult()
+    for name in {**dict.fromkeys(old), **dict.fromkeys(work.keys)}:
+        key = work.keys.get(name)
+        if key is not None and old.get(name) == key.hex():
+            continue
+        after = none if key is None else values.get(key) or results.field(key) or none
+        before = (results.field(bytes.fromhex(old[name])) if name in old else None) or none
+        if [v.value for v in before.values] != [v.value for v in after.values]:
+            yield ValueChange(work.template, work.document.id, name, before, after)
+
+
+def _facts_of(extractor: Extractor, name: str) -> dict[str, object]:
+    facts = extractor.templates[name].facts
+    return {"template": name, "facts": {field: fact.as_dict() for field, fact in facts.items()}}
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _spell(result: FieldResult) -> str:
+    if not result.values:
+        return "nothing"
+    return ", ".join(f"{v.text!r} [{v.start}:{v.end}] p={v.probability:.2f}" for v in result.values)

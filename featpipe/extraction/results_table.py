@@ -1,0 +1,201 @@
+"""Results in the cache: values by (field state, document), and a log of what stood when.
+
+::
+
+    /results/values    keyed    one field of one document: its values as JSON
+    /results/log       log      (template, document) -> the keys of its fields; the last row wins
+    /results/facts     log      template -> the facts of its fields; the last row wins
+
+Values are found only by key, so that an extraction that was made once is never made again, also
+when a template goes back to an earlier state.
+"""
+
+from __future__ import annotations
+
+import json
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from featpipe.build.messages import TermTables, WriteTask
+from featpipe.build.run import raise_original
+from featpipe.cache.texts import Texts
+from featpipe.errors import PoolBroken
+from featpipe.extraction.results import ExtractedValue, FieldResult, plain_value
+from featpipe.pool import Pool, Role
+from featpipe.store import Ragged, TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    from featpipe.build.messages import Rows
+    from featpipe.store import Reader
+
+VALUES = "results/values"
+LOG = "results/log"
+FACTS = "results/facts"
+
+_SPECS = {
+    VALUES: TableSpec(columns=(Ragged("record", "uint8"),), keyed=True, attributes={}),
+    LOG: TableSpec(columns=(Ragged("record", "uint8"),), keyed=False, attributes={}),
+    FACTS: TableSpec(columns=(Ragged("record", "uint8"),), keyed=False, attributes={}),
+}
+_BLOCK = 4096
+#: Commits that may be under way: what a run that is killed has to do again.
+_AHEAD = 4
+
+
+class ResultsReader:
+    """What earlier runs left in a cache. Args: ``reader`` of the cache."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def known(self, keys: Sequence[bytes]) -> list[bool]:
+        """For each key whether its values are stored."""
+        if VALUES not in self._reader or not keys:
+            return [False] * len(keys)
+        whole = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
+        return [bool(row >= 0) for row in self._reader.table(VALUES).find(whole).tolist()]
+
+    def field(self, key: bytes) -> FieldResult | None:
+        """The values under a key, None if there are none stored."""
+        if VALUES not in self._reader:
+            return None
+        table = self._reader.table(VALUES)
+        row = table.find_one(key)
+        if row < 0:
+            return None
+        content = json.loads(bytes(np.asarray(table.ragged("record", row))).decode())
+        return FieldResult(tuple(ExtractedValue.from_dict(value) for value in content))
+
+    def last_rows(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """(template, document path) -> its row of the log, as last written."""
+        return {(str(row["template"]), str(row["path"])): row for row in self.log()}
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every row, oldest first.
+
+        A row is: run, template, path, document (its id), fields (name: key), content (key of
+        the document) and gaps (what its evidence lacked); the last two not in the first caches.
+        """
+        return self._records(LOG)
+
+    def last_facts(self) -> dict[str, dict[str, Mapping[str, object]]]:
+        """Template -> field -> facts, as last logged."""
+        return {str(record["template"]): record["facts"] for record in self._records(FACTS)}
+
+    def _records(self, name: str) -> list[dict[str, Any]]:
+        if name not in self._reader:
+            return []
+        table = self._reader.table(name)
+        rows = np.arange(table.n_rows)
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(rows), _BLOCK):
+            texts = Texts(*table.ragged_many("record", rows[start : start + _BLOCK]))
+            found.extend(json.loads(text) for text in texts.strings())
+        return found
+
+
+class ResultsWriter:
+    """Writes through the one process that owns the cache, beside the caller's work.
+
+    What was written is durable when :meth:`settle`, or the ``with`` block, has ended without an
+    error. Each call is one commit: a log row never stands without the values it names.
+
+    Raises:
+        DictionaryLocked: by any call, another process writes this cache for longer than ``wait_s``.
+
+    """
+
+    def __init__(self, cache: Path, wait_s: float = 0.0) -> None:
+        self._pool = Pool(
+            [
+                Role(
+                    name="write",
+                    target="featpipe.cache.write:WriteRole",
+                    arguments={
+                        "cache": str(cache),
+                        "specs": dict(_SPECS),
+                        "terms": TermTables("", ""),
+                        "wait_until": monotonic() + wait_s,
+                    },
+                    threads=1,
+                    start_deadline_s=wait_s + 300,
+                    # Its start goes on while the first values are found.
+                    is_lazy=False,
+                )
+            ]
+        )
+        self._into = self._pool.completions()
+
+    def write(
+        self,
+        values: Mapping[bytes, FieldResult],
+        log: Sequence[Mapping[str, object]] = (),
+        facts: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        """Hand one commit over; waits only when several are under way."""
+        self._settle(_AHEAD - 1)
+        rows: dict[str, Rows] = {}
+        if values:
+            rows[VALUES] = {
+                "keys": np.frombuffer(b"".join(values), np.uint8).reshape(-1, 16),
+                "record": _packed([_plain(result) for result in values.values()]),
+            }
+        if log:
+            rows[LOG] = {"record": _packed(log)}
+        if facts:
+            rows[FACTS] = {"record": _packed(facts)}
+        if rows:
+            try:
+                self._pool.submit("write", WriteTask(rows), into=self._into)
+            except PoolBroken as error:
+                # Such as a locked cache: the reason, not that a worker could not start.
+                raise_original(error)
+
+    def settle(self) -> None:
+        """Return when all that was written is durable."""
+        self._settle(0)
+
+    def _settle(self, most: int) -> None:
+        """Until no more than so many commits are under way; one that failed ends the run."""
+        try:
+            while self._into.n_open > most:
+                for outcome in self._into.get():
+                    if outcome.error is not None:
+                        raise outcome.error.__cause__ or outcome.error
+        except PoolBroken as error:
+            raise_original(error)
+
+    def close(self) -> None:
+        """Let the writer trim the file and end."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self.settle()
+        finally:
+            self.close()
+
+
+def _plain(result: FieldResult) -> list[dict[str, object]]:
+    return [plain_value(value) for value in result.values]
+
+
+def _packed(records: Sequence[object]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    return Texts.from_strings([json.dumps(r, ensure_ascii=False) for r in records]).ragged

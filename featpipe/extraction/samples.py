@@ -1,0 +1,304 @@
+"""Imports: samples that people labelled elsewhere: doccano, Label Studio, database tables.
+
+Each gives :class:`SampleSpec` values with inline texts and exact spans, to be put into a template
+or written as ``name.samples.jsonl`` beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from featpipe.errors import MissingExtra, TemplateError
+from featpipe.extraction.template import SampleSpec
+from featpipe.extraction.values.text import fold, fold_width
+from featpipe.extraction.values.values import FieldType, find_values, is_readable, read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from featpipe.extraction.scoring.page import View
+
+# What type a field has, when nobody says: read off its sample values and where they stand.
+
+
+_organisation = re.compile(
+    r"(?:公司|集团|银行|分行|支行|政府|委员会|大学|医院|研究院|中心|指挥部|合伙企业|\(有限合伙\)|局|厅|法院|事务所"
+    r"|inc\.?|ltd\.?|llc\.?|corporation|company|limited|sdn bhd|bhd)\Z"
+)
+_code = re.compile(r"(?=.*\d)[a-z0-9()\[\]/_.-]{3,40}\Z")
+_SHARE = 0.7
+
+
+def infer_type(values: Sequence[tuple[View, str]]) -> FieldType:
+    """The narrowest type that most sample values have.
+
+    Args:
+        values: each with the document it was taken from.
+
+    """
+    if not values:
+        return "text"
+    n = len(values) * _SHARE
+    ordered: tuple[FieldType, ...] = ("email", "percent", "date", "money", "period")
+    for kind in ordered:
+        if sum(_has_type(view, value, kind) for view, value in values) >= n:
+            return kind
+    return _infer_unshaped(values)
+
+
+def _infer_unshaped(values: Sequence[tuple[View, str]]) -> FieldType:
+    n = len(values) * _SHARE
+    texts = [fold(value) for _, value in values]
+    kind: FieldType = "text"
+    if sum(bool(_organisation.search(text)) for text in texts) >= n * 0.8:
+        kind = "organisation"
+    elif _are_codes(texts):
+        kind = "id"
+    elif sum(_is_number(value) for _, value in values) >= n:
+        n_money = sum(_has_type(view, value, "money") for view, value in values)
+        kind = "money" if n_money >= n / 2 else "number"
+    elif sum(len(text) > 80 for text in texts) > len(texts) / 2:
+        kind = "clause"
+    elif sum(bool(_code.match(fold_width(value).strip())) for _, value in values) >= n:
+        kind = "id"
+    return kind
+
+
+def _are_codes(texts: Sequence[str]) -> bool:
+    """Digits that are no quantity: a zero in front, or many of one length (``009990``)."""
+    if not all(text.isdigit() for text in texts):
+        return False
+    same_length = len({len(text) for text in texts}) == 1 and len(texts) > 2
+    return any(text[0] == "0" for text in texts) or (same_length and len(texts[0]) >= 5)
+
+
+def _has_type(view: View, value: str, kind: FieldType) -> bool:
+    """Written with this shape, or standing in its document with it."""
+    folded = fold_width(value).strip()
+    if any((f.start, f.end) == (0, len(folded)) for f in find_values(folded, kind)):
+        return True
+    if not is_readable(value, kind):
+        return False
+    wanted = read_value(value, kind)
+    return any(found.value.means(wanted) for found in view.find(kind))
+
+
+def _is_number(value: str) -> bool:
+    return is_readable(value, "number") and bool(re.match(r"[\d.,+-]+", fold_width(value).strip()))
+
+
+# Drafting: a first template from one sample document, to be corrected by a person.
+#
+# Labels before a colon and headers of tables become fields; what stands behind them gives the type.
+
+
+#: ``label：value`` at the start of a line or behind a stop; a label is short and has no marks.
+_labelled = re.compile(
+    r"(?:^|[\n\t。；;])\s*(?:[（(]?[一二三四五六七八九十\d]{1,3}[)）、.．]\s*)?"
+    r"(?P<label>[A-Za-z\u4e00-\u9fff][\w\u4e00-\u9fff（）() ]{1,15}?)"
+    r"\s*[:：]\s*(?P<value>[^\n\t；;。]{1,120})"
+)
+_MOST_FIELDS = 40
+
+
+def draft_fields(view: View) -> dict[str, list[str]]:
+    """Field name -> the values found behind it, in the order of the document."""
+    found: dict[str, list[str]] = {}
+    for match in _labelled.finditer(view.text):
+        label, value = match["label"].strip(), _first_part(match["value"])
+        if value and len(found) < _MOST_FIELDS:
+            found.setdefault(label, []).append(value)
+    for mark in view.headers:
+        value = view.text[mark.start : mark.end].strip()
+        if value and len(mark.label) <= 20 and (mark.label in found or len(found) < _MOST_FIELDS):
+            found.setdefault(mark.label, []).append(value)
+    return {label: list(dict.fromkeys(values)) for label, values in found.items()}
+
+
+def _first_part(value: str) -> str:
+    """Up to the next label of the same line: ``证券代码：009990 证券简称：铭坤轨道``."""
+    cut = re.split(r"\s+\S{2,8}[:：]", value, maxsplit=1)[0]
+    return cut.strip(" ，,、")
+
+
+def draft_template(view: View, name: str, document: str) -> str:
+    """A template in TOML, with one sample and a type for every field."""
+    fields = draft_fields(view)
+    lines = [f"name = {_quoted(name)}", ""]
+    for label, values in fields.items():
+        kind = infer_type([(view, value) for value in values])
+        lines += ["[[fields]]", f"name = {_quoted(label)}", f"type = {_quoted(kind)}"]
+        lines += ['cardinality = "many"'] if len(values) > 1 else []
+        lines.append("")
+    return "\n".join([*lines, ""]) + render_sample(document, fields)
+
+
+def render_sample(document: str, fields: Mapping[str, Sequence[str]]) -> str:
+    """One sample in TOML."""
+    lines = ["[[samples]]", f"document = {_quoted(document)}", "", "[samples.fields]"]
+    for label, values in fields.items():
+        given = _quoted(values[0]) if len(values) == 1 else json.dumps(values, ensure_ascii=False)
+        lines.append(f"{_quoted(label)} = {given}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+#: Columns a table of samples has: which document, which field, which value.
+TABLE_COLUMNS = ("document", "field", "value")
+
+
+def import_doccano(path: str | Path) -> list[SampleSpec]:
+    """A doccano JSONL export of sequence labelling, old (``label``) or new (``entities``).
+
+    Raises:
+        TemplateError: a line that is no such export.
+
+    """
+    path = Path(path)
+    samples = []
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            labels = row.get("label", row.get("labels"))
+            spans = (
+                [(e["start_offset"], e["end_offset"], e["label"]) for e in row["entities"]]
+                if labels is None
+                else [(a, b, name) for a, b, name in labels]
+            )
+            samples.append(_sample(row.get("text", row.get("data")), spans))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TemplateError(f"{path}:{number}: is no doccano export: {error!r}") from error
+    return samples
+
+
+def import_label_studio(path: str | Path) -> list[SampleSpec]:
+    """A Label Studio JSON export with text spans; the first annotation of a task counts.
+
+    Raises:
+        TemplateError: not such an export.
+
+    """
+    path = Path(path)
+    try:
+        return [_label_studio_task(task) for task in _tasks_of(path.read_text("utf-8"))]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
+
+
+def _tasks_of(text: str) -> list[dict[str, Any]]:
+    tasks = json.loads(text)
+    if not isinstance(tasks, list):
+        raise TypeError("not a list of tasks")
+    return tasks
+
+
+def _label_studio_task(task: dict[str, Any]) -> SampleSpec:
+    data = task["data"]
+    texts = [value for value in data.values() if isinstance(value, str)]
+    text = data["text"] if "text" in data else texts[0]
+    annotations = task.get("annotations") or task.get("completions") or [{"result": []}]
+    spans = [
+        (r["value"]["start"], r["value"]["end"], r["value"]["labels"][0])
+        for r in annotations[0]["result"]
+        if "labels" in r.get("value", {})
+    ]
+    return _sample(text, spans)
+
+
+def _sample(text: str, labelled: Iterable[tuple[int, int, str]]) -> SampleSpec:
+    fields: dict[str, list[str]] = {}
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for start, end, name in labelled:
+        if not 0 <= start < end <= len(text):
+            raise ValueError(f"span {start}:{end} is not inside its text")
+        spans.setdefault(name, []).append((start, end))
+        if text[start:end] not in fields.setdefault(name, []):
+            fields[name].append(text[start:end])
+    return SampleSpec(
+        text=text,
+        fields={name: tuple(values) for name, values in fields.items()},
+        spans={name: tuple(places) for name, places in spans.items()},
+    )
+
+
+def import_table(source: str, table: str) -> list[SampleSpec]:
+    """Samples from a database table with the columns document, field and value.
+
+    Args:
+        source: path of an SQLite file, or any SQLAlchemy URL (needs sqlalchemy).
+        table: its name.
+
+    Raises:
+        TemplateError: no such table or columns.
+        MissingExtra: a URL without sqlalchemy.
+
+    """
+    if not table.replace("_", "").replace(".", "").isalnum():
+        raise TemplateError(f"{source}: {table!r} is no name of a table")
+    query = f"SELECT {', '.join(TABLE_COLUMNS)} FROM {table} ORDER BY document"  # noqa: S608  # the name was checked above
+    by_document: dict[str, dict[str, list[str]]] = {}
+    for document, field, value in _rows(source, query):
+        by_document.setdefault(str(document), {}).setdefault(str(field), []).append(str(value))
+    return [
+        SampleSpec(
+            document=document, fields={name: tuple(values) for name, values in fields.items()}
+        )
+        for document, fields in by_document.items()
+    ]
+
+
+def _rows(source: str, query: str) -> Iterator[tuple[Any, ...]]:
+    if "://" in source:
+        yield from _rows_by_url(source, query)
+        return
+    if not Path(source).is_file():
+        raise TemplateError(f"{source}: no such database")
+    try:
+        with closing(
+            sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True)
+        ) as db:
+            yield from db.execute(query)
+    except sqlite3.Error as error:
+        raise TemplateError(f"{source}: {error}") from error
+
+
+def _rows_by_url(url: str, query: str) -> Iterator[tuple[Any, ...]]:
+    try:
+        import sqlalchemy
+    except ImportError as error:
+        raise MissingExtra(
+            f"{_without_password(url)}: needs sqlalchemy", hint="pip install 'featpipe[sql]'"
+        ) from error
+    try:
+        engine = sqlalchemy.create_engine(url)
+        try:
+            with engine.connect() as connection:
+                for row in connection.execute(sqlalchemy.text(query)):
+                    yield tuple(row)
+        finally:
+            engine.dispose()
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:  # ImportError: of a driver
+        # Without the cause: its message may repeat the password.
+        message = str(error).replace(url, _without_password(url))
+        raise TemplateError(f"{_without_password(url)}: {message}") from None
+
+
+def _without_password(url: str) -> str:
+    """``scheme://user:***@host``: an error may end up in a log."""
+    return re.sub(r"(?<=://)([^:/@]*):[^@/]*@", r"\1:***@", url)
+
+
+def render_samples(samples: Iterable[SampleSpec]) -> str:
+    """JSON Lines, as ``name.samples.jsonl`` beside a template."""
+    dumped = (sample.model_dump(mode="json", exclude_defaults=True) for sample in samples)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in dumped)

@@ -1,0 +1,1 @@
+"""From a page to ranked candidates of a field: features, models, decisions."""

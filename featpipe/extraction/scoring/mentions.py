@@ -1,0 +1,167 @@
+"""Mentions: how likely a span, where it stands, is a value of the field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.extraction.scoring.columns import MEASURED, prior_weights
+from featpipe.extraction.scoring.context import N_HASHED
+from featpipe.extraction.scoring.edges import token_spans
+from featpipe.extraction.scoring.hashing import hash_of, is_in
+from featpipe.extraction.scoring.logistic import fit_logistic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.candidates import Candidates
+    from featpipe.extraction.scoring.page import View
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+#: Two spans that differ by these alone are one value (:mod:`featpipe.extraction.values.values`).
+_IDLE_MARKS = np.sort([hash_of(mark) for mark in ".。;:、\"'《》<>"])
+_RANDOM_PER_DOCUMENT = 80
+_TOUCHING_PER_DOCUMENT = 100
+_MINED_PER_DOCUMENT = 30
+_HASHED_STRENGTH = 1.0
+_MEASURED_STRENGTH = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Candidates of one sample document with what is known of them. Aligned arrays."""
+
+    hashed: NDArray[np.int32]
+    measured: Floats
+    labels: NDArray[np.bool_]
+    touches: NDArray[np.bool_]
+    """Overlaps a true span without being one: the neighbours that boundaries are learned from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MentionModel:
+    """Shapes: ``hashed`` (N_HASHED,) float32, ``measured`` (len(MEASURED),)."""
+
+    hashed: NDArray[np.float32]
+    measured: Floats
+    bias: float
+
+    def logits(self, hashed: NDArray[np.int32], measured: Floats) -> Floats:
+        """Log odds (n,) of each candidate."""
+        # Widened before the sum: the same bits as a sum that widens on its way, in half the time.
+        words = self.hashed.take(hashed, mode="clip").astype(np.float64).sum(axis=1)
+        return np.asarray(words + measured @ self.measured + self.bias)
+
+    def parts(self, hashed: NDArray[np.int32], measured: Floats) -> dict[str, float]:
+        """What one candidate's log odds are made of."""
+        named = dict(zip(MEASURED, (measured * self.measured).tolist(), strict=True))
+        words = float(self.hashed[hashed].sum())
+        return {"words": words, "bias": self.bias} | {k: v for k, v in named.items() if v}
+
+
+def true_mentions(
+    view: View, found: Candidates, true_spans: Sequence[tuple[int, int]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Per candidate: is a true mention; overlaps one without being one.
+
+    ``true_spans`` are character spans of a sample document's located values.
+    """
+    tokens = view.tokens
+    start, end = tokens.start[found.first], tokens.end[found.last - 1]
+    true = np.array(sorted(set(true_spans)), np.int64).reshape(-1, 2)
+    wanted = np.unique(_trimmed(view, *token_spans(view, true)))
+    labels = is_in(_trimmed(view, found.first, found.last), wanted)
+    touches = np.zeros(len(found), bool)
+    for a, b in true.tolist():
+        touches |= (start < b) & (a < end)
+    return labels, touches & ~labels
+
+
+def _trimmed(view: View, first: Ints, last: Ints) -> Ints:
+    """One number per token span, the same with idle marks at its edges and without them."""
+    tokens = view.tokens
+    kept = np.flatnonzero(~is_in(tokens.code, _IDLE_MARKS))
+    ahead = np.append(kept, len(tokens))[np.searchsorted(kept, first)]
+    back = np.append(-1, kept)[np.searchsorted(kept, last)] + 1
+    is_empty = ahead >= back
+    return np.where(is_empty, first << 32 | last, ahead << 32 | back)
+
+
+def plain_mentions(n_samples: int = 0) -> MentionModel:
+    """What holds for any field with so many samples; nothing learned of their words."""
+    return MentionModel(np.zeros(N_HASHED, np.float32), prior_weights(n_samples), -4.0)
+
+
+def fit_mentions(documents: Sequence[Rows], seed: int = 0) -> MentionModel:
+    """Fit on some negatives, look where that errs, and fit again with the worst errors."""
+    documents = [rows for rows in documents if len(rows.labels)]
+    if not documents or not any(rows.labels.any() for rows in documents):
+        return plain_mentions(len(documents))
+    chance = np.random.default_rng(seed)
+    chosen = [_first_choice(rows, chance) for rows in documents]
+    model = _fit(documents, chosen)
+    for number, rows in enumerate(documents):
+        if len(rows.labels) > len(chosen[number][0]):
+            logits = model.logits(rows.hashed, rows.measured)
+            chosen[number] = _with_mined(rows, chosen[number], logits)
+    return _fit(documents, chosen)
+
+
+_Choice = tuple["NDArray[np.intp]", "Floats"]
+
+
+def _first_choice(rows: Rows, chance: np.random.Generator) -> _Choice:
+    """All true spans and their neighbours, and a few of the rest standing for all of it."""
+    near = np.flatnonzero(rows.labels | rows.touches)
+    if rows.touches.sum() > _TOUCHING_PER_DOCUMENT:
+        true = np.flatnonzero(rows.labels)
+        touching = chance.choice(
+            np.flatnonzero(rows.touches), _TOUCHING_PER_DOCUMENT, replace=False
+        )
+        near = np.concatenate((true, touching))
+    rest = np.flatnonzero(~(rows.labels | rows.touches))
+    n = min(len(rest), _RANDOM_PER_DOCUMENT)
+    drawn = chance.choice(rest, n, replace=False) if n else rest
+    share = min(len(rest) / max(n, 1), 4.0)
+    return np.concatenate((near, drawn)), np.concatenate((np.ones(len(near)), np.full(n, share)))
+
+
+def _with_mined(rows: Rows, choice: _Choice, logits: Floats) -> _Choice:
+    chosen, weights = choice
+    logits = np.where(rows.labels, -np.inf, logits)
+    logits[chosen] = -np.inf
+    worst = np.argsort(-logits)[:_MINED_PER_DOCUMENT]
+    worst = worst[np.isfinite(logits[worst])]
+    return np.concatenate((chosen, worst)), np.concatenate((weights, np.ones(len(worst))))
+
+
+def _fit(documents: Sequence[Rows], chosen: Sequence[_Choice]) -> MentionModel:
+    from scipy.sparse import csr_matrix, hstack
+
+    hashed = np.concatenate([r.hashed[c[0]] for r, c in zip(documents, chosen, strict=True)])
+    measured = np.concatenate([r.measured[c[0]] for r, c in zip(documents, chosen, strict=True)])
+    labels = np.concatenate([r.labels[c[0]] for r, c in zip(documents, chosen, strict=True)])
+    weights = np.concatenate([c[1] for c in chosen])
+    columns, inverse = np.unique(hashed, return_inverse=True)
+    n, width = hashed.shape
+    sparse = csr_matrix(
+        (np.ones(n * width), inverse.ravel(), np.arange(0, n * width + 1, width)),
+        shape=(n, len(columns)),
+    )
+    strength = np.concatenate(
+        (np.full(len(columns), _HASHED_STRENGTH), np.full(len(MEASURED), _MEASURED_STRENGTH))
+    )
+    prior = np.concatenate((np.zeros(len(columns)), prior_weights(len(documents))))
+    fitted = fit_logistic(
+        hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
+        strength=strength, prior=prior, prior_bias=-4.0,
+    )  # fmt: skip
+    table = np.zeros(N_HASHED, np.float32)
+    table[columns] = fitted.weights[: len(columns)]
+    return MentionModel(table, fitted.weights[len(columns) :], fitted.bias)

@@ -1,0 +1,143 @@
+"""Model file: a fitted field as bytes: a hash, a JSON head, and arrays. Plain data, no pickle.
+
+::
+
+    magic (8) | blake2b of the rest (16) | length of the head (8) | head (JSON) | arrays, end to end
+
+The head names each array with its dtype and shape. Hashed weights are stored sparsely: of the
+quarter million columns a field uses some ten thousand.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.extraction.scoring.candidates import Boundaries
+from featpipe.extraction.scoring.context import N_HASHED
+from featpipe.extraction.scoring.field_model import FieldModel
+from featpipe.extraction.scoring.logistic import Logistic
+from featpipe.extraction.scoring.mentions import MentionModel
+from featpipe.extraction.scoring.ranking import ValueModel
+from featpipe.extraction.scoring.similarity import Anchors, Manner
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Arrays = dict[str, NDArray[np.generic]]
+
+_MAGIC = b"featfit1"
+_HEAD = len(_MAGIC) + 16 + 8
+_DTYPES = frozenset(("int32", "int64", "float32", "float64"))
+
+
+class UnreadableModel(Exception):
+    """Bytes that are no model, or not the one asked for. Never leaves this package."""
+
+
+def pack_model(model: FieldModel, fingerprint: str) -> bytes:
+    """A model as bytes."""
+    arrays, plain = _take_apart(model)
+    listed = [[name, str(a.dtype), list(a.shape)] for name, a in arrays.items()]
+    head = json.dumps(
+        {"fingerprint": fingerprint, "plain": plain, "arrays": listed}, ensure_ascii=True
+    ).encode()
+    body = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays.values())
+    rest = len(head).to_bytes(8, "little") + head + body
+    return _MAGIC + blake2b(rest, digest_size=16).digest() + rest
+
+
+def unpack_model(data: bytes, fingerprint: str) -> FieldModel:
+    """The model in some bytes.
+
+    Raises:
+        UnreadableModel: damaged, cut short, foreign, or of another fingerprint.
+
+    """
+    rest = memoryview(data)[_HEAD - 8 :]
+    if data[:8] != _MAGIC or blake2b(rest, digest_size=16).digest() != data[8:24]:
+        raise UnreadableModel("it is damaged or no fitted field")
+    # The hash is right: what follows was written by pack_model.
+    end = 8 + int.from_bytes(rest[:8], "little")
+    head = json.loads(bytes(rest[8:end]))
+    if head["fingerprint"] != fingerprint:
+        raise UnreadableModel("it is of another field")
+    arrays: Arrays = {}
+    for name, dtype, shape in head["arrays"]:
+        if dtype not in _DTYPES:
+            raise UnreadableModel(f"it holds {dtype}")
+        n = int(np.prod(shape))
+        size = n * np.dtype(dtype).itemsize
+        arrays[name] = np.frombuffer(rest[end : end + size], dtype).reshape(shape)
+        end += size
+    return _put_together(arrays, head["plain"])
+
+
+def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
+    columns = np.flatnonzero(model.mentions.hashed).astype(np.int32)
+    queries = model.anchors.queries
+    arrays: Arrays = {
+        "columns": columns,
+        "hashed": model.mentions.hashed[columns],
+        "measured": model.mentions.measured,
+        "values": model.values.model.weights,
+        "exemplars": model.exemplars,
+        "owners": model.owners,
+        "manner": model.manner.hashes,
+        "shares": model.manner.shares,
+        "numbers": model.manner.numbers,
+        "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
+        "query_lengths": np.array([len(query) for query in queries], np.int64),
+    }
+    if model.anchors.vectors is not None:
+        arrays["vectors"] = model.anchors.vectors
+    edges: dict[str, Any] = {}
+    for field in fields(Boundaries):
+        value = getattr(model.boundaries, field.name)
+        if isinstance(value, np.ndarray):
+            arrays[f"edges.{field.name}"] = value
+        else:
+            edges[field.name] = sorted(value) if isinstance(value, frozenset) else value
+    return arrays, {
+        "kind": model.kind,
+        "is_many": model.is_many,
+        "aliases": list(model.aliases),
+        "bias": model.mentions.bias,
+        "value_bias": model.values.model.bias,
+        "thresholds": [model.values.first_threshold, model.values.other_threshold],
+        "ceiling": model.values.ceiling,
+        "edges": edges,
+    }
+
+
+def _put_together(arrays: Arrays, plain: dict[str, Any]) -> FieldModel:
+    given: dict[str, Any] = dict(arrays)
+    hashed = np.zeros(N_HASHED, np.float32)
+    hashed[given["columns"]] = given["hashed"]
+    edges = plain["edges"] | {
+        name.removeprefix("edges."): value
+        for name, value in given.items()
+        if name.startswith("edges.")
+    }
+    edges["known"] = frozenset(edges["known"])
+    ends = np.cumsum(given["query_lengths"])
+    queries = np.split(given["queries"], ends[:-1]) if len(ends) else []
+    first, other = plain["thresholds"]
+    return FieldModel(
+        kind=plain["kind"],
+        is_many=plain["is_many"],
+        aliases=tuple(plain["aliases"]),
+        boundaries=Boundaries(**edges),
+        mentions=MentionModel(hashed, given["measured"], plain["bias"]),
+        values=ValueModel(
+            Logistic(given["values"], plain["value_bias"]), first, other, plain["ceiling"]
+        ),
+        anchors=Anchors(tuple(queries), given.get("vectors")),
+        manner=Manner(given["manner"], given["shares"], given["numbers"]),
+        exemplars=given["exemplars"],
+        owners=given["owners"],
+    )

@@ -1,0 +1,1 @@
+"""What a text means: amounts, dates, numbers, folded characters."""

@@ -1,0 +1,304 @@
+"""Amounts: money, numbers with a unit, and shares, found in running text and read by value.
+
+All patterns run on text of unchanged length (``fold_width``), so a match is a span of the original.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.values.numbers import ARABIC, CHINESE, SCALE, SCALES, plain, read_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Spelling (folded) -> ISO code. Longest first in the patterns.
+_CURRENCIES = {
+    "人民币": "CNY",
+    "rmb": "CNY",
+    "cny": "CNY",
+    "yuan": "CNY",
+    "元": "CNY",
+    "圆": "CNY",
+    "块": "CNY",
+    "¥": "CNY",
+    "美元": "USD",
+    "美金": "USD",
+    "usd": "USD",
+    "us$": "USD",
+    "u.s.$": "USD",
+    "us dollars": "USD",
+    "u.s. dollars": "USD",
+    "dollars": "USD",
+    "dollar": "USD",
+    "$": "USD",
+    "港元": "HKD",
+    "港币": "HKD",
+    "hkd": "HKD",
+    "hk$": "HKD",
+    "欧元": "EUR",
+    "euros": "EUR",
+    "euro": "EUR",
+    "eur": "EUR",
+    "€": "EUR",
+    "日元": "JPY",
+    "日币": "JPY",
+    "jpy": "JPY",
+    "英镑": "GBP",
+    "gbp": "GBP",
+    "pounds": "GBP",
+    "£": "GBP",
+    "新加坡元": "SGD",
+    "新元": "SGD",
+    "sgd": "SGD",
+    "s$": "SGD",
+    "澳元": "AUD",
+    "aud": "AUD",
+    "加元": "CAD",
+    "cad": "CAD",
+    "瑞士法郎": "CHF",
+    "chf": "CHF",
+    "韩元": "KRW",
+    "krw": "KRW",
+    "卢布": "RUB",
+    "林吉特": "MYR",
+    "myr": "MYR",
+    "rm": "MYR",
+    "新台币": "TWD",
+    "台币": "TWD",
+    "澳门元": "MOP",
+}
+
+
+def _alternatives(words: object) -> str:
+    ordered = sorted(map(str, words), key=len, reverse=True)  # type: ignore[call-overload]
+    return "|".join(re.escape(word) for word in ordered)
+
+
+_SIGN = _alternatives(_CURRENCIES)
+_NUMERAL = rf"(?:{ARABIC}|{CHINESE})"
+_DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
+_CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
+_BOUND = (
+    r"(?P<bound>不超过|不高于|不多于|至多|最高|上限为?|不低于|不少于|至少|最低|起码|约为?|大约|近|逾|超过"
+    r"|up to|at least|not exceeding|approximately|about)?\s?"
+)
+_BOUNDS = {
+    "<=": {
+        "不超过",
+        "不高于",
+        "不多于",
+        "至多",
+        "最高",
+        "上限",
+        "上限为",
+        "up to",
+        "not exceeding",
+    },
+    ">=": {"不低于", "不少于", "至少", "最低", "起码", "逾", "超过", "at least"},
+}
+_TO = r"\s?(?:-|~|至|到|to)\s?"
+
+_money = re.compile(
+    rf"(?P<sign>(?:{_SIGN})\s?:?\s?)?"
+    rf"(?:(?P<low>{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
+    rf"(?P<number>{_NUMERAL})\s?(?:余|多)?\s?(?P<scale>{SCALE})?\s?(?:余|多)?\s?(?P<unit>(?:{_SIGN})(?:人民币)?)?"
+    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
+)
+_UNITS = (
+    "股 份 个 台 套 件 辆 艘 吨 公斤 千克 kg 克 公里 千米 km 米 平方米 平米 ㎡ m2 平方公里 亩 公顷 "
+    "立方米 m3 mw kw kwp mwp gw 兆瓦 千瓦 人 名 户 家 次 张 枚 倍 期 批 度 千瓦时 kwh 桶 只 条 层 "
+    "间 页 升 shares units"
+)
+_UNIT = _alternatives(_UNITS.split())
+_number = re.compile(
+    rf"(?P<number>[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
+)
+_percent = re.compile(
+    rf"(?P<word>百分之|千分之|万分之)\s?(?P<parts>{_NUMERAL})"
+    rf"|(?:(?P<low>[+-]?{ARABIC})\s?%?{_TO})?(?P<number>[+-]?(?:{ARABIC}|\.\d+))"
+    r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
+)
+_leading_bound = re.compile(_BOUND + r"\Z")
+_bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
+
+_PARTS = {
+    "百分之": Decimal(100),
+    "千分之": Decimal(1000),
+    "万分之": Decimal(10000),
+    "%": Decimal(100),
+    "percent": Decimal(100),
+    "per cent": Decimal(100),
+    "个百分点": Decimal(100),
+    "‰": Decimal(1000),
+    "‱": Decimal(10000),
+    "个基点": Decimal(10000),
+    "bp": Decimal(10000),
+    "bps": Decimal(10000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a span says: ``key`` compares, ``unit`` is "" where none is written.
+
+    ``key`` is a plain decimal, or ``low..high`` of a range; ``bound`` is ``<=``, ``>=`` or "".
+    """
+
+    start: int
+    end: int
+    key: str
+    unit: str = ""
+    bound: str = ""
+
+
+def find_money(folded: str) -> Iterator[Amount]:
+    """Every amount with a currency before or behind it, in order; a range before its two ends."""
+    for match in _money.finditer(folded):
+        if (match["sign"] or match["unit"]) and _stands_alone(folded, match):
+            amount = _read_money(folded, match)
+            if amount is None:
+                continue
+            yield amount
+            low, dots, high = amount.key.partition("..")
+            if dots:
+                yield Amount(match.start("low"), _end_of_low(match), low, amount.unit)
+                yield Amount(match.start("number"), match.end(), high, amount.unit)
+
+
+def read_money(folded: str) -> Amount | None:
+    """A whole text as an amount; a bare number is one without currency."""
+    bound = re.match(_BOUND, folded.strip())
+    body = folded.strip()[bound.end() if bound else 0 :]
+    match = _money.fullmatch(body.strip(" :."))
+    amount = _read_money(body, match) if match else None
+    if amount is None:
+        return None
+    kind = _bound_kind(bound["bound"] if bound else None)
+    return Amount(0, len(folded), amount.key, amount.unit, kind)
+
+
+def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
+    number = read_number(match["number"])
+    if number is None:
+        return None
+    scale = SCALES.get(match["scale"] or "", Decimal(1))
+    total = number * scale + _read_cents(match["cents"] or "")
+    key = plain(total)
+    if match["low"]:
+        low = read_number(match["low"])
+        if low is None:
+            return None
+        # 3,000-5,000万元: the scale written once holds for both ends.
+        own = SCALES.get(match["low_scale"] or "", Decimal(1) if match["low_unit"] else scale)
+        key = f"{plain(low * own)}..{key}"
+    unit = _currency(match["unit"]) if match["unit"] else ""
+    sign = _currency((match["sign"] or "").strip(" :")) if match["sign"] else ""
+    # 元 behind a foreign sign (US$ ... 元) says nothing; 人民币 before 元 says the same.
+    code = sign if sign and (not unit or unit == "CNY") else unit
+    bound = _leading_bound.search(folded[max(0, match.start() - 16) : match.start()])
+    return Amount(
+        match.start(), match.end(), key, code, _bound_kind(bound["bound"] if bound else None)
+    )
+
+
+def _end_of_low(match: re.Match[str]) -> int:
+    return max(match.end(part) for part in ("low", "low_scale", "low_unit"))
+
+
+def _currency(word: str) -> str:
+    word = word.strip()
+    if word in _CURRENCIES:
+        return _CURRENCIES[word]
+    return _CURRENCIES.get(word.removesuffix("人民币").strip(), "CNY")
+
+
+def _read_cents(text: str) -> Decimal:
+    total = Decimal(0)
+    for part, mark in (("0.1", "角"), ("0.01", "分")):
+        found = re.search(rf"(.)\s?{mark}", text)
+        digit = read_number(found[1]) if found else None
+        total += (digit or 0) * Decimal(part)
+    return total
+
+
+def _stands_alone(folded: str, match: re.Match[str]) -> bool:
+    """A number that goes on to the left is the end of a code, not an amount."""
+    before = folded[match.start() - 1] if match.start() else " "
+    return not (before.isascii() and (before.isalnum() or before == "."))
+
+
+def _bound_kind(word: str | None) -> str:
+    for kind, words in _BOUNDS.items():
+        if word in words:
+            return kind
+    return ""
+
+
+def find_numbers(folded: str, *, with_unit: bool = True) -> Iterator[Amount]:
+    """Numbers with a scale or unit; bare ones too where ``with_unit`` is False."""
+    for match in _number.finditer(folded):
+        is_bare = not match["scale"] and not match["unit"]
+        before = folded[match.start() - 1] if match.start() else " "
+        if (is_bare and with_unit) or (before.isascii() and (before.isalnum() or before == ".")):
+            continue
+        if is_bare and not match["number"][-1].isdigit():
+            continue
+        amount = _read_count(match)
+        if amount is not None:
+            yield amount
+
+
+def read_count(folded: str) -> Amount | None:
+    """A whole text as a number, with or without unit."""
+    bound = re.match(_BOUND, folded.strip())
+    match = _number.fullmatch(folded.strip()[bound.end() if bound else 0 :])
+    amount = _read_count(match) if match else None
+    if amount is None:
+        return None
+    kind = _bound_kind(bound["bound"] if bound else None)
+    return Amount(0, len(folded), amount.key, amount.unit, kind)
+
+
+def _read_count(match: re.Match[str]) -> Amount | None:
+    number = read_number(match["number"])
+    if number is None:
+        return None
+    total = number * SCALES.get(match["scale"] or "", Decimal(1))
+    return Amount(match.start(), match.end(), plain(total), match["unit"] or "")
+
+
+def find_percents(folded: str) -> Iterator[Amount]:
+    """Shares: ``8.50%``, ``百分之八``, ``3‰``, ``25个基点``; keys are fractions of one."""
+    for match in _percent.finditer(folded):
+        amount = _read_percent(match)
+        if amount is not None:
+            yield amount
+
+
+def read_percent(folded: str) -> Amount | None:
+    """A whole text as a share; ``0.085`` without a sign is one as it stands."""
+    bound = re.match(_BOUND, folded.strip())
+    body = folded.strip()[bound.end() if bound else 0 :]
+    match = _percent.fullmatch(body)
+    kind = _bound_kind(bound["bound"] if bound else None)
+    if match:
+        amount = _read_percent(match)
+        return Amount(0, len(folded), amount.key, "", kind) if amount else None
+    number = read_number(body) if _bare_number.fullmatch(body) else None
+    return None if number is None else Amount(0, len(folded), plain(number), "", kind)
+
+
+def _read_percent(match: re.Match[str]) -> Amount | None:
+    number = read_number(match["parts"] or match["number"])
+    if number is None:
+        return None
+    parts = _PARTS[match["word"] or match["sign"]]
+    key = plain(number / parts)
+    low = read_number(match["low"]) if match["low"] else None
+    if low is not None:
+        key = f"{plain(low / parts)}..{key}"
+    return Amount(match.start(), match.end(), key)

@@ -1,0 +1,212 @@
+"""Dates and periods: found in Chinese and English text, read into one spelling each.
+
+Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``..`` between the ends of a range, and
+``12 months`` or ``90 days`` for periods (years are months, weeks are days).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.values.numbers import CHINESE, plain, read_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan", "february feb", "march mar", "april apr", "may", "june jun",
+            "july jul", "august aug", "september sept sep", "october oct", "november nov",
+            "december dec",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_CN = "零〇一二三四五六七八九十壹贰叁肆伍陆柒捌玖拾廿卅"
+_chinese = re.compile(
+    rf"(?P<y>(?:1[89]|20)\s?\d\s?\d|[{_CN}]{{4}}|\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
+    rf"(?:\s?度?\s?(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?月(?:\s?份)?"
+    rf"(?:\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?[日号])?)?"
+)
+_ordered = re.compile(
+    r"(?<![\d/-])(?<!\d[.,])(?P<y>(?:1[89]|20)\d\d)(?P<s>[-/.])\s?(?P<m>1[0-2]|0?[1-9])(?P=s)\s?"
+    r"(?P<d>3[01]|[12]\d|0?[1-9])(?![\d])"
+)
+_packed = re.compile(
+    r"(?<!\d)(?P<y>(?:19|20)\d\d)(?P<m>1[0-2]|0[1-9])(?P<d>3[01]|[12]\d|0[1-9])(?!\d)"
+)
+_day_first = re.compile(
+    r"(?<![\d/-])(?<!\d[.,])(?P<a>\d{1,2})(?P<s>[-/.])\s?(?P<b>\d{1,2})(?P=s)\s?(?P<y>(?:19|20)\d\d|\d\d)(?![\d])"
+)
+_english = re.compile(
+    rf"\b(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)\b"
+    rf"|\b(?P<d2>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?(?:\s+day)?(?:\s+of)?[\s-]+(?P<m2>{_NAME})\.?\s*[,-]?\s*"
+    rf"(?P<y2>(?:1[89]|20)\d\d|\d\d)\b"
+    rf"|\b(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)\b"
+)
+_between = re.compile(r"\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?")
+
+_UNITS = {
+    "年": ("months", 12), "周年": ("months", 12), "年度": ("months", 12), "个年度": ("months", 12),
+    "个月": ("months", 1), "月": ("months", 1), "个季度": ("months", 3), "季度": ("months", 3),
+    "日": ("days", 1), "天": ("days", 1), "日历天": ("days", 1), "个日历天": ("days", 1),
+    "日历日": ("days", 1), "个日历日": ("days", 1), "个自然日": ("days", 1), "自然日": ("days", 1),
+    "个工作日": ("workdays", 1), "工作日": ("workdays", 1), "个交易日": ("workdays", 1),
+    "周": ("days", 7), "个星期": ("days", 7), "星期": ("days", 7), "小时": ("hours", 1),
+    "个小时": ("hours", 1), "years": ("months", 12), "year": ("months", 12),
+    "months": ("months", 1), "month": ("months", 1), "weeks": ("days", 7), "week": ("days", 7),
+    "days": ("days", 1), "day": ("days", 1), "business days": ("workdays", 1),
+    "calendar days": ("days", 1), "hours": ("hours", 1), "hour": ("hours", 1),
+}  # fmt: skip
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty"
+)
+_WORDS = {word: number for number, word in enumerate(_SMALL.split())} | {
+    "thirty": 30,
+    "sixty": 60,
+    "ninety": 90,
+    "forty": 40,
+    "fifty": 50,
+}
+_UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+_period = re.compile(
+    rf"(?P<n>\d+(?:\.\d+)?|{CHINESE}|半|\b(?:{'|'.join(_WORDS)})\b)\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
+    rf"(?P<u>{_UNIT})(?:(?P<half>半)|\s?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A date, a range of dates, or a period; ``key`` is its one spelling."""
+
+    start: int
+    end: int
+    key: str
+    has_day: bool = True
+
+
+def find_dates(folded: str) -> Iterator[When]:
+    """Every date, longest reading first, then in order; two dates joined by 至 are two dates."""
+    taken: list[When] = []
+    for pattern in (_chinese, _ordered, _english, _day_first, _packed):
+        for match in pattern.finditer(folded):
+            found = _read_date(match)
+            if found and all(found.end <= t.start or found.start >= t.end for t in taken):
+                taken.append(found)
+    yield from sorted(taken, key=lambda found: found.start)
+
+
+def read_date(folded: str) -> When | None:
+    """A whole text as a date or a range of dates."""
+    text = folded.strip(" ,.")
+    found = list(find_dates(text))
+    if len(found) == 1 and (found[0].start, found[0].end) == (0, len(text)):
+        return When(0, len(folded), found[0].key, found[0].has_day)
+    if len(found) == 2:
+        middle = text[found[0].end : found[1].start]
+        edges = (text[: found[0].start].strip("自从由 "), text[found[1].end :].strip("止 "))
+        if _between.fullmatch(middle) and edges == ("", ""):
+            return When(0, len(folded), f"{found[0].key}..{found[1].key}")
+    return None
+
+
+def _read_date(match: re.Match[str]) -> When | None:
+    parts = match.groupdict()
+    year = parts.get("y") or parts.get("y2") or parts.get("y3")
+    month = parts.get("m") or parts.get("m2") or parts.get("m3")
+    day = parts.get("d") or parts.get("d2")
+    if "a" in parts:
+        # Written with the day first unless that cannot be: 05/31/2017.
+        day, month = (parts["a"], parts["b"]) if int(parts["b"]) <= 12 else (parts["b"], parts["a"])
+    numbers = [_number(part) for part in (year, month, day)]
+    if numbers[0] is None:
+        return None
+    if numbers[0] < 100:
+        numbers[0] += 2000 if numbers[0] < 70 else 1900
+    if not _is_real(numbers[1], 12) or not _is_real(numbers[2], 31):
+        return None
+    given = [n for n in numbers if n is not None]
+    key = "-".join(f"{n:04d}" if i == 0 else f"{n:02d}" for i, n in enumerate(given))
+    return When(match.start(), match.end(), key, len(given) == 3)
+
+
+def _is_real(number: int | None, most: int) -> bool:
+    return number is None or 1 <= number <= most
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    text = re.sub(r"\s", "", text)
+    if text in _MONTHS:
+        return _MONTHS[text]
+    number = read_number(text)
+    return None if number is None else int(number)
+
+
+def find_periods(folded: str) -> Iterator[When]:
+    """Every length of time; a month that is part of a date is none."""
+    dates = [(found.start, found.end) for found in find_dates(folded)]
+    for match in _period.finditer(folded):
+        before = folded[match.start() - 1] if match.start() else " "
+        is_ordinal = before in "第." or (before.isascii() and before.isalnum())
+        in_date = any(a < match.end() and match.start() < b for a, b in dates)
+        is_calendar = match["u"] in {"月", "日"} and match["n"].isdigit() and len(match["n"]) <= 2
+        if in_date or is_ordinal or (is_calendar and _is_calendar(folded, match)):
+            continue
+        found = _read_period(match)
+        if found is not None:
+            yield found
+
+
+def _is_calendar(folded: str, match: re.Match[str]) -> bool:
+    """``5月13日`` without a year is a date, not thirteen days."""
+    return bool(
+        re.match(r"\s?\d{1,2}\s?[日号]", folded[match.end() :])
+        or re.search(r"\d\s?月\s?\Z", folded[: match.start()])
+        or (match["u"] == "月" and re.match(r"\s?(?:份|底|初|末|中旬)", folded[match.end() :]))
+    )
+
+
+def read_period(folded: str) -> When | None:
+    """A whole text as a length of time, or as the dates it runs between."""
+    text = folded.strip(" ,.")
+    match = _period.fullmatch(re.sub(r"^(?:为期|不超过|共计|共)", "", text))
+    found = _read_period(match) if match else None
+    if found:
+        return When(0, len(folded), found.key)
+    dates = read_date(folded)
+    return dates if dates and ".." in dates.key else None
+
+
+def _read_period(match: re.Match[str]) -> When | None:
+    unit, size = _UNITS[match["u"]]
+    text = match["n"]
+    count = None
+    if text == "半":
+        total = size * 0.5
+    else:
+        count = _WORDS.get(text)
+        number = read_number(text) if count is None else None
+        if count is None and number is None:
+            return None
+        total = float(number if number is not None else count or 0) * size
+    if match["half"]:
+        total += size * 0.5
+    if match["m"]:
+        extra = read_number(match["m"])
+        total += float(extra or 0)
+    return When(match.start(), match.end(), f"{_spell(total)} {unit}")
+
+
+def _spell(total: float) -> str:
+    from decimal import Decimal
+
+    return plain(Decimal(str(total)))

@@ -1,0 +1,113 @@
+"""Numerals as numbers: Arabic with separators, Chinese in everyday and in bank spelling.
+
+Everything expects text folded by :func:`featpipe.extraction.values.text.fold_width`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_DIGITS = {
+    char: value
+    for value, chars in enumerate(
+        ("零〇", "一壹弌", "二贰两貳弍", "三叁參", "四肆", "五伍", "六陆陸", "七柒", "八捌", "九玖")
+    )
+    for char in chars
+}
+_TENS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "廿": 20, "卅": 30}
+_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
+
+#: What a numeral may be multiplied by, longest first.
+SCALES = {
+    "万亿": Decimal(10**12),
+    "千亿": Decimal(10**11),
+    "百亿": Decimal(10**10),
+    "十亿": Decimal(10**9),
+    "千万": Decimal(10**7),
+    "仟万": Decimal(10**7),
+    "百万": Decimal(10**6),
+    "佰万": Decimal(10**6),
+    "十万": Decimal(10**5),
+    "亿": Decimal(10**8),
+    "億": Decimal(10**8),
+    "万": Decimal(10**4),
+    "萬": Decimal(10**4),
+    "千": Decimal(1000),
+    "仟": Decimal(1000),
+    "百": Decimal(100),
+    "trillion": Decimal(10**12),
+    "billion": Decimal(10**9),
+    "million": Decimal(10**6),
+    "thousand": Decimal(1000),
+    "bn": Decimal(10**9),
+    "mn": Decimal(10**6),
+}
+
+ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3})+|\d+)(?:\s?\.\s?\d+)?"
+CHINESE_DIGIT = "".join(_DIGITS) + "".join(_TENS)
+CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:点[{''.join(_DIGITS)}]+)?"
+SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
+
+_is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
+_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|\.\d+)\Z")
+
+
+def read_number(text: str) -> Decimal | None:
+    """The number written as ``text``, or None where it is none.
+
+    ``1,234.50`` and ``一千二百三十四点五`` are equal; ``二〇一七`` is read digit by digit;
+    ``三百五`` is 350, as it is spoken.
+    """
+    text = text.strip()
+    if _is_arabic.match(text):
+        return Decimal(re.sub(r"[\s,]", "", text))
+    if text and _is_chinese.match(text):
+        return _read_chinese(text)
+    return None
+
+
+def _read_chinese(text: str) -> Decimal | None:
+    whole, point, rest = text.partition("点")
+    if point:
+        if not whole or not rest or any(char not in _DIGITS for char in rest):
+            return None
+        fraction = "".join(str(_DIGITS[char]) for char in rest)
+    else:
+        fraction = "0"
+    number = _read_whole(whole)
+    return None if number is None else Decimal(f"{number}.{fraction}")
+
+
+def _read_whole(text: str) -> int | None:
+    if len(text) > 1 and all(char in _DIGITS for char in text):
+        return int("".join(str(_DIGITS[char]) for char in text))
+    total = section = 0
+    digit: int | None = None
+    last_unit = 0
+    for char in text:
+        if char in _DIGITS:
+            digit = _DIGITS[char]
+            if digit == 0:
+                last_unit = 0
+        elif char in _TENS:
+            unit = _TENS[char]
+            section += (1 if digit is None or unit in {20, 30} else digit) * unit
+            digit, last_unit = None, unit
+        else:
+            unit = _MYRIADS[char]
+            section += digit or 0
+            total = (total + section) * unit if unit > total > 0 else total + section * unit
+            section, digit, last_unit = 0, None, unit
+    if digit is not None:
+        # 三百五 and 两万三 leave out the unit that follows from the one before.
+        section += digit * (last_unit // 10 if last_unit >= 100 else 1)
+    return total + section
+
+
+def plain(number: Decimal) -> str:
+    """One spelling per number: no exponent, no trailing zeros, no minus before zero."""
+    text = format(number, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in {"-0", ""} else text

@@ -1,0 +1,215 @@
+"""Writing the report of a cache: what is in it is read, nothing is computed again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from os import getpid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.cache.summary import read_runs
+from featpipe.errors import UsageError
+from featpipe.html_report.comparison import compare
+from featpipe.html_report.contents import Contents, choose_documents, shown
+from featpipe.html_report.page import report_pieces
+from featpipe.html_report.results import Results, list_runs, read_file, read_stored
+from featpipe.html_report.space_map import project, unit_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.documents import CachedDocument
+    from featpipe.report import RunReport
+
+#: Quarantined documents listed per run; the record in the cache holds all of them.
+_MOST_QUARANTINED = 500
+_MOST_RUNS = 100
+_MOST_SENTENCES = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """What a report shows.
+
+    Attributes:
+        results: a file of ``featpipe extract -o``; what ``reprocess`` left in the cache without.
+        compare: a run of ``reprocess`` (its id, the beginning of it, or ``previous``) or a file
+            of results; what differs from it is shown.
+        limit: documents at most, those with values first.
+        space: which vectors the map shows, when the cache has several; the first one without.
+
+    """
+
+    results: Path | None = None
+    compare: str | None = None
+    limit: int = 1000
+    space: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise UsageError(f"limit must be at least 1, not {self.limit}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSize:
+    """What was written."""
+
+    n_documents: int
+    n_in_cache: int
+    n_values: int
+    n_bytes: int
+
+
+def write_report(
+    cache: Cache, path: str | Path, settings: ReportSettings | None = None
+) -> ReportSize:
+    """Write the evidence page of a cache.
+
+    Raises:
+        UsageError: no such run; a file of results that cannot be used; a path that cannot be
+            written.
+        UnknownSpace: no such space.
+
+    """
+    settings = settings or ReportSettings()
+    documents = list(cache.documents())
+    now = read_file(settings.results, documents) if settings.results else read_stored(cache)
+    chosen = choose_documents(documents, now, settings.limit)
+    tagger = next(iter(cache.corpus.taggers()), None)
+    contents = Contents(now, tagger)
+    for document in chosen:
+        contents.add(document)
+    for place in _absent(now, documents)[: settings.limit - len(chosen)]:
+        contents.add_absent(place)
+    main = _main(cache, settings, contents, chosen, documents) | {
+        "results": shown(now.name),
+        "tagger": tagger or "",
+        "changes": _changes(cache, settings, now, documents, chosen),
+    }
+    n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
+    n_values = sum(len(row) > 2 for entry in contents.entries for row in entry["values"])
+    return ReportSize(len(contents.entries), len(documents), n_values, n_bytes)
+
+
+def _main(
+    cache: Cache,
+    settings: ReportSettings,
+    contents: Contents,
+    chosen: Sequence[CachedDocument],
+    documents: Sequence[CachedDocument],
+) -> dict[str, object]:
+    """What the page needs at once: everything but the texts."""
+    dictionary = _dictionary(cache, settings.space)
+    return {
+        "mode": "report",
+        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "cache": shown(cache.path.name),
+        "space": dictionary.name if dictionary else "",
+        "in_cache": len(documents),
+        "templates": [
+            {"name": shown(name), "fields": [shown(f) for f in fields]}
+            for name, fields in contents.templates.items()
+        ],
+        "labels": contents.labels.listed,
+        "parts": contents.parts.listed,
+        "docs": contents.entries,
+        "runs": [_plain_run(run) for run in read_runs(cache)[-_MOST_RUNS:]],
+        "results_runs": [asdict(run) for run in list_runs(cache)[-_MOST_RUNS:]],
+        "maps": _maps(dictionary, chosen, contents) if dictionary else [],
+    }
+
+
+def _absent(results: Results, documents: Sequence[CachedDocument]) -> list[str]:
+    known = {document.path for document in documents}
+    return list(dict.fromkeys(place for _, place in results.fields if place not in known))
+
+
+def _changes(
+    cache: Cache,
+    settings: ReportSettings,
+    now: Results,
+    documents: Sequence[CachedDocument],
+    chosen: Sequence[CachedDocument],
+) -> dict[str, object] | None:
+    if settings.compare is None:
+        return None
+    path = Path(settings.compare)
+    before = read_file(path, documents) if path.is_file() else read_stored(cache, settings.compare)
+    numbers = {document.path: number for number, document in enumerate(chosen)}
+    return compare(before, now, numbers, {d.path: d.id for d in documents})
+
+
+def _plain_run(run: RunReport) -> dict[str, object]:
+    return run.as_dict() | {
+        "n_quarantined": len(run.quarantined),
+        "quarantined": [
+            {"source": shown(lost.source), "reason": shown(lost.reason), "error": lost.error}
+            for lost in run.quarantined[:_MOST_QUARANTINED]
+        ],
+        "notes": [shown(note) for note in run.notes],
+    }
+
+
+# ---- the map
+
+
+def _dictionary(cache: Cache, space: str | None) -> Dictionary | None:
+    names = cache.spaces()
+    return cache.dictionary(space or names[0]) if names or space else None
+
+
+def _maps(
+    dictionary: Dictionary, chosen: Sequence[CachedDocument], contents: Contents
+) -> list[dict[str, object]]:
+    """Documents as the mean of their sentences, and the sentences in which values stand."""
+    means: list[NDArray[np.float32]] = []
+    sentences: list[NDArray[np.float32]] = []
+    of_document: list[list[object]] = []
+    of_sentence: list[list[object]] = []
+    for number, document in enumerate(chosen):
+        stored, found = dictionary.lookup_keys(document.keys("sentence"))
+        if not found.any():
+            continue
+        rows = unit_rows(stored)
+        means.append(rows[found].mean(axis=0))
+        of_document.append([number])
+        starts = document.spans("sentence")[:, 0]
+        for row in contents.entries[number]["values"]:
+            at = int(np.searchsorted(starts, row[7], side="right")) - 1 if len(row) > 2 else -1
+            if at >= 0 and found[at] and len(sentences) < _MOST_SENTENCES:
+                sentences.append(rows[at])
+                of_sentence.append([number, row[0], row[1], row[2][:60], row[7]])
+    both = (("documents", means, of_document), ("sentences", sentences, of_sentence))
+    return [_map(kind, vectors, points) for kind, vectors, points in both if len(vectors) > 1]
+
+
+def _map(
+    kind: str, vectors: list[NDArray[np.float32]], points: list[list[object]]
+) -> dict[str, object]:
+    plane = project(np.stack(vectors))
+    places = [[round(float(x), 4), round(float(y), 4)] for x, y in plane.points]
+    return {
+        "kind": kind,
+        "shares": [round(share, 4) for share in plane.shares],
+        "points": [place + point for place, point in zip(places, points, strict=True)],
+    }
+
+
+def _write(path: Path, pieces: Iterable[str]) -> int:
+    """Written aside and renamed: a page that stands at ``path`` is whole."""
+    aside = path.with_name(f".{path.name}.{getpid()}")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.writelines(pieces)
+        n_bytes = aside.stat().st_size
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    return n_bytes

@@ -1,0 +1,1 @@
+"""Faces to other libraries, one file each; each needs its own extra."""

@@ -1,0 +1,172 @@
+"""FAISS: an index over one space of a cache, from exact to approximate.
+
+::
+
+    index = SpaceIndex.build(cache.dictionary(level="sentence"), factory="HNSW32")
+    index.search(vectors, k=5)
+    index.save("sentences.faiss")
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from featpipe.cache.nearest import Neighbour, as_queries
+from featpipe.errors import MissingExtra, UnknownSpace, UsageError
+
+try:
+    import faiss
+except ImportError as error:
+    raise MissingExtra("this needs faiss", hint="pip install 'featpipe[ann]'") from error
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from featpipe.cache.cache import Dictionary
+
+#: At most so many vectors teach an index that learns (IVF, PQ): more do not better it.
+_MOST_TRAINING = 200_000
+
+
+class SpaceIndex:
+    """Nearest texts by cosine.
+
+    Ids are places in ``keys``, which stay true when a cache is compacted.
+
+    Attributes:
+        index: the FAISS index, for whoever wants to set ``nprobe`` or ``efSearch``.
+        keys: (n, 16) of the texts, by id.
+
+    """
+
+    def __init__(self, dictionary: Dictionary, index: Any, keys: NDArray[np.uint8]) -> None:  # noqa: ANN401 - untyped
+        self._dictionary = dictionary
+        self.index = index
+        self.keys = keys
+
+    @classmethod
+    def build(cls, dictionary: Dictionary, factory: str = "Flat") -> Self:
+        """Index every vector of a space (of its level, if it has one).
+
+        Args:
+            dictionary: of an open cache.
+            factory: as FAISS spells it: ``Flat`` (exact), ``HNSW32``, ``IVF1024,Flat`` ...
+
+        Raises:
+            UsageError: FAISS cannot make such an index, or not of so few vectors.
+
+        """
+        keys = dictionary.keys()
+        try:
+            index = faiss.index_factory(dictionary.dim, factory, faiss.METRIC_INNER_PRODUCT)
+            if not index.is_trained:
+                index.train(_sample(dictionary))
+            made = cls(dictionary, index, keys[:0])
+            made._add(dictionary, 0)
+        except RuntimeError as error:
+            raise UsageError(f"FAISS cannot make {factory!r}: {error}") from error
+        return made
+
+    def update(self) -> int:
+        """Add what was stored since; returns how many. Call the cache's ``refresh`` before.
+
+        Raises:
+            UsageError: an index over one level, which may gain texts anywhere: build it again.
+
+        """
+        if self._dictionary.level is not None:
+            raise UsageError("an index over one level cannot be added to", hint="build it again")
+        before = len(self.keys)
+        if not np.array_equal(self._dictionary.keys()[:before], self.keys):
+            raise UsageError("the cache was rewritten in another order", hint="build it again")
+        self._add(self._dictionary, before)
+        return len(self.keys) - before
+
+    def search(self, vectors: ArrayLike, k: int = 10) -> list[list[Neighbour]]:
+        """The k nearest texts of each vector (dim,) or (n, dim), best first; cosine as score.
+
+        Raises:
+            UsageError: vectors of another dimension; k below 1.
+
+        """
+        if k < 1:
+            raise UsageError(f"k must be at least 1, not {k}")
+        queries = _unit(as_queries(vectors, self._dictionary.dim))
+        scores, ids = self.index.search(queries, min(k, max(1, len(self.keys))))
+        return [
+            [self._neighbour(i, s) for i, s in zip(row, values, strict=True) if i >= 0]
+            for row, values in zip(ids.tolist(), scores.tolist(), strict=True)
+        ]
+
+    def save(self, path: str | Path) -> None:
+        """Write the index, and beside it (``.json``, ``.npy``) whose vectors it holds."""
+        path = Path(path)
+        about = {"space": self._dictionary.name, "level": self._dictionary.level}
+        try:
+            faiss.write_index(self.index, str(path))
+            np.save(path.with_name(path.name + ".npy"), self.keys)
+            path.with_name(path.name + ".json").write_text(json.dumps(about), "utf-8")
+        except (OSError, RuntimeError) as error:
+            raise UsageError(f"{path}: cannot be written: {error}") from error
+
+    @classmethod
+    def load(cls, dictionary: Dictionary, path: str | Path) -> Self:
+        """Read an index of this very space.
+
+        Raises:
+            UsageError: it cannot be read.
+            UnknownSpace: it is of another space or level: never another model's vector.
+
+        """
+        path = Path(path)
+        try:
+            about = json.loads(path.with_name(path.name + ".json").read_text("utf-8"))
+            keys = np.load(path.with_name(path.name + ".npy"))
+            index = faiss.read_index(str(path))
+        except (OSError, ValueError, RuntimeError) as error:
+            raise UsageError(f"{path}: is no index: {error}") from error
+        wanted = {"space": dictionary.name, "level": dictionary.level}
+        if about != wanted:
+            raise UnknownSpace(
+                f"{path} indexes {about}, not {wanted}", hint="build an index of this space"
+            )
+        if len(keys) != index.ntotal:
+            raise UsageError(f"{path}: {index.ntotal} vectors, but {len(keys)} keys beside them")
+        return cls(dictionary, index, keys)
+
+    def _add(self, dictionary: Dictionary, n_known: int) -> None:
+        added = []
+        for rows, vectors in dictionary.blocks():
+            new = rows >= n_known if dictionary.level is None else np.ones(len(rows), np.bool_)
+            if new.any():
+                self.index.add(_unit(vectors[new]))
+                added.append(int(new.sum()))
+        # Rows that another process stored while the blocks were read have keys and no vector yet.
+        self.keys = dictionary.keys()[: len(self.keys) + sum(added)]
+
+    def _neighbour(self, number: int, score: float) -> Neighbour:
+        key = self.keys[number].tobytes()
+        return Neighbour(self._dictionary.text_of(key) or "", score, key)
+
+
+def _sample(dictionary: Dictionary) -> NDArray[np.float32]:
+    """Vectors to learn from, spread over the whole space; the same ones every time."""
+    n = len(dictionary.keys())
+    step = max(1, -(-n // _MOST_TRAINING))
+    kept, at = [], 0
+    for rows, vectors in dictionary.blocks():
+        places = np.arange(at, at + len(rows))
+        kept.append(_unit(vectors[places % step == 0]))
+        at += len(rows)
+    return np.concatenate(kept) if kept else np.empty((0, dictionary.dim), np.float32)
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """At length 1, so that the inner product is the cosine; zero stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    whole = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return np.ascontiguousarray(whole, np.float32)

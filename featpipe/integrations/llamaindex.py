@@ -1,0 +1,97 @@
+"""LlamaIndex: a cache as an embedding model.
+
+::
+
+    Settings.embed_model = FeatpipeEmbedding(cache="c.h5")
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from featpipe.errors import MissingExtra
+from featpipe.on_demand.text_encoder import TextEncoder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+try:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from pydantic import PrivateAttr
+except ImportError as error:
+    raise MissingExtra(
+        "this needs llama-index-core", hint="pip install 'featpipe[llamaindex]'"
+    ) from error
+
+
+class FeatpipeEmbedding(BaseEmbedding):
+    """Vectors of one space, read from the cache; what it lacks is encoded in a worker.
+
+    Args:
+        cache: the file.
+        model: the encoder that filled the space, by folder or hub name; by default the built-in.
+        device: where to encode what is missing.
+        further: of ``BaseEmbedding``, such as ``embed_batch_size`` and ``callback_manager``.
+
+    Raises:
+        UnknownSpace: the cache holds no vectors by this very model.
+
+    """
+
+    cache: str
+    model: str | None = None
+    device: str = "cpu"
+    _encoder: TextEncoder = PrivateAttr()
+
+    def __init__(
+        self,
+        cache: str | Path,
+        model: str | Path | None = None,
+        device: str = "cpu",
+        **further: Any,  # noqa: ANN401 - whatever the base class takes
+    ) -> None:
+        encoder = TextEncoder(cache, model, device=device)
+        # The space is the model's name: LlamaIndex keeps it beside what it stores.
+        further.setdefault("model_name", encoder.space)
+        named = None if model is None else str(model)
+        super().__init__(cache=str(cache), model=named, device=device, **further)
+        self._encoder = encoder
+
+    @classmethod
+    def class_name(cls) -> str:
+        """As it stands in what LlamaIndex writes."""
+        return "FeatpipeEmbedding"
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """Where the vectors come from."""
+        return self._encoder
+
+    def close(self) -> None:
+        """Stop the worker and let go of the cache."""
+        self._encoder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return [list(map(float, vector)) for vector in self._encoder.encode(texts)]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return (await self._aget_text_embeddings([text]))[0]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await self._aget_text_embedding(query)

@@ -1,0 +1,1 @@
+"""Features of texts outside the cache, computed in workers when asked for."""

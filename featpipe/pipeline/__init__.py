@@ -1,1 +1,0 @@
-"""The pipeline: the only package that knows documents, features, pool and store."""

@@ -1,0 +1,351 @@
+"""Starting a child: a fresh interpreter that knows its parent only by a socket.
+
+Neither ``fork`` nor multiprocessing's spawn: the child never imports the caller's ``__main__``, so
+a pool works from a script without a guard, from stdin, a notebook, a thread, a daemon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from featpipe.errors import PoolBroken, UnknownDevice
+from featpipe.pool.role import Role, threads_of
+from featpipe.pool.shared_memory import anonymous_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# A child's process, whoever started it: ourselves, or a template that forked it.
+
+
+class FreshProcess:
+    """An interpreter that we started and wait for."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid: int | None = process.pid
+        self.pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, if it still lives."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def collect(self, timeout_s: float) -> int | None:
+        """The exit code, had by force after ``timeout_s``; None when somebody else took it."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def forget(self) -> None:
+        """It is not ours to wait for: we are a forked child."""
+        self._process.returncode = 0
+
+
+class ForkedProcess:
+    """A fork of a template, which tells us its pid when it has forked and its exit code after.
+
+    Signals go by the process descriptor the template took before it could collect the process:
+    they can never hit another that was given the same pid.
+    """
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        self.pidfd = -1
+        self.exit_code: int | None = None
+        self._waiting: list[signal.Signals] = []
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is to be killed as soon as it lives."""
+        return signal.SIGKILL in self._waiting
+
+    def learn(self, pid: int, pidfd: int) -> None:
+        """It lives."""
+        self.pid, self.pidfd = pid, pidfd
+        for number in self._waiting:
+            self.signal(number)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal as soon as it lives."""
+        if self.pidfd < 0:
+            self._waiting.append(number)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def collect(self, timeout_s: float) -> int | None:  # noqa: ARG002  # the other kind needs it
+        """The exit code, if the template told it."""
+        return self.exit_code
+
+    def forget(self) -> None:
+        """Nothing to do: it was never ours to wait for."""
+
+
+Process = FreshProcess | ForkedProcess
+
+#: What the fresh interpreter runs: read the length and the boot record, then become the child.
+_BOOT = """\
+import os, pickle, sys
+def take(n):
+    data = b""
+    while len(data) < n:
+        part = os.read(fd, n - len(data))
+        if not part:
+            os._exit(0)
+        data += part
+    return data
+fd = int(sys.argv[1])
+boot = pickle.loads(take(int.from_bytes(take(8), "little")))
+sys.path[:] = boot["sys_path"]
+sys.argv[1:] = []
+from importlib import import_module
+import_module(boot["entry"]).main(fd, boot)
+"""
+
+#: Environment variables by which libraries learn how many threads to start.
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+class Started(NamedTuple):
+    """The parent's side of a new child. All descriptors are the receiver's to close."""
+
+    process: Process
+    sock: socket.socket
+    lifeline: int
+    stderr: int
+    page: int
+    greeting: bytes = b""
+    """To be sent first: what the child is to be."""
+
+
+class Ends(NamedTuple):
+    """Descriptors in the order socket, lifeline, stderr, page; each side closes its own."""
+
+    ours: tuple[int, int, int, int]
+    theirs: tuple[int, int, int, int]
+
+
+def boot_record(
+    role: Role, slot: int, worker: int, arguments: bytes, log_level: int
+) -> dict[str, object]:
+    """What a child must know; plain values, and ``arguments`` already pickled."""
+    return {
+        "entry": "featpipe.pool.child",
+        "sys_path": _travelling_path(),
+        "worker": worker,
+        "name": f"{role.name}-{slot}",
+        "target": role.target,
+        "arguments": arguments,
+        "device": device_in_child(role.devices[slot]),
+        "threads": threads_of(role),
+        "max_memory_bytes": role.max_memory_bytes,
+        "log_level": log_level,
+    }
+
+
+def template_record(preload: tuple[str, ...], log_level: int) -> dict[str, object]:
+    """What a template must know."""
+    return {
+        "entry": "featpipe.pool.forkserver_child",
+        "sys_path": _travelling_path(),
+        "name": "template",
+        "preload": preload,
+        "log_level": log_level,
+    }
+
+
+def start_fresh(record: dict[str, object], environment: Mapping[str, str]) -> Started:
+    """Start an interpreter, to be sent its record.
+
+    Raises:
+        PoolBroken: the machine refuses to start processes.
+    """
+    ends = make_ends()
+    try:
+        process = FreshProcess(_popen(record, environment, ends))
+    except OSError as error:
+        for descriptor in ends.ours:
+            os.close(descriptor)
+        raise _refusal(error) from error
+    finally:
+        for descriptor in ends.theirs:
+            os.close(descriptor)
+    _, lifeline, _, page = ends.theirs
+    data = pickle.dumps({**record, "lifeline": lifeline, "page": page}, 5)
+    return to_started(process, ends.ours, len(data).to_bytes(8, "little") + data)
+
+
+def to_started(process: Process, ours: tuple[int, int, int, int], greeting: bytes = b"") -> Started:
+    """Our ends of a child, ready for use."""
+    sock, lifeline, stderr, page = ours
+    channel = socket.socket(fileno=sock)
+    channel.setblocking(False)
+    return Started(process, channel, lifeline, stderr, page, greeting)
+
+
+def make_ends() -> Ends:
+    """Everything that connects a parent and one child.
+
+    Raises:
+        PoolBroken: no descriptors are left.
+    """
+    made: list[int] = []
+
+    def keep(*descriptors: int) -> list[int]:
+        made.extend(_safe(descriptor) for descriptor in descriptors)
+        return made[-len(descriptors) :]
+
+    try:
+        sock, their_sock = keep(*(end.detach() for end in socket.socketpair()))
+        their_lifeline, lifeline = keep(*os.pipe())
+        stderr, their_stderr = keep(*os.pipe())
+        (page,) = keep(anonymous_file("featpipe-page", 4096))
+        (their_page,) = keep(os.dup(page))
+    except OSError as error:
+        for descriptor in made:
+            os.close(descriptor)
+        raise _refusal(error) from error
+    return Ends(
+        (sock, lifeline, stderr, page), (their_sock, their_lifeline, their_stderr, their_page)
+    )
+
+
+def _popen(
+    record: dict[str, object], environment: Mapping[str, str], ends: Ends
+) -> subprocess.Popen[bytes]:
+    sock, lifeline, stderr, page = ends.theirs
+    stdin = _safe(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    try:
+        return subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
+            [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(sock), str(record["name"])],
+            pass_fds=(sock, lifeline, page),
+            stdin=stdin,
+            stdout=stderr,
+            stderr=stderr,
+            env=dict(environment),
+        )
+    finally:
+        os.close(stdin)
+
+
+def _refusal(error: OSError) -> PoolBroken:
+    return PoolBroken(
+        f"no worker process can be started: {error}",
+        hint="limits on processes, memory or open files (ulimit -u -v -n) may be too low",
+    )
+
+
+def _safe(descriptor: int) -> int:
+    """The same above 2: in a process without standard streams, ours would take their numbers."""
+    if descriptor > 2:
+        return descriptor
+    higher = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return higher
+
+
+def environment_of_template() -> dict[str, str]:
+    """One thread and no card, whatever is imported."""
+    return {**_plain_environment(1), "CUDA_VISIBLE_DEVICES": ""}
+
+
+def _plain_environment(threads: int) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    environment["TOKENIZERS_PARALLELISM"] = "false"
+    environment["PYTHONUNBUFFERED"] = "1"
+    return environment
+
+
+def environment_of(role: Role, slot: int) -> dict[str, str]:
+    """Our environment with the child's threads, its card and nobody else's."""
+    environment = _plain_environment(threads_of(role))
+    card = visible_cards(role.devices[slot], os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if card is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = card
+    environment.update(role.environment)
+    return environment
+
+
+def visible_cards(device: str, mask: str | None) -> str | None:
+    """CUDA_VISIBLE_DEVICES for a child: none on a cpu, one card on ``cuda:i``, None: leave it.
+
+    ``mask`` is the parent's own; its i-th entry is what the parent calls ``cuda:i``.
+    """
+    kind, _, index = device.partition(":")
+    if kind == "cpu":
+        return ""
+    if kind != "cuda":
+        return None
+    if not (index or "0").isdecimal():
+        raise UnknownDevice(f"{device!r} is not a device", hint="cpu, cuda, cuda:0, cuda:1 ...")
+    number = int(index or "0")
+    if mask is None:
+        return str(number)
+    cards = [card.strip() for card in mask.split(",") if card.strip()]
+    if number >= len(cards):
+        raise UnknownDevice(
+            f"{device} is not visible to this process: CUDA_VISIBLE_DEVICES is {mask!r}",
+            hint=f"it shows {len(cards)} cards, cuda:0 being the first of them",
+        )
+    return cards[number]
+
+
+def device_in_child(device: str) -> str:
+    """What the child calls its device: its only card is always the first."""
+    return "cuda:0" if device.partition(":")[0] == "cuda" else device
+
+
+def interpreter() -> str:
+    """The Python that children run; FEATPIPE_PYTHON overrides.
+
+    In an embedded interpreter (uwsgi ...) ``sys.executable`` is the host program.
+    """
+    chosen = os.environ.get("FEATPIPE_PYTHON")
+    if chosen:
+        return chosen
+    candidates = (
+        sys.executable,
+        getattr(sys, "_base_executable", None),
+        str(Path(sys.exec_prefix) / "bin" / "python3"),
+    )
+    for candidate in candidates:
+        if candidate and Path(candidate).name.lower().startswith(("python", "pypy")):
+            return candidate
+    raise PoolBroken(
+        f"this process runs {sys.executable!r}, which is not a Python interpreter",
+        hint="set FEATPIPE_PYTHON to the python of this environment",
+    )
+
+
+def _interpreter_flags() -> list[str]:
+    """Our own -W, -X, -O ... options, as multiprocessing hands them on."""
+    flags = getattr(subprocess, "_args_from_interpreter_flags", None)
+    return list(flags()) if flags is not None else []
+
+
+def _travelling_path() -> list[str]:
+    """sys.path with what is relative made absolute, and with the featpipe that is running."""
+    path = [str(Path(entry).absolute()) if entry else str(Path.cwd()) for entry in sys.path]
+    home = str(Path(__file__).absolute().parents[2])
+    return path if home in path else [*path, home]

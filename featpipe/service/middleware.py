@@ -1,0 +1,237 @@
+"""The guard: what every request passes before anything else looks at it.
+
+Guarantees, in this order: every answer carries a request id; a stranger is refused before his body
+is read; a body is refused the moment it exceeds its limit, whatever its header said; an exception
+that nobody expected becomes a plain error with that id, and is logged whole.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from logging import DEBUG, INFO, getLogger
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from featpipe.service.errors import Failure, failure_of
+from featpipe.service.settings import is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from featpipe.service.metrics import Meters
+    from featpipe.service.settings import ServiceSettings
+    from featpipe.service.tracing import Tracer
+
+logger = getLogger("featpipe.service")
+access = getLogger("featpipe.access")
+
+#: Answered without a key: they tell nothing, and whoever watches the service has none.
+_OPEN = frozenset({"/healthz", "/readyz"})
+_PAGES = frozenset({"/", "/favicon.ico"})
+#: Asked every few seconds by machines: not worth a line each.
+_WATCHED = frozenset({"/healthz", "/readyz", "/metrics"})
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+class Guard:
+    """ASGI middleware, the outermost.
+
+    Args:
+        app: what is guarded.
+        settings: limits and key.
+        meters: where requests are counted.
+        tracer: spans, if there are to be any.
+
+    """
+
+    def __init__(
+        self, app: ASGIApp, settings: ServiceSettings, meters: Meters, tracer: Tracer
+    ) -> None:
+        self._app, self._settings, self._meters, self._tracer = app, settings, meters, tracer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection event."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1")
+                   for name, value in scope["headers"]}  # fmt: skip
+        given = headers.get("x-request-id", "")
+        request_id = given if _ID.fullmatch(given) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        exchange = _Exchange(scope, receive, send, request_id)
+        started = perf_counter()
+        self._meters.in_flight += 1
+        with self._tracer.serving(f"{scope['method']} {scope['path']}", headers) as span:
+            try:
+                await self._serve(scope, headers, exchange)
+            finally:
+                self._meters.in_flight -= 1
+                self._record(scope, exchange, perf_counter() - started, span)
+
+    async def _serve(self, scope: Scope, headers: dict[str, str], exchange: _Exchange) -> None:
+        try:
+            self._check_caller(scope, headers)
+            exchange.limit_body(self._limit_of(scope), headers.get("content-length"))
+            await self._app(scope, exchange.receive, exchange.send)
+            await exchange.finish()
+        except Failure as failure:
+            await exchange.refuse(failure)
+        except Exception as error:
+            if exchange.overflow is None:
+                logger.exception("request failed", extra={"request_id": exchange.request_id})
+            await exchange.refuse(exchange.overflow or failure_of(error))
+
+    def _check_caller(self, scope: Scope, headers: dict[str, str]) -> None:
+        """Refuse strangers.
+
+        Raises:
+            Failure: no key or a wrong one; or, where none is needed, a name under which a browser
+                was lured here (its page could otherwise read this machine's service).
+
+        """
+        key = self._settings.api_key
+        if scope["path"] in _OPEN:
+            return
+        if key is None:
+            host = _host_of(headers.get("host", ""))
+            allowed = self._settings.allowed_hosts
+            if self._settings.is_local and not is_loopback(host) and host not in allowed:
+                raise Failure(
+                    403, "forbidden_host", "this service is not called by that name",
+                    hint="use the address it prints, or start it with --allow-host NAME",
+                )  # fmt: skip
+            return
+        if scope["path"] in _PAGES:  # the page itself holds nothing, and asks for the key
+            return
+        given = headers.get("x-api-key") or _bearer(headers.get("authorization", ""))
+        # As bytes: the comparison takes the same time wherever the two differ.
+        if not hmac.compare_digest(given.encode("latin-1", "replace"), key.encode("ascii")):
+            raise Failure(
+                401, "unauthorized", "a key is needed",
+                hint="send it as Authorization: Bearer KEY, or as X-API-Key",
+                headers={"WWW-Authenticate": "Bearer"},
+            )  # fmt: skip
+
+    def _limit_of(self, scope: Scope) -> int:
+        settings = self._settings
+        is_batch = scope["path"] == "/extract/batch"
+        return settings.max_batch_bytes if is_batch else settings.max_body_bytes
+
+    def _record(self, scope: Scope, exchange: _Exchange, seconds: float, span: Any) -> None:  # noqa: ANN401  # opentelemetry may be absent
+        route = getattr(scope.get("route"), "path", "other")
+        status = exchange.status
+        self._meters.requests.add(route, str(status))
+        self._meters.seconds.observe(seconds, route)
+        fields = {
+            "request_id": exchange.request_id, "method": scope["method"], "route": route,
+            "status": status, "seconds": round(seconds, 4),
+        }  # fmt: skip
+        level = DEBUG if route in _WATCHED else INFO
+        access.log(level, "%s %s %d", scope["method"], route, status, extra=fields)
+        if span is not None:
+            span.update_name(f"{scope['method']} {route}")
+            span.set_attribute("http.request.method", scope["method"])
+            span.set_attribute("http.route", route)
+            span.set_attribute("http.response.status_code", status)
+            span.set_attribute("featpipe.request_id", exchange.request_id)
+
+
+class _Exchange:
+    """One request and its answer: counts what comes in, and knows what went out."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        self.request_id = request_id
+        self.status = 499
+        """Until an answer begins: the client left."""
+        self.overflow: Failure | None = None
+        self._is_head = scope["method"] == "HEAD"
+        self._receive, self._send = receive, send
+        self._is_begun = False
+        self._n_bytes, self._limit = 0, 0
+
+    def limit_body(self, limit: int, announced: str | None) -> None:
+        """Refuse a body that says it is too long; one that does not say is measured.
+
+        Raises:
+            Failure: too long.
+
+        """
+        self._limit = limit
+        if announced is not None and announced.isdigit() and int(announced) > limit:
+            raise _too_large(limit)
+
+    async def receive(self) -> Message:
+        """The next piece of the body."""
+        message = await self._receive()
+        self._n_bytes += len(message.get("body", b""))
+        if self._n_bytes > self._limit:
+            # Frameworks turn what is raised here into answers of their own: `send` replaces them.
+            self.overflow = _too_large(self._limit)
+            raise self.overflow
+        return message
+
+    async def send(self, message: Message) -> None:
+        """The next piece of the answer."""
+        if self.overflow is not None and not self._is_begun:
+            return
+        if message["type"] == "http.response.start":
+            self._begin(message)
+        await self._send(message)
+
+    async def finish(self) -> None:
+        """After the application: an overflow it has made its own answer of is still ours."""
+        if self.overflow is not None:
+            await self.refuse(self.overflow)
+
+    async def refuse(self, failure: Failure) -> None:
+        """Answer with an error, unless an answer has begun: then the connection is cut short."""
+        if self._is_begun:
+            if failure is not self.overflow:
+                raise failure
+            return
+        body = json.dumps(failure.content(self.request_id), ensure_ascii=False).encode()
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **{name.lower(): value for name, value in failure.headers.items()},
+        }
+        start: Message = {
+            "type": "http.response.start",
+            "status": failure.status,
+            "headers": [(n.encode("latin-1"), v.encode("latin-1")) for n, v in headers.items()],
+        }
+        self._begin(start)
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": b"" if self._is_head else body})
+
+    def _begin(self, message: Message) -> None:
+        self._is_begun = True
+        self.status = message["status"]
+        message["headers"] = [
+            *message.get("headers", []),
+            (b"x-request-id", self.request_id.encode("ascii")),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+
+
+def _too_large(limit: int) -> Failure:
+    return Failure(
+        413, "body_too_large", f"the body is larger than {limit:,} bytes",
+        hint="send less at a time, or raise --max-body",
+    )  # fmt: skip
+
+
+def _bearer(value: str) -> str:
+    scheme, _, rest = value.partition(" ")
+    return rest.strip() if scheme.lower() == "bearer" else ""
+
+
+def _host_of(value: str) -> str:
+    """The name in a Host header, without its port."""
+    if value.startswith("["):
+        return value.partition("]")[0].strip("[")
+    return value.partition(":")[0].lower()

@@ -1,0 +1,153 @@
+"""``/v1/embeddings`` and ``/v1/models``, as OpenAI's clients expect them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+
+from featpipe.on_demand.messages import Embedded, EmbedQuery
+from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
+from featpipe.service.errors import Failure
+from featpipe.service.schemas import EmbeddingsAnswer, EmbeddingsBody, ModelsAnswer, failures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+router = APIRouter(tags=["embeddings"], prefix="/v1")
+
+#: A request is cut into pieces of so much, so that short ones find their way between long ones.
+_PIECE_TEXTS, _PIECE_CHARACTERS = 256, 16_384
+
+
+@router.post("/embeddings", response_model=EmbeddingsAnswer, responses=failures(404, 429, 503, 504))
+async def embed(request: Request, body: EmbeddingsBody) -> Response:
+    """Vectors of texts or token ids, in the order of the input.
+
+    They are those of the cache's space: what it holds is looked up and not encoded again.
+    ``dimensions`` keeps the first so many and makes the vector's length one again.
+    """
+    engine: Engine = request.app.state.engine
+    _check(engine, body)
+    timeout_s = engine.settings.deadline_s
+    queries = list(_cut(_query_of(body)))
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(_ask(engine, query, timeout_s)) for query in queries]
+    answers = [task.result() for task in asked]
+    failure = next((answer for answer in answers if isinstance(answer, Failure)), None)
+    if failure is not None:
+        raise failure
+    found = [answer for answer in answers if isinstance(answer, Embedded)]
+    vectors = shorten(np.concatenate([one.vectors for one in found]), body.dimensions)
+    n_tokens = int(sum(one.n_tokens.sum() for one in found))
+    engine.meters.texts.add(by=len(vectors))
+    engine.meters.tokens.add(by=n_tokens)
+    return Response(
+        _render(vectors, body.encoding_format, engine.chosen.name, n_tokens),
+        media_type="application/json",
+    )
+
+
+@router.get("/models", response_model=ModelsAnswer, responses=failures())
+async def models(request: Request) -> dict[str, Any]:
+    """The one model there is."""
+    engine: Engine = request.app.state.engine
+    model = {"id": engine.chosen.name, "object": "model", "created": 0, "owned_by": "featpipe"}
+    return {"object": "list", "data": [model]}
+
+
+def shorten(vectors: NDArray[np.float32], dimensions: int | None) -> NDArray[np.float32]:
+    """The first ``dimensions`` numbers of each row (n, dim), scaled to length one; zeros stay.
+
+    Raises:
+        Failure: there are not so many.
+
+    """
+    dim = vectors.shape[1]
+    if dimensions is None or dimensions == dim:
+        return vectors
+    if dimensions > dim:
+        raise Failure(
+            422, "too_many_dimensions", f"the model's vectors have {dim} dimensions",
+            hint=f"ask for {dim} or fewer",
+        )  # fmt: skip
+    kept = vectors[:, :dimensions].astype(np.float64)
+    lengths = np.sqrt((kept**2).sum(axis=1, keepdims=True))
+    shortened = np.divide(kept, lengths, out=np.zeros_like(kept), where=lengths > 0)
+    return np.ascontiguousarray(shortened, np.float32)
+
+
+def _check(engine: Engine, body: EmbeddingsBody) -> None:
+    name = engine.chosen.name
+    if body.model not in {name, engine.chosen.space}:
+        raise Failure(
+            404, "model_not_found", f"there is no model {body.model!r} here",
+            hint=f"the model is called {name}",
+        )  # fmt: skip
+    n_inputs = len(body.input) if isinstance(body.input, list) else 1
+    if n_inputs > engine.settings.max_texts and not isinstance(body.input[0], int):
+        raise Failure(
+            413, "too_many_inputs", f"{n_inputs} inputs are more than {engine.settings.max_texts}"
+        )
+    if body.dimensions is not None and engine.dim is not None and body.dimensions > engine.dim:
+        shorten(np.zeros((1, engine.dim), np.float32), body.dimensions)
+
+
+def _query_of(body: EmbeddingsBody) -> EmbedQuery:
+    given: Any = body.input
+    if isinstance(given, str):
+        return EmbedQuery(texts=(given,))
+    if isinstance(given[0], str):
+        return EmbedQuery(texts=tuple(given))
+    if isinstance(given[0], int):
+        return EmbedQuery(tokens=(tuple(given),))
+    return EmbedQuery(tokens=tuple(map(tuple, given)))
+
+
+def _cut(query: EmbedQuery) -> Iterator[EmbedQuery]:
+    """In order; one long input is a piece of its own."""
+    inputs = query.texts or query.tokens
+    start, size = 0, 0
+    for at, one in enumerate(inputs):
+        if at > start and (size + len(one) > _PIECE_CHARACTERS or at - start >= _PIECE_TEXTS):
+            yield _part(query, start, at)
+            start, size = at, 0
+        size += len(one)
+    yield _part(query, start, len(inputs))
+
+
+def _part(query: EmbedQuery, start: int, end: int) -> EmbedQuery:
+    return EmbedQuery(query.texts[start:end], query.tokens[start:end])
+
+
+async def _ask(engine: Engine, query: EmbedQuery, timeout_s: float) -> Embedded | Failure:
+    """The answer or the failure: a piece that fails must not cancel its siblings in mid-air."""
+    weight = sum(map(len, query.texts or query.tokens))
+    try:
+        answer: Embedded = await engine.embed.ask(query, weight=weight, timeout_s=timeout_s)
+    except Failure as failure:
+        return failure
+    return answer
+
+
+def _render(vectors: NDArray[np.float32], form: str, model: str, n_tokens: int) -> bytes:
+    """The answer's JSON. Written piece by piece: thousands of vectors are megabytes of it."""
+    name = json.dumps(model, ensure_ascii=False)
+    head = '{"object":"list","data":['
+    tail = f'],"model":{name},"usage":{{"prompt_tokens":{n_tokens},"total_tokens":{n_tokens}}}}}'
+    if form == "base64":
+        little = np.ascontiguousarray(vectors, "<f4")
+        texts = (f'"{base64.b64encode(row.tobytes()).decode("ascii")}"' for row in little)
+    else:
+        texts = (json.dumps(row, separators=(",", ":")) for row in vectors.tolist())
+    data = ",".join(
+        f'{{"object":"embedding","index":{index},"embedding":{text}}}'
+        for index, text in enumerate(texts)
+    )
+    return (head + data + tail).encode()

@@ -1,0 +1,373 @@
+"""``/extract`` and ``/extract/batch``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+
+from featpipe.extraction.worker import ALL, AUTO, Given, Inline, Stored, Upload
+from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
+from featpipe.service.errors import Failure, failure_named, failure_of
+from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from starlette.datastructures import FormData
+
+    from featpipe.extraction.worker import Done
+    from featpipe.service.batcher import Lane
+
+# Uploads: the three ways in which a document arrives, made into one order for a worker.
+#
+# JSON holds a text or the id of a cached document; a form holds a file; any other body is the file
+# itself. No name that a client gives is ever opened: names label results, and their suffix may tell
+# how bytes are read.
+
+
+_Body = TypeVar("_Body", bound=ExtractBody)
+
+_LONGEST_NAME = 256
+_FORM_FIELDS = frozenset({"file", "template", "name", "with_text", "deadline_s"})
+#: How a form says yes and no.
+_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+#: The suffix that a nameless text is read by; whatever else it is, its bytes tell.
+_SUFFIXES = {"text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "text/plain": ".txt"}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One document and what is wanted of it."""
+
+    given: Given
+    template: str | None
+    with_text: bool
+    deadline_s: float | None
+    n_bytes: int
+
+
+async def read_order(request: Request) -> Order:
+    """The order in a request.
+
+    Raises:
+        RequestValidationError: JSON or options that do not fit.
+        Failure: a form without a file, or no body.
+
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        return order_of(check_json(await request.body(), ExtractBody))
+    if kind == "multipart/form-data":
+        return await _read_form(request)
+    data = await request.body()
+    if not data:
+        raise Failure(
+            422, "empty_body", "there is no document in the request",
+            hint='send JSON {"text": ...}, a form with a file, or the file itself as the body',
+        )  # fmt: skip
+    return _order_of_upload(data, dict(request.query_params), kind)
+
+
+def order_of(body: ExtractBody) -> Order:
+    """The order in a checked JSON body."""
+    given: Given
+    if body.text is not None:
+        given = Inline(body.text, body.name or "text")
+        size = len(body.text)
+    else:
+        given, size = Stored(str(body.document)), 1
+    return Order(given, body.template, body.with_text, body.deadline_s, size)
+
+
+def check_json(data: bytes, kind: type[_Body]) -> _Body:
+    """Parsed and checked.
+
+    Raises:
+        RequestValidationError: no JSON, or not what is wanted.
+
+    """
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False)) from error
+
+
+async def _read_form(request: Request) -> Order:
+    form = await request.form(max_files=1, max_fields=8)
+    try:
+        return await _order_of_form(form)
+    finally:
+        await form.close()
+
+
+async def _order_of_form(form: FormData) -> Order:
+    from starlette.datastructures import UploadFile
+
+    unknown = set(form) - _FORM_FIELDS
+    if unknown:
+        raise Failure(422, "bad_form", f"the form has unknown parts: {', '.join(sorted(unknown))}")
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise Failure(422, "bad_form", "the form has no part called file with a file name")
+    data = await file.read()
+    options = {name: value for name, value in form.items() if isinstance(value, str)}
+    options.setdefault("name", file.filename or "")
+    return _order_of_upload(data, options, file.content_type or "")
+
+
+def _order_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Order:
+    """Options come as strings; they are checked as those of JSON are."""
+    wanted: dict[str, Any] = {n: value for n, value in options.items() if n in _FORM_FIELDS}
+    if not wanted.get("template"):
+        wanted.pop("template", None)  # a field of a form that was left empty
+    if "with_text" in wanted:
+        wanted["with_text"] = _TRUTHS.get(wanted["with_text"].lower(), wanted["with_text"])
+    if "deadline_s" in wanted:
+        wanted["deadline_s"] = _number(wanted["deadline_s"])
+    name = plain_name(wanted.pop("name", "") or "upload" + _SUFFIXES.get(media_type, ""))
+    checked = check_json(json.dumps({**wanted, "text": "-"}).encode(), ExtractBody)
+    return Order(
+        Upload(data, name), checked.template, checked.with_text, checked.deadline_s, len(data)
+    )
+
+
+def plain_name(name: str) -> str:
+    """The last part of a name, printable and not long: it labels a result and opens nothing."""
+    last = PurePosixPath(name.replace("\\", "/")).name or "upload"
+    return "".join(c if c.isprintable() else "_" for c in last)[-_LONGEST_NAME:]
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+router = APIRouter(tags=["extraction"])
+
+NDJSON = "application/x-ndjson"
+
+_OPTIONS = {
+    "template": {"type": "string", "maxLength": 256, "description": "Empty: as if left out."},
+    "name": {"type": "string", "description": "Of the file; 256 characters of it are kept."},
+    "with_text": {"type": "boolean", "default": False},
+    "deadline_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 3600},
+}
+_FORM = {
+    "type": "object",
+    "required": ["file"],
+    "additionalProperties": False,
+    "properties": {"file": {"type": "string", "format": "binary"}, **_OPTIONS},
+}
+_EXTRACT_DOCS = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": ExtractBody.model_json_schema(),
+                "examples": {
+                    "text": {"value": ExtractBody.model_json_schema()["examples"][0]},
+                    "cached": {"value": ExtractBody.model_json_schema()["examples"][1]},
+                },
+            },
+            "multipart/form-data": {"schema": _FORM},
+        },
+    }
+}
+_BATCH_DOCS = {
+    "requestBody": {
+        "required": True,
+        "description": "One JSON object per line, as for /extract, with an optional id.",
+        "content": {
+            NDJSON: {
+                "schema": {"type": "string"},
+                "example": '{"id": 1, "text": "甲方：某某公司。", "template": "contract"}\n',
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/extract",
+    response_model=ExtractAnswer,
+    responses=failures(404, 415, 429, 503, 504),
+    openapi_extra=_EXTRACT_DOCS,
+)
+async def extract(request: Request) -> Response:
+    """Extract the fields of a template from one document: a text, an upload, a cached one.
+
+    Any body that is neither JSON nor a form is taken as the file itself; its options are then
+    given in the query.
+    """
+    engine: Engine = request.app.state.engine
+    order = await read_order(request)
+    return _json(await extract_one(engine, order, _time_of(engine, order)))
+
+
+@router.post(
+    "/extract/batch",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "One line per line sent, in the order in which they end, each with the "
+            "index of its line and its id; then a line that says that this was all.",
+            "content": {NDJSON: {"schema": {"type": "string"}}},
+        },
+        **failures(404, 415, 429, 503, 504),
+    },
+    openapi_extra=_BATCH_DOCS,
+)
+async def extract_batch(request: Request) -> Response:
+    """Extract from many documents; each line fails or succeeds on its own."""
+    engine: Engine = request.app.state.engine
+    lane_of(engine)
+    lines = [line for line in (await request.body()).splitlines() if line.strip()]
+    if not lines:
+        raise Failure(422, "empty_body", "there is no line in the request")
+    return StreamingResponse(_answer_lines(engine, lines), media_type=NDJSON)
+
+
+async def extract_one(engine: Engine, order: Order, timeout_s: float) -> dict[str, Any]:
+    """The answer to one order, as JSON.
+
+    Raises:
+        Failure: there is none.
+
+    """
+    template = _template_of(engine, order.template)
+    done: Done = await lane_of(engine).ask(
+        order.given, group=(template, order.with_text), weight=order.n_bytes, timeout_s=timeout_s
+    )
+    if done.quarantined is not None:
+        engine.meters.documents.add(done.quarantined.error)
+        if isinstance(order.given, Stored):
+            raise Failure(404, "unknown_document", done.quarantined.reason)
+        raise failure_named(done.quarantined.error, done.quarantined.reason)
+    engine.meters.documents.add("extracted")
+    answer: dict[str, Any] = {
+        "document": done.document,
+        "extractions": [_without_paths(extraction.as_dict()) for extraction in done.extractions],
+        "seconds": round(done.seconds, 6),
+    }
+    if done.text is not None:
+        answer["text"] = done.text
+    return answer
+
+
+def lane_of(engine: Engine) -> Lane:
+    """The lane of extraction.
+
+    Raises:
+        Failure: this service has no templates.
+
+    """
+    if engine.extract is None:
+        raise Failure(404, "no_templates", "this service was started without templates")
+    return engine.extract
+
+
+def _template_of(engine: Engine, name: str | None) -> str:
+    """Without a name: the only one, else the likeliest.
+
+    Raises:
+        Failure: no such template.
+
+    """
+    names = list(engine.publisher.templates) if engine.publisher is not None else []
+    if name is None:
+        return names[0] if len(names) == 1 else AUTO
+    if names and name not in {*names, AUTO, ALL}:
+        raise Failure(
+            404, "unknown_template", f"there is no template {name!r}",
+            hint=f"{AUTO}, {ALL}, or one of {', '.join(names)}",
+        )  # fmt: skip
+    return name
+
+
+async def _answer_lines(engine: Engine, lines: list[bytes]) -> AsyncIterator[bytes]:
+    """Answers as they end. So many are under way at a time that others find room, too."""
+    source = iter(enumerate(lines))
+    ended: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def work() -> None:
+        for index, line in source:
+            ended.put_nowait(await _answer_line(engine, index, line))
+
+    width = max(1, min(engine.settings.max_waiting // 4, len(lines)))
+    workers = [asyncio.create_task(work()) for _ in range(width)]
+    n_failed = 0
+    try:
+        for _ in lines:
+            found = await ended.get()
+            n_failed += "error" in found
+            yield _line(found)
+        yield _line({"is_complete": True, "n_lines": len(lines), "n_failed": n_failed})
+    finally:  # also when the client has left
+        for worker in workers:
+            worker.cancel()
+
+
+async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = {"index": index}
+    try:
+        body = check_json(line, BatchLine)
+        if body.id is not None:
+            found["id"] = body.id
+        order = order_of(body)
+        found["result"] = await _ask_patiently(engine, order)
+    except RequestValidationError as error:
+        found["error"] = {"code": "invalid_line", "message": words_of(error), "hint": None}
+    except Exception as error:  # one line fails, not the batch
+        failure = failure_of(error)
+        found["error"] = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+    return found
+
+
+async def _ask_patiently(engine: Engine, order: Order) -> dict[str, Any]:
+    """A line of a batch waits where a single request is sent away."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _time_of(engine, order)
+    while True:
+        try:
+            return await extract_one(engine, order, until - loop.time())
+        except Failure as failure:
+            if failure.status != 429 or loop.time() + 0.1 > until:
+                raise
+        await asyncio.sleep(0.1)
+
+
+def _time_of(engine: Engine, order: Order) -> float:
+    return min(order.deadline_s or engine.settings.deadline_s, engine.settings.deadline_s)
+
+
+def _without_paths(extraction: dict[str, Any]) -> dict[str, Any]:
+    """Where the cache lies is the operator's business."""
+    extraction["provenance"].pop("cache", None)
+    return extraction
+
+
+def words_of(error: RequestValidationError) -> str:
+    """What is wrong with a body, in one line."""
+    parts = []
+    for one in error.errors():
+        where = ".".join(str(step) for step in one["loc"] if step != "body")
+        parts.append(f"{where}: {one['msg']}" if where else str(one["msg"]))
+    return "; ".join(parts[:5])
+
+
+def _json(content: dict[str, Any]) -> Response:
+    return Response(_line(content), media_type="application/json")
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

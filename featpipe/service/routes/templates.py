@@ -1,0 +1,132 @@
+"""``/templates``: what is on offer, whether a new one could be used, a look at changed files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request
+
+from featpipe.errors import TemplateError
+from featpipe.extraction.template import check_template
+from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
+from featpipe.service.errors import Failure
+from featpipe.service.routes.extract import lane_of
+from featpipe.service.schemas import (
+    ReloadAnswer,
+    TemplateBody,
+    TemplateList,
+    ValidateAnswer,
+    ValidateBody,
+    failures,
+)
+
+if TYPE_CHECKING:
+    from featpipe.extraction.template import FieldSpec
+    from featpipe.service.template_watcher import Publisher
+
+router = APIRouter(tags=["templates"])
+
+#: What a template that was sent is called in messages.
+_SENT = Path("template")
+
+
+@router.get("/templates", response_model=TemplateList, responses=failures())
+async def list_templates(request: Request) -> dict[str, Any]:
+    """Every template at work."""
+    publisher = request.app.state.engine.publisher
+    if publisher is None:
+        return {"templates": [], "problem": ""}
+    return {
+        "templates": [_describe(publisher, name) for name in publisher.templates],
+        "problem": _without_folder(publisher.problem),
+    }
+
+
+@router.get("/templates/{name}", response_model=TemplateBody, responses=failures(404))
+async def get_template(request: Request, name: str) -> dict[str, Any]:
+    """One template."""
+    engine: Engine = request.app.state.engine
+    if engine.publisher is None or name not in engine.publisher.templates:
+        raise Failure(404, "unknown_template", f"there is no template {name!r}")
+    return _describe(engine.publisher, name)
+
+
+@router.post("/templates/validate", response_model=ValidateAnswer, responses=failures())
+async def validate(body: ValidateBody) -> dict[str, Any]:
+    """Whether a template could be used; what is wrong with it, and in which line."""
+    try:
+        content = json.loads(body.content) if body.format == "json" else tomllib.loads(body.content)
+        if not isinstance(content, dict):
+            return {"is_valid": False, "message": "it holds a list, not a template"}
+        content.setdefault("name", "template")
+        template = check_template(content, body.content, _SENT)
+    except TemplateError as error:
+        found = re.match(r"template:(\d+): ", error.message)
+        message = re.sub(r"^template(:\d+)?: ", "", error.message)
+        return {"is_valid": False, "message": message, "line": int(found[1]) if found else None}
+    except (ValueError, RecursionError) as error:  # what the two parsers raise
+        line = re.search(r"line (\d+)", str(error))
+        message = f"it is not {body.format.upper()}: {error}"
+        return {"is_valid": False, "message": message, "line": int(line[1]) if line else None}
+    fields = [_describe_field(field) for field in template.fields]
+    return {"is_valid": True, "name": template.name, "fields": fields}
+
+
+@router.post(
+    "/templates/reload", response_model=ReloadAnswer, responses=failures(404, 409, 429, 503, 504)
+)
+async def reload(request: Request) -> dict[str, Any]:
+    """Bring changed files to work now; models stay loaded. It happens by itself within seconds.
+
+    Files that cannot be used leave everything as it was, and are answered with 409.
+    """
+    engine: Engine = request.app.state.engine
+    lane_of(engine)
+    assert engine.publisher is not None  # noqa: S101  # it is made with the lane
+    try:
+        async with asyncio.timeout(engine.settings.deadline_s):
+            change = await engine.publisher.publish()
+    except TemplateError as error:
+        raise Failure(
+            409, "template_unusable", _without_folder(error.message),
+            hint="the templates are as they were",
+        ) from error  # fmt: skip
+    except TimeoutError:
+        raise Failure(
+            504, "deadline_exceeded", "the templates are still being fitted",
+            hint="they will be at work when they are; GET /templates shows it",
+        ) from None  # fmt: skip
+    names = list(engine.publisher.templates)
+    return {"templates": names, "changed": change.changed, "removed": change.removed}
+
+
+def _describe(publisher: Publisher, name: str) -> dict[str, Any]:
+    fitted = publisher.templates[name]
+    template = fitted.template
+    return {
+        "name": template.name,
+        "version": template.version,
+        "fingerprint": fitted.fingerprint,
+        "n_samples": len(template.samples),
+        "fields": [_describe_field(field) for field in template.fields],
+    }
+
+
+def _describe_field(field: FieldSpec) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "aliases": list(field.aliases),
+        "type": field.type,
+        "cardinality": field.cardinality,
+        "hint": field.hint,
+    }
+
+
+def _without_folder(message: str) -> str:
+    """Where the files lie is the operator's business; what they are called is enough."""
+    return re.sub(r"(?<![\w])/(?:[^\s/:]+/)+", "", message)

@@ -1,0 +1,338 @@
+"""Reading the structure of a dictionary: groups, datasets and chunk addresses, and nothing else.
+
+Guarantees: bytes come from one buffer and every address and size is held against its length, so a
+damaged or hostile file leads to :class:`UnreadableDictionary` and never to a read outside the file,
+a cycle, or memory beyond what the file itself is worth. libhdf5 is not used: it may hang or abort
+on such files, and costs 20 ms to load. What the file holds beyond the subset that
+:mod:`featpipe.store.hdf5_format` writes (filters, external storage, links to other files, dense groups)
+is named and refused where it is needed, and passed over where it is not.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.errors import UnreadableDictionary
+from featpipe.store import hdf5_format as hdf5
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_MAX_MESSAGES = 200_000
+_MAX_DEPTH = 64
+
+_DATASET_KINDS = frozenset({hdf5.DATASPACE, hdf5.DATATYPE, hdf5.LAYOUT})
+_GROUP_KINDS = frozenset({hdf5.LINK, hdf5.LINK_INFO, hdf5.SYMBOL_TABLE})
+_REFUSED = {hdf5.FILTERS: "a filter", hdf5.EXTERNAL_FILES: "storage in other files"}
+_WRITTEN_ANEW = frozenset({hdf5.GROUP_INFO, hdf5.FILL, 0x04})
+
+
+@dataclass(slots=True)
+class Header:
+    """One object header: a group or a dataset, as it stands in the file."""
+
+    address: int
+    links: dict[str, int] = field(default_factory=dict)
+    attributes: dict[str, str | int] = field(default_factory=dict)
+    #: Messages to carry along when the header is rewritten: attributes, foreign links.
+    extras: list[hdf5.Message] = field(default_factory=list)
+    is_group: bool = False
+    is_dataset: bool = False
+    #: Why this object cannot be read here: a filter, external storage ...; empty when it can.
+    refusals: list[str] = field(default_factory=list)
+    shape: tuple[int, ...] = ()
+    dims_address: int = 0
+    datatype: bytes = b""
+    chunk_shape: tuple[int, ...] = ()  #: with the item size last; empty when contiguous
+    data_address: int = hdf5.UNDEFINED  #: of the chunk B-tree, or of contiguous bytes
+    data_bytes: int = 0
+
+
+class Structure:
+    """The structure of the file in ``buffer``; ``name`` is for messages."""
+
+    def __init__(self, buffer: memoryview, name: str) -> None:
+        self._buffer = buffer
+        self._name = name
+        self._groups: dict[int, Header] = {}  # written once, never changed: worth remembering
+        self.reach = hdf5.SUPERBLOCK_BYTES
+        """One past the last byte that anything read so far occupies."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return len(self._buffer)
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (struct.error, ValueError, IndexError, UnicodeError, OverflowError) as error:
+            raise self.damage(f"{what}: {error}") from error
+
+    def damage(self, what: str) -> UnreadableDictionary:
+        """The error that says what is wrong with this file."""
+        return UnreadableDictionary(
+            f"{self._name} is damaged, or not as featpipe writes it: {what}",
+            hint=f"featpipe verify --deep {self._name}",
+        )
+
+    def bytes_at(self, address: int, size: int) -> memoryview:
+        """``size`` bytes at ``address``; raises ValueError outside the file."""
+        if address < 0 or size < 0 or address + size > len(self._buffer):
+            raise ValueError(f"{size} bytes at {address} lie outside the file")
+        self.reach = max(self.reach, address + size)
+        return self._buffer[address : address + size]
+
+    def superblock(self) -> tuple[int, int]:
+        """(announced end of file, address of the root group's header)."""
+        if bytes(self._buffer[:8]) != hdf5.SIGNATURE:
+            raise UnreadableDictionary(f"{self._name} is not an HDF5 file")
+        with self._reading("superblock"):
+            head = bytes(self.bytes_at(0, hdf5.SUPERBLOCK_BYTES))
+            if head[8] != 0 or head[13:15] != b"\x08\x08" or head[24:32] != bytes(8):
+                raise UnreadableDictionary(
+                    f"{self._name} is an HDF5 file that featpipe did not write",
+                    hint="files of one dataset per text are taken over by: featpipe import",
+                )
+            (end,) = struct.unpack_from("<Q", head, hdf5.EOF_ADDRESS)
+            (root,) = struct.unpack_from("<Q", head, hdf5.ROOT_ADDRESS)
+        if end > self.size:
+            raise self.damage(f"the file is truncated: {self.size} bytes of {end}")
+        return end, root
+
+    def header(self, address: int) -> Header:
+        """The object at ``address``. Raises UnreadableDictionary."""
+        known = self._groups.get(address)
+        if known is not None:
+            return known
+        with self._reading(f"object header at {address}"):
+            header = Header(address)
+            for kind, flags, at, body in self._messages(address):
+                _take(header, hdf5.Message(kind, flags, body), at)
+        if header.is_group:
+            self._groups[address] = header
+        return header
+
+    def _messages(self, address: int) -> Iterator[tuple[int, int, int, bytes]]:
+        """(type, flags, address of the body, body) of every message, continuations included."""
+        if address % 8:
+            raise ValueError("not aligned")
+        version, n_messages, _, size = struct.unpack_from("<BxHII", self.bytes_at(address, 16))
+        if version != 1:
+            raise ValueError(f"version {version}")
+        blocks = [(address + 16, size)]
+        n_seen = 0
+        while blocks:
+            position, size = blocks.pop(0)
+            block = self.bytes_at(position, size)
+            offset = 0
+            while offset + 8 <= size and n_seen < min(n_messages, _MAX_MESSAGES):
+                kind, length, flags = struct.unpack_from("<HHB", block, offset)
+                if offset + 8 + length > size:
+                    raise ValueError("a message is longer than its header")
+                body = bytes(block[offset + 8 : offset + 8 + length])
+                if kind == hdf5.CONTINUATION:
+                    blocks.append(struct.unpack_from("<QQ", body))
+                elif kind:
+                    yield kind, flags, position + offset + 8, body
+                offset += 8 + length
+                n_seen += 1
+
+    def chunks(self, header: Header) -> NDArray[np.int64]:
+        """File offsets of a dataset's chunks, in row order, each wholly inside the file.
+
+        Raises UnreadableDictionary when chunks are missing, overlong, filtered or out of order, or
+        when the dataset claims more rows than its chunks hold.
+        """
+        with self._reading(f"chunks of the dataset at {header.address}"):
+            *chunk_shape, item_bytes = header.chunk_shape
+            if len(chunk_shape) != len(header.shape) or min(header.chunk_shape) < 1:
+                raise ValueError(f"chunk shape {header.chunk_shape} for {header.shape}")
+            if tuple(chunk_shape[1:]) != header.shape[1:]:
+                raise ValueError("chunks do not span whole rows")
+            size = item_bytes
+            for extent in chunk_shape:
+                size *= extent
+            found = np.zeros(0, np.int64)
+            if header.data_address != hdf5.UNDEFINED:
+                found = self._walk_tree(header.data_address, len(chunk_shape), chunk_shape[0], size)
+            if len(found) * size > self.size:
+                raise ValueError("chunks that share their bytes")
+            if len(found) * chunk_shape[0] < header.shape[0]:
+                raise ValueError(f"{header.shape[0]} rows in {len(found)} chunks")
+            if len(found):
+                self.bytes_at(int(found.max()), size)
+            return found
+
+    def _walk_tree(self, root: int, rank: int, chunk_rows: int, size: int) -> NDArray[np.int64]:
+        entry = np.dtype(
+            [("size", "<u4"), ("mask", "<u4"), ("at", "<u8", (rank + 1,)), ("child", "<u8")]
+        )
+        node_bytes = hdf5.btree_node_bytes(rank)
+        budget = self.size // node_bytes + 1
+        pending, leaves = [(root, -1)], []
+        while pending:
+            address, want_level = pending.pop()
+            node = self.bytes_at(address, node_bytes)
+            signature, kind, level, n = struct.unpack_from("<4sBBH", node)
+            budget -= 1
+            is_sane = signature == b"TREE" and kind == 1 and 0 < n <= hdf5.BTREE_ENTRIES
+            if not is_sane or want_level not in {-1, level} or budget < 0:
+                raise ValueError(f"bad B-tree node at {address}")
+            entries = np.frombuffer(node, entry, n, hdf5.BTREE_HEADER)
+            if level:
+                pending.extend((int(child), level - 1) for child in entries["child"][::-1])
+            else:
+                leaves.append(entries)
+        entries = np.concatenate(leaves)
+        rows = np.arange(len(entries), dtype=np.uint64) * np.uint64(chunk_rows)
+        if (entries["mask"] != 0).any() or (entries["size"] != size).any():
+            raise ValueError("filtered or odd-sized chunks")
+        if (entries["at"][:, 0] != rows).any() or (entries["at"][:, 1:] != 0).any():
+            raise ValueError("missing chunks")
+        if (entries["child"] > self.size - size).any():
+            raise ValueError("a chunk lies outside the file")
+        return entries["child"].astype(np.int64)
+
+    def resolve(self, root: int, path: str) -> Header | None:
+        """The object at ``path`` below the group at ``root``; None when there is none."""
+        header = self.header(root)
+        for name in path.strip("/").split("/"):
+            if not header.is_group or name not in header.links:
+                return None
+            header = self.header(header.links[name])
+        return header
+
+    def walk(self, root: int, problems: list[str] | None = None) -> Iterator[tuple[str, Header]]:
+        """Every readable object with its path, groups before what they hold.
+
+        Each object once, so a cycle ends where it began; what cannot be read is passed over.
+        """
+        pending = [("", root)]
+        seen: set[int] = set()
+        while pending:
+            path, address = pending.pop()
+            if address in seen or path.count("/") > _MAX_DEPTH:
+                continue
+            seen.add(address)
+            try:
+                header = self.header(address)
+            except UnreadableDictionary as error:
+                if not path:
+                    raise
+                if problems is not None:
+                    problems.append(f"/{path}: {error.message}")
+                continue
+            yield path, header
+            pending.extend(
+                (f"{path}/{name}" if path else name, child)
+                for name, child in reversed(header.links.items())
+            )
+
+
+def _take(header: Header, message: hdf5.Message, at: int) -> None:
+    """Add one message to what is known of the object."""
+    kind, flags, body = message
+    if flags & 2 and kind in {*_DATASET_KINDS, hdf5.FILTERS}:
+        header.refusals.append("a shared message")
+    elif kind in _DATASET_KINDS:
+        _take_dataset(header, kind, body, at)
+    elif kind in _GROUP_KINDS:
+        _take_group(header, message)
+    elif kind in _REFUSED:
+        header.refusals.append(_REFUSED[kind])
+    elif kind not in _WRITTEN_ANEW:
+        header.extras.append(message)
+        if kind == hdf5.ATTRIBUTE:
+            _take_attribute(header, body)
+
+
+def _take_group(header: Header, message: hdf5.Message) -> None:
+    kind, _, body = message
+    if kind == hdf5.LINK:
+        name, address = _link(body)
+        if address is None:
+            header.extras.append(message)
+        else:
+            header.links[name] = address
+        return
+    header.is_group = True
+    if kind == hdf5.SYMBOL_TABLE:
+        header.refusals.append("links in a symbol table")
+    elif struct.unpack_from("<Q", body, 10 if body[1] & 1 else 2)[0] != hdf5.UNDEFINED:
+        header.refusals.append("links in a fractal heap")
+
+
+def _take_dataset(header: Header, kind: int, body: bytes, at: int) -> None:
+    if kind == hdf5.DATASPACE:
+        version, rank, _ = struct.unpack_from("<BBB", body)
+        if version == 1:
+            header.shape = struct.unpack_from(f"<{rank}Q", body, 8)
+            header.dims_address = at + 8
+        else:
+            header.refusals.append(f"dataspace version {version}")
+    elif kind == hdf5.DATATYPE:
+        header.datatype = body
+    else:
+        header.is_dataset = True
+        version, layout = struct.unpack_from("<BB", body)
+        if version == 3 and layout == 1:
+            header.data_address, header.data_bytes = struct.unpack_from("<QQ", body, 2)
+        elif version == 3 and layout == 2:
+            (rank,) = struct.unpack_from("<B", body, 2)
+            (header.data_address,) = struct.unpack_from("<Q", body, 3)
+            header.chunk_shape = struct.unpack_from(f"<{rank}I", body, 11)
+        else:
+            header.refusals.append(f"layout {version}.{layout}")
+
+
+def _link(body: bytes) -> tuple[str, int | None]:
+    """(name, address) of a link message; the address is None for a soft or external link."""
+    version, flags = struct.unpack_from("<BB", body)
+    if version != 1:
+        raise ValueError(f"link version {version}")
+    offset, kind = 2, 0
+    if flags & 8:
+        kind, offset = body[offset], offset + 1
+    offset += (8 if flags & 4 else 0) + (1 if flags & 16 else 0)
+    width = 1 << (flags & 3)
+    size = int.from_bytes(body[offset : offset + width], "little")
+    offset += width
+    if offset + size > len(body):
+        raise ValueError("a link's name is longer than its message")
+    name = body[offset : offset + size].decode()
+    return name, None if kind else struct.unpack_from("<Q", body, offset + size)[0]
+
+
+def _take_attribute(header: Header, body: bytes) -> None:
+    """Texts of fixed length and unsigned numbers become values; other attributes stay bytes."""
+    version = body[0]
+    if version not in {1, 2, 3} or (version > 1 and body[1] & 3):
+        return
+    n_name, n_type, n_space = struct.unpack_from("<HHH", body, 2)
+    offset = 9 if version == 3 else 8
+    parts = []
+    for size in (n_name, n_type, n_space):
+        parts.append(body[offset : offset + size])
+        offset += -(-size // 8) * 8 if version == 1 else size
+    name, kind, space = parts
+    if len(kind) < 8 or len(space) < 2 or space[1] != 0:
+        return
+    (size,) = struct.unpack_from("<I", kind, 4)
+    data = body[offset : offset + size]
+    if len(data) != size:
+        return
+    with suppress(UnicodeError):  # another program's, in another encoding: not ours to read
+        label = name.split(b"\0")[0].decode()
+        if kind[0] & 15 == 3:
+            header.attributes[label] = data.rstrip(b"\0").decode()
+        elif kind[0] & 15 == 0 and not kind[1] & 9:
+            header.attributes[label] = int.from_bytes(data, "little")

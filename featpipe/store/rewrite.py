@@ -1,0 +1,288 @@
+"""Several dictionaries into a new one: the union by key, nothing encoded again.
+
+Keys are hashes of content and tables are named by fingerprint, so the same key in the same table
+means the same row; where the bytes differ all the same, the first file's row is kept and the key
+reported.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.errors import DictionaryError, UnreadableDictionary
+from featpipe.store.disk import Disk, writing
+from featpipe.store.reader import Reader
+from featpipe.store.schema import KEYS, Column, Ragged
+from featpipe.store.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.store.schema import ColumnData
+    from featpipe.store.table_reader import TableReader
+
+# Rows from one dictionary to another, as they are: what compact and merge are made of.
+
+
+#: Bytes of rows handled at a time.
+_BLOCK_BYTES = 16 << 20
+_MAX_ROWS = 1 << 14
+
+
+def rows_of(table: TableReader, rows: NDArray[np.int64]) -> dict[str, ColumnData]:
+    """These rows, in the form that :meth:`TableWriter.append` takes."""
+    data: dict[str, ColumnData] = {}
+    if table.spec.keyed:
+        data[KEYS] = table.gather(KEYS, rows)
+    for column in table.spec.columns:
+        if isinstance(column, Ragged):
+            data[column.name] = table.ragged_many(column.name, rows)
+        else:
+            data[column.name] = table.gather_bits(column.name, rows)
+    return data
+
+
+def sound_blocks(table: TableReader) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """A table's rows in blocks, damaged ones left out: (row numbers, how many were damaged)."""
+    width = max(1, sum(column.row_bytes for column in table.now.view.fixed.values()))
+    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // width))
+    for start in range(0, table.n_rows, size):
+        stop = min(start + size, table.n_rows)
+        bad = table.now.view.bad_rows(start, stop)
+        yield np.setdiff1d(np.arange(start, stop, dtype=np.int64), bad), len(bad)
+
+
+def equal_rows(
+    left: TableReader,
+    left_rows: NDArray[np.int64],
+    right: TableReader,
+    right_rows: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Whether pairs of rows hold the same bytes in every column: (n,) bool."""
+    equal = np.ones(len(left_rows), np.bool_)
+    for column in left.spec.columns:
+        if isinstance(column, Column):
+            ours = _as_bytes(left.gather_bits(column.name, left_rows))
+            theirs = _as_bytes(right.gather_bits(column.name, right_rows))
+            equal &= (ours == theirs).all(axis=1)
+        else:
+            for i, (a, b) in enumerate(zip(left_rows.tolist(), right_rows.tolist(), strict=True)):
+                one, other = left.ragged(column.name, a), right.ragged(column.name, b)
+                equal[i] &= one.tobytes() == other.tobytes()
+    return equal
+
+
+def _as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    flat = np.ascontiguousarray(array).reshape(len(array), -1)
+    return flat.view(np.uint8)
+
+
+# A dictionary without what rewrites and crashes left in it, and without damaged rows.
+#
+# Guarantees: the file under the name is the old one or the whole new one, at every instant; nobody
+# writes meanwhile; readers that have the old one open keep it until they refresh.
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What was kept. ``n_dropped`` rows were damaged; bytes are those on disk."""
+
+    path: Path
+    n_rows: int
+    n_dropped: int
+    before_bytes: int
+    after_bytes: int
+
+    def __str__(self) -> str:
+        lost = f", {self.n_dropped:,} damaged rows left out" if self.n_dropped else ""
+        return (
+            f"{self.path}: {self.n_rows:,} rows kept{lost}; "
+            f"{self.before_bytes:,} -> {self.after_bytes:,} bytes"
+        )
+
+
+def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compaction:
+    """Rewrite the dictionary at ``path`` and put the result in its place.
+
+    Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
+    holds objects of another program, or tables too damaged to read, which a rewrite would lose.
+    """
+    path = Path(path).resolve()
+    disk = disk or Disk()
+    aside = path.with_name(f".{path.name}.compact")
+    Reader(path).close()  # a missing file is an error here, and not the start of a new one
+    owner = Writer.open(path, disk=disk)
+    try:
+        aside.unlink(missing_ok=True)
+        with Reader(path) as reader:
+            _refuse_strangers(reader)
+            with Writer.open(aside, disk=disk) as target:
+                counts = [copy_table(reader.table(name), target) for name in reader.tables()]
+        before, after = (file.stat().st_blocks * 512 for file in (path, aside))
+        with writing(path):
+            disk.replace(aside, path)
+            disk.sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    finally:
+        owner.abandon()
+    kept, dropped = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    return Compaction(path, kept, dropped, before, after)
+
+
+def copy_table(table: TableReader, target: Writer) -> tuple[int, int]:
+    """Append a table's sound rows to that of the same name; (rows kept, rows damaged)."""
+    written = target.table(table.name, table.spec)
+    values = {name: table.n_values(name) for name in table.now.view.values}
+    written.reserve(written.n_rows + table.n_rows, values)
+    n_kept = n_damaged = 0
+    for rows, n_bad in sound_blocks(table):
+        n_kept += written.append(rows_of(table, rows))
+        n_damaged += n_bad
+    target.commit()
+    return n_kept, n_damaged
+
+
+def _refuse_strangers(reader: Reader) -> None:
+    problems: list[str] = []
+    reader.tables(problems)
+    problems += reader.strangers()
+    if problems:
+        raise DictionaryError(
+            f"{reader.path} holds what compacting would lose: {'; '.join(problems)}",
+            hint="merge it into a new file to save the tables that can be read",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One key with other bytes in a later file than in an earlier one."""
+
+    table: str
+    key: str
+    source: Path
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.key} differs in {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What was merged. ``n_doubled`` rows were there already, ``unread`` tables too damaged."""
+
+    path: Path
+    n_rows: int
+    n_doubled: int
+    n_damaged: int
+    conflicts: tuple[Conflict, ...]
+    unread: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = f"{self.path}: {self.n_rows:,} rows, {self.n_doubled:,} of them in several files"
+        damaged = [f"{self.n_damaged:,} damaged rows left out"] if self.n_damaged else []
+        return "\n".join((head, *damaged, *self.unread, *map(str, self.conflicts)))
+
+
+def merge_dictionaries(
+    sources: Sequence[str | Path],
+    output: str | Path,
+    *,
+    leave_out: Callable[[str], bool] = lambda _: False,
+) -> Merge:
+    """Write the union of ``sources`` to ``output``, which must not exist.
+
+    ``leave_out(name)`` says which tables the caller will merge itself: those whose rows refer to
+    other rows by number.
+
+    Damaged rows, and tables that cannot be read, are left out and reported. Raises DictionaryError
+    when ``output`` exists or a table has another schema in another file, UnreadableDictionary,
+    WriteFailed; ``output`` is removed then.
+    """
+    path = Path(output).absolute()
+    if path.exists():
+        raise DictionaryError(f"{path} exists already", hint="merge into a new file")
+    merging = _Merging(path, leave_out)
+    try:
+        with Writer.open(path) as writer, Reader(path) as merged:
+            for source in sources:
+                with Reader(source) as reader:
+                    merging.take(reader, writer, merged)
+    except BaseException:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
+    return merging.result()
+
+
+class _Merging:
+    """Counts while files are taken in one after the other."""
+
+    def __init__(self, path: Path, leave_out: Callable[[str], bool]) -> None:
+        self.path = path
+        self.leave_out = leave_out
+        self.n_rows = self.n_doubled = self.n_damaged = 0
+        self.conflicts: list[Conflict] = []
+        self.unread: list[str] = []
+
+    def take(self, reader: Reader, writer: Writer, merged: Reader) -> None:
+        problems: list[str] = []
+        names = reader.tables(problems)
+        self.unread += problems
+        for name in names:
+            if self.leave_out(name):
+                continue
+            try:
+                table = reader.table(name)
+            except UnreadableDictionary as error:
+                self.unread.append(error.message)
+                continue
+            self._take_table(table, reader.path, writer, merged)
+
+    def _take_table(self, table: TableReader, source: Path, writer: Writer, merged: Reader) -> None:
+        written = writer.table(table.name, table.spec)
+        writer.commit()
+        merged.refresh()
+        before = merged.table(table.name)
+        n_before = before.n_rows
+        for rows, n_bad in sound_blocks(table):
+            self.n_damaged += n_bad
+            data = rows_of(table, rows)
+            n_new = written.append(data)
+            self.n_rows += n_new
+            self.n_doubled += len(rows) - n_new
+            if n_new < len(rows) and n_before:
+                self._compare(before, table, rows, source)
+        writer.commit()
+
+    def _compare(
+        self,
+        before: TableReader,
+        table: TableReader,
+        rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+        source: Path,
+    ) -> None:
+        keys = table.gather(KEYS, rows)
+        there = before.find(keys)
+        both = np.flatnonzero(there >= 0)
+        differ = both[~equal_rows(before, there[both], table, rows[both])]
+        for row in differ.tolist():
+            self.conflicts.append(Conflict(table.name, keys[row].tobytes().hex(), source))
+
+    def result(self) -> Merge:
+        return Merge(
+            self.path,
+            self.n_rows,
+            self.n_doubled,
+            self.n_damaged,
+            tuple(self.conflicts),
+            tuple(self.unread),
+        )
