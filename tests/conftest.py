@@ -42,3 +42,19 @@ def leaves_nothing_behind() -> Iterator[None]:
     if h5py is not None:
         n_open = h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, h5py.h5f.OBJ_FILE)
         assert n_open == 0, f"{n_open} HDF5 files left open"
+
+
+@pytest.fixture(scope="session")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small encoder with random weights."""
+    from tiny_checkpoints import save_encoder
+
+    return save_encoder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tagger_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small tagger with random weights."""
+    from tiny_checkpoints import save_tagger
+
+    return save_tagger(tmp_path_factory.mktemp("taggers") / "tiny-ner")

@@ -1,8 +1,22 @@
-"""Imports go down, never up or sideways: each is parsed and held against the drawing."""
+"""Imports go down, never up or sideways, and never in a circle: each is held against the drawing.
+
+::
+
+                              cli
+         service  consumer  html_report  integrations        (strangers to each other)
+                           extraction
+                    build            on_demand               (strangers to each other)
+                            cache
+         documents | encoders | lexical | store | pool       (five strangers)
+                user_cache   settings   report   errors
+
+Imports inside functions and under ``TYPE_CHECKING`` count.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,21 +26,26 @@ import featpipe
 
 PACKAGE = Path(featpipe.__file__).parent
 
-FLOOR = {"errors", "outcome", "settings"}
-STRANGERS = {"documents", "features", "pool", "store"}
+FLOOR = {"errors", "report", "settings", "user_cache"}
+STRANGERS = {"documents", "encoders", "lexical", "store", "pool"}
+CACHE = FLOOR | STRANGERS | {"cache"}
+ENGINES = CACHE | {"build", "on_demand"}
+FACES = {"service", "consumer", "html_report", "integrations"}
 
 #: Room -> the rooms it may import. Anything else is a fault of the architecture, not of style.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
-    "outcome": {"errors"},
+    "report": {"errors"},
     "settings": {"errors"},
+    "user_cache": {"errors"},
     **dict.fromkeys(STRANGERS, FLOOR),
-    "pipeline": FLOOR | STRANGERS,
-    "templates": FLOOR | STRANGERS | {"pipeline"},
-    "adapters": FLOOR | STRANGERS | {"pipeline", "templates"},
-    "testing": FLOOR | STRANGERS | {"pipeline", "templates"},
-    "cli": FLOOR | STRANGERS | {"pipeline", "templates", "adapters", "__init__"},
-    "__init__": {"errors", "outcome", "pipeline", "templates"},
+    "cache": FLOOR | STRANGERS,
+    "build": CACHE,
+    "on_demand": CACHE,
+    "extraction": ENGINES,
+    **dict.fromkeys(FACES, ENGINES | {"extraction"}),
+    "cli": ENGINES | {"extraction"} | FACES | {"__init__"},
+    "__init__": ENGINES | {"extraction"},
     "__main__": {"cli"},
 }
 
@@ -35,7 +54,8 @@ FORBIDDEN = {
     "store": {"torch", "transformers", "jieba", "safetensors"},
     "pool": {"torch", "transformers", "h5py", "jieba", "multiprocessing"},
     "documents": {"torch", "transformers", "h5py"},
-    "features": {"h5py", "multiprocessing", "subprocess"},
+    "encoders": {"h5py", "multiprocessing", "subprocess"},
+    "lexical": {"h5py", "torch", "transformers", "multiprocessing", "subprocess"},
 }
 
 
@@ -45,6 +65,11 @@ def modules() -> list[Path]:
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def module_name(path: Path) -> str:
+    parts = ("featpipe", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def imported_names(path: Path) -> Iterator[str]:
@@ -68,3 +93,56 @@ def test_imports_go_down(path: Path) -> None:
             target = parts[1] if len(parts) > 1 and parts[1] in ALLOWED else "__init__"
             assert target == room or target in ALLOWED[room], f"{path} imports {name}"
         assert parts[0] not in FORBIDDEN.get(room, set()), f"{path} imports {name}"
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Module -> the modules it imports, anywhere in its text; the packages above it left out."""
+    names = {module_name(path) for path in modules()}
+    graph: dict[str, set[str]] = defaultdict(set)
+    for path in modules():
+        me = module_name(path)
+        for name in imported_names(path):
+            target = name if name in names else name.rpartition(".")[0]
+            if target in names and target != me and not me.startswith(f"{target}."):
+                graph[me].add(target)
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components of more than one module (Tarjan, 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for target in sorted(graph.get(module, ())):
+            if target not in index:
+                visit(target)
+                low[module] = min(low[module], low[target])
+            elif target in stack:
+                low[module] = min(low[module], index[target])
+        if low[module] == index[module]:
+            circle = []
+            while True:
+                circle.append(stack.pop())
+                if circle[-1] == module:
+                    break
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(import_graph()) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
+    assert circles(graph) == [["a", "b", "c"]]

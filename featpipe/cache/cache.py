@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.documents import Corpus
 from featpipe.cache.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
 from featpipe.cache.texts import LEVEL_BIT
@@ -146,9 +146,9 @@ class Dictionary:
 
     def text_of(self, key: bytes) -> str | None:
         """The text behind a key, None where the file holds a vector without its text."""
-        if layout.TEXTS not in self._cache.reader:
+        if tables.TEXTS not in self._cache.reader:
             return None
-        stored = self._cache.reader.table(layout.TEXTS)
+        stored = self._cache.reader.table(tables.TEXTS)
         row = stored.find_one(key)
         if row < 0:
             return None
@@ -164,7 +164,7 @@ class Dictionary:
     def texts(self) -> Iterator[str]:
         """Every text with a vector, in the order of storing; of one level if there is one."""
         reader = self._cache.reader
-        stored = reader.table(layout.TEXTS)
+        stored = reader.table(tables.TEXTS)
         wanted = self._cache.corpus.keys_of_level(self.level) if self.level else None
         for start in range(0, self._reader.n_rows, _BLOCK):
             rows = np.arange(start, min(start + _BLOCK, self._reader.n_rows))

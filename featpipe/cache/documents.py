@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.places import last_places
 from featpipe.cache.texts import LEVEL_BIT
 from featpipe.errors import UnknownSpace, UsageError
@@ -93,7 +93,7 @@ class Corpus:
     @property
     def table(self) -> TableReader:
         """``/documents``."""
-        return self._reader.table(layout.DOCUMENTS)
+        return self._reader.table(tables.DOCUMENTS)
 
     def documents(self) -> Iterator[CachedDocument]:
         """One per place, in the order in which places were first seen."""

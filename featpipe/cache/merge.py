@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.build.messages import TermTables
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import TermWriter
 from featpipe.documents import hash_bytes
@@ -103,8 +103,8 @@ def import_vectors(
     return import_old(
         source,
         cache,
-        table=layout.space_table(space_name(name or source.stem), fingerprint),
+        table=tables.space_table(space_name(name or source.stem), fingerprint),
         group=group,
-        attributes=layout.identity(spec, fingerprint),
-        texts_table=layout.TEXTS,
+        attributes=tables.identity(spec, fingerprint),
+        texts_table=tables.TEXTS,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.documents import hash_bytes
 
@@ -45,9 +45,9 @@ def source_rows(sources: Sequence[Source], keys: bytes) -> Rows:
 
 def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
     """Absolute path -> (readable name, key of the document last seen there)."""
-    if layout.SOURCES not in reader:
+    if tables.SOURCES not in reader:
         return {}
-    table = reader.table(layout.SOURCES)
+    table = reader.table(tables.SOURCES)
     rows = np.arange(table.n_rows)
     paths = Texts(*table.ragged_many("path", rows)).strings()
     names = Texts(*table.ragged_many("id", rows)).strings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.cache import Cache
 from featpipe.cache.search import Hit, SentenceSearch
 from featpipe.errors import FeatpipeError
@@ -70,7 +70,7 @@ class SearchRole:
     def _count_sightings(self) -> int:
         """Rows of the log of documents: no new row, nothing to index."""
         self._cache.refresh()
-        return self._count_rows(layout.SOURCES)
+        return self._count_rows(tables.SOURCES)
 
     def _count_rows(self, table: str) -> int:
         reader = self._cache.reader

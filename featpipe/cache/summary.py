@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.errors import UsageError
 from featpipe.report import FailedUnits, Quarantined, RunReport
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def read_runs(cache: Cache) -> list[RunReport]:
     """Every run, oldest first; what a later featpipe adds to a record is passed over."""
-    if layout.RUNS not in cache.reader:
+    if tables.RUNS not in cache.reader:
         return []
-    table = cache.reader.table(layout.RUNS)
+    table = cache.reader.table(tables.RUNS)
     texts = Texts(*table.ragged_many("record", np.arange(table.n_rows))).strings()
     return [_report_of(json.loads(text)) for text in texts]
 
@@ -108,11 +108,11 @@ def summarise(cache: Cache) -> CacheSummary:
         path=str(cache.path),
         file_bytes=cache.path.stat().st_size,
         documents=len(cache.corpus.places()),
-        contents=_n_rows(reader, layout.DOCUMENTS),
+        contents=_n_rows(reader, tables.DOCUMENTS),
         units=sum(occurrences.values()),
         units_by_level=occurrences,
         unique_by_level={level: len(rows) for level, rows in unique_rows.items()},
-        texts=_n_rows(reader, layout.TEXTS),
+        texts=_n_rows(reader, tables.TEXTS),
         spaces=tuple(_summarise_space(reader, name, unique_rows) for name in cache.spaces()),
         entities={
             name: int(reader.table(f"entities/{name}").column("labels_end")[-1])
@@ -125,16 +125,16 @@ def summarise(cache: Cache) -> CacheSummary:
             for name in reader.tables()
             if name.startswith("terms/") and name.endswith("/vocabulary")
         },
-        runs=_n_rows(reader, layout.RUNS),
+        runs=_n_rows(reader, tables.RUNS),
     )
 
 
 def _count_units(reader: Reader) -> tuple[dict[str, int], dict[str, np.ndarray]]:
     """Occurrences per level, and per level the rows of its distinct texts in ``/texts``."""
     none = np.empty(0, np.int64)
-    if layout.DOCUMENTS not in reader or layout.TEXTS not in reader:
+    if tables.DOCUMENTS not in reader or tables.TEXTS not in reader:
         return dict.fromkeys(LEVELS, 0), dict.fromkeys(LEVELS, none)
-    documents, texts = reader.table(layout.DOCUMENTS), reader.table(layout.TEXTS)
+    documents, texts = reader.table(tables.DOCUMENTS), reader.table(tables.TEXTS)
     rows = np.arange(documents.n_rows)
     counts, unique = {}, {}
     for level in LEVELS:
@@ -152,7 +152,7 @@ def _summarise_space(
     vectors = table.column("vectors")
     covered = {}
     for level, rows in unique_rows.items():
-        keys = np.asarray(reader.table(layout.TEXTS).gather("keys", rows)) if len(rows) else None
+        keys = np.asarray(reader.table(tables.TEXTS).gather("keys", rows)) if len(rows) else None
         covered[level] = 0 if keys is None else int((table.find(keys) >= 0).sum())
     spec = json.loads(table.attributes["spec"])
     return SpaceSummary(

@@ -390,8 +390,6 @@ def command(
 
     Exit code 1 when something would stop a run; each finding says what to do.
     """
-    pass
-
     findings = examine(cache, model, with_torch=with_torch)
     if is_json:
         click.echo(as_json(findings))

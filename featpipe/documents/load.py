@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol
 
-from featpipe.documents import media_type as kinds
+from featpipe.documents import media_type
 from featpipe.documents.document import Document
 from featpipe.documents.limits import LoadLimits
 from featpipe.errors import (
@@ -93,18 +93,18 @@ class Loader:
 _HERE = "featpipe.documents.formats."
 
 BUILT_IN = (
-    Loader("plain", 1, (kinds.PLAIN,), _HERE + "plain:load"),
-    Loader("text", 1, (kinds.GIVEN,), _HERE + "plain:load_given"),
-    Loader("markdown", 3, (kinds.MARKDOWN,), _HERE + "markdown:load"),
-    Loader("html", 2, (kinds.HTML,), _HERE + "html:load"),
-    Loader("pdf", 2, (kinds.PDF,), _HERE + "pdf:load"),
-    Loader("docx", 1, (kinds.DOCX,), _HERE + "docx:load"),
-    Loader("pptx", 1, (kinds.PPTX,), _HERE + "pptx:load"),
-    Loader("xlsx", 1, (kinds.XLSX,), _HERE + "xlsx:load"),
-    Loader("odt", 1, (kinds.ODT,), _HERE + "odt:load"),
-    Loader("epub", 1, (kinds.EPUB,), _HERE + "epub:load"),
-    Loader("ocr", 1, kinds.PICTURES, _HERE + "ocr:load"),
-    Loader("mail", 1, (kinds.MAIL,), _HERE + "mail:load"),
+    Loader("plain", 1, (media_type.PLAIN,), _HERE + "plain:load"),
+    Loader("text", 1, (media_type.GIVEN,), _HERE + "plain:load_given"),
+    Loader("markdown", 3, (media_type.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("html", 2, (media_type.HTML,), _HERE + "html:load"),
+    Loader("pdf", 2, (media_type.PDF,), _HERE + "pdf:load"),
+    Loader("docx", 1, (media_type.DOCX,), _HERE + "docx:load"),
+    Loader("pptx", 1, (media_type.PPTX,), _HERE + "pptx:load"),
+    Loader("xlsx", 1, (media_type.XLSX,), _HERE + "xlsx:load"),
+    Loader("odt", 1, (media_type.ODT,), _HERE + "odt:load"),
+    Loader("epub", 1, (media_type.EPUB,), _HERE + "epub:load"),
+    Loader("ocr", 1, media_type.PICTURES, _HERE + "ocr:load"),
+    Loader("mail", 1, (media_type.MAIL,), _HERE + "mail:load"),
 )
 
 
@@ -143,26 +143,29 @@ def find_loader(
     for loader in registered() if known_type is None else ():
         if loader.recognise and loader.recognise(data, source):
             return loader.media_types[0], loader
-    media_type = known_type or kinds.media_type_of(data, source)
+    found = known_type or media_type.media_type_of(data, source)
     for loader in (*registered(), *BUILT_IN):
-        if media_type in loader.media_types:
-            return media_type, loader
-    return media_type, None
+        if found in loader.media_types:
+            return found, loader
+    return found, None
 
 
 #: Kind -> (what to call it, what to do): files that are known and not read.
 _UNREAD = {
-    kinds.ENCRYPTED_OFFICE: ("an Office file locked by a password", "save it without a password"),
-    kinds.DOC: ("a Word file of the old binary format", "save it as .docx or PDF"),
-    kinds.XLS: ("an Excel file of the old binary format", "save it as .xlsx"),
-    kinds.PPT: ("a PowerPoint file of the old binary format", "save it as .pptx or PDF"),
-    kinds.RTF: ("a Rich Text file", "save it as .docx or PDF"),
-    kinds.MSG: ("an Outlook message", "save it as .eml"),
-    kinds.ZIP: (
+    media_type.ENCRYPTED_OFFICE: (
+        "an Office file locked by a password",
+        "save it without a password",
+    ),
+    media_type.DOC: ("a Word file of the old binary format", "save it as .docx or PDF"),
+    media_type.XLS: ("an Excel file of the old binary format", "save it as .xlsx"),
+    media_type.PPT: ("a PowerPoint file of the old binary format", "save it as .pptx or PDF"),
+    media_type.RTF: ("a Rich Text file", "save it as .docx or PDF"),
+    media_type.MSG: ("an Outlook message", "save it as .eml"),
+    media_type.ZIP: (
         "a zip archive inside another source, or a damaged one,",
         "unpack it; a whole archive named as a source is read member by member",
     ),
-    kinds.UNKNOWN: ("binary data of no known kind", None),
+    media_type.UNKNOWN: ("binary data of no known kind", None),
 }
 
 
@@ -273,9 +276,9 @@ def _finished(draft: Draft, data: bytes, source: str, media_type: str, loader: L
     )
 
 
-def _unsupported(media_type: str) -> DocumentError:
-    name, hint = _UNREAD.get(media_type, (f"a file of type {media_type}", None))
-    if media_type == kinds.ENCRYPTED_OFFICE:
+def _unsupported(found: str) -> DocumentError:
+    name, hint = _UNREAD.get(found, (f"a file of type {found}", None))
+    if found == media_type.ENCRYPTED_OFFICE:
         return UnreadableDocument(f"{name}", hint=hint)
     return UnsupportedDocument(f"{name} is not read", hint=hint)
 

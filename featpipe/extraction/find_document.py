@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Shelf:
         """Every sighting is a row of a log: no new row, nothing to do."""
         self._cache.refresh()
         reader = self._cache.reader
-        n = reader.table(layout.SOURCES).n_rows if layout.SOURCES in reader else 0
+        n = reader.table(tables.SOURCES).n_rows if tables.SOURCES in reader else 0
         if n == self._n_sightings:
             return
         self._by_name = {}

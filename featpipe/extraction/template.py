@@ -243,8 +243,6 @@ def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
     """Parsed content as a template; ``text`` is only searched for the line of an error."""
     from pydantic import ValidationError
 
-    pass
-
     try:
         return Template.model_validate(content)
     except ValidationError as error:
@@ -257,8 +255,6 @@ def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
 
 def _place_of(error: ErrorDetails) -> tuple[int | str, ...]:
     """The way into the content to where one should look."""
-    pass
-
     place: tuple[int | str, ...] = error.get("ctx", {}).get(PLACE, error["loc"])
     # A key that is missing stands nowhere: the block that lacks it is the place to look.
     return place[:-1] if error["type"] == "missing" else place
@@ -267,8 +263,6 @@ def _place_of(error: ErrorDetails) -> tuple[int | str, ...]:
 def _with_samples(template: Template, file: Path) -> Template:
     """The template with the samples that lie beside it, each a line of JSON."""
     from pydantic import ValidationError
-
-    pass
 
     samples = list(template.samples)
     for number, row in _read_lines(file):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 from typing import TYPE_CHECKING
 
-from featpipe.pool import pickling as travel
+from featpipe.pool import pickling
 from featpipe.pool.payloads import unpack, wrap
 from featpipe.pool.shared_memory import Atlas, Lease, Slab, SlabStore, lend
 
@@ -50,9 +50,9 @@ class Cargo:
     # for any thread
 
     def pack(self, payload: object) -> Parcel:
-        """Make a payload ready to travel. Raises CannotTravel."""
+        """Make a payload ready to pickling. Raises CannotTravel."""
         buffers: list[pickle.PickleBuffer] = []
-        meta = travel.dumps(payload, "payload", buffers.append)
+        meta = pickling.dumps(payload, "payload", buffers.append)
         return wrap(meta, buffers, self._store, self.atlas.locate)
 
     def unpack(self, body: bytes, flags: int, lease: Lease | None) -> object:

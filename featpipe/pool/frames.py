@@ -15,12 +15,11 @@ import struct
 import threading
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -148,9 +147,6 @@ class FrameBuffer:
 
 
 # The child's end of the socket: blocking, and safe to send on from several threads.
-
-
-TYPE_CHECKING = False
 
 
 class Link:

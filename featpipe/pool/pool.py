@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import PoolClosed, UsageError
-from featpipe.pool import pickling as travel
+from featpipe.pool import pickling
 from featpipe.pool.bisect import Halver
 from featpipe.pool.hub import Hub
 from featpipe.pool.outcomes import Completions
@@ -60,7 +60,7 @@ class Pool:
         if len(self._roles) != len(roles):
             raise UsageError(f"two roles share a name: {[role.name for role in roles]}")
         arguments = {
-            role.name: travel.dumps(dict(role.arguments), f"{role.name}.arguments")
+            role.name: pickling.dumps(dict(role.arguments), f"{role.name}.arguments")
             for role in roles
         }
         self._numbers = count(1)

@@ -20,12 +20,11 @@ import sys
 import threading
 import weakref
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TYPE_CHECKING = False
 
 SMALLEST_BYTES = 1 << 18
 IDLE_BYTES = 256 << 20
@@ -184,14 +183,11 @@ def _rounded(n_bytes: int) -> int:
 # reference tells when it dies.
 
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
     import numpy as np
-
-    pass
 
     Exporter: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 

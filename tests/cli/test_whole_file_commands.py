@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryError, UnreadableDictionary
@@ -20,11 +20,11 @@ SPACE = "embeddings/m@0123456789ab"
 
 def make_cache(path: Path, texts: list[str], *, shift: float = 0.0) -> Path:
     """A cache with one space; the vector of a text is made of its length."""
-    spec = layout.vectors_spec({"feature": "embedding"}, "0123456789ab", 4, "float32")
+    spec = tables.vectors_spec({"feature": "embedding"}, "0123456789ab", 4, "float32")
     with Writer.open(path) as writer:
         vectors = np.array([[len(t), 1, 2, shift] for t in texts], np.float32)
         writer.table(SPACE, spec).append({"keys": keys_of(texts), "vectors": vectors})
-        writer.table(layout.TEXTS, layout.texts_spec()).append(
+        writer.table(tables.TEXTS, tables.texts_spec()).append(
             {"keys": keys_of(texts), "text": Texts.from_strings(texts).ragged}
         )
         writer.commit()

@@ -19,14 +19,11 @@ from typing import Any
 
 import kombu
 import pytest
+from tiny_checkpoints import save_encoder
 
 from featpipe import Pipeline
 from featpipe.consumer import Consumer, ConsumerSettings, Journal, read_order
 from featpipe.errors import UsageError, WriteFailed
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
-
-from tiny_checkpoints import save_encoder
 
 HERE = Path(__file__).parent
 WAIT_S = 60

@@ -20,10 +20,6 @@ from featpipe.cache.cache import Cache
 from featpipe.extraction.extractor import Extractor
 from featpipe.on_demand.checkpoints import choose_checkpoints
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
-
-from tiny_checkpoints import save_encoder
-
 LEASE = """name = "lease"
 [[fields]]
 name = "甲方"
@@ -48,11 +44,6 @@ fields = { "公告编号" = "2020-010" }
 document = "notice_1.txt"
 fields = { "公告编号" = "2020-011" }
 """
-
-
-@pytest.fixture(scope="session")
-def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_encoder(tmp_path_factory.mktemp("service-models") / "tiny")
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,6 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.page import View
     from featpipe.extraction.values.values import FieldType, Value
 
-    Floats = NDArray[np.float64]
 
 #: Mentions looked at per document: the best by their own score.
 _MOST_MENTIONS = 60

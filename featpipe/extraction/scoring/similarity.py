@@ -112,8 +112,6 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.page import View
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 #: Sample sentences compared with; more of them add nothing but time.
 _MOST_SENTENCES = 8
@@ -194,8 +192,6 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.page import View
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 #: Hashed columns (:func:`featpipe.extraction.scoring.columns.hashed_columns`) that are compared together.
 _GROUPS = {

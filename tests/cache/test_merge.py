@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from test_build import build, contents, stored_terms
+from building import build, contents, stored_terms
 
 from featpipe import Cache
 from featpipe.cache.merge import merge_caches

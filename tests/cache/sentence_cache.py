@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from featpipe.build.messages import LocalTerms, TermTables
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import TermWriter
 from featpipe.lexical.terms import Analyser, AnalyserName
@@ -22,14 +22,14 @@ def write_documents(
 ) -> None:
     """Add documents, each a list of sentences, as a build does; a known name is replaced."""
     counter = Analyser(analyser)
-    group = layout.terms_group(analyser, counter.fingerprint)
-    tables = TermTables(f"{group}/vocabulary", f"{group}/units")
+    group = tables.terms_group(analyser, counter.fingerprint)
+    at = TermTables(f"{group}/vocabulary", f"{group}/units")
     specs = {
-        tables.vocabulary: layout.vocabulary_spec(counter.spec, counter.fingerprint),
-        tables.units: layout.term_units_spec(counter.spec, counter.fingerprint),
+        at.vocabulary: tables.vocabulary_spec(counter.spec, counter.fingerprint),
+        at.units: tables.term_units_spec(counter.spec, counter.fingerprint),
     }
     with Writer.open(path) as writer:
-        terms = TermWriter(path, writer, tables, specs)
+        terms = TermWriter(path, writer, at, specs)
         for name, sentences in documents.items():
             append_terms(terms, counter, list(dict.fromkeys(sentences)))
             append_document(writer, name, list(sentences))
@@ -64,8 +64,8 @@ def append_document(writer: Writer, name: str, sentences: list[str]) -> None:
     n = np.array([len(sentences)])
     row["sentence_spans"] = (spans.reshape(-1, 2).astype(np.uint32), n)
     row["sentence_keys"] = (keys_of(sentences).reshape(-1, 16), n)
-    writer.table(layout.DOCUMENTS, layout.documents_spec()).append(row)  # type: ignore[arg-type]  # rows of every kind
-    writer.table(layout.SOURCES, layout.sources_spec()).append(
+    writer.table(tables.DOCUMENTS, tables.documents_spec()).append(row)  # type: ignore[arg-type]  # rows of every kind
+    writer.table(tables.SOURCES, tables.sources_spec()).append(
         {
             "document": key,
             "path": Texts.from_strings([f"/docs/{name}"]).ragged,

@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from building import build, contents, stored_terms
 
 from featpipe import Cache, Pipeline, RunReport
 from featpipe.build import run
@@ -21,20 +22,6 @@ from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import DictionaryLocked, MissingDocuments, UnknownDevice, UnreadableDictionary
 from featpipe.store import Writer, key_of
-
-
-def build(cache: Path, documents: object, model: Path, **options: object) -> RunReport:
-    options.setdefault("ner", "none")
-    options.setdefault("devices", ["cpu"])
-    with Pipeline(cache, model=model, **options) as pipeline:  # type: ignore[arg-type]
-        return pipeline.build(documents)  # type: ignore[arg-type]
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    """Every text of the only space, with the bytes of its vector."""
-    with Cache.open(path) as cache:
-        dictionary = cache.dictionary()
-        return {text: dictionary[text].tobytes() for text in dictionary.texts()}
 
 
 def transformers_vector(folder: Path, text: str) -> np.ndarray:
@@ -213,21 +200,6 @@ def test_entities_point_at_their_characters(
             assert all(e.text == document.text[e.start : e.end] for e in entities)
             found += len(entities)
     assert 0 < report.n_entities <= found
-
-
-def stored_terms(cache: Cache) -> dict[bytes, list[str]]:
-    (name,) = [t for t in cache.reader.tables() if t.startswith("terms/") and t.endswith("/units")]
-    vocabulary = cache.reader.table(name.replace("/units", "/vocabulary"))
-    terms = {
-        int(vocabulary.gather("id", [row])[0]): bytes(vocabulary.ragged("term", row)).decode()
-        for row in range(vocabulary.n_rows)
-    }
-    units = cache.reader.table(name)
-    keys = np.asarray(units.gather("keys", np.arange(units.n_rows)))
-    return {
-        key.tobytes(): [terms[int(number)] for number in units.ragged("ids", row)]
-        for row, key in enumerate(keys)
-    }
 
 
 def test_terms_of_every_sentence_are_those_of_the_analyser_also_after_another_run(

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from pathlib import Path
 
 import pytest
-
-from featpipe import Pipeline
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from face_texts import KNOWN
 from tiny_checkpoints import save_encoder
+
+from featpipe import Pipeline
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tiny_checkpoints import save_encoder, save_tagger
 
 from featpipe import Cache, Pipeline
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
-
-from tiny_checkpoints import save_encoder, save_tagger
 
 CHROMIUM = "/usr/bin/chromium"
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from building import build
 from rank_bm25 import BM25Okapi
 from sentence_cache import write_documents
-from test_build import build
 
 from featpipe import Cache
 from featpipe.cache.search import SentenceSearch

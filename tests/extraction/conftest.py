@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
+from tiny_checkpoints import save_encoder
 
 from featpipe import Pipeline
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
-
-from tiny_checkpoints import save_encoder
 
 DATA = Path(__file__).parents[2] / "data"
 

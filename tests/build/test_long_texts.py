@@ -12,7 +12,7 @@ import torch
 
 from featpipe import Cache, Pipeline
 from featpipe.build.encode_worker import EncodeRole
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.on_demand.space import find_space
@@ -59,7 +59,7 @@ def test_windows_are_the_rule_and_the_record_counts_them(
     assert (report.n_long, report.n_long_tokens, report.n_cut_tokens) == (1, beyond, 0)
     assert report.n_extra_windows == -(-beyond // 26)
     with Reader(tmp_path / "c.h5") as reader:
-        record = json.loads(bytes(reader.table(layout.RUNS).ragged("record", 0)))
+        record = json.loads(bytes(reader.table(tables.RUNS).ragged("record", 0)))
     assert (record["n_long"], record["n_long_tokens"]) == (1, beyond)
 
 

@@ -8,21 +8,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "features"))
 
 from tiny_checkpoints import CHINESE, save_encoder, save_tagger
 
 SHARED = "本公司及董事会全体成员保证公告内容的真实、准确、完整，不存在虚假记载。"
-
-
-@pytest.fixture(scope="session")
-def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_encoder(tmp_path_factory.mktemp("models") / "tiny")
-
-
-@pytest.fixture(scope="session")
-def tagger_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tagger(tmp_path_factory.mktemp("taggers") / "tiny-ner")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sentence_cache import write_documents
 from tiny_checkpoints import save_encoder
 
 from featpipe import Cache
-from featpipe.cache import tables as layout
+from featpipe.cache import tables
 from featpipe.cli.search import command
 from featpipe.encoders import precision as devices
 from featpipe.encoders.checkpoint import describe_checkpoint
@@ -33,8 +33,8 @@ def fill(path: Path, model: Path, device: str, settings: EncoderSettings) -> Pat
     fingerprint = fingerprint_of(spec)
     with Writer.open(path) as writer:
         table = writer.table(
-            layout.space_table("m", fingerprint),
-            layout.vectors_spec(spec, fingerprint, vectors.shape[1], "float16"),
+            tables.space_table("m", fingerprint),
+            tables.vectors_spec(spec, fingerprint, vectors.shape[1], "float16"),
         )
         table.append({"keys": keys_of(SENTENCES), "vectors": vectors})
         writer.commit()

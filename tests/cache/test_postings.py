@@ -20,8 +20,7 @@ from sentence_cache import append_terms, write_documents
 
 from featpipe import Cache
 from featpipe.build.messages import TermTables
-from featpipe.cache import postings
-from featpipe.cache import tables as layout
+from featpipe.cache import postings, tables
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.search_role import SearchQuery, SearchRole
 from featpipe.cache.write import TermWriter
@@ -343,13 +342,13 @@ def test_a_search_worker_takes_in_terms_that_arrive_after_their_documents(tmp_pa
         assert role.run([SearchQuery("金额")]) == [[]]
         with Writer.open(path) as writer:  # terms alone, no sighting
             counter = Analyser("chars")
-            group = layout.terms_group("chars", counter.fingerprint)
-            tables = TermTables(f"{group}/vocabulary", f"{group}/units")
+            group = tables.terms_group("chars", counter.fingerprint)
+            at = TermTables(f"{group}/vocabulary", f"{group}/units")
             specs = {
-                tables.vocabulary: layout.vocabulary_spec(counter.spec, counter.fingerprint),
-                tables.units: layout.term_units_spec(counter.spec, counter.fingerprint),
+                at.vocabulary: tables.vocabulary_spec(counter.spec, counter.fingerprint),
+                at.units: tables.term_units_spec(counter.spec, counter.fingerprint),
             }
-            append_terms(TermWriter(path, writer, tables, specs), counter, ["丙方金额。"])
+            append_terms(TermWriter(path, writer, at, specs), counter, ["丙方金额。"])
             writer.commit()
         (hits,) = role.run([SearchQuery("金额")])
         assert not isinstance(hits, FeatpipeError)
