@@ -1,0 +1,1 @@
+"""Building a cache: plan, intake, queue, workers, progress."""

@@ -1,0 +1,310 @@
+"""The pipeline: documents in, one cache file out.
+
+Guarantees: works in any program without a ``__main__`` guard; a second run over the same documents
+encodes nothing and starts no model; killed at any point, the next run computes only the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from os import getpid, sysconf
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Self
+
+from featpipe.documents import LoadLimits
+from featpipe.documents import Source
+from featpipe.documents import find_sources
+from featpipe.documents.find import real_path
+from featpipe.errors import PoolBroken
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.spec import TaggerSettings
+from featpipe.encoders.heap import SMALL_KERNEL_CACHES
+from featpipe.build.devices import check_devices
+from featpipe.build.devices import default_devices
+from featpipe.build.intake import Intake
+from featpipe.build.messages import BEGIN_WITHIN_S
+from featpipe.build.messages import WriteTask
+from featpipe.encoders.builtin import find_builtin_model
+from featpipe.encoders.builtin import is_builtin
+from featpipe.build.plan import Plan
+from featpipe.build.plan import make_plan
+from featpipe.build.dry_run import Preview
+from featpipe.build.dry_run import open_or_empty
+from featpipe.build.dry_run import preview
+from featpipe.build.run import Run
+from featpipe.build.run import raise_original
+from featpipe.build.progress import Tally
+from featpipe.pool import Pool
+from featpipe.pool import Role
+from featpipe.settings import BuildSettings
+from featpipe.store import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from featpipe.report import RunReport
+    from featpipe.build.progress import Progress
+
+    Documents = str | Path | Iterable[str | Path | Source]
+
+#: With more documents than this, the built-in model is said to be a small one.
+_MANY = 10_000
+
+#: Passed as ``ner`` to find no entities.
+NO_ENTITIES = "none"
+
+
+class Pipeline:
+    """Builds a cache from documents.
+
+    ::
+
+        with Pipeline(cache="c.h5") as pipeline:
+            report = pipeline.build("contracts/")
+
+    Args:
+        cache: the HDF5 file; made when it does not exist.
+        model: encoder, by local folder or hub name; by default the built-in one.
+        ner: token-classification model for entities; by default the built-in one,
+            :data:`NO_ENTITIES` for none.
+        devices: one worker per entry, ``"cpu"`` or ``"cuda:0"``; a repeated name is two workers.
+            By default every visible card, else the CPU.
+        encoder: pooling, precision, stored dtype ...
+        tagger: the same for entities.
+        settings: levels, limits and deadlines.
+
+    Raises:
+        CheckpointError: a model folder that cannot be used.
+        UnknownDevice: a device this machine does not have.
+        UnreadableDictionary, NewerDictionary: the cache exists and is not a file we can extend.
+
+    """
+
+    def __init__(  # noqa: PLR0913  # the one public door: each argument is one decision of the user
+        self,
+        cache: str | Path,
+        model: str | Path | None = None,
+        ner: str | Path | None = None,
+        *,
+        devices: Sequence[str] | None = None,
+        encoder: EncoderSettings | None = None,
+        tagger: TaggerSettings | None = None,
+        settings: BuildSettings | None = None,
+    ) -> None:
+        self._cache = Path(cache)
+        self._settings = settings or BuildSettings()
+        self._is_builtin = is_builtin(model)
+        held = _find_held(self._cache)
+        self._plan = make_plan(
+            model or find_builtin_model(),
+            encoder or EncoderSettings(),
+            None if ner == NO_ENTITIES else ner or find_builtin_model(),
+            tagger or TaggerSettings(),
+            self._settings,
+            check_devices(devices) if devices else default_devices(),
+            held=held,
+        )
+        self._pool: Pool | None = None
+        self._run: Run | None = None
+
+    def build(
+        self,
+        documents: Documents,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        listen: Callable[[Progress], None] | None = None,
+    ) -> RunReport:
+        """Make sure that every unit of these documents has its features in the cache.
+
+        Args:
+            documents: files and folders (read to the bottom, with the members of zip archives and
+                the records of JSONL files of texts), ``@FILE`` for a list of them, or sources
+                such as :func:`featpipe.documents.of_texts` makes of texts at hand.
+            include: glob patterns; a file inside a folder must match one (all do when empty).
+            exclude: glob patterns of files inside folders to leave out.
+            listen: called with a :class:`Progress` a few times a second, in this thread.
+
+        Raises:
+            MissingDocuments: a path that does not exist, or nothing to read.
+            DictionaryLocked: another process is writing this cache.
+            WriteFailed: disk full, read-only ...; what was acknowledged stays.
+            PoolBroken: workers cannot start.
+
+        """
+        sources = self._find(documents, include, exclude)
+        tally = Tally(_new_run_id(), len(sources), self._plan.levels)
+        tally.notes.extend(self._plan.notes)
+        if self._is_builtin and len(sources) > _MANY:
+            tally.notes.append(
+                f"{len(sources)} documents by the small built-in model; a full-size encoder "
+                "(--model) gives better vectors"
+            )
+        pool = self._open_pool()
+        self._own_cache(pool)
+        with Reader(self._cache) as reader:
+            intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
+            self._run = Run(self._plan, pool, intake, reader, tally, listen or _ignore)
+            try:
+                return self._run.finish()
+            finally:
+                self._run = None
+
+    def preview(
+        self,
+        documents: Documents,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> Preview:
+        """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
+        sources = self._find(documents, include, exclude)
+        with open_or_empty(self._cache) as reader:
+            intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
+            return preview(self._cache, self._plan, self._open_pool(), intake, reader, len(sources))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is work in flight that :meth:`stop_after_current` would wait for."""
+        return self._run is not None
+
+    def stop_after_current(self) -> None:
+        """Let the running ``build`` finish what is in flight, commit and return its report.
+
+        Safe to call from a signal handler or another thread.
+        """
+        if self._run is not None:
+            self._run.stop_after_current()
+
+    def close(self) -> None:
+        """Stop the workers; the cache is left trimmed."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _find(
+        self, documents: Documents, include: Sequence[str], exclude: Sequence[str]
+    ) -> list[Source]:
+        """The documents; a cache that lies among them is none."""
+        cache = real_path(self._cache)
+        found = _find(documents, include, exclude)
+        return [source for source in found if source.part or real_path(source.path) != cache]
+
+    def _own_cache(self, pool: Pool) -> None:
+        """Have the writer make the file, if need be, and hold its lock.
+
+        Before anything is looked up: what another run has written until now is seen, and from here
+        on no other run can write, so that no text is encoded by both.
+        """
+        try:
+            pool.call("write", WriteTask({}))
+        except PoolBroken as error:
+            # A pool cannot be used after its writer failed to start; the next build makes another.
+            self.close()
+            raise_original(error)
+
+    def _open_pool(self) -> Pool:
+        if self._pool is None:
+            self._pool = Pool(_roles(self._cache, self._plan, self._settings))
+        return self._pool
+
+
+def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
+    """The four roles; their children start when there is work for them."""
+    return [
+        Role(
+            name="prepare",
+            target="featpipe.build.workers:PrepareRole",
+            arguments={
+                "preparation": plan.preparation,
+                "limits": _limits(settings),
+            },
+            devices=("cpu",) * settings.n_prepare_workers,
+            threads=1,
+            deadline_s=settings.task_deadline_s + BEGIN_WITHIN_S,
+            max_memory_bytes=settings.max_worker_memory_bytes or _half_of_memory(),
+            bisect="split",
+        ),
+        Role(
+            name="encode",
+            target="featpipe.build.encode_worker:EncodeRole",
+            arguments={
+                "cache": str(cache),
+                "encoder": plan.encoder,
+                "tagger": plan.tagger,
+            },
+            devices=plan.devices,
+            environment=SMALL_KERNEL_CACHES,
+            preload=("torch", "featpipe.build.encode_worker"),
+            deadline_s=settings.unit_deadline_s,
+            bisect="split",
+        ),
+        Role(
+            name="count",
+            target="featpipe.build.workers:CountRole",
+            arguments={"analyser": settings.analyser},
+            threads=1,
+            deadline_s=settings.unit_deadline_s,
+            bisect="split",
+        ),
+        Role(
+            name="write",
+            target="featpipe.cache.write:WriteRole",
+            arguments={
+                "cache": str(cache),
+                "specs": dict(plan.specs),
+                "terms": plan.terms,
+                "wait_until": monotonic() + settings.lock_wait_s,
+            },
+            threads=1,
+            prefetch=8,
+            max_losses=10,  # rows are to blame for nothing: a writer that is killed is replaced
+            start_deadline_s=settings.lock_wait_s + 300,
+        ),
+    ]
+
+
+def _find(documents: Documents, include: Sequence[str], exclude: Sequence[str]) -> list[Source]:
+    """The sources, by absolute path: that is what stands in the cache, and what workers open."""
+    named = [documents] if isinstance(documents, str | Path) else list(documents)
+    given = [source for source in named if isinstance(source, Source)]
+    paths = [path for path in named if not isinstance(path, Source)]
+    found = find_sources(paths, include, exclude, expand=True) if paths or not given else []
+    return [replace(source, path=source.path.absolute()) for source in (*given, *found)]
+
+
+def _half_of_memory() -> int:
+    """A document that wants more would take the machine, and every other worker, with it."""
+    return sysconf("SC_PHYS_PAGES") * sysconf("SC_PAGE_SIZE") // 2
+
+
+def _limits(settings: BuildSettings) -> LoadLimits:
+    return LoadLimits(
+        max_bytes=settings.max_document_bytes,
+        max_characters=settings.max_document_characters,
+        use_ocr=settings.use_ocr,
+    )
+
+
+def _find_held(cache: Path) -> frozenset[str]:
+    """Tables of the cache that hold rows; a file that is not ours is refused here."""
+    if not cache.exists():
+        return frozenset()
+    with Reader(cache) as reader:
+        return frozenset(name for name in reader.tables() if reader.table(name).n_rows)
+
+
+def _new_run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
+
+
+def _ignore(_: Progress) -> None:
+    pass
