@@ -108,35 +108,26 @@ def import_graph() -> dict[str, set[str]]:
     return graph
 
 
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The strongly connected components of more than one module (Tarjan, 1972)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(module: str) -> None:
-        index[module] = low[module] = len(index)
-        stack.append(module)
-        for target in sorted(graph.get(module, ())):
-            if target not in index:
-                visit(target)
-                low[module] = min(low[module], low[target])
-            elif target in stack:
-                low[module] = min(low[module], index[target])
-        if low[module] == index[module]:
-            circle = []
-            while True:
-                circle.append(stack.pop())
-                if circle[-1] == module:
-                    break
-            if len(circle) > 1:
-                found.append(sorted(circle))
-
-    for module in sorted(graph):
-        if module not in index:
-            visit(module)
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """Modules that an import of ``start`` leads to."""
+    found: set[str] = set()
+    waiting = set(graph.get(start, ()))
+    while waiting:
+        module = waiting.pop()
+        found.add(module)
+        waiting |= graph.get(module, set()) - found
     return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that lead back to themselves."""
+    leads_to = {module: reachable(graph, module) for module in graph}
+    groups = {
+        tuple(sorted(other for other in targets if module in leads_to.get(other, ())))
+        for module, targets in leads_to.items()
+        if module in targets
+    }
+    return [list(group) for group in sorted(groups)]
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

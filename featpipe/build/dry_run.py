@@ -10,22 +10,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 from featpipe.build.intake import KnownDocuments
-from featpipe.build.queue import Ledger
 from featpipe.build.messages import PrepareTask
 from featpipe.build.progress import Tally
-from featpipe.store import Reader
-from featpipe.store import Writer
+from featpipe.build.queue import Ledger
+from featpipe.store import Reader, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featpipe.report import Quarantined
     from featpipe.build.intake import Intake
     from featpipe.build.messages import PreparedBatch
     from featpipe.build.plan import Plan
     from featpipe.cache.texts import Units
-    from featpipe.pool import Outcome
-    from featpipe.pool import Pool
+    from featpipe.pool import Outcome, Pool
+    from featpipe.report import Quarantined
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,24 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import CheckpointError
-from featpipe.errors import EncodingError
-from featpipe.encoders.encoder import Encoded
-from featpipe.encoders.encoder import Encoder
+from featpipe.build.messages import TOGETHER, FeatureBatch, FeatureTask
+from featpipe.encoders.encoder import Encoded, Encoder
 from featpipe.encoders.spec import CUT_RULE
 from featpipe.encoders.tagger import Tagger
 from featpipe.encoders.together import encode_and_tag
-from featpipe.build.messages import TOGETHER
-from featpipe.build.messages import FeatureBatch
-from featpipe.build.messages import FeatureTask
+from featpipe.errors import CheckpointError, EncodingError
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
+    from featpipe.build.messages import EncoderPlan, TaggerPlan
+    from featpipe.cache.texts import Keys, Units
     from featpipe.encoders.entities import Entities
-    from featpipe.build.messages import EncoderPlan
-    from featpipe.build.messages import TaggerPlan
-    from featpipe.cache.texts import Keys
-    from featpipe.cache.texts import Units
 
 
 #: Texts on which an approximate precision is measured.

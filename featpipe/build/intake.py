@@ -6,32 +6,28 @@ than loading it), and the cache is asked for a document of that content prepared
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-import numpy as np
-from featpipe.cache import tables
-from featpipe.cache.texts import LEVEL_BIT
-from featpipe.cache.texts import Texts
-from featpipe.cache.texts import Units
-from featpipe.settings import LEVELS
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.build.messages import PrepareTask
+from featpipe.cache import tables
+from featpipe.cache.places import document_key, last_places, source_rows
+from featpipe.cache.texts import LEVEL_BIT, Texts, Units
 from featpipe.errors import DocumentError
 from featpipe.report import Quarantined
-from featpipe.build.messages import PrepareTask
-from featpipe.cache.places import document_key
-from featpipe.cache.places import last_places
-from featpipe.cache.places import source_rows
+from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
     from numpy.typing import NDArray
-    from featpipe.store import Reader
-    from featpipe.store import TableReader
-    from collections.abc import Iterable, Iterator
-    from featpipe.documents import LoadLimits
-    from featpipe.documents import Source
+
     from featpipe.build.messages import Rows
     from featpipe.build.preparation import Preparation
+    from featpipe.documents import LoadLimits, Source
+    from featpipe.store import Reader, TableReader
 
 # Documents that the cache already holds: their units, without their files.
 
@@ -94,6 +90,7 @@ def _occurrences(
         keys.append(values)
         bits.append(np.full(counts[level], LEVEL_BIT[level], np.uint8))
     return np.concatenate(keys).reshape(-1, 16), np.concatenate(bits), counts
+
 
 #: A chunk ends at so many files or bytes: large enough to share the cost of a message, small
 #: enough that a worker lost on one of the files has little to repeat.

@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from featpipe.cache.texts import Keys, Texts, Units
     from featpipe.documents import Source
-    from featpipe.encoders.spec import EncoderSettings
-    from featpipe.encoders.spec import TaggerSettings
+    from featpipe.encoders.spec import EncoderSettings, TaggerSettings
     from featpipe.report import Quarantined
-    from featpipe.cache.texts import Keys
-    from featpipe.cache.texts import Texts
-    from featpipe.cache.texts import Units
 
     Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
 

@@ -13,39 +13,28 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from featpipe.documents import LoadLimits
-from featpipe.documents import Source
-from featpipe.documents import find_sources
-from featpipe.documents.find import real_path
-from featpipe.errors import PoolBroken
-from featpipe.encoders.spec import EncoderSettings
-from featpipe.encoders.spec import TaggerSettings
-from featpipe.encoders.heap import SMALL_KERNEL_CACHES
-from featpipe.build.devices import check_devices
-from featpipe.build.devices import default_devices
+from featpipe.build.devices import check_devices, default_devices
+from featpipe.build.dry_run import Preview, open_or_empty, preview
 from featpipe.build.intake import Intake
-from featpipe.build.messages import BEGIN_WITHIN_S
-from featpipe.build.messages import WriteTask
-from featpipe.encoders.builtin import find_builtin_model
-from featpipe.encoders.builtin import is_builtin
-from featpipe.build.plan import Plan
-from featpipe.build.plan import make_plan
-from featpipe.build.dry_run import Preview
-from featpipe.build.dry_run import open_or_empty
-from featpipe.build.dry_run import preview
-from featpipe.build.run import Run
-from featpipe.build.run import raise_original
+from featpipe.build.messages import BEGIN_WITHIN_S, WriteTask
+from featpipe.build.plan import Plan, make_plan
 from featpipe.build.progress import Tally
-from featpipe.pool import Pool
-from featpipe.pool import Role
+from featpipe.build.run import Run, raise_original
+from featpipe.documents import LoadLimits, Source, find_sources
+from featpipe.documents.find import real_path
+from featpipe.encoders.builtin import find_builtin_model, is_builtin
+from featpipe.encoders.heap import SMALL_KERNEL_CACHES
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.errors import PoolBroken
+from featpipe.pool import Pool, Role
 from featpipe.settings import BuildSettings
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from featpipe.report import RunReport
     from featpipe.build.progress import Progress
+    from featpipe.report import RunReport
 
     Documents = str | Path | Iterable[str | Path | Source]
 

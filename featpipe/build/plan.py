@@ -10,31 +10,23 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.errors import UsageError
-from featpipe.encoders.checkpoint import describe_checkpoint
-from featpipe.encoders.spec import encoder_spec
-from featpipe.encoders.spec import fingerprint_of
-from featpipe.encoders.spec import tagger_spec
-from featpipe.encoders.entities import Tags
-from featpipe.lexical.terms import Analyser
-from featpipe.cache import tables
-from featpipe.build.messages import EncoderPlan
-from featpipe.build.messages import TaggerPlan
-from featpipe.build.messages import TermTables
-from featpipe.encoders.builtin import space_name
+from featpipe.build.messages import EncoderPlan, TaggerPlan, TermTables
 from featpipe.build.precision import choose_precision
-from featpipe.build.preparation import Preparation
-from featpipe.build.preparation import make_preparation
+from featpipe.build.preparation import Preparation, make_preparation
+from featpipe.cache import tables
 from featpipe.cache.texts import LEVEL_BIT
+from featpipe.encoders.builtin import space_name
+from featpipe.encoders.checkpoint import describe_checkpoint
+from featpipe.encoders.entities import Tags
+from featpipe.encoders.spec import encoder_spec, fingerprint_of, tagger_spec
+from featpipe.errors import UsageError
+from featpipe.lexical.terms import Analyser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from featpipe.encoders.spec import EncoderSettings
-    from featpipe.encoders.spec import Precision
-    from featpipe.encoders.spec import Spec
-    from featpipe.encoders.spec import TaggerSettings
+    from featpipe.encoders.spec import EncoderSettings, Precision, Spec, TaggerSettings
     from featpipe.lexical.terms import AnalyserName
     from featpipe.settings import BuildSettings
     from featpipe.store import TableSpec

@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from featpipe.encoders.precision import find_precision
-from featpipe.encoders.precision import resolve_precision
-from featpipe.pool import Pool
-from featpipe.pool import Role
+from featpipe.encoders.precision import find_precision, resolve_precision
+from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from featpipe.documents import SEGMENTER_VERSION
-from featpipe.documents.media_type import may_need_ocr
-from featpipe.documents.load import BUILT_IN
-from featpipe.documents.load import registered
-from featpipe.errors import MissingExtra
-from featpipe.encoders.spec import fingerprint_of
-from featpipe.lexical.words import Words
 from featpipe.cache import tables
+from featpipe.documents import SEGMENTER_VERSION
+from featpipe.documents.load import BUILT_IN, registered
+from featpipe.documents.media_type import may_need_ocr
+from featpipe.encoders.spec import fingerprint_of
+from featpipe.errors import MissingExtra
+from featpipe.lexical.words import Words
 
 
 @dataclass(frozen=True, slots=True)

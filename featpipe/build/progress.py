@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
-from featpipe.report import FailedUnits
-from featpipe.report import Quarantined
-from featpipe.report import RunReport
+
+from featpipe.report import FailedUnits, Quarantined, RunReport
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from featpipe.build.messages import FeatureBatch, PreparedBatch
+    from featpipe.build.queue import Ledger
     from featpipe.documents import Source
     from featpipe.errors import PoolError
-    from featpipe.build.queue import Ledger
-    from featpipe.build.messages import FeatureBatch
-    from featpipe.build.messages import PreparedBatch
 
 # Progress: what a run tells its listener, a few times a second.
 
@@ -52,6 +50,7 @@ class Progress:
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""
         return asdict(self)
+
 
 #: Doubts beyond this many are counted, not listed.
 _MOST_NOTES = 200

@@ -8,21 +8,25 @@ how the cuts fall.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-import numpy as np
 from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from featpipe.build.messages import FeatureTask
 from featpipe.cache.texts import Units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
     from featpipe.build.plan import Product
     from featpipe.store import Reader
 
 # The ledger: what is stored, what is under way, and what must still be computed, for one table.
 #
 # Guarantee: a text is handed out at most once per run, whatever document, level or worker asks, and
-# never when the cache holds it. A key is in flight from the moment it is handed out until the writer
+# never when the cache holds it. A key is in flight from the moment it is handed out until the
+# writer
 # has acknowledged its row *and* the reader has seen it: at no instant do both not know it.
 
 
@@ -104,6 +108,7 @@ class Ledger:
 def _as_bytes(keys: NDArray[np.uint8]) -> list[bytes]:
     whole = keys.tobytes()
     return [whole[at : at + 16] for at in range(0, len(whole), 16)]
+
 
 #: Seconds one task should take: long against a message (0.1 ms), short against a lost worker.
 TASK_S = 2.0

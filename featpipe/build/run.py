@@ -19,38 +19,25 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 
-from featpipe.errors import CheckpointError
-from featpipe.errors import FeatpipeError
-from featpipe.errors import PoolBroken
-from featpipe.errors import PoolError
-from featpipe.cache import tables
-from featpipe.build.queue import Backlog
 from featpipe.build.intake import KnownDocuments
-from featpipe.build.queue import Ledger
-from featpipe.build.messages import TOGETHER
-from featpipe.build.messages import PrepareTask
-from featpipe.build.messages import WriteTask
+from featpipe.build.messages import TOGETHER, PrepareTask, WriteTask
 from featpipe.build.plan import Product
-from featpipe.cache.texts import Texts
-from featpipe.cache.texts import Units
+from featpipe.build.queue import Backlog, Ledger
+from featpipe.cache import tables
+from featpipe.cache.texts import Texts, Units
+from featpipe.errors import CheckpointError, FeatpipeError, PoolBroken, PoolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from featpipe.report import RunReport
-    from featpipe.build.intake import Chunk
-    from featpipe.build.intake import Intake
-    from featpipe.build.intake import KnownUnits
-    from featpipe.build.messages import FeatureBatch
-    from featpipe.build.messages import FeatureTask
-    from featpipe.build.messages import PreparedBatch
+    from featpipe.build.intake import Chunk, Intake, KnownUnits
+    from featpipe.build.messages import FeatureBatch, FeatureTask, PreparedBatch
     from featpipe.build.plan import Plan
-    from featpipe.build.progress import Progress
-    from featpipe.build.progress import Tally
-    from featpipe.pool import Outcome
-    from featpipe.pool import Pool
+    from featpipe.build.progress import Progress, Tally
+    from featpipe.pool import Outcome, Pool
+    from featpipe.report import RunReport
     from featpipe.store import Reader
 
 #: Seconds between two calls of the listener, and the longest wait for an answer.

@@ -10,35 +10,34 @@ import json
 from dataclasses import astuple, dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
+
 import numpy as np
-from featpipe.documents import load_document
-from featpipe.documents import segment
+
+from featpipe.build.messages import (
+    BEGIN_WITHIN_S,
+    FeatureBatch,
+    LocalTerms,
+    PreparedBatch,
+    PrepareTask,
+)
+from featpipe.cache import tables
+from featpipe.cache.places import document_key, source_rows
+from featpipe.cache.texts import Texts, UnitCollector, Units
+from featpipe.documents import load_document, segment
 from featpipe.errors import DocumentError
+from featpipe.lexical.terms import Analyser
 from featpipe.lexical.words import Words
 from featpipe.report import Quarantined
-from featpipe.cache import tables
-from featpipe.build.messages import BEGIN_WITHIN_S
-from featpipe.build.messages import PreparedBatch
-from featpipe.build.messages import PrepareTask
-from featpipe.cache.places import document_key
-from featpipe.cache.places import source_rows
-from featpipe.cache.texts import Texts
-from featpipe.cache.texts import UnitCollector
-from featpipe.cache.texts import Units
 from featpipe.settings import LEVELS
-from featpipe.lexical.terms import Analyser
-from featpipe.build.messages import FeatureBatch
-from featpipe.build.messages import LocalTerms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from featpipe.documents import Document
-    from featpipe.documents import LoadLimits
-    from featpipe.documents import Source
-    from featpipe.build.messages import Rows
+
+    from featpipe.build.messages import FeatureTask, Rows
     from featpipe.build.preparation import Preparation
+    from featpipe.documents import Document, LoadLimits, Source
     from featpipe.lexical.terms import AnalyserName
-    from featpipe.build.messages import FeatureTask
+
 
 class PrepareRole:
     """Reads files and cuts their text into units.
@@ -176,6 +175,7 @@ def _meta(document: Document) -> str:
         ensure_ascii=False,
         separators=(",", ":"),
     )
+
 
 # Count: a worker that turns unit texts into BM25 terms. CPU only; each distinct text once ever.
 

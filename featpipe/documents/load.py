@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 #
 #     LOADER = Loader("acme", 1, ("application/x-acme",), load=read_acme, recognise=looks_like_acme)
 #
-# A user's loader comes before ours for the media types it names, so it can also replace one. One that
+# A user's loader comes before ours for the media types it names, so it can also replace one.
+# One that
 # cannot be imported is an error of the installation and is raised, never passed over.
 
 

@@ -213,7 +213,8 @@ def _unreadable(source: Source, error: Exception) -> UnreadableDocument:
 
 # Sources that hold many documents: zip archives, JSONL files of texts, lists of paths.
 #
-# Guarantees: order is that of the container; every member and every line is accounted for, a bad one
+# Guarantees: order is that of the container; every member and every line is accounted for, a
+# bad one
 # too (it becomes a source whose reading says what is wrong); nothing is unpacked to disk.
 
 

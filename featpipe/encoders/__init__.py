@@ -1,1 +1,1 @@
-"""Checkpoints, tokenizers, packed forward passes, vectors and entities. Knows no HDF5 or processes."""
+"""Checkpoints, tokenizers, packed forward passes, vectors, entities. No HDF5, no processes."""

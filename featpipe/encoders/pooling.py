@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 # From token states to one vector per sequence.
 #
 # A vector depends on its own sequence only, bit for bit: every reduction runs over one sequence's
-# tokens in their order, whatever else is in the pack. A sequence without tokens (an empty text, where
+# tokens in their order, whatever else is in the pack. A sequence without tokens (an empty text,
+# where
 # the tokenizer adds no special ones) gets a row that is not finite, never a neighbour's.
 
 

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 # A private folder: for one service and its workers, and gone with it or with the next one.
 #
-# A service that is ended by SIGKILL cannot remove its folder; the next one of the same user does. Who
-# lives is told by a lock on a file in the folder, which the kernel releases however its holder ends,
+# A service that is ended by SIGKILL cannot remove its folder; the next one of the same user
+# does. Who
+# lives is told by a lock on a file in the folder, which the kernel releases however its holder
+# ends,
 # and which no other process inherits.
 
 

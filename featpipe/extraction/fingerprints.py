@@ -85,7 +85,8 @@ def _about(sample: SampleSpec, field: str) -> list[object]:
 def unit_key(field_fingerprint: str, document_key: bytes, gaps: str = "") -> bytes:
     """16 bytes for one field of one document: where its values are kept.
 
-    ``gaps`` is what the document lacked (:mod:`featpipe.extraction.page_source`): values found without a
+    ``gaps`` is what the document lacked (:mod:`featpipe.extraction.page_source`): values found
+    without a
     vector that came later are not those of the whole evidence.
     """
     whole = bytes.fromhex(field_fingerprint) + document_key + gaps.encode()

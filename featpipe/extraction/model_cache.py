@@ -6,7 +6,8 @@ hash over all of it. Not beside the HDF5 file, whose folder may be read-only or 
 Guarantees: a model is found only by the fingerprint of everything it was learned from and of the
 code that learned it, so it is never a stale one; a damaged or foreign file is fitted again and
 replaced; any number of processes may share the folder, which is held to a size and an age
-(:mod:`featpipe.extraction.kept_folder`); where it cannot be written, models are fitted in memory and
+(:mod:`featpipe.extraction.kept_folder`); where it cannot be written, models are fitted in
+memory and
 one warning says so. Nothing in a file is ever executed.
 """
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 # The most probable way through jieba's dictionary, for all blocks of a batch in lockstep (numpy).
 #
-# jieba walks each block from its last character to its first and keeps, at every place, the best sum
+# jieba walks each block from its last character to its first and keeps, at every place, the
+# best sum
 # of weights to the block's end; equal sums go to the longer word. Sums are not associative, so the
 # order of additions is kept: every block is walked in that order, all blocks side by side. The last
 # few long blocks are walked one by one, which is faster than lockstep with hardly any company.

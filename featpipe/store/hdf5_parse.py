@@ -4,7 +4,8 @@ Guarantees: bytes come from one buffer and every address and size is held agains
 damaged or hostile file leads to :class:`UnreadableDictionary` and never to a read outside the file,
 a cycle, or memory beyond what the file itself is worth. libhdf5 is not used: it may hang or abort
 on such files, and costs 20 ms to load. What the file holds beyond the subset that
-:mod:`featpipe.store.hdf5_format` writes (filters, external storage, links to other files, dense groups)
+:mod:`featpipe.store.hdf5_format` writes (filters, external storage, links to
+other files, dense groups)
 is named and refused where it is needed, and passed over where it is not.
 """
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
-
-
-from tiny_checkpoints import CHINESE, save_encoder, save_tagger
+from tiny_checkpoints import CHINESE
 
 SHARED = "本公司及董事会全体成员保证公告内容的真实、准确、完整，不存在虚假记载。"
 

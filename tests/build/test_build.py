@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from building import build, contents, stored_terms
 
-from featpipe import Cache, Pipeline, RunReport
+from featpipe import Cache, Pipeline
 from featpipe.build import run
 from featpipe.build.queue import Backlog
 from featpipe.encoders.builtin import find_builtin_model

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 # Cut HTML into tags and text with one regular expression, every token at its place in the source.
 #
 # Written for speed and for offsets: one pass of the regular-expression engine finds all tags, and
-# what lies between two is text, so a megabyte of embedded images is a single step. Comments, scripts
+# what lies between two is text, so a megabyte of embedded images is a single step. Comments,
+# scripts
 # and the like are matched whole, so nothing in them can be taken for a tag. Every quantifier that
 # could be retried is possessive: the time is linear in the source whatever it holds.
 

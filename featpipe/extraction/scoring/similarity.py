@@ -193,7 +193,8 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.page import View
 
 
-#: Hashed columns (:func:`featpipe.extraction.scoring.columns.hashed_columns`) that are compared together.
+#  Hashed columns (:func:`featpipe.extraction.scoring.columns.hashed_columns`) that are compared
+# together.
 _GROUPS = {
     "left like": range(4),
     "right like": range(4, 7),

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Characters: what holds of each one, looked up for a whole text at once.
 #
-# The tables are as long as Unicode and empty at first: a character is looked at in Python when it is
+# The tables are as long as Unicode and empty at first: a character is looked at in Python when
+# it is
 # met for the first time, so that most of their memory is never touched. Filling them twice, by two
 # threads, writes the same.
 
