@@ -14,7 +14,6 @@ from pathlib import Path  # noqa: TC003  # what a field is
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from featpipe.build.devices import check_devices, default_devices
 from featpipe.cache.cache import Cache
 from featpipe.documents import LoadLimits
 from featpipe.errors import MissingExtra, TemplateError, UsageError, WriteFailed
@@ -24,6 +23,7 @@ from featpipe.extraction.worker import AUTO, ExtractTask, Given, Inline, Stored,
 from featpipe.metrics import Counter
 from featpipe.on_demand.checkpoints import choose_checkpoints
 from featpipe.pool import Pool
+from featpipe.pool.devices import check_devices, default_devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

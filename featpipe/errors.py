@@ -36,6 +36,8 @@ survive pickling, so that an error raised in a worker reaches the caller as it w
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 
 class FeatpipeError(Exception):
     """Root of the tree.
@@ -175,3 +177,10 @@ class WorkerDied(TaskFailed):
 
 class TaskTimedOut(TaskFailed):
     """The task ran past its deadline; its worker was killed and replaced."""
+
+
+def raise_original(error: PoolBroken) -> NoReturn:
+    """Raise what kept a worker from starting, where that is an error of ours; else the loss."""
+    if isinstance(error.__cause__, FeatpipeError):
+        raise error.__cause__ from None
+    raise error

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from featpipe.build.messages import LocalTerms, TermTables
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts
-from featpipe.cache.write import TermWriter
+from featpipe.cache.write import LocalTerms, TermTables, TermWriter
 from featpipe.lexical.terms import Analyser, AnalyserName
 from featpipe.settings import LEVELS
 from featpipe.store import Writer, keys_of

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.build.messages import Rows
-    from featpipe.build.preparation import Preparation
+    from featpipe.cache.places import Preparation
+    from featpipe.cache.write import Rows
     from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader, TableReader
 

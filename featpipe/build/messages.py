@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from featpipe.cache.texts import Keys, Texts, Units
+    from featpipe.cache.texts import Keys, Units
+    from featpipe.cache.write import LocalTerms, Rows
     from featpipe.documents import Source
     from featpipe.encoders.spec import EncoderSettings, TaggerSettings
     from featpipe.report import Quarantined
 
-    Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
 
 #: Seconds after which a prepare task begins no further document: the deadline is one document's,
 #: and this is the most by which it can be late.
@@ -41,19 +38,6 @@ class PrepareTask:
 
     def __len__(self) -> int:
         return len(self.sources)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LocalTerms:
-    """Term ids of distinct units, against a vocabulary of this batch alone.
-
-    The writer turns them into ids of the file's vocabulary, so workers need share nothing.
-    """
-
-    keys: NDArray[np.uint8]
-    vocabulary: Texts
-    ids: NDArray[np.int32]
-    lengths: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,26 +121,3 @@ class FeatureBatch:
     n_cut_tokens: int = 0
     notes: tuple[tuple[str, int], ...] = ()
     """What a user should know of how it was computed: (words, how often since the last batch)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WriteTask:
-    """Parent -> writer: rows by table, written in this order, made durable together."""
-
-    rows: Mapping[str, Rows]
-    terms: LocalTerms | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Writer -> parent: acknowledged. Rows that were new, by table."""
-
-    n_new: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class TermTables:
-    """Where term statistics go."""
-
-    vocabulary: str
-    units: str

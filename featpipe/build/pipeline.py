@@ -13,20 +13,21 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from featpipe.build.devices import check_devices, default_devices
 from featpipe.build.dry_run import Preview, open_or_empty, preview
 from featpipe.build.intake import Intake
-from featpipe.build.messages import BEGIN_WITHIN_S, WriteTask
+from featpipe.build.messages import BEGIN_WITHIN_S
 from featpipe.build.plan import Plan, make_plan
 from featpipe.build.progress import Tally
-from featpipe.build.run import Run, raise_original
+from featpipe.build.run import Run
+from featpipe.cache.write import WriteTask
 from featpipe.documents import LoadLimits, Source, find_sources
 from featpipe.documents.find import real_path
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.heap import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.errors import PoolBroken
+from featpipe.errors import PoolBroken, raise_original
 from featpipe.pool import Pool, Role
+from featpipe.pool.devices import check_devices, default_devices
 from featpipe.settings import BuildSettings
 from featpipe.store import Reader
 

@@ -10,11 +10,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.build.messages import EncoderPlan, TaggerPlan, TermTables
+from featpipe.build.messages import EncoderPlan, TaggerPlan
 from featpipe.build.precision import choose_precision
-from featpipe.build.preparation import Preparation, make_preparation
 from featpipe.cache import tables
+from featpipe.cache.places import Preparation, make_preparation
 from featpipe.cache.texts import LEVEL_BIT
+from featpipe.cache.write import TermTables
 from featpipe.encoders.builtin import space_name
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.entities import Tags

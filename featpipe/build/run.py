@@ -15,17 +15,18 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from time import monotonic
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from featpipe.build.intake import KnownDocuments
-from featpipe.build.messages import TOGETHER, PrepareTask, WriteTask
+from featpipe.build.messages import TOGETHER, PrepareTask
 from featpipe.build.plan import Product
 from featpipe.build.queue import Backlog, Ledger
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts, Units
-from featpipe.errors import CheckpointError, FeatpipeError, PoolBroken, PoolError
+from featpipe.cache.write import WriteTask
+from featpipe.errors import CheckpointError, PoolBroken, PoolError, raise_original
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -272,13 +273,6 @@ class Run:
                 return None
             by_role[backlog.product.role] += seconds
         return max(by_role.values(), default=0.0)
-
-
-def raise_original(error: PoolBroken) -> NoReturn:
-    """Raise what kept a worker from starting, where that is an error of ours; else the loss."""
-    if isinstance(error.__cause__, FeatpipeError):
-        raise error.__cause__ from None
-    raise error
 
 
 def _first_line(error: PoolError) -> str:

@@ -13,16 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.build.messages import (
-    BEGIN_WITHIN_S,
-    FeatureBatch,
-    LocalTerms,
-    PreparedBatch,
-    PrepareTask,
-)
+from featpipe.build.messages import BEGIN_WITHIN_S, FeatureBatch, PreparedBatch, PrepareTask
 from featpipe.cache import tables
 from featpipe.cache.places import document_key, source_rows
 from featpipe.cache.texts import Texts, UnitCollector, Units
+from featpipe.cache.write import LocalTerms
 from featpipe.documents import load_document, segment
 from featpipe.errors import DocumentError
 from featpipe.lexical.terms import Analyser
@@ -33,8 +28,9 @@ from featpipe.settings import LEVELS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.build.messages import FeatureTask, Rows
-    from featpipe.build.preparation import Preparation
+    from featpipe.build.messages import FeatureTask
+    from featpipe.cache.places import Preparation
+    from featpipe.cache.write import Rows
     from featpipe.documents import Document, LoadLimits, Source
     from featpipe.lexical.terms import AnalyserName
 

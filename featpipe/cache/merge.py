@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.build.messages import TermTables
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts
-from featpipe.cache.write import TermWriter
+from featpipe.cache.write import TermTables, TermWriter
 from featpipe.documents import hash_bytes
 from featpipe.encoders.builtin import space_name
 from featpipe.encoders.spec import fingerprint_of

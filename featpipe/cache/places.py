@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -10,15 +12,64 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts
-from featpipe.documents import hash_bytes
+from featpipe.documents import SEGMENTER_VERSION, hash_bytes
+from featpipe.documents.load import BUILT_IN, registered
+from featpipe.documents.media_type import may_need_ocr
+from featpipe.encoders.spec import fingerprint_of
+from featpipe.errors import MissingExtra
+from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featpipe.build.messages import Rows
-    from featpipe.build.preparation import Preparation
+    from featpipe.cache.write import Rows
     from featpipe.documents import Source
     from featpipe.store import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Fingerprints of everything that decides how a file's bytes become units.
+
+    ``ocr`` names the engine that reads scans; "" when they are not read.
+    """
+
+    fingerprint: str
+    ocr: str = ""
+
+    def of(self, data: bytes) -> str:
+        """The part of a file's identity: OCR counts only for files that it might read."""
+        return (
+            f"{self.fingerprint}+{self.ocr}"
+            if self.ocr and may_need_ocr(data)
+            else (self.fingerprint)
+        )
+
+
+def make_preparation(*, use_ocr: bool = False) -> Preparation:
+    """The one of this installation.
+
+    Raises:
+        MissingExtra: OCR is asked for and not installed.
+    """
+    fingerprint = fingerprint_of(
+        {
+            "layout": tables.LAYOUT_VERSION,
+            "loaders": sorted(loader.identity for loader in (*registered(), *BUILT_IN)),
+            "segmenter": SEGMENTER_VERSION,
+            "words": Words().spec,
+        }
+    )
+    return Preparation(fingerprint, _engine() if use_ocr else "")
+
+
+def _engine() -> str:
+    try:
+        return "+".join(f"{name} {version(name)}" for name in ("rapidocr", "onnxruntime"))
+    except PackageNotFoundError as error:
+        raise MissingExtra(
+            f"OCR needs {error.name}, which is not installed", hint='pip install "featpipe[ocr]"'
+        ) from error
 
 
 def document_key(source: Source, data: bytes, preparation: Preparation) -> bytes:

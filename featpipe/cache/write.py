@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.build.messages import Written
 from featpipe.errors import DictionaryLocked
 from featpipe.store import Reader, Writer, keys_of
 
@@ -19,9 +18,46 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.build.messages import LocalTerms, Rows, TermTables, WriteTask
     from featpipe.cache.texts import Texts
     from featpipe.store import TableSpec
+
+    Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalTerms:
+    """Term ids of distinct units, against a vocabulary of this batch alone.
+
+    The writer turns them into ids of the file's vocabulary, so workers need share nothing.
+    """
+
+    keys: NDArray[np.uint8]
+    vocabulary: Texts
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteTask:
+    """Parent -> writer: rows by table, written in this order, made durable together."""
+
+    rows: Mapping[str, Rows]
+    terms: LocalTerms | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Writer -> parent: acknowledged. Rows that were new, by table."""
+
+    n_new: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TermTables:
+    """Where term statistics go."""
+
+    vocabulary: str
+    units: str
 
 
 class TermWriter:

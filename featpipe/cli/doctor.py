@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from featpipe.build.devices import count_cards
 from featpipe.cache.cache import Cache
 from featpipe.cli.main import EXIT_LEFT_OUT
 from featpipe.encoders.builtin import find_builtin_model
@@ -28,6 +27,7 @@ from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.errors import FeatpipeError
 from featpipe.lexical.folder import user_cache_folder
 from featpipe.pool import Pool, Role
+from featpipe.pool.devices import count_cards
 from featpipe.pool.role import usable_cores
 
 if TYPE_CHECKING:

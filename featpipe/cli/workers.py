@@ -20,7 +20,7 @@ def choose_workers(extractor: Extractor, n: int, many: int) -> int:
         many: from so many on, starting one process for each core pays.
 
     """
-    from featpipe.build.devices import default_devices
+    from featpipe.pool.devices import default_devices
 
     if n >= many:
         return sum(device == "cpu" for device in default_devices())

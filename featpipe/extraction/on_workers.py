@@ -10,8 +10,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NoReturn
 
-from featpipe.build.run import raise_original
-from featpipe.errors import FeatpipeError, PoolBroken, TaskTimedOut, WorkerDied
+from featpipe.errors import FeatpipeError, PoolBroken, TaskTimedOut, WorkerDied, raise_original
 from featpipe.extraction.worker import (
     ALL,
     ExtractTask,

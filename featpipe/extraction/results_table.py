@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from featpipe.build.messages import TermTables, WriteTask
-from featpipe.build.run import raise_original
 from featpipe.cache.texts import Texts
-from featpipe.errors import PoolBroken
+from featpipe.cache.write import TermTables, WriteTask
+from featpipe.errors import PoolBroken, raise_original
 from featpipe.extraction.results import ExtractedValue, FieldResult, plain_value
 from featpipe.pool import Pool, Role
 from featpipe.store import Ragged, TableSpec
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.build.messages import Rows
+    from featpipe.cache.write import Rows
     from featpipe.store import Reader
 
 VALUES = "results/values"

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from featpipe.build.messages import TermTables, WriteTask
-from featpipe.build.run import raise_original
 from featpipe.cache.cache import Cache
 from featpipe.cache.texts import Texts
-from featpipe.errors import MissingExtra, PoolBroken, UsageError
+from featpipe.cache.write import TermTables, WriteTask
+from featpipe.errors import MissingExtra, PoolBroken, UsageError, raise_original
 from featpipe.on_demand.text_encoder import TextEncoder
 from featpipe.pool import Pool, Role
 from featpipe.store import Column, Ragged, TableSpec

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
-from featpipe.build.devices import check_devices
-from featpipe.build.run import raise_original
 from featpipe.cache.cache import Cache
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.heap import SMALL_KERNEL_CACHES
-from featpipe.errors import EncodingError, PoolBroken
+from featpipe.errors import EncodingError, PoolBroken, raise_original
 from featpipe.on_demand.messages import Embedded, EmbedQuery
 from featpipe.on_demand.space import find_query_space
 from featpipe.pool import Pool, Role
+from featpipe.pool.devices import check_devices
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import asyncio
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from featpipe.build.devices import check_devices, default_devices
 from featpipe.cache.cache import Cache
 from featpipe.errors import TemplateError
 from featpipe.extraction.deploy import Publication
 from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.pool.devices import check_devices, default_devices
 from featpipe.service import workload as trades
 from featpipe.service.batcher import Lane
 from featpipe.service.metrics import Meters

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from featpipe import Cache, Pipeline, RunReport
-from featpipe.build.preparation import Preparation, make_preparation
+from featpipe.cache.places import Preparation, make_preparation
 from featpipe.errors import DocumentTooLarge, MissingExtra, UnreadableDocument
 from featpipe.report import Quarantined
 from featpipe.settings import BuildSettings
@@ -74,7 +74,7 @@ def test_ocr_that_is_not_installed_is_named_before_anything_is_read(
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("featpipe.build.preparation.version", absent)
+    monkeypatch.setattr("featpipe.cache.places.version", absent)
     assert make_preparation().ocr == ""
     with pytest.raises(MissingExtra, match="rapidocr") as caught:
         make_preparation(use_ocr=True)

@@ -19,11 +19,10 @@ from rank_bm25 import BM25Okapi
 from sentence_cache import append_terms, write_documents
 
 from featpipe import Cache
-from featpipe.build.messages import TermTables
 from featpipe.cache import postings, tables
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.search_role import SearchQuery, SearchRole
-from featpipe.cache.write import TermWriter
+from featpipe.cache.write import TermTables, TermWriter
 from featpipe.errors import FeatpipeError, UnknownSpace
 from featpipe.lexical.array_file import map_arrays, write_arrays
 from featpipe.lexical.segment import Segment
