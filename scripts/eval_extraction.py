@@ -34,7 +34,7 @@ import numpy as np
 from featpipe.extraction.samples import infer_type
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, fit_field, sample_of
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.scoring.page import View, view_text, with_vectors
+from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
@@ -134,16 +134,16 @@ def read_set(folder: Path, name: str, n_test: int) -> list[Task]:
     return tasks
 
 
-def evaluate(task: Task, k: int, draw: int, views: Views) -> dict[str, Tally]:
+def evaluate(task: Task, k: int, draw: int, pages: Pages) -> dict[str, Tally]:
     """Tally per field of one draw of k samples."""
     chance = random.Random(draw)  # noqa: S311  # likewise
     samples = chance.sample(task.pool, min(k, len(task.pool)))
-    views.prepare([*samples, *task.test])
+    pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    return {name: evaluate_field(name, samples, task.test, views) for name in names}
+    return {name: evaluate_field(name, samples, task.test, pages) for name in names}
 
 
-class Views:
+class Pages:
     """Documents made ready, each once.
 
     Args:
@@ -154,64 +154,64 @@ class Views:
 
     def __init__(self, cache: Path | None, model: str | None) -> None:
         self._cache, self._model = cache, model
-        self._made: dict[str, View] = {}
+        self._made: dict[str, Page] = {}
 
-    def __getitem__(self, name: str) -> View:
+    def __getitem__(self, name: str) -> Page:
         return self._made[name]
 
     def prepare(self, rows: Sequence[dict]) -> None:
         """Make what is not yet made; sentences that the cache does not hold are encoded."""
         new = {row["doc_id"]: row["text"] for row in rows if row["doc_id"] not in self._made}
-        views = {name: view_text(text, name=name) for name, text in new.items()}
-        if self._cache is not None and views:
-            views = self._with_vectors(views)
-        self._made |= views
+        pages = {name: page_of_text(text, name=name) for name, text in new.items()}
+        if self._cache is not None and pages:
+            pages = self._with_vectors(pages)
+        self._made |= pages
 
-    def _with_vectors(self, views: dict[str, View]) -> dict[str, View]:
+    def _with_vectors(self, pages: dict[str, Page]) -> dict[str, Page]:
         from featpipe import Pipeline
         from featpipe.cache.cache import Cache
 
         texts = {
-            name: [view.text[a:b] for a, b in view.sentences.tolist()]
-            for name, view in views.items()
+            name: [page.text[a:b] for a, b in page.sentences.tolist()]
+            for name, page in pages.items()
         }
         with tempfile.TemporaryDirectory() as folder:
-            for number, name in enumerate(sorted(views)):
-                Path(folder, f"{number}.txt").write_text(views[name].text, "utf-8", "surrogatepass")
+            for number, name in enumerate(sorted(pages)):
+                Path(folder, f"{number}.txt").write_text(pages[name].text, "utf-8", "surrogatepass")
             with Pipeline(self._cache, self._model, "none", devices=["cpu"]) as pipeline:
                 pipeline.build(folder)
         with Cache.open(self._cache) as cache:
             dictionary = cache.dictionary()
             return {
-                name: with_vectors(view, np.asarray(dictionary.lookup(texts[name])[0], np.float32))
+                name: with_vectors(page, np.asarray(dictionary.lookup(texts[name])[0], np.float32))
                 if texts[name]
-                else view
-                for name, view in views.items()
+                else page
+                for name, page in pages.items()
             }
 
 
-def evaluate_field(name: str, samples: Sequence[dict], test: Sequence[dict], views: Views) -> Tally:
+def evaluate_field(name: str, samples: Sequence[dict], test: Sequence[dict], pages: Pages) -> Tally:
     """Fit one field and count over the test documents."""
     values = [
-        (views[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
+        (pages[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
     ]
     tally = Tally(n_gold=sum(len(row["fields"].get(name, [])) for row in test))
     if not values:
         return tally
     kind = infer_type(values)
     model = fit_field(
-        [sample_of(views[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples],
+        [sample_of(pages[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples],
         kind,
         (name,),
     )
     for row in test:
-        judge(model, views[row["doc_id"]], row["fields"].get(name, []), tally)
+        judge(model, pages[row["doc_id"]], row["fields"].get(name, []), tally)
     return tally
 
 
-def judge(model: FieldModel, view: View, given: Sequence[str], tally: Tally) -> None:
+def judge(model: FieldModel, page: Page, given: Sequence[str], tally: Tally) -> None:
     """Add one document to a tally."""
-    scored = model.score(view)
+    scored = model.score(page)
     gold = [read_value(value, model.kind) for value in given]
     chosen = model.choose(scored)
     found = [scored.groups[number].value for number in chosen]
@@ -220,31 +220,31 @@ def judge(model: FieldModel, view: View, given: Sequence[str], tally: Tally) -> 
     for number, value in zip(chosen, found, strict=True):
         p = float(scored.probabilities[number])
         tally.judged.append((p, any(one.means(value) for one in gold)))
-    places = [locate_value(view, value, model.kind) for value in given]
-    spans = candidate_spans(view, scored)
+    places = [locate_value(page, value, model.kind) for value in given]
+    spans = candidate_spans(page, scored)
     tally.n_candidates += sum(any(span in spans for span in located) for located in places)
-    sentences = {view.sentence_of(start) for located in places for start, _ in located}
+    sentences = {page.sentence_of(start) for located in places for start, _ in located}
     if sentences:
         tally.n_located += 1
-        order = rank_sentences(view, scored)
+        order = rank_sentences(page, scored)
         for k in tally.hits:
             tally.hits[k] += bool(sentences & set(order[:k]))
 
 
-def candidate_spans(view: View, scored: Scored) -> set[tuple[int, int]]:
+def candidate_spans(page: Page, scored: Scored) -> set[tuple[int, int]]:
     """Character spans of all candidates."""
     if not len(scored.found):
         return set()
-    tokens = view.tokens
+    tokens = page.tokens
     first, last = scored.found.first, scored.found.last
     return set(zip(tokens.start[first].tolist(), tokens.end[last - 1].tolist(), strict=True))
 
 
-def rank_sentences(view: View, scored: Scored) -> list[int]:
+def rank_sentences(page: Page, scored: Scored) -> list[int]:
     """Sentences by their best candidate."""
-    best = np.full(max(len(view.sentences), 1), -np.inf)
+    best = np.full(max(len(page.sentences), 1), -np.inf)
     if len(scored.found):
-        np.maximum.at(best, view.tokens.sentence[scored.found.first], scored.logits)
+        np.maximum.at(best, page.tokens.sentence[scored.found.first], scored.logits)
     return np.argsort(-best, kind="stable").tolist()
 
 
@@ -288,13 +288,13 @@ def measure(options: argparse.Namespace) -> Iterator[Piece]:
         # Contracts of 58,000 characters take a hundred times the time of announcements.
         n_test = options.documents if name != "cuad" else max(options.documents // 4, 5)
         tasks = read_set(options.data, name, n_test)
-        views = Views(options.vectors, options.model)
+        pages = Pages(options.vectors, options.model)
         for k in options.samples:
             if name == "cuad" and k > 20:
                 continue
             for draw in options.draw:
                 started = monotonic()
-                fields = {task.name: evaluate(task, k, draw, views) for task in tasks}
+                fields = {task.name: evaluate(task, k, draw, pages) for task in tasks}
                 yield Piece(name, k, draw, fields, round(monotonic() - started, 1))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from featpipe.extraction.fitted import FittedTemplate
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.values.values import FieldType
 
 
@@ -55,30 +55,30 @@ def check_samples(fitted: FittedTemplate) -> Checked:
         n_values += len(values)
         if not values:
             empty.append(field.name)
-        kind = field.type or infer_type([(view, value) for _, view, value in values])
+        kind = field.type or infer_type([(page, value) for _, page, value in values])
         kinds[field.name] = kind
-        for document, view, value in values:
-            if not locate_value(view, value, kind):
-                why = _why(view, value, kind)
+        for document, page, value in values:
+            if not locate_value(page, value, kind):
+                why = _why(page, value, kind)
                 lost.append(Unlocated(template.name, document, field.name, value, why))
     return Checked(n_values, kinds, tuple(lost), tuple(empty))
 
 
-def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, View, str]]:
-    for number, (sample, view) in enumerate(
-        zip(fitted.template.samples, fitted.views, strict=True), start=1
+def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, Page, str]]:
+    for number, (sample, page) in enumerate(
+        zip(fitted.template.samples, fitted.pages, strict=True), start=1
     ):
         for value in sample.values_of(field):
-            yield sample.document or f"text {number}", view, value
+            yield sample.document or f"text {number}", page, value
 
 
-def _why(view: View, value: str, kind: FieldType) -> str:
+def _why(page: Page, value: str, kind: FieldType) -> str:
     """The likeliest reason, most telling first."""
     folded = fold(value)
     if not folded:
         return "the value is empty"
-    part = _longest_part(view.compact.text, folded)
-    shaped = [f.value.key for f in view.find(kind)]
+    part = _longest_part(page.compact.text, folded)
+    shaped = [f.value.key for f in page.find(kind)]
     if shaped and is_readable(value, kind):
         return f"the document has no {kind} of this value, but {', '.join(_few(shaped))}"
     if part >= max(4, len(folded) // 2):

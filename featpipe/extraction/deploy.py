@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolClosed, TemplateError
 from featpipe.extraction.extractor import Extractor
-from featpipe.extraction.model_cache import KeptModels, default_folder
+from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Publication:
                 cache,
                 space=self.space,
                 checkpoints=chosen.checkpoints,
-                models=KeptModels(self.models),
+                models=ModelCache(self.models),
             )
         except BaseException:
             self._home.close()

@@ -22,7 +22,7 @@ from featpipe.extraction.choose import Chooser, is_meant
 from featpipe.extraction.find_document import Shelf
 from featpipe.extraction.fingerprints import hash_json
 from featpipe.extraction.fitted import FittedTemplate, SampleDocument
-from featpipe.extraction.model_cache import KeptModels, default_folder
+from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.page_source import Evidence
 from featpipe.extraction.results import (
     Extraction,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.page_source import Encode
     from featpipe.extraction.scoring.field_model import FieldModel
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import SampleSpec, Template
     from featpipe.on_demand.live import Checkpoints
     from featpipe.report import Quarantined
@@ -93,7 +93,7 @@ class Extractor:
         encode: Encode | None = None,
         checkpoints: Checkpoints | None = None,
         folder: str | Path | None = None,
-        models: KeptModels | MutableMapping[str, FieldModel] | None = None,
+        models: ModelCache | MutableMapping[str, FieldModel] | None = None,
     ) -> None:
         self._owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
@@ -103,8 +103,8 @@ class Extractor:
         self._path = Path(templates) if isinstance(templates, str | Path) else None
         self._given = [] if isinstance(templates, str | Path) else list(templates)
         self.folder = Path(folder) if folder is not None else _folder_of(self._path)
-        if not isinstance(models, KeptModels):
-            models = KeptModels(default_folder() if models is None else None, models)
+        if not isinstance(models, ModelCache):
+            models = ModelCache(default_folder() if models is None else None, models)
         self.models = models
         self._lock = threading.Lock()
         self.shelf = Shelf(self.cache)
@@ -139,7 +139,7 @@ class Extractor:
             DocumentError: the file cannot be read.
 
         """
-        return self.extract_view(self.view(document), self.choose(template))
+        return self.extract_page(self.page_of(document), self.choose(template))
 
     def extract_many(
         self,
@@ -189,21 +189,21 @@ class Extractor:
         """``extract`` without holding up the event loop."""
         return await asyncio.to_thread(self.extract, document, template)
 
-    def extract_view(self, view: View, fitted: FittedTemplate) -> Extraction:
+    def extract_page(self, page: Page, fitted: FittedTemplate) -> Extraction:
         """All fields of a document that was made ready before."""
         names = [field.name for field in fitted.template.fields]
-        results = fitted.extract_fields(names, view)
-        return self.assemble(view, fitted, results)
+        results = fitted.extract_fields(names, page)
+        return self.assemble(page, fitted, results)
 
     def assemble(
-        self, view: View, fitted: FittedTemplate, results: dict[str, FieldResult], run: str = ""
+        self, page: Page, fitted: FittedTemplate, results: dict[str, FieldResult], run: str = ""
     ) -> Extraction:
         """Put fields together, with records and provenance."""
         names = record_fields(fitted.template)
         return Extraction(
-            document=view.id,
+            document=page.id,
             fields=results,
-            records=make_records(view, results, names) if names else (),
+            records=make_records(page, results, names) if names else (),
             provenance=Provenance(
                 template=fitted.template.name,
                 fingerprint=fitted.fingerprint,
@@ -214,19 +214,23 @@ class Extractor:
             ),
         )
 
-    def view(self, document: str | Path | Document | CachedDocument) -> View:
+    def page_of(self, document: str | Path | Document | CachedDocument) -> Page:
         """A document made ready: from the cache where it is there, else read and cut now."""
         if isinstance(document, CachedDocument):
-            return self.evidence.view_cached(document)
+            return self.evidence.page_of_cached(document)
         if isinstance(document, Document):
             known = self.shelf.find_content(document.bytes_hash)
             return (
-                self.evidence.view_cached(known) if known else self.evidence.view_document(document)
+                self.evidence.page_of_cached(known)
+                if known
+                else self.evidence.page_of_document(document)
             )
         if isinstance(document, Path) or is_file(document):
-            return self.view_file(Path(document))
+            return self.page_of_file(Path(document))
         known = self.shelf.find(document)
-        return self.evidence.view_cached(known) if known else self.evidence.view_text(document)
+        return (
+            self.evidence.page_of_cached(known) if known else self.evidence.page_of_text(document)
+        )
 
     def close(self) -> None:
         """Let go of the cache, if it was opened here."""
@@ -241,7 +245,7 @@ class Extractor:
 
     # ---- documents
 
-    def view_file(self, path: Path, name: str = "") -> View:
+    def page_of_file(self, path: Path, name: str = "") -> Page:
         """A file, by its content: as cached wherever it lies, else read now.
 
         Raises:
@@ -250,8 +254,8 @@ class Extractor:
         """
         read = self._read(path, name or str(path))
         if isinstance(read, CachedDocument):
-            return self.evidence.view_cached(read)
-        return self.evidence.view_document(read)
+            return self.evidence.page_of_cached(read)
+        return self.evidence.page_of_document(read)
 
     def _read(self, path: Path, name: str) -> CachedDocument | Document:
         try:
@@ -277,7 +281,7 @@ class Extractor:
             raise UsageError(f"{asked}: there are {', '.join(templates) or 'none'}")
         return templates[name]
 
-    def choose_for(self, view: View, how: str) -> list[FittedTemplate]:
+    def choose_for(self, page: Page, how: str) -> list[FittedTemplate]:
         """Templates for one document: all that are meant for it ("*"), or the likeliest ("auto").
 
         Raises:
@@ -286,11 +290,11 @@ class Extractor:
         """
         templates = self.templates
         if how == "*":
-            return [fitted for fitted in templates.values() if is_meant(fitted, view.id)]
+            return [fitted for fitted in templates.values() if is_meant(fitted, page.id)]
         loaded = self._loaded
         if not loaded.chooser:
             loaded.chooser.append(Chooser(list(loaded.fitted.values())))
-        return [loaded.chooser[0].choose(view)]
+        return [loaded.chooser[0].choose(page)]
 
     def _load(self) -> _Loaded:
         state = _state_of(self._path) if self._path is not None else ()
@@ -313,7 +317,7 @@ class Extractor:
         if sample.text is not None:
             text = sample.text
             gaps = self.evidence.gaps_of_text(text)
-            return _lazily(text, gaps, lambda: self.evidence.view_text(text))
+            return _lazily(text, gaps, lambda: self.evidence.page_of_text(text))
         name = str(sample.document)
         known = self.shelf.find(name)
         if known is not None:
@@ -329,16 +333,16 @@ class Extractor:
 
     def _lazily_cached(self, document: CachedDocument) -> SampleDocument:
         (gaps,) = self.evidence.gaps_of_documents([document])
-        return _lazily(document.text, gaps, lambda: self.evidence.view_cached(document))
+        return _lazily(document.text, gaps, lambda: self.evidence.page_of_cached(document))
 
     def _lazily_read(self, read: CachedDocument | Document) -> SampleDocument:
         if isinstance(read, CachedDocument):
             return self._lazily_cached(read)
         gaps = self.evidence.gaps_of_text(read.text)
-        return _lazily(read.text, gaps, lambda: self.evidence.view_document(read))
+        return _lazily(read.text, gaps, lambda: self.evidence.page_of_document(read))
 
 
-def _lazily(text: str, gaps: str, make: Callable[[], View]) -> SampleDocument:
+def _lazily(text: str, gaps: str, make: Callable[[], Page]) -> SampleDocument:
     """A sample whose evidence is incomplete is another one than the same with all of it."""
     return SampleDocument(hash_json([text, gaps] if gaps else [text]), make)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
 from featpipe.extraction.extractor import Extractor
-from featpipe.extraction.model_cache import KeptModels
+from featpipe.extraction.model_cache import ModelCache
 
 if TYPE_CHECKING:
     from featpipe.extraction.template import Template
@@ -55,7 +55,7 @@ class FitRole:
             TemplateError: a sample document is nowhere.
 
         """
-        models = KeptModels(self._models)
+        models = ModelCache(self._models)
         extractor = Extractor(
             [template],
             self._cache,

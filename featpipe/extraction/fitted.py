@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from featpipe.extraction.fingerprints import FieldFacts
-    from featpipe.extraction.model_cache import KeptModels
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.model_cache import ModelCache
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import FieldSpec, Template
     from featpipe.extraction.values.values import FieldType
 
@@ -43,10 +43,10 @@ class SampleDocument:
 
     identity: str
     """Hash of its text and of the evidence there is for it."""
-    make: Callable[[], View]
+    make: Callable[[], Page]
 
     @cached_property
-    def view(self) -> View:
+    def page(self) -> Page:
         """With everything that fitting looks at."""
         return self.make()
 
@@ -57,7 +57,7 @@ class FittedTemplate:
     Args:
         template: checked.
         documents: the sample documents, one per sample, in order.
-        space: name of the evidence the views are made with.
+        space: name of the evidence the pages are made with.
         models: where fitted fields are kept by fingerprint, shared between templates and their
             versions, so that only what changed is fitted again.
 
@@ -68,7 +68,7 @@ class FittedTemplate:
         template: Template,
         documents: Sequence[SampleDocument],
         space: str,
-        models: KeptModels,
+        models: ModelCache,
     ) -> None:
         self.template = template
         self._documents = tuple(documents)
@@ -78,9 +78,9 @@ class FittedTemplate:
         self._models = models
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def pages(self) -> tuple[Page, ...]:
         """The sample documents, made ready."""
-        return tuple(document.view for document in self._documents)
+        return tuple(document.page for document in self._documents)
 
     @property
     def has_samples(self) -> bool:
@@ -103,36 +103,36 @@ class FittedTemplate:
             name for name, facts in self.facts.items() if not self._models.has(facts.fingerprint)
         ]
 
-    def extract_field(self, name: str, view: View) -> FieldResult:
+    def extract_field(self, name: str, page: Page) -> FieldResult:
         """All values of one field in one document."""
-        return self.extract_fields([name], view)[name]
+        return self.extract_fields([name], page)[name]
 
-    def extract_fields(self, names: Sequence[str], view: View) -> dict[str, FieldResult]:
+    def extract_fields(self, names: Sequence[str], page: Page) -> dict[str, FieldResult]:
         """All values of some fields in one document; each as if it were asked for alone."""
         models = [self.model(name) for name in names]
-        scored = score_fields(models, view)
+        scored = score_fields(models, page)
         return {
             name: FieldResult(
-                tuple(self._value(model, found, view, n) for n in model.choose(found))
+                tuple(self._value(model, found, page, n) for n in model.choose(found))
             )
             for name, model, found in zip(names, models, scored, strict=True)
         }
 
     def _fit(self, field: FieldSpec) -> FieldModel:
-        views = self.views
+        pages = self.pages
         values = [
-            (view, value)
-            for view, sample in zip(views, self.template.samples, strict=True)
+            (page, value)
+            for page, sample in zip(pages, self.template.samples, strict=True)
             for value in sample.values_of(field.name)
         ]
         kind = field.type or _kind_of(field) or infer_type(values)
         samples = []
-        for view, sample in zip(views, self.template.samples, strict=True):
+        for page, sample in zip(pages, self.template.samples, strict=True):
             given = sample.values_of(field.name)
             spans = sample.spans.get(field.name) or tuple(
-                span for value in given for span in locate_value(view, value, kind)
+                span for value in given for span in locate_value(page, value, kind)
             )
-            samples.append(Sample(view, given, tuple(sorted(set(spans)))))
+            samples.append(Sample(page, given, tuple(sorted(set(spans)))))
         is_many = None if field.cardinality is None else field.cardinality != "one"
         return fit_field(
             samples,
@@ -143,17 +143,17 @@ class FittedTemplate:
             level=field.level,
         )
 
-    def _value(self, model: FieldModel, scored: Scored, view: View, number: int) -> ExtractedValue:
+    def _value(self, model: FieldModel, scored: Scored, page: Page, number: int) -> ExtractedValue:
         group = scored.groups[number]
         start, end = group.spans[0]
         return ExtractedValue(
-            text=view.text[start:end],
+            text=page.text[start:end],
             value=group.value.key,
             unit=group.value.unit,
             bound=group.value.bound,
             start=start,
             end=end,
-            page=view.page_of(start),
+            page=page.printed_page_at(start),
             probability=round(float(scored.probabilities[number]), 6),
             parts=self._parts(model, scored, number),
             nearest=self._nearest(model, scored, number),

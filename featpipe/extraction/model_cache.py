@@ -38,7 +38,7 @@ _MOST_IN_MEMORY = 512
 _SWEEP_EVERY = 256
 
 
-class KeptModels:
+class ModelCache:
     """Fitted fields by fingerprint. Any thread may ask.
 
     Args:

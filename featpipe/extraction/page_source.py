@@ -1,4 +1,4 @@
-"""Views of cached documents: units, vectors, entities and tables read back, nothing computed."""
+"""Pages of cached documents: units, vectors, entities and tables read back, nothing computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import numpy as np
 
 from featpipe.documents import hash_bytes, segment
 from featpipe.encoders.spec import fingerprint_of
-from featpipe.extraction.scoring.page import Mark, View, table_headers, view_text, with_vectors
+from featpipe.extraction.scoring.page import (
+    LabelledSpan,
+    Page,
+    page_of_text,
+    table_headers,
+    with_vectors,
+)
 from featpipe.on_demand.live import Live
 from featpipe.store import keys_of
 
@@ -94,7 +100,7 @@ if TYPE_CHECKING:
     Encode = Callable[[Sequence[str]], NDArray[np.generic]]
 
 
-#: Characters of the views that are kept: some hundred MB at the most.
+#: Characters of the pages that are kept: some hundred MB at the most.
 _MOST_KEPT = 2_000_000
 
 
@@ -120,7 +126,7 @@ class Evidence:
         self._cache = cache
         self.n_encoded = 0
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[object, ...], View] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], Page] = OrderedDict()
         self._n_kept = 0
         self._dictionary: Dictionary | None = None
         if space is not None or cache.spaces():
@@ -146,22 +152,22 @@ class Evidence:
         """What results depend on: space and tagger."""
         return f"{self._dictionary.name if self._dictionary else ''}+{self._tagger or ''}"
 
-    def view_cached(self, document: CachedDocument) -> View:
+    def page_of_cached(self, document: CachedDocument) -> Page:
         """A stored document; no encoder is ever called for it. The last ones are kept."""
         state = self._state_of(document)
         with self._lock:
-            view = self._kept.get(state)
-            if view is not None:
+            page = self._kept.get(state)
+            if page is not None:
                 self._kept.move_to_end(state)
-                return view
-        view = self._make_view(document)
+                return page
+        page = self._make_page(document)
         with self._lock:
             if state not in self._kept:
-                self._kept[state] = view
-                self._n_kept += len(view.text)
+                self._kept[state] = page
+                self._n_kept += len(page.text)
             while self._n_kept > _MOST_KEPT and len(self._kept) > 1:
                 self._n_kept -= len(self._kept.popitem(last=False)[1].text)
-        return view
+        return page
 
     def _state_of(self, document: CachedDocument) -> tuple[object, ...]:
         """Content, name, and how much evidence is stored: a running build may add to it."""
@@ -173,7 +179,7 @@ class Evidence:
             *(reader.table(table).n_rows for _, table in self._tables),
         )
 
-    def _make_view(self, document: CachedDocument) -> View:
+    def _make_page(self, document: CachedDocument) -> Page:
         meta: dict[str, Any] = document.meta
         text = document.text
         spans = {
@@ -181,9 +187,9 @@ class Evidence:
             for level in ("sentence", "paragraph", "word")
         }
         if not len(spans["sentence"]) or not len(spans["word"]):
-            cut = view_text(text)
+            cut = page_of_text(text)
             spans = {"sentence": cut.sentences, "paragraph": cut.paragraphs, "word": cut.words}
-        view = View(
+        page = Page(
             document.id,
             text,
             spans["sentence"],
@@ -193,7 +199,7 @@ class Evidence:
             table_headers(text, meta.get("tables") or ()),
             tuple((int(p[0]), int(p[1]), int(p[2])) for p in meta.get("pages") or ()),
         )
-        return self._with_vectors(view, may_encode=False)
+        return self._with_vectors(page, may_encode=False)
 
     def gaps_of_documents(self, documents: Sequence[CachedDocument]) -> list[str]:
         """What each stored document lacks of the evidence that this cache has; "" for nothing."""
@@ -218,30 +224,30 @@ class Evidence:
         tables = [("sentence", f"embeddings/{self._dictionary.name}")] if self._dictionary else []
         return tables + ([("paragraph", f"entities/{self._tagger}")] if self._tagger else [])
 
-    def view_document(self, document: Document) -> View:
+    def page_of_document(self, document: Document) -> Page:
         """A loaded document that is not in the cache."""
         from dataclasses import astuple, replace
 
-        cut = view_text(document.text, name=document.source)
-        view = replace(
+        cut = page_of_text(document.text, name=document.source)
+        page = replace(
             cut,
             entities=self._entities(document.text, cut.paragraphs),
             headers=table_headers(document.text, [astuple(table) for table in document.tables]),
-            pages=tuple((page.number, page.start, page.end) for page in document.pages),
+            printed_pages=tuple((p.number, p.start, p.end) for p in document.pages),
         )
-        return self._with_vectors(view, may_encode=True)
+        return self._with_vectors(page, may_encode=True)
 
-    def view_text(self, text: str, name: str = "") -> View:
+    def page_of_text(self, text: str, name: str = "") -> Page:
         """A bare text."""
         from dataclasses import replace
 
-        cut = view_text(text, name=name)
-        view = replace(cut, entities=self._entities(text, cut.paragraphs))
-        return self._with_vectors(view, may_encode=True)
+        cut = page_of_text(text, name=name)
+        page = replace(cut, entities=self._entities(text, cut.paragraphs))
+        return self._with_vectors(page, may_encode=True)
 
     def _entities(
         self, text: str, paragraphs: NDArray[np.int64], keys: NDArray[np.uint8] | None = None
-    ) -> tuple[Mark, ...]:
+    ) -> tuple[LabelledSpan, ...]:
         """Entities of every paragraph (n, 2): as stored, else by the tagger at hand.
 
         ``keys`` (n, 16) of the paragraphs' texts are given for stored documents, of which nothing
@@ -257,7 +263,7 @@ class Evidence:
             for number, found in zip(unknown, tagged, strict=True):
                 stored[number] = found
         return tuple(
-            Mark(first + a, first + b, label, score)
+            LabelledSpan(first + a, first + b, label, score)
             for first, found in zip(paragraphs[:, 0].tolist(), stored, strict=True)
             for a, b, label, score in found or ()
         )
@@ -291,14 +297,14 @@ class Evidence:
             end += n
         return found
 
-    def _with_vectors(self, view: View, *, may_encode: bool) -> View:
-        if self._dictionary is None or not len(view.sentences):
-            return view
-        texts = [view.text[a:b] for a, b in view.sentences.tolist()]
+    def _with_vectors(self, page: Page, *, may_encode: bool) -> Page:
+        if self._dictionary is None or not len(page.sentences):
+            return page
+        texts = [page.text[a:b] for a, b in page.sentences.tolist()]
         vectors, found = self._dictionary.lookup(texts)
         vectors = np.asarray(vectors, np.float32)
         if may_encode and self._encode is not None and not found.all():
             missing = [text for text, known in zip(texts, found.tolist(), strict=True) if not known]
             vectors[~found] = np.asarray(self._encode(missing), np.float32)
             self.n_encoded += len(missing)
-        return with_vectors(view, vectors)
+        return with_vectors(page, vectors)

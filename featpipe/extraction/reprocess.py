@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.fingerprints import FieldFacts
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
 # Changes: what differs between two states of a template or of a document, in words.
 #
@@ -335,8 +335,8 @@ def read_results(extractor: Extractor) -> Iterator[Extraction]:
     for work in plan_reprocess(extractor).works:
         found = {name: results.field(key) for name, key in work.keys.items()}
         fields = {name: result for name, result in found.items() if result is not None}
-        view = extractor.view(work.document)
-        yield extractor.assemble(view, extractor.templates[work.template], fields)
+        page = extractor.page_of(work.document)
+        yield extractor.assemble(page, extractor.templates[work.template], fields)
 
 
 _Found = tuple[Work, dict[str, FieldResult] | Quarantined, int]
@@ -353,15 +353,15 @@ def _find_all(
         yield from ((work, {}, 0) for work in works if not work.missing)
         yield from find_fields_on_workers(extractor, todo, workers, deadline_s)
         return
-    views: dict[str, View] = {}
+    pages: dict[str, Page] = {}
     for work in works:
-        yield work, _find_here(extractor, work, views), 0
+        yield work, _find_here(extractor, work, pages), 0
 
 
 def _find_here(
-    extractor: Extractor, work: Work, views: dict[str, View]
+    extractor: Extractor, work: Work, pages: dict[str, Page]
 ) -> dict[str, FieldResult] | Quarantined:
-    """``views`` holds the document before, by path: it often is the same."""
+    """``pages`` holds the document before, by path: it often is the same."""
     from featpipe.extraction.worker import quarantine
 
     if not work.missing:
@@ -369,10 +369,10 @@ def _find_here(
     fitted = extractor.templates[work.template]
     path = work.document.path
     try:
-        if path not in views:
-            views.clear()
-            views[path] = extractor.view(work.document)
-        return fitted.extract_fields(work.missing, views[path])
+        if path not in pages:
+            pages.clear()
+            pages[path] = extractor.page_of(work.document)
+        return fitted.extract_fields(work.missing, pages[path])
     except FeatpipeError:
         raise
     except Exception as error:  # a poison document: whatever it breaks, it costs itself alone

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Template
 
 
@@ -198,7 +198,7 @@ def record_fields(template: Template) -> list[str]:
 
 
 def make_records(
-    view: View, fields: Mapping[str, FieldResult], names: Sequence[str]
+    page: Page, fields: Mapping[str, FieldResult], names: Sequence[str]
 ) -> tuple[Mapping[str, ExtractedValue], ...]:
     """One record per value of the field that has most of them, with what stands nearest to it.
 
@@ -214,7 +214,7 @@ def make_records(
         record = {key: value}
         for name in present:
             if name != key:
-                nearest = _nearest(view, value, fields[name].values)
+                nearest = _nearest(page, value, fields[name].values)
                 if nearest is not None:
                     record[name] = nearest
         records.append({name: record[name] for name in names if name in record})
@@ -222,23 +222,23 @@ def make_records(
 
 
 def _nearest(
-    view: View, anchor: ExtractedValue, values: Sequence[ExtractedValue]
+    page: Page, anchor: ExtractedValue, values: Sequence[ExtractedValue]
 ) -> ExtractedValue | None:
     if len(values) == 1:
         return values[0]
     best, best_distance = None, float(_FARTHEST)
     for value in values:
         for start, end in ((value.start, value.end), *value.places):
-            distance = _distance(view, anchor, start, end)
+            distance = _distance(page, anchor, start, end)
             if distance < best_distance:
                 best, best_distance = value, distance
     return best
 
 
-def _distance(view: View, anchor: ExtractedValue, start: int, end: int) -> float:
+def _distance(page: Page, anchor: ExtractedValue, start: int, end: int) -> float:
     """Characters between, much less on the same line or in the same sentence."""
     low, high = min(anchor.end, end), max(anchor.start, start)
     gap = float(max(high - low, 0))
-    if "\n" not in view.text[min(low, high) : max(low, high)]:
+    if "\n" not in page.text[min(low, high) : max(low, high)]:
         return gap * 0.1
-    return gap * (0.5 if view.sentence_of(start) == view.sentence_of(anchor.start) else 1.0)
+    return gap * (0.5 if page.sentence_of(start) == page.sentence_of(anchor.start) else 1.0)

@@ -21,7 +21,7 @@ from featpipe.extraction.values.values import FieldType, find_values, is_readabl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
 # What type a field has, when nobody says: read off its sample values and where they stand.
 
@@ -34,7 +34,7 @@ _code = re.compile(r"(?=.*\d)[a-z0-9()\[\]/_.-]{3,40}\Z")
 _SHARE = 0.7
 
 
-def infer_type(values: Sequence[tuple[View, str]]) -> FieldType:
+def infer_type(values: Sequence[tuple[Page, str]]) -> FieldType:
     """The narrowest type that most sample values have.
 
     Args:
@@ -46,12 +46,12 @@ def infer_type(values: Sequence[tuple[View, str]]) -> FieldType:
     n = len(values) * _SHARE
     ordered: tuple[FieldType, ...] = ("email", "percent", "date", "money", "period")
     for kind in ordered:
-        if sum(_has_type(view, value, kind) for view, value in values) >= n:
+        if sum(_has_type(page, value, kind) for page, value in values) >= n:
             return kind
     return _infer_unshaped(values)
 
 
-def _infer_unshaped(values: Sequence[tuple[View, str]]) -> FieldType:
+def _infer_unshaped(values: Sequence[tuple[Page, str]]) -> FieldType:
     n = len(values) * _SHARE
     texts = [fold(value) for _, value in values]
     kind: FieldType = "text"
@@ -60,7 +60,7 @@ def _infer_unshaped(values: Sequence[tuple[View, str]]) -> FieldType:
     elif _are_codes(texts):
         kind = "id"
     elif sum(_is_number(value) for _, value in values) >= n:
-        n_money = sum(_has_type(view, value, "money") for view, value in values)
+        n_money = sum(_has_type(page, value, "money") for page, value in values)
         kind = "money" if n_money >= n / 2 else "number"
     elif sum(len(text) > 80 for text in texts) > len(texts) / 2:
         kind = "clause"
@@ -77,7 +77,7 @@ def _are_codes(texts: Sequence[str]) -> bool:
     return any(text[0] == "0" for text in texts) or (same_length and len(texts[0]) >= 5)
 
 
-def _has_type(view: View, value: str, kind: FieldType) -> bool:
+def _has_type(page: Page, value: str, kind: FieldType) -> bool:
     """Written with this shape, or standing in its document with it."""
     folded = fold_width(value).strip()
     if any((f.start, f.end) == (0, len(folded)) for f in find_values(folded, kind)):
@@ -85,7 +85,7 @@ def _has_type(view: View, value: str, kind: FieldType) -> bool:
     if not is_readable(value, kind):
         return False
     wanted = read_value(value, kind)
-    return any(found.value.means(wanted) for found in view.find(kind))
+    return any(found.value.means(wanted) for found in page.find(kind))
 
 
 def _is_number(value: str) -> bool:
@@ -106,15 +106,15 @@ _labelled = re.compile(
 _MOST_FIELDS = 40
 
 
-def draft_fields(view: View) -> dict[str, list[str]]:
+def draft_fields(page: Page) -> dict[str, list[str]]:
     """Field name -> the values found behind it, in the order of the document."""
     found: dict[str, list[str]] = {}
-    for match in _labelled.finditer(view.text):
+    for match in _labelled.finditer(page.text):
         label, value = match["label"].strip(), _first_part(match["value"])
         if value and len(found) < _MOST_FIELDS:
             found.setdefault(label, []).append(value)
-    for mark in view.headers:
-        value = view.text[mark.start : mark.end].strip()
+    for mark in page.headers:
+        value = page.text[mark.start : mark.end].strip()
         if value and len(mark.label) <= 20 and (mark.label in found or len(found) < _MOST_FIELDS):
             found.setdefault(mark.label, []).append(value)
     return {label: list(dict.fromkeys(values)) for label, values in found.items()}
@@ -126,12 +126,12 @@ def _first_part(value: str) -> str:
     return cut.strip(" ，,、")
 
 
-def draft_template(view: View, name: str, document: str) -> str:
+def draft_template(page: Page, name: str, document: str) -> str:
     """A template in TOML, with one sample and a type for every field."""
-    fields = draft_fields(view)
+    fields = draft_fields(page)
     lines = [f"name = {_quoted(name)}", ""]
     for label, values in fields.items():
-        kind = infer_type([(view, value) for value in values])
+        kind = infer_type([(page, value) for value in values])
         lines += ["[[fields]]", f"name = {_quoted(label)}", f"type = {_quoted(kind)}"]
         lines += ['cardinality = "many"'] if len(values) > 1 else []
         lines.append("")

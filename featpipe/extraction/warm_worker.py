@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.documents import LoadLimits
 from featpipe.extraction.extractor import Extractor
-from featpipe.extraction.model_cache import KeptModels
+from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.worker import AUTO, ExtractTask, Reloaded, extract_given
 from featpipe.pool import Role
 
@@ -99,11 +99,11 @@ class WarmExtractRole:
             space=space,
             checkpoints=here,
             folder=folder,
-            models=KeptModels(Path(models), self._in_memory),
+            models=ModelCache(Path(models), self._in_memory),
         )
         self._limits = limits or LoadLimits()
         self._at_work: object = None
-        self._any = self._extractor.evidence.view_text(_ANY_TEXT)
+        self._any = self._extractor.evidence.page_of_text(_ANY_TEXT)
         self._load_fitted()
 
     def run(self, task: ExtractTask | ReloadTask) -> tuple[Done, ...] | Reloaded:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.fitted import FittedTemplate
     from featpipe.extraction.results import Extraction, FieldResult
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Template
     from featpipe.on_demand.live import Checkpoints
 
@@ -283,14 +283,14 @@ class ExtractRole:
 
     def _find_fields(self, task: FieldsTask) -> FieldsDone:
         before = self.extractor.evidence.n_encoded
-        views: dict[str, View] = {}
+        pages: dict[str, Page] = {}
         results: list[dict[str, FieldResult] | Quarantined] = []
         for path, template, fields in task.works:
             fitted = self.extractor.choose(template)
             try:
-                if path not in views:
-                    views = {path: _view(self.extractor, Stored(path), self._limits)}
-                results.append(_fields_of(fitted, fields, views[path]))
+                if path not in pages:
+                    pages = {path: _page_of(self.extractor, Stored(path), self._limits)}
+                results.append(_fields_of(fitted, fields, pages[path]))
             except FeatpipeError:
                 raise
             except Exception as error:  # as above
@@ -318,9 +318,9 @@ def extract_given(
     # Before the document is read: a template that is not there is the caller's mistake.
     chosen = extractor.choose(template) if is_one else None
     try:
-        view = _view(extractor, given, limits or LoadLimits())
-        fitted = [chosen] if chosen else extractor.choose_for(view, str(template))
-        done = tuple(extractor.extract_view(view, one) for one in fitted)
+        page = _page_of(extractor, given, limits or LoadLimits())
+        fitted = [chosen] if chosen else extractor.choose_for(page, str(template))
+        done = tuple(extractor.extract_page(page, one) for one in fitted)
     except DocumentError as error:
         why = Quarantined(name_of(given), error.message, type(error).__name__)
         return Done(name_of(given), quarantined=why)
@@ -328,12 +328,12 @@ def extract_given(
         raise
     except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
         return Done(name_of(given), quarantined=quarantine(name_of(given), error))
-    text = view.text if with_text else None
-    return Done(view.id or name_of(given), done, text=text, seconds=monotonic() - started)
+    text = page.text if with_text else None
+    return Done(page.id or name_of(given), done, text=text, seconds=monotonic() - started)
 
 
 def given_of(extractor: Extractor, document: str | Path | Document | CachedDocument) -> Given:
-    """As data that travels, by the same rules as :meth:`Extractor.view`."""
+    """As data that travels, by the same rules as :meth:`Extractor.page_of`."""
     if isinstance(document, CachedDocument):
         return Stored(document.path)
     if isinstance(document, Document):
@@ -345,29 +345,29 @@ def given_of(extractor: Extractor, document: str | Path | Document | CachedDocum
     return Stored(known.path) if known else Inline(document)
 
 
-def _view(extractor: Extractor, given: Given, limits: LoadLimits) -> View:
+def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
     evidence, shelf = extractor.evidence, extractor.shelf
     if isinstance(given, Inline):
-        return evidence.view_text(given.text, given.name)
+        return evidence.page_of_text(given.text, given.name)
     if isinstance(given, Loaded):
-        return evidence.view_document(given.document)
+        return evidence.page_of_document(given.document)
     if isinstance(given, OnDisk):
-        return extractor.view_file(Path(given.path), given.name)
+        return extractor.page_of_file(Path(given.path), given.name)
     if isinstance(given, Upload):
         found = shelf.find_content(hash_bytes(given.data))
         if found is not None:
-            return replace(evidence.view_cached(found), id=given.name)
-        return evidence.view_document(
+            return replace(evidence.page_of_cached(found), id=given.name)
+        return evidence.page_of_document(
             load_document(given.data, source=given.name, limits=limits, media_type=given.media_type)
         )
     known = shelf.find(given.name)
     if known is None:
         raise UnreadableDocument(f"{given.name}: no such document in the cache")
-    return evidence.view_cached(known)
+    return evidence.page_of_cached(known)
 
 
 def _fields_of(
-    fitted: FittedTemplate, fields: Sequence[tuple[str, str]], view: View
+    fitted: FittedTemplate, fields: Sequence[tuple[str, str]], page: Page
 ) -> dict[str, FieldResult]:
     """Found under exactly the fingerprints that the caller will keep them by."""
     for name, fingerprint in fields:
@@ -376,7 +376,7 @@ def _fields_of(
                 f"template {fitted.template.name}: {name} is not what it was when the run began",
                 hint="run the command again; what is stored is untouched",
             )
-    return fitted.extract_fields([name for name, _ in fields], view)
+    return fitted.extract_fields([name for name, _ in fields], page)
 
 
 def name_of(given: Given) -> str:

@@ -166,8 +166,8 @@ def test_unknown_texts_are_encoded_by_the_model_of_the_cache_and_by_no_other(
         here = list(extractor.extract_many([text], "租赁合同"))
         assert extractor.evidence.n_encoded == 2
         assert list(extractor.extract_many([text], "租赁合同", workers=1)) == here
-        known = extractor.view(LEASES[0])
-        again = extractor.evidence.view_text(known.text)
+        known = extractor.page_of(LEASES[0])
+        again = extractor.evidence.page_of_text(known.text)
         assert known.vectors is not None
         assert again.vectors is not None
         assert known.vectors.tobytes() == again.vectors.tobytes()
@@ -205,8 +205,8 @@ def test_the_likeliest_template_is_chosen_for_each_document(cache: Path, templat
     with Extractor(templates, cache) as extractor:
         extractions = {}
         for document in extractor.shelf.documents():
-            view = extractor.evidence.view_text(document.text)  # its name shall tell nothing
-            extractions[document.id] = extractor.choose_for(view, AUTO)[0].template.name
+            page = extractor.evidence.page_of_text(document.text)  # its name shall tell nothing
+            extractions[document.id] = extractor.choose_for(page, AUTO)[0].template.name
     right = {"lease": "租赁合同", "reduction": "减持公告"}
     for name, chosen in extractions.items():
         for part, wanted in right.items():

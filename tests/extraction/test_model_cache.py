@@ -14,18 +14,18 @@ import pytest
 from featpipe import Extractor
 from featpipe.extraction import model_cache as kept_models
 from featpipe.extraction.kept_folder import KeptFolder
-from featpipe.extraction.model_cache import KeptModels
+from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
-from featpipe.extraction.scoring.page import view_text
+from featpipe.extraction.scoring.page import page_of_text
 
 TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
 NAMES = ("海南毓坤有限公司", "包头华信有限公司")
 
 
 def fit() -> FieldModel:
-    views = [view_text(text) for text in TEXTS]
-    samples = [sample_of(v, [n], "organisation") for v, n in zip(views, NAMES, strict=True)]
+    pages = [page_of_text(text) for text in TEXTS]
+    samples = [sample_of(v, [n], "organisation") for v, n in zip(pages, NAMES, strict=True)]
     return fit_field(samples, "organisation", ("甲方", "\ud800"))
 
 
@@ -36,8 +36,8 @@ def refuse() -> FieldModel:
 def test_a_model_comes_back_with_every_bit() -> None:
     model = fit()
     again = unpack_model(pack_model(model, "f"), "f")
-    view = view_text("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
-    first, second = model.score(view), again.score(view)
+    page = page_of_text("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
+    first, second = model.score(page), again.score(page)
     assert first.probabilities.tobytes() == second.probabilities.tobytes()
     assert [g.value for g in first.groups] == [g.value for g in second.groups]
     assert pack_model(again, "f") == pack_model(model, "f")
@@ -55,9 +55,9 @@ def test_a_damaged_model_is_refused(cut: int) -> None:
 
 
 def test_a_model_is_fitted_once_and_read_by_the_next_process(tmp_path: Path) -> None:
-    first = KeptModels(tmp_path)
+    first = ModelCache(tmp_path)
     first.get("ab12", fit)
-    second = KeptModels(tmp_path)
+    second = ModelCache(tmp_path)
     assert second.has("ab12")
     assert not second.has("ab13")
     second.get("ab12", refuse)
@@ -66,7 +66,7 @@ def test_a_model_is_fitted_once_and_read_by_the_next_process(tmp_path: Path) -> 
 
 
 def test_threads_that_ask_at_once_get_one_fit(tmp_path: Path) -> None:
-    models, gate = KeptModels(tmp_path), threading.Barrier(4, timeout=30)
+    models, gate = ModelCache(tmp_path), threading.Barrier(4, timeout=30)
 
     def ask(_: int) -> FieldModel:
         gate.wait()
@@ -81,11 +81,11 @@ def test_threads_that_ask_at_once_get_one_fit(tmp_path: Path) -> None:
 def test_a_damaged_file_is_fitted_again_and_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    KeptModels(tmp_path).get("ab12", fit)
+    ModelCache(tmp_path).get("ab12", fit)
     (file,) = tmp_path.rglob("*.field")
     good = file.read_bytes()
     file.write_bytes(good[:-5])
-    models = KeptModels(tmp_path)
+    models = ModelCache(tmp_path)
     models.get("ab12", fit)
     assert models.n_fitted == 1
     assert "is fitted again" in caplog.text
@@ -124,30 +124,30 @@ def test_the_folder_is_held_to_a_size_and_an_age(tmp_path: Path) -> None:
 
 
 def test_what_is_read_counts_as_used(tmp_path: Path) -> None:
-    KeptModels(tmp_path).get("ab12", fit)
+    ModelCache(tmp_path).get("ab12", fit)
     (file,) = tmp_path.rglob("*.field")
     os.utime(file, (1e9, 1e9))
-    KeptModels(tmp_path).get("ab12", refuse)
+    ModelCache(tmp_path).get("ab12", refuse)
     assert KeptFolder(tmp_path).sweep() == 0
     os.utime(file, (1e9, 1e9))
-    KeptModels(tmp_path).get("cd34", fit)  # a process that keeps something sweeps
+    ModelCache(tmp_path).get("cd34", fit)  # a process that keeps something sweeps
     assert not file.exists()
-    again = KeptModels(tmp_path)
+    again = ModelCache(tmp_path)
     again.get("ab12", fit)
     assert again.n_fitted == 1
 
 
 def test_other_code_fits_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    KeptModels(tmp_path).get("ab12", fit)
+    ModelCache(tmp_path).get("ab12", fit)
     monkeypatch.setattr(kept_models, "code_version", lambda: "0123456789ab")
-    assert not KeptModels(tmp_path).has("ab12")
+    assert not ModelCache(tmp_path).has("ab12")
 
 
 def test_without_a_place_to_write_nothing_fails(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("no folder", "utf-8")
-    models = KeptModels(tmp_path / "file")
+    models = ModelCache(tmp_path / "file")
     for name in ("ab12", "cd34"):
         models.get(name, fit)
         models.get(name, refuse)
@@ -158,7 +158,7 @@ def test_memory_is_bounded_and_what_left_it_is_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_models, "_MOST_IN_MEMORY", 1)
-    models = KeptModels(tmp_path)
+    models = ModelCache(tmp_path)
     for name in ("ab12", "cd34"):
         models.get(name, fit)
     models.get("ab12", refuse)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Level
     from featpipe.extraction.values.values import FieldType
 
@@ -122,61 +122,61 @@ class Boundaries:
     """Regular expression that says what the values look like, instead of all the rest."""
     level: Level | None = None
 
-    def propose(self, view: View, likeness: NDArray[np.float64] | None = None) -> Candidates:
+    def propose(self, page: Page, likeness: NDArray[np.float64] | None = None) -> Candidates:
         """Every candidate of one document.
 
         Args:
-            view: the document.
+            page: the document.
             likeness: (n_sentences,) of its sentences to those of the samples; in a long document
                 only the likest are searched by boundaries, the others by shape and entity alone.
 
         """
-        if not len(view.tokens):
+        if not len(page.tokens):
             return Candidates.gathered([])
         if self.pattern is not None:
-            spans = [m.span() for m in re.finditer(self.pattern, view.text) if m[0].strip()]
-            return Candidates.gathered([(*token_spans(view, spans), SHAPE)])
+            spans = [m.span() for m in re.finditer(self.pattern, page.text) if m[0].strip()]
+            return Candidates.gathered([(*token_spans(page, spans), SHAPE)])
         if self.level in {"sentence", "paragraph"}:
-            whole = view.sentences if self.level == "sentence" else view.paragraphs
-            return Candidates.gathered([(*token_spans(view, whole), UNIT)])
-        return self._from_all_sources(view, _open_tokens(view, likeness))
+            whole = page.sentences if self.level == "sentence" else page.paragraphs
+            return Candidates.gathered([(*token_spans(page, whole), UNIT)])
+        return self._from_all_sources(page, _open_tokens(page, likeness))
 
-    def _from_all_sources(self, view: View, is_open: NDArray[np.bool_]) -> Candidates:
+    def _from_all_sources(self, page: Page, is_open: NDArray[np.bool_]) -> Candidates:
         parts: list[tuple[Ints, Ints, int]] = []
         if self.kind in SHAPED:
-            spans = [(f.start, f.end) for f in view.find(self.kind)]
-            parts.append((*token_spans(view, spans), SHAPE))
+            spans = [(f.start, f.end) for f in page.find(self.kind)]
+            parts.append((*token_spans(page, spans), SHAPE))
         if self.uses_grid:
-            parts.append((*self._grid(view, is_open), GRID))
+            parts.append((*self._grid(page, is_open), GRID))
         if self.uses_units or self.kind == "clause":
-            parts.append((*_units(view), UNIT))
-            parts.append((*self._clauses(view, is_open), CLAUSE))
-        edges = edges_of(view)
+            parts.append((*_units(page), UNIT))
+            parts.append((*self._clauses(page, is_open), CLAUSE))
+        edges = edges_of(page)
         parts.append((*edges.entities, ENTITY))
         if self.kind not in SHAPED:
             parts.append((*edges.cells, CELL))
-        spans = [span for known in self.known for span in view.compact.find_all(known, 8)]
-        parts.append((*token_spans(view, spans), KNOWN))
+        spans = [span for known in self.known for span in page.compact.find_all(known, 8)]
+        parts.append((*token_spans(page, spans), KNOWN))
         return Candidates.gathered(parts)
 
-    def _clauses(self, view: View, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _clauses(self, page: Page, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""
-        edges = edges_of(view)
+        edges = edges_of(page)
         starts, ends = edges.clause_starts, edges.clause_ends
         first, last = self._pairs(starts[is_open[starts]], ends, _MAX_CLAUSES_PER_START)
-        n_breaks = view.tokens.line[last - 1] - view.tokens.line[first]
+        n_breaks = page.tokens.line[last - 1] - page.tokens.line[first]
         keep = n_breaks <= self.most_breaks
         return first[keep], last[keep]
 
-    def _grid(self, view: View, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _grid(self, page: Page, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Pairs of a likely beginning and a likely end within the lengths of the samples."""
-        starts, ends = self._starts(view) & is_open, self._ends(view) & is_open
+        starts, ends = self._starts(page) & is_open, self._ends(page) & is_open
         first, last = self._pairs(np.flatnonzero(starts), np.flatnonzero(ends) + 1)
-        strong = np.flatnonzero(self._strong_ends(view) & ends) + 1
-        words = edges_of(view).words
+        strong = np.flatnonzero(self._strong_ends(page) & ends) + 1
+        words = edges_of(page).words
         more = self._pairs_before(words, strong)
         return self._plausible(
-            view, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
+            page, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
         )
 
     def _pairs(
@@ -199,15 +199,15 @@ class Boundaries:
         offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         return starts[np.repeat(low, counts) + offset], np.repeat(ends, counts)
 
-    def _plausible(self, view: View, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-        tokens, marks = view.tokens, edges_of(view).marks_before
+    def _plausible(self, page: Page, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+        tokens, marks = page.tokens, edges_of(page).marks_before
         n_breaks = tokens.line[last - 1] - tokens.line[first]
         n_marks = marks[last] - marks[first] - n_breaks
         keep = (n_breaks <= self.most_breaks) & (n_marks <= self.most_marks)
         return first[keep], last[keep]
 
-    def _starts(self, view: View) -> NDArray[np.bool_]:
-        tokens, edges = view.tokens, edges_of(view)
+    def _starts(self, page: Page) -> NDArray[np.bool_]:
+        tokens, edges = page.tokens, edges_of(page)
         # No mark, but for brackets and marks that sample values begin with.
         startable = edges.startable | is_in(tokens.code, self.starts)
         if len(tokens) <= _SHORT_DOCUMENT:
@@ -216,31 +216,31 @@ class Boundaries:
         opens |= is_in(edges.pair_before, self.before)
         return np.asarray(opens & startable)
 
-    def _ends(self, view: View) -> NDArray[np.bool_]:
-        tokens, edges = view.tokens, edges_of(view)
+    def _ends(self, page: Page) -> NDArray[np.bool_]:
+        tokens, edges = page.tokens, edges_of(page)
         code = tokens.code
         if len(tokens) <= _SHORT_DOCUMENT:
             closes = edges.is_word_end
         else:
             closes = edges.closes | is_in(edges.behind, self.behind)
-        closes = closes | self._strong_ends(view) | is_in(edges.last_pairs, self.ends)
+        closes = closes | self._strong_ends(page) | is_in(edges.last_pairs, self.ends)
         closes |= code == CLOSING_BRACKET
         return np.asarray(closes & (edges.endable | is_in(code, self.ends)))
 
-    def _strong_ends(self, view: View) -> NDArray[np.bool_]:
-        edges = edges_of(view)
+    def _strong_ends(self, page: Page) -> NDArray[np.bool_]:
+        edges = edges_of(page)
         strong = is_in(edges.last_pairs, self.strong_ends)
         if self.kind == "organisation":
             strong |= edges.is_organisation_end
         return strong
 
 
-def _open_tokens(view: View, likeness: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+def _open_tokens(page: Page, likeness: NDArray[np.float64] | None) -> NDArray[np.bool_]:
     """Whether boundaries are looked for at each token, (n_tokens,).
 
     Everywhere in a document of some pages; in a longer one in its likest and its first sentences.
     """
-    tokens = view.tokens
+    tokens = page.tokens
     if likeness is None or len(tokens) <= _LONG_DOCUMENT:
         return np.ones(len(tokens), bool)
     is_open = np.zeros(len(likeness), bool)
@@ -250,9 +250,9 @@ def _open_tokens(view: View, likeness: NDArray[np.float64] | None) -> NDArray[np
 
 
 def learn_boundaries(
-    kind: FieldType, samples: Sequence[tuple[View, Sequence[tuple[int, int]]]], known: set[str]
+    kind: FieldType, samples: Sequence[tuple[Page, Sequence[tuple[int, int]]]], known: set[str]
 ) -> Boundaries:
-    """What located sample values (character spans per view) teach about boundaries.
+    """What located sample values (character spans per page) teach about boundaries.
 
     ``known`` are their folded texts, each once.
     """
@@ -262,12 +262,12 @@ def learn_boundaries(
     starts: Counter[int] = Counter()
     ends: Counter[int] = Counter()
     lengths, marks, breaks, n_shaped, n_units = [], [0], [0], 0, 0
-    for view, spans in samples:
-        tokens = view.tokens
+    for page, spans in samples:
+        tokens = page.tokens
         pairs = pair_codes(tokens.code)
-        shaped = _shaped_spans(view, kind)
-        units = set(map(tuple, np.concatenate((view.sentences, view.paragraphs)).tolist()))
-        firsts, lasts = token_spans(view, spans)
+        shaped = _shaped_spans(page, kind)
+        units = set(map(tuple, np.concatenate((page.sentences, page.paragraphs)).tolist()))
+        firsts, lasts = token_spans(page, spans)
         for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
             before.update([int(tokens.code[first - 1])] if first else [])
             before.update([int(pairs[first - 2])] if first > 1 else [])
@@ -315,9 +315,9 @@ def _usual(counts: Counter[int], least: float) -> Ints:
     return np.array(usual, np.int64)
 
 
-def _shaped_spans(view: View, kind: FieldType) -> set[tuple[int, int]]:
-    return {(f.start, f.end) for f in view.find(kind)} if kind in SHAPED else set()
+def _shaped_spans(page: Page, kind: FieldType) -> set[tuple[int, int]]:
+    return {(f.start, f.end) for f in page.find(kind)} if kind in SHAPED else set()
 
 
-def _units(view: View) -> tuple[Ints, Ints]:
-    return token_spans(view, np.concatenate((view.sentences, view.paragraphs)))
+def _units(page: Page) -> tuple[Ints, Ints]:
+    return token_spans(page, np.concatenate((page.sentences, page.paragraphs)))

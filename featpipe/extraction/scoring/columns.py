@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.scoring.similarity import Manner
 
     Ints = NDArray[np.int64]
@@ -129,9 +129,9 @@ def prior_weights(n_samples: int) -> Floats:
     )
 
 
-def hashed_columns(view: View, found: Candidates) -> NDArray[np.int32]:
+def hashed_columns(page: Page, found: Candidates) -> NDArray[np.int32]:
     """Shape (n_candidates, n_columns): places in the hashed space."""
-    tokens, around = view.tokens, view.surroundings
+    tokens, around = page.tokens, page.surroundings
     first, last = found.first, found.last
     start, end = around.at_start[first], around.at_end[last]
     left, before_end = around.left[first], around.left[last]
@@ -142,7 +142,7 @@ def hashed_columns(view: View, found: Candidates) -> NDArray[np.int32]:
         np.minimum(np.log2(last - first) * 3, 24).astype(np.int64),
         mix(np.minimum(tokens.line[first], 4), before_end),
         _inside(around.sums, found),
-        _entity_labels(view, found),
+        _entity_labels(page, found),
     ]
     both = np.asarray(number_columns(columns, _OF_BOTH) & (N_HASHED - 1), np.int32)
     hashed = np.empty((len(found), _N_COLUMNS), np.int32)
@@ -168,12 +168,12 @@ def _inside(sums: Ints, found: Candidates) -> Ints:
     return mix(sums[found.last] - sums[found.first], found.last - found.first)
 
 
-def _entity_labels(view: View, found: Candidates) -> Ints:
+def _entity_labels(page: Page, found: Candidates) -> Ints:
     """Hash of the label of the entity that has exactly this span, 0 for none."""
-    if not view.entities:
+    if not page.entities:
         return np.zeros(len(found), np.int64)
-    tokens = view.tokens
-    labels = {(mark.start, mark.end): hash_of(mark.label) for mark in view.entities}
+    tokens = page.tokens
+    labels = {(mark.start, mark.end): hash_of(mark.label) for mark in page.entities}
     start, end = tokens.start[found.first].tolist(), tokens.end[found.last - 1].tolist()
     return np.array([labels.get(span, 0) for span in zip(start, end, strict=True)], np.int64)
 
@@ -197,7 +197,7 @@ class SpanRows:
         return np.asarray(np.searchsorted(self.codes, found.codes))
 
 
-def span_rows(view: View, many: Sequence[Candidates]) -> SpanRows:
+def span_rows(page: Page, many: Sequence[Candidates]) -> SpanRows:
     """Rows for the distinct spans of the candidates of many fields."""
     codes = np.unique(np.concatenate([found.codes for found in many]))
     first, last = codes >> 32, codes & 0xFFFFFFFF
@@ -207,15 +207,15 @@ def span_rows(view: View, many: Sequence[Candidates]) -> SpanRows:
         return SpanRows(codes, none, np.empty((0, len(_SHARED))), np.empty((0, N_NUMBERS)), codes)
     return SpanRows(
         codes,
-        hashed_columns(view, found),
-        _shared_columns(view, found),
-        manner_numbers(view, found),
-        _inside(view.surroundings.exact_sums, found),
+        hashed_columns(page, found),
+        _shared_columns(page, found),
+        manner_numbers(page, found),
+        _inside(page.surroundings.exact_sums, found),
     )
 
 
 def measured_columns(
-    view: View,
+    page: Page,
     found: Candidates,
     rows: SpanRows,
     nearness: Sequence[Floats],
@@ -225,7 +225,7 @@ def measured_columns(
     """Shape (n_candidates, len(MEASURED)), each roughly in [-1, 1].
 
     Args:
-        view: the document.
+        page: the document.
         found: candidates of one field.
         rows: what holds of their spans whatever the field.
         nearness: likeness of each sentence to the samples' sentences, (n_sentences,) each: by
@@ -234,7 +234,7 @@ def measured_columns(
         aliases: what the field is called, folded; the field's own name is one.
 
     """
-    sentence = view.tokens.sentence[found.first]
+    sentence = page.tokens.sentence[found.first]
     places = rows.places(found)
     n_shared = len(_SHARED)
     columns = np.empty((len(found), len(MEASURED)))
@@ -242,7 +242,7 @@ def measured_columns(
     columns[:, n_shared] = _repeats(rows.inside[places])
     columns[:, n_shared + 1] = nearness[0][sentence]
     columns[:, n_shared + 2] = nearness[1][sentence]
-    columns[:, n_shared + 3], columns[:, n_shared + 4] = _alias_columns(view, found, aliases)
+    columns[:, n_shared + 3], columns[:, n_shared + 4] = _alias_columns(page, found, aliases)
     bits = np.arange(len(ORIGINS))
     first = n_shared + 5
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
@@ -250,8 +250,8 @@ def measured_columns(
     return columns
 
 
-def _shared_columns(view: View, found: Candidates) -> Floats:
-    around = view.surroundings
+def _shared_columns(page: Page, found: Candidates) -> Floats:
+    around = page.surroundings
     first, last = found.first, found.last
     length = last - first
     counts = (around.counts[last] - around.counts[first]).T
@@ -271,7 +271,7 @@ def _shared_columns(view: View, found: Candidates) -> Floats:
         np.minimum(n_marks, 4) / 4,
         np.log(length) / 3,
         ~(word_start & word_end),
-        first / max(len(view.tokens), 1),
+        first / max(len(page.tokens), 1),
         early,
         np.minimum(n_function_words, 3) / 2,
         organisation,
@@ -296,10 +296,10 @@ def _repeats(inside: Ints) -> Floats:
 
 
 def _alias_columns(
-    view: View, found: Candidates, aliases: Sequence[str]
+    page: Page, found: Candidates, aliases: Sequence[str]
 ) -> tuple[NDArray[np.bool_], Floats]:
     """Stands behind a label with the field's name; how near before it the name is written."""
-    tokens = view.tokens
+    tokens = page.tokens
     named = [
         number
         for number, text in tokens.label_text.items()
@@ -308,10 +308,10 @@ def _alias_columns(
     behind = is_in(tokens.label[found.first], np.array(sorted(named), np.int64))
     near = np.zeros(len(tokens) + 1)
     for alias in aliases:
-        at = view.folded.find(alias)
+        at = page.folded.find(alias)
         while at >= 0:
             token = int(np.searchsorted(tokens.start, at + len(alias)))
             reach = near[token : token + _ALIAS_REACH]
             np.maximum(reach, _ALIAS_FADE[: len(reach)], out=reach)
-            at = view.folded.find(alias, at + 1)
+            at = page.folded.find(alias, at + 1)
     return behind, near[found.first]

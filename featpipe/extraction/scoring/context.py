@@ -17,7 +17,7 @@ from featpipe.extraction.scoring.hashing import hash_of, mix
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.scoring.tokens import Tokens
 
     Ints = NDArray[np.int64]
@@ -105,9 +105,9 @@ class Surroundings:
     behind: Bools
 
 
-def make_surroundings(view: View) -> Surroundings:
-    """For :attr:`View.surroundings`."""
-    tokens = view.tokens
+def make_surroundings(page: Page) -> Surroundings:
+    """For :attr:`Page.surroundings`."""
+    tokens = page.tokens
     n = len(tokens)
     code = np.concatenate((np.full(_PAD, 7, np.int64), tokens.code, np.full(_PAD, 11, np.int64)))
     pairs = mix(code[:-1], code[1:])
@@ -124,7 +124,7 @@ def make_surroundings(view: View) -> Surroundings:
         exact_sums=_running(mix(tokens.code, 3)),
         counts=_counts(tokens, bits),
         before=_before(tokens, bits),
-        behind=_behind(view, bits),
+        behind=_behind(page, bits),
     )
 
 
@@ -229,8 +229,8 @@ def _before(tokens: Tokens, bits: NDArray[np.uint8]) -> Bools:
     return np.stack(columns, axis=1).reshape(n + 1, len(BEFORE))
 
 
-def _behind(view: View, bits: NDArray[np.uint8]) -> Bools:
-    tokens = view.tokens
+def _behind(page: Page, bits: NDArray[np.uint8]) -> Bools:
+    tokens = page.tokens
     n = len(tokens)
     behind = np.concatenate((bits, _bits_of(np.array([_stop_code]))))
     columns = [
@@ -238,6 +238,6 @@ def _behind(view: View, bits: NDArray[np.uint8]) -> Bools:
         (behind & _LINE) > 0,
         ((behind & _CLOSING_WORD) > 0) | np.concatenate((tokens.is_mark, [True])),
         np.concatenate((tokens.is_word_start, [True])),
-        np.concatenate(([False], view.edges.is_organisation_end)),
+        np.concatenate(([False], page.edges.is_organisation_end)),
     ]
     return np.stack(columns, axis=1).reshape(n + 1, len(BEHIND))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -88,21 +88,21 @@ class Edges:
     """(n,) tokens (half-open) at a stop or a line break, with its mark."""
 
 
-def edges_of(view: View) -> Edges:
+def edges_of(page: Page) -> Edges:
     """Of a document; kept with it."""
-    return view.edges
+    return page.edges
 
 
-def make_edges(view: View) -> Edges:
-    """For :attr:`View.edges`."""
-    tokens = view.tokens
+def make_edges(page: Page) -> Edges:
+    """For :attr:`Page.edges`."""
+    tokens = page.tokens
     code, is_mark = tokens.code, tokens.is_mark
     n = len(code)
     none = np.zeros(min(n, 1), np.int64)
     is_bracket = (code == OPENING_BRACKET) | (code == CLOSING_BRACKET)
     pairs = pair_codes(code)
     before, behind = np.concatenate((none, code[:-1])), np.concatenate((code[1:], none))
-    ends = [match.end() for match in _organisation_end.finditer(view.folded)]
+    ends = [match.end() for match in _organisation_end.finditer(page.folded)]
     return Edges(
         before=before,
         pair_before=np.concatenate((np.zeros(2, np.int64), pairs))[:n],
@@ -116,37 +116,37 @@ def make_edges(view: View) -> Edges:
         is_organisation_end=is_in(tokens.end, np.array(ends, np.int64)),
         marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket))),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
-        entities=token_spans(view, [(mark.start, mark.end) for mark in view.entities]),
-        cells=token_spans(view, [(mark.start, mark.end) for mark in view.headers]),
-        clause_starts=_clause_starts(view),
-        clause_ends=_clause_ends(view),
+        entities=token_spans(page, [(mark.start, mark.end) for mark in page.entities]),
+        cells=token_spans(page, [(mark.start, mark.end) for mark in page.headers]),
+        clause_starts=_clause_starts(page),
+        clause_ends=_clause_ends(page),
     )
 
 
-def _is_stop(view: View) -> Bools:
+def _is_stop(page: Page) -> Bools:
     """Where a clause may end: a stop; of full points those alone that nothing is joined to."""
-    tokens = view.tokens
+    tokens = page.tokens
     joined = np.append(tokens.end[:-1] == tokens.start[1:], False)
     is_break = tokens.code == _BREAK
     joined &= ~np.append(is_break[1:], False)
     return np.asarray(is_in(tokens.code, _STOPS) | ((tokens.code == _POINT) & ~joined))
 
 
-def _clause_ends(view: View) -> Ints:
+def _clause_ends(page: Page) -> Ints:
     """With the mark, so that a clause is met in one way."""
-    tokens = view.tokens
+    tokens = page.tokens
     is_break = tokens.code == _BREAK
     before_break = np.append(is_break[1:], True)[: len(tokens)]
-    ends = (_is_stop(view) | before_break) & ~is_break
+    ends = (_is_stop(page) | before_break) & ~is_break
     return np.flatnonzero(ends) + 1
 
 
-def _clause_starts(view: View) -> Ints:
+def _clause_starts(page: Page) -> Ints:
     """Behind a stop or line break, and behind what numbers or names the clause there."""
-    tokens = view.tokens
+    tokens = page.tokens
     n = len(tokens)
     is_break = tokens.code == _BREAK
-    behind = np.concatenate((np.zeros(min(n, 1), bool) == 0, (_is_stop(view) | is_break)[:-1]))
+    behind = np.concatenate((np.zeros(min(n, 1), bool) == 0, (_is_stop(page) | is_break)[:-1]))
     # A clause is numbered by digits, marks and single letters: (a), 6.2, 第3条.
     numbering = tokens.is_mark | is_in(tokens.code, _NUMBERING)
     starts = behind & ~numbering
@@ -157,12 +157,12 @@ def _clause_starts(view: View) -> Ints:
     return np.flatnonzero(starts | (behind & ~is_break))
 
 
-def token_spans(view: View, spans: Sequence[tuple[int, int]] | Ints) -> tuple[Ints, Ints]:
+def token_spans(page: Page, spans: Sequence[tuple[int, int]] | Ints) -> tuple[Ints, Ints]:
     """Character spans as token spans, blanks at the edges left out; a cut token counts whole."""
     if not len(spans):
         none = np.empty(0, np.int64)
         return none, none
-    tokens = view.tokens
+    tokens = page.tokens
     whole = np.asarray(spans, np.int64).reshape(-1, 2)
     first = np.searchsorted(tokens.end, whole[:, 0], side="right")
     last = np.searchsorted(tokens.start, whole[:, 1], side="left")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.columns import SpanRows
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Level
     from featpipe.extraction.values.values import FieldType
 
@@ -51,7 +51,7 @@ _MOST_EXEMPLARS = 6
 class Sample:
     """One reference document with the values of one field, and where they stand."""
 
-    view: View
+    page: Page
     values: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
 
@@ -87,9 +87,9 @@ class FieldModel:
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: NDArray[np.int64]
 
-    def score(self, view: View) -> Scored:
+    def score(self, page: Page) -> Scored:
         """Every value this document might give for the field."""
-        return score_fields([self], view)[0]
+        return score_fields([self], page)[0]
 
     def choose(self, scored: Scored) -> list[int]:
         """Numbers of the values to report: the best if likely enough, then others apart from it."""
@@ -103,40 +103,40 @@ class FieldModel:
         return chosen
 
 
-def score_fields(models: Sequence[FieldModel], view: View) -> list[Scored]:
+def score_fields(models: Sequence[FieldModel], page: Page) -> list[Scored]:
     """:meth:`FieldModel.score` of many fields: what they have in common is computed once.
 
     Each result has the same bits as that of the field alone.
     """
     near = list(
         zip(
-            (model.anchors.by_vectors(view) for model in models),
-            like_words(view, [model.anchors for model in models]),
+            (model.anchors.by_vectors(page) for model in models),
+            like_words(page, [model.anchors for model in models]),
             strict=True,
         )
     )
     found = [
-        model.boundaries.propose(view, words)
+        model.boundaries.propose(page, words)
         for model, (_, words) in zip(models, near, strict=True)
     ]
-    rows = span_rows(view, found)
+    rows = span_rows(page, found)
     return [
-        _score(model, view, own, rows, own_near)
+        _score(model, page, own, rows, own_near)
         for model, own, own_near in zip(models, found, near, strict=True)
     ]
 
 
 def _score(
-    model: FieldModel, view: View, found: Candidates, rows: SpanRows, near: tuple[Floats, Floats]
+    model: FieldModel, page: Page, found: Candidates, rows: SpanRows, near: tuple[Floats, Floats]
 ) -> Scored:
     hashed = rows.hashed[rows.places(found)]
-    measured = measured_columns(view, found, rows, near, model.manner, model.aliases)
+    measured = measured_columns(page, found, rows, near, model.manner, model.aliases)
     if not len(found):
         none = np.empty(0)
         return Scored(found, none, (), none, none, hashed, measured)
     logits = model.mentions.logits(hashed, measured)
-    groups = group_values(view, found, logits, model.kind)
-    values = value_rows(view, groups, model.boundaries.known)
+    groups = group_values(page, found, logits, model.kind)
+    values = value_rows(page, groups, model.boundaries.known)
     p = model.values.probabilities(values)
     order = np.argsort(-p, kind="stable")
     best = np.array([groups[number].candidate for number in order])
@@ -146,10 +146,10 @@ def _score(
     )  # fmt: skip
 
 
-def sample_of(view: View, values: Sequence[str], kind: FieldType) -> Sample:
+def sample_of(page: Page, values: Sequence[str], kind: FieldType) -> Sample:
     """Locate the values of one sample document."""
-    spans = [span for value in values for span in locate_value(view, value, kind)]
-    return Sample(view, tuple(values), tuple(sorted(set(spans))))
+    spans = [span for value in values for span in locate_value(page, value, kind)]
+    return Sample(page, tuple(values), tuple(sorted(set(spans))))
 
 
 def fit_field(
@@ -223,7 +223,7 @@ class _Prepared:
 
 def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
     known = {fold(value) for sample in samples for value in sample.values}
-    return learn_boundaries(kind, [(s.view, s.spans) for s in samples], known)
+    return learn_boundaries(kind, [(s.page, s.spans) for s in samples], known)
 
 
 def _prepare(
@@ -237,7 +237,7 @@ def _prepare(
         zip(samples, every, strict=True)
     ):
         manner = Manner.of(manners[:number] + manners[number + 1 :])
-        measured = measured_columns(sample.view, found, rows, near, manner, aliases)
+        measured = measured_columns(sample.page, found, rows, near, manner, aliases)
         own = Rows(rows.hashed, measured, labels, touches)
         prepared.append(_Prepared(found, own, known, manners[number]))
     return prepared
@@ -254,10 +254,10 @@ def _propose(
 ]:
     others = [s for s in samples if s is not sample]
     known = boundaries.known & {fold(value) for s in others for value in s.values}
-    near = _nearness(sample.view, _anchors(others))
-    found = replace(boundaries, known=known).propose(sample.view, near[1])
-    labels = true_mentions(sample.view, found, sample.spans)
-    return found, known, span_rows(sample.view, [found]), near, labels
+    near = _nearness(sample.page, _anchors(others))
+    found = replace(boundaries, known=known).propose(sample.page, near[1])
+    labels = true_mentions(sample.page, found, sample.spans)
+    return found, known, span_rows(sample.page, [found]), near, labels
 
 
 def _judge(
@@ -267,10 +267,10 @@ def _judge(
     if not len(prepared.found):
         return np.empty((0, len(VALUE_COLUMNS))), np.empty(0, bool)
     logits = mentions.logits(prepared.rows.hashed, prepared.rows.measured)
-    groups = group_values(sample.view, prepared.found, logits, kind)
+    groups = group_values(sample.page, prepared.found, logits, kind)
     wanted = [read_value(value, kind) for value in sample.values]
     truth = [any(group.value.means(value) for value in wanted) for group in groups]
-    return value_rows(sample.view, groups, prepared.known), np.array(truth, bool)
+    return value_rows(sample.page, groups, prepared.known), np.array(truth, bool)
 
 
 def _exemplars(prepared: Sequence[_Prepared]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -292,12 +292,12 @@ def _folds(n: int) -> list[set[int]]:
 
 
 def _anchors(samples: Sequence[Sample]) -> Anchors:
-    return Anchors.of([(sample.view, sample.spans) for sample in samples])
+    return Anchors.of([(sample.page, sample.spans) for sample in samples])
 
 
-def _nearness(view: View, anchors: Anchors) -> tuple[Floats, Floats]:
+def _nearness(page: Page, anchors: Anchors) -> tuple[Floats, Floats]:
     """Likeness by vectors and by words, (n_sentences,) each."""
-    return anchors.by_vectors(view), anchors.by_words(view)
+    return anchors.by_vectors(page), anchors.by_words(page)
 
 
 def _overlap(first: Group, second: Group) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -66,26 +66,26 @@ class MentionModel:
 
 
 def true_mentions(
-    view: View, found: Candidates, true_spans: Sequence[tuple[int, int]]
+    page: Page, found: Candidates, true_spans: Sequence[tuple[int, int]]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Per candidate: is a true mention; overlaps one without being one.
 
     ``true_spans`` are character spans of a sample document's located values.
     """
-    tokens = view.tokens
+    tokens = page.tokens
     start, end = tokens.start[found.first], tokens.end[found.last - 1]
     true = np.array(sorted(set(true_spans)), np.int64).reshape(-1, 2)
-    wanted = np.unique(_trimmed(view, *token_spans(view, true)))
-    labels = is_in(_trimmed(view, found.first, found.last), wanted)
+    wanted = np.unique(_trimmed(page, *token_spans(page, true)))
+    labels = is_in(_trimmed(page, found.first, found.last), wanted)
     touches = np.zeros(len(found), bool)
     for a, b in true.tolist():
         touches |= (start < b) & (a < end)
     return labels, touches & ~labels
 
 
-def _trimmed(view: View, first: Ints, last: Ints) -> Ints:
+def _trimmed(page: Page, first: Ints, last: Ints) -> Ints:
     """One number per token span, the same with idle marks at its edges and without them."""
-    tokens = view.tokens
+    tokens = page.tokens
     kept = np.flatnonzero(~is_in(tokens.code, _IDLE_MARKS))
     ahead = np.append(kept, len(tokens))[np.searchsorted(kept, first)]
     back = np.append(-1, kept)[np.searchsorted(kept, last)] + 1

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LabelledSpan:
     """``text[start:end]`` was tagged ``label`` (an entity), or stands under it (a table header)."""
 
     start: int
@@ -43,7 +43,7 @@ class Mark:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Page:
     """One document, made ready for candidates.
 
     Shapes: ``sentences``, ``paragraphs``, ``words`` (n, 2) character spans; ``vectors``
@@ -55,10 +55,10 @@ class View:
     sentences: Ints
     paragraphs: Ints
     words: Ints
-    entities: tuple[Mark, ...] = ()
-    headers: tuple[Mark, ...] = ()
-    pages: tuple[tuple[int, int, int], ...] = ()
-    """(number, start, end) of each page."""
+    entities: tuple[LabelledSpan, ...] = ()
+    headers: tuple[LabelledSpan, ...] = ()
+    printed_pages: tuple[tuple[int, int, int], ...] = ()
+    """(number, start, end) of each printed page."""
     vectors: NDArray[np.float32] | None = field(default=None, repr=False)
 
     @cached_property
@@ -111,9 +111,9 @@ class View:
         """Its word pairs by sentence, for BM25."""
         return make_terms(self)
 
-    def page_of(self, start: int) -> int | None:
-        """Number of the page that holds a character, None without pages."""
-        for number, first, last in self.pages:
+    def printed_page_at(self, start: int) -> int | None:
+        """Number of the page that holds a character, None without printed pages."""
+        for number, first, last in self.printed_pages:
             if first <= start < last:
                 return number
         return None
@@ -124,10 +124,10 @@ class View:
         return max(at, 0)
 
 
-def view_text(text: str, *, name: str = "") -> View:
+def page_of_text(text: str, *, name: str = "") -> Page:
     """A text that is in no cache: cut here, without vectors and entities."""
     segments = segment(text)
-    return View(
+    return Page(
         name,
         text,
         segments.sentences.astype(np.int64),
@@ -141,16 +141,16 @@ def _words() -> Words:
     return Words()
 
 
-def table_headers(text: str, tables: Sequence[Sequence[object]]) -> tuple[Mark, ...]:
+def table_headers(text: str, tables: Sequence[Sequence[object]]) -> tuple[LabelledSpan, ...]:
     """The column header of every body cell of the tables as stored (start, end, cells)."""
-    marks: list[Mark] = []
+    marks: list[LabelledSpan] = []
     for table in tables:
         cells = [tuple(map(int, cell)) for cell in table[2]]  # type: ignore[attr-defined]
         marks.extend(_headers_of(text, cells))
     return tuple(sorted(marks, key=lambda mark: mark.start))
 
 
-def _headers_of(text: str, cells: Sequence[tuple[int, ...]]) -> list[Mark]:
+def _headers_of(text: str, cells: Sequence[tuple[int, ...]]) -> list[LabelledSpan]:
     """First row as header of the rows below; two columns alone are labels and values."""
     rows = {cell[0] for cell in cells}
     columns = {cell[1] for cell in cells}
@@ -168,12 +168,12 @@ def _headers_of(text: str, cells: Sequence[tuple[int, ...]]) -> list[Mark]:
         label = left.get(row, "") if is_pairs else top.get(column, "")
         is_head = column == min(columns) if is_pairs else row == min(rows)
         if end > start and label and not is_head:
-            marks.append(Mark(start, end, label))
+            marks.append(LabelledSpan(start, end, label))
     return marks
 
 
-def with_vectors(view: View, vectors: NDArray[np.generic]) -> View:
-    """The same view with the vectors of its sentences, made unit length."""
+def with_vectors(page: Page, vectors: NDArray[np.generic]) -> Page:
+    """The same page with the vectors of its sentences, made unit length."""
     whole = np.asarray(vectors, np.float32)
     norms = np.linalg.norm(whole, axis=1, keepdims=True)
-    return replace(view, vectors=whole / np.maximum(norms, 1e-9))
+    return replace(page, vectors=whole / np.maximum(norms, 1e-9))

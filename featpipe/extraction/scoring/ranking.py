@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.values.values import FieldType, Value
 
 
@@ -126,16 +126,16 @@ class Group:
     """Number of the best mention among the candidates."""
 
 
-def group_values(view: View, found: Candidates, logits: Floats, kind: FieldType) -> list[Group]:
+def group_values(page: Page, found: Candidates, logits: Floats, kind: FieldType) -> list[Group]:
     """The best mentions of a document by value, best value first."""
-    tokens = view.tokens
+    tokens = page.tokens
     order = np.argsort(-logits, kind="stable")[:_MOST_MENTIONS]
     starts = tokens.start[found.first[order]].tolist()
     ends = tokens.end[found.last[order] - 1].tolist()
     groups: dict[str, list[int]] = {}
     values: dict[str, Value] = {}
     for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        value = read_value(view.text[start:end], kind)
+        value = read_value(page.text[start:end], kind)
         groups.setdefault(value.key, []).append(place)
         values.setdefault(value.key, value)
     best, numbers = logits[order].tolist(), order.tolist()
@@ -150,7 +150,7 @@ def group_values(view: View, found: Candidates, logits: Floats, kind: FieldType)
     ]
 
 
-def value_rows(view: View, groups: Sequence[Group], known: frozenset[str]) -> Floats:
+def value_rows(page: Page, groups: Sequence[Group], known: frozenset[str]) -> Floats:
     """Shape (n_groups, len(VALUE_COLUMNS))."""
     if not groups:
         return np.empty((0, len(VALUE_COLUMNS)))
@@ -168,23 +168,23 @@ def value_rows(view: View, groups: Sequence[Group], known: frozenset[str]) -> Fl
         np.clip(top - top[0], -8, 8) / 4,
         ranks == 0,
         np.log1p(ranks) / 3,
-        best[:, 0] / max(len(view.text), 1),
-        *_by_other_mentions(view, groups, best, n_mentions),
+        best[:, 0] / max(len(page.text), 1),
+        *_by_other_mentions(page, groups, best, n_mentions),
         [group.value.key in known for group in groups],
         share,
         np.log(np.maximum(best[:, 1] - best[:, 0], 1)) / 4,
-        *zip(*(_repeats(view, *group.spans[0]) for group in groups), strict=True),
+        *zip(*(_repeats(page, *group.spans[0]) for group in groups), strict=True),
     ]
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
 def _by_other_mentions(
-    view: View, groups: Sequence[Group], best: NDArray[np.int64], n_mentions: NDArray[np.int64]
+    page: Page, groups: Sequence[Group], best: NDArray[np.int64], n_mentions: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], ...]:
     """Per value: stands in the title; lies inside, or around, a mention of a better value."""
     spans = np.array([span for group in groups for span in group.spans])
     ends = np.cumsum(n_mentions)
-    in_title = np.add.reduceat(spans[:, 0] < max(view.text.find("\n"), 0), ends - n_mentions) > 0
+    in_title = np.add.reduceat(spans[:, 0] < max(page.text.find("\n"), 0), ends - n_mentions) > 0
     is_better = np.arange(len(spans)) < (ends - n_mentions)[:, None]
     start, end = best[:, :1], best[:, 1:]
     inside = np.any((spans[:, 0] <= start) & (spans[:, 1] >= end) & is_better, axis=1)
@@ -192,20 +192,20 @@ def _by_other_mentions(
     return in_title, np.asarray(inside), np.asarray(around)
 
 
-def _repeats(view: View, start: int, end: int) -> tuple[float, bool, bool]:
+def _repeats(page: Page, start: int, end: int) -> tuple[float, bool, bool]:
     """How often the value is written, whether ever between marks, and whether always within more.
 
     A name cut too short goes on the same way wherever it stands; a whole one does not.
     """
-    folded = fold(view.text[start:end])
-    known = view.repeats.get(folded)
+    folded = fold(page.text[start:end])
+    known = page.repeats.get(folded)
     if known is None:
-        known = view.repeats[folded] = _count_repeats(view, folded)
+        known = page.repeats[folded] = _count_repeats(page, folded)
     return known
 
 
-def _count_repeats(view: View, folded: str) -> tuple[float, bool, bool]:
-    whole, places = view.compact.text, view.compact.places
+def _count_repeats(page: Page, folded: str) -> tuple[float, bool, bool]:
+    whole, places = page.compact.text, page.compact.places
     at = whole.find(folded)
     n, free, before, behind = 0, False, set(), set()
     while at >= 0 and n < 12:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -71,16 +71,16 @@ class Terms:
         return np.asarray(scores.reshape(shape), np.float64)
 
 
-def make_terms(view: View) -> Terms:
-    """For :attr:`View.terms`."""
-    tokens = view.tokens
+def make_terms(page: Page) -> Terms:
+    """For :attr:`Page.terms`."""
+    tokens = page.tokens
     fresh = np.ones(len(tokens), bool)
     fresh[1:] = tokens.sentence[1:] != tokens.sentence[:-1]
     before = np.zeros(len(tokens), np.int64)
     before[1:] = tokens.code[:-1]
     pairs = mix(np.where(fresh, 0, before), tokens.code)
     distinct, first, ids = np.unique(pairs, return_index=True, return_inverse=True)
-    n_sentences = max(len(view.sentences), 1)
+    n_sentences = max(len(page.sentences), 1)
     lengths = np.bincount(tokens.sentence, minlength=n_sentences).astype(np.int64)
     cells, frequencies = np.unique(ids * n_sentences + tokens.sentence, return_counts=True)
     terms, sentences = np.divmod(cells, n_sentences)
@@ -93,15 +93,15 @@ def make_terms(view: View) -> Terms:
     return Terms(pairs, distinct, lengths, pointers, sentences, weights)
 
 
-def sentence_terms(view: View, number: int) -> Ints:
+def sentence_terms(page: Page, number: int) -> Ints:
     """Distinct word pairs of one sentence, ascending."""
-    first, last = np.searchsorted(view.tokens.sentence, (number, number + 1))
-    return np.unique(view.terms.pairs[first:last])
+    first, last = np.searchsorted(page.tokens.sentence, (number, number + 1))
+    return np.unique(page.terms.pairs[first:last])
 
 
 # Likeness: how much each sentence of a document is like the sentences that held sample values.
 #
-# Two views of it, both per sentence and standardised within the document: BM25 over neighbouring
+# Two pages of it, both per sentence and standardised within the document: BM25 over neighbouring
 # word pairs, and cosine of the cached vectors. A document is never compared with its own values.
 
 
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
 
 #: Sample sentences compared with; more of them add nothing but time.
@@ -130,39 +130,39 @@ class Anchors:
     vectors: NDArray[np.float32] | None
 
     @classmethod
-    def of(cls, samples: Sequence[tuple[View, Sequence[tuple[int, int]]]]) -> Anchors:
-        """From located values, character spans per view."""
+    def of(cls, samples: Sequence[tuple[Page, Sequence[tuple[int, int]]]]) -> Anchors:
+        """From located values, character spans per page."""
         places = [
-            (view, number)
-            for view, spans in samples
-            for number in sorted({view.sentence_of(start) for start, _ in spans})
+            (page, number)
+            for page, spans in samples
+            for number in sorted({page.sentence_of(start) for start, _ in spans})
         ]
         step = max(1, -(-len(places) // _MOST_SENTENCES))
-        queries = [sentence_terms(view, n)[:_LONGEST_QUERY] for view, n in places[::step]]
-        vectors = [view.vectors[n] for view, n in places if view.vectors is not None]
+        queries = [sentence_terms(page, n)[:_LONGEST_QUERY] for page, n in places[::step]]
+        vectors = [page.vectors[n] for page, n in places if page.vectors is not None]
         return cls(
             tuple(query for query in queries if len(query)), np.stack(vectors) if vectors else None
         )
 
-    def by_words(self, view: View) -> Floats:
+    def by_words(self, page: Page) -> Floats:
         """BM25 (n_sentences,), the document's own statistics; zeros without a query."""
-        return like_words(view, [self])[0]
+        return like_words(page, [self])[0]
 
-    def by_vectors(self, view: View) -> Floats:
+    def by_vectors(self, page: Page) -> Floats:
         """Cosine (n_sentences,); zeros where there are no vectors."""
-        n = max(len(view.sentences), 1)
-        if self.vectors is None or view.vectors is None or n < 2:
+        n = max(len(page.sentences), 1)
+        if self.vectors is None or page.vectors is None or n < 2:
             return np.zeros(n)
-        return _standardised(_nearest((view.vectors @ self.vectors.T).astype(np.float64)))
+        return _standardised(_nearest((page.vectors @ self.vectors.T).astype(np.float64)))
 
 
-def like_words(view: View, many: Sequence[Anchors]) -> list[Floats]:
+def like_words(page: Page, many: Sequence[Anchors]) -> list[Floats]:
     """:meth:`Anchors.by_words` of many fields in one pass; each as if it were alone."""
-    n = len(view.sentences)
-    if n < 2 or not len(view.tokens):
+    n = len(page.sentences)
+    if n < 2 or not len(page.tokens):
         return [np.zeros(max(n, 1)) for _ in many]
     queries = [query for anchors in many for query in anchors.queries]
-    scores = view.terms.score(queries)
+    scores = page.terms.score(queries)
     found, at = [], 0
     for anchors in many:
         own = scores[at : at + len(anchors.queries)]
@@ -190,7 +190,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
 
 #  Hashed columns (:func:`featpipe.extraction.scoring.columns.hashed_columns`) that are compared
@@ -267,18 +267,18 @@ class Manner:
         return columns - _NEUTRAL
 
 
-def manner_numbers(view: View, found: Candidates) -> Floats:
+def manner_numbers(page: Page, found: Candidates) -> Floats:
     """Shape (n, N_NUMBERS): log length, shares of five kinds of character, place, log lines."""
-    tokens = view.tokens
+    tokens = page.tokens
     first, last = found.first, found.last
     start, end = tokens.start[first], tokens.end[last - 1]
     width = np.maximum(end - start, 1)
     n_lines = tokens.line[-1] if len(tokens) else 0
-    kinds = [sums[end] - sums[start] for sums in view.letters]
+    kinds = [sums[end] - sums[start] for sums in page.letters]
     columns = [
         np.log(last - first),
         *(count / width for count in kinds),
-        start / max(len(view.text), 1),
+        start / max(len(page.text), 1),
         np.log1p(tokens.line[first]),
         np.log1p(n_lines - tokens.line[first]),
     ]

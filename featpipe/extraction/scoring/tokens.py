@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import View
+    from featpipe.extraction.scoring.page import Page
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -67,32 +67,32 @@ class Tokens:
         return len(self.start)
 
 
-def make_tokens(view: View) -> Tokens:
-    """For :attr:`View.tokens`."""
-    points = points_of(view.folded)
+def make_tokens(page: Page) -> Tokens:
+    """For :attr:`Page.tokens`."""
+    points = points_of(page.folded)
     traits = TRAITS.look_up(points)
     start, end = _cut(points, traits)
     first = points[start]
     kind = traits[start]
     latin = (kind & LETTER) > 0
     marks = (kind & PLAIN) == 0
-    upper = TRAITS.look_up(points_of(view.text)[start])
-    labels, label_text = _labels(view, first, start, end)
-    sentence = np.searchsorted(view.sentences[:, 0], start, side="right") - 1
+    upper = TRAITS.look_up(points_of(page.text)[start])
+    labels, label_text = _labels(page, first, start, end)
+    sentence = np.searchsorted(page.sentences[:, 0], start, side="right") - 1
     breaks = first == _NEWLINE
     return Tokens(
         start=start,
         end=end,
-        code=_codes(view.folded, first, kind, start, end),
+        code=_codes(page.folded, first, kind, start, end),
         is_mark=marks,
         is_latin=latin,
         is_capital=(upper & UPPER) > 0,
-        is_word_start=_word_starts(view, start, marks | latin),
+        is_word_start=_word_starts(page, start, marks | latin),
         label=labels,
         label_text=label_text,
         line=np.cumsum(breaks),
         sentence=np.maximum(sentence, 0),
-        heading=_headings(view.folded, breaks, start, end),
+        heading=_headings(page.folded, breaks, start, end),
     )
 
 
@@ -137,10 +137,10 @@ _CODES = CharacterTable(hash_of, np.int64)
 _digits_code = np.array([hash_of(f"digits {n}") for n in range(10)], np.int64)
 
 
-def _word_starts(view: View, start: Ints, plain: Bools) -> Bools:
+def _word_starts(page: Page, start: Ints, plain: Bools) -> Bools:
     """Where words begin: marks, Latin words and what follows them always; else as they are cut."""
-    begins = np.zeros(len(view.text) + 1, bool)
-    begins[view.words[:, 0]] = True
+    begins = np.zeros(len(page.text) + 1, bool)
+    begins[page.words[:, 0]] = True
     behind = np.concatenate(([True], plain[:-1]))
     return np.asarray(begins[start] | plain | behind)
 
@@ -149,7 +149,7 @@ _label_marks = np.sort(points_of("。;!?\n\t:,"))
 
 
 def _labels(
-    view: View, first: NDArray[np.uint32], start: Ints, end: Ints
+    page: Page, first: NDArray[np.uint32], start: Ints, end: Ints
 ) -> tuple[Ints, dict[int, str]]:
     """Per token the label it stands behind: the words before a colon, or a table header."""
     labels = np.zeros(len(start), np.int64)
@@ -162,14 +162,14 @@ def _labels(
         first_at = at
         if mark == _COLON:
             low = max(since, at - _LABEL_TOKENS)
-            current = _before_colon(_joined(view.folded, start[low:at], end[low:at]))
+            current = _before_colon(_joined(page.folded, start[low:at], end[low:at]))
             number = hash_of(current) if current else 0
             texts[number] = current
         elif mark != _COMMA:
             number = 0
         since = at + 1
     labels[first_at:] = number
-    for header in view.headers:
+    for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
         label = fold_width(header.label)[-24:]
         own = labels[low:high]
