@@ -94,8 +94,8 @@ class Loader:
 _HERE = "featpipe.documents.formats."
 
 BUILT_IN = (
-    Loader("plain", 1, (media_type.PLAIN,), _HERE + "plain:load"),
-    Loader("text", 1, (media_type.GIVEN,), _HERE + "plain:load_given"),
+    Loader("plain", 1, (media_type.PLAIN,), _HERE + "text:load"),
+    Loader("text", 1, (media_type.GIVEN,), _HERE + "text:load_given"),
     Loader("markdown", 3, (media_type.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 2, (media_type.HTML,), _HERE + "html:load"),
     Loader("pdf", 2, (media_type.PDF,), _HERE + "pdf:load"),
