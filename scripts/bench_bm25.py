@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from featpipe.lexical.array_file import map_arrays, write_arrays
 from featpipe.lexical.backend import has_numba
 from featpipe.lexical.bm25 import L, Okapi, Plus, score_fields
 from featpipe.lexical.index import Index
 from featpipe.lexical.segment import Segment
 from featpipe.lexical.vocabulary import Vocabulary
 from featpipe.lexical.words import Words
+from featpipe.user_cache import ArrayFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -344,13 +344,13 @@ def opening_figures(corpus: Corpus, figures: dict[str, float], name: str) -> Non
     with tempfile.TemporaryDirectory() as folder:
         segment = Segment.from_ids(corpus.ids, corpus.lengths, backend=backends()[-1])
         derived, truth = segment.derived(), {"ids": segment.ids, "lengths": segment.lengths}
-        write_arrays(Path(folder) / "postings", {}, derived | truth)
+        ArrayFile.write(Path(folder) / "postings", {}, derived | truth)
         for each, array in truth.items():
             np.save(Path(folder) / f"{each}.npy", array)
         n_bytes = sum(array.nbytes for array in derived.values())
 
         def open_mapped() -> Index:
-            arrays = map_arrays(Path(folder) / "postings").arrays
+            arrays = ArrayFile.map(Path(folder) / "postings").arrays
             index = Index()
             own = Segment.from_arrays(arrays["ids"], arrays["lengths"], arrays)
             index.add_segment(names, own, sizes)

@@ -22,7 +22,6 @@ Guarantees:
 from __future__ import annotations
 
 import shutil
-import time
 from contextlib import suppress
 from logging import getLogger
 from pathlib import Path
@@ -30,12 +29,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from featpipe import user_cache
 from featpipe.errors import DictionaryError
-from featpipe.lexical.array_file import Mapped, map_arrays, write_arrays
-from featpipe.lexical.folder import user_cache_folder
 from featpipe.lexical.index import Index
 from featpipe.lexical.jieba_dictionary import hash_of
 from featpipe.lexical.segment import SEGMENT_VERSION, Segment
+from featpipe.user_cache import ArrayFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +48,6 @@ logger = getLogger(__name__)
 
 #: With more segments than this, all become one: a query visits each.
 _MAX_SEGMENTS = 8
-#: A file that somebody began to write and did not put in its place by then was abandoned.
-_ABANDONED_AFTER_S = 3600.0
 
 _PREFIX = "postings-"
 _SUFFIX = ".arrays"
@@ -139,20 +136,20 @@ def open_index(
 def folder_of(cache: Path, group: str) -> Path:
     """Where the postings of one cache and analyser are kept."""
     where = hash_of(str(cache.resolve()).encode("utf-8", "surrogateescape"))
-    return user_cache_folder() / f"{_PREFIX}{where}-{group.rpartition('/')[2]}"
+    return user_cache.folder(f"{_PREFIX}{where}-{group.rpartition('/')[2]}")
 
 
-def _mapped_in(folder: Path) -> Iterator[Mapped]:
+def _mapped_in(folder: Path) -> Iterator[ArrayFile]:
     """The kept segments in order, up to the first that is absent or damaged."""
     number = 0
     with suppress(OSError, ValueError, KeyError, TypeError):
         while True:
-            yield map_arrays(folder / f"{number}{_SUFFIX}")
+            yield ArrayFile.map(folder / f"{number}{_SUFFIX}")
             number += 1
 
 
 def _add_mapped(
-    index: Index, mapped: Mapped, sentences: Sentences, begins: tuple[int, int]
+    index: Index, mapped: ArrayFile, sentences: Sentences, begins: tuple[int, int]
 ) -> tuple[int, int]:
     """Add a kept segment that continues the index; returns how many documents and units it proves.
 
@@ -201,7 +198,7 @@ def _keep(
 ) -> None:
     whole = {**arrays, "ids": segment.ids, "lengths": segment.lengths, **segment.derived()}
     try:
-        write_arrays(folder / f"{number}{_SUFFIX}", about, whole)
+        ArrayFile.write(folder / f"{number}{_SUFFIX}", about, whole)
     except OSError as error:
         if folder not in _told:
             _told.add(folder)
@@ -214,13 +211,14 @@ def _keep(
 def _tidy(folder: Path, last: int) -> None:
     """Remove what continued another segment, what was abandoned, and postings of caches gone."""
     current = {f"{number}{_SUFFIX}" for number in range(last + 1)}
+    asides = []
     for file in folder.iterdir():
-        is_aside = file.name.startswith(".")
-        if is_aside and time.time() - file.stat().st_mtime < _ABANDONED_AFTER_S:
-            continue
-        if file.name not in current:
+        if user_cache.is_being_written(file):
+            asides.append(file)
+        elif file.name not in current:
             file.unlink(missing_ok=True)
+    user_cache.sweep(asides)
     for other in folder.parent.glob(f"{_PREFIX}*"):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if not Path(map_arrays(other / f"0{_SUFFIX}").about["cache"]).exists():
+            if not Path(ArrayFile.map(other / f"0{_SUFFIX}").about["cache"]).exists():
                 shutil.rmtree(other, ignore_errors=True)

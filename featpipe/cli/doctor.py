@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from featpipe import user_cache
 from featpipe.cache.cache import Cache
 from featpipe.cli.main import EXIT_LEFT_OUT
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.errors import FeatpipeError
-from featpipe.lexical.folder import user_cache_folder
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import count_cards
 from featpipe.pool.role import usable_cores
@@ -264,7 +264,7 @@ def _try_file(descriptor: int, folder: Path) -> Iterator[Finding]:
 
 def _look_at_kept_files() -> Iterator[Finding]:
     """Where compiled words and fitted templates outlive a process; nothing is made there."""
-    folder = user_cache_folder()
+    folder = user_cache.root()
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
         tempfile.TemporaryFile(dir=there).close()

@@ -18,14 +18,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from pathlib import Path
+from contextlib import suppress
 from time import time_ns as now_ns
 from typing import TYPE_CHECKING
 
+from featpipe import user_cache
 from featpipe.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 _TICK_NS = 2_000_000_000
 _BLOCK_BYTES = 1 << 20
@@ -84,8 +86,7 @@ def remember_digests_in() -> Path | None:
     """Folder of digests remembered across processes; None when ``FEATPIPE_NO_MEMO`` is set."""
     if os.environ.get("FEATPIPE_NO_MEMO"):
         return None
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "featpipe" / "digests"
+    return user_cache.folder("digests")
 
 
 def forget_digests() -> None:
@@ -109,13 +110,8 @@ def _remember(file: Path, identity: str, digest: str, started_ns: int) -> None:
     folder = remember_digests_in()
     if folder is None:
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".{identity}.{os.getpid()}"
-        aside.write_text(digest, "ascii")
-        aside.replace(folder / identity)
-    except OSError:
-        return  # no home, read-only, full: the digest is computed again next time
+    with suppress(OSError):  # no home, read-only, full: the digest is computed again next time
+        user_cache.keep(folder / identity, digest.encode("ascii"))
 
 
 def _read_remembered(identity: str) -> str | None:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from featpipe import user_cache
 from featpipe.encoders.fingerprint import digest_text, remember_digests_in
 from featpipe.errors import UnknownDevice, UsageError
 
@@ -85,13 +85,8 @@ def resolve_precision(asked: str, *, device: str = "cpu") -> Resolved:
     found: Resolved = "mixed" if measure_bf16_gain() >= WORTHWHILE else "exact"
     memo = _memo_file()
     if memo is not None:
-        try:
-            memo.parent.mkdir(parents=True, exist_ok=True)
-            aside = memo.with_suffix(f".{os.getpid()}")
-            aside.write_text(found, "ascii")
-            aside.replace(memo)
-        except OSError:
-            return found  # measured again next time
+        with suppress(OSError):  # measured again next time
+            user_cache.keep(memo, found.encode("ascii"))
     return found
 
 
@@ -147,12 +142,11 @@ def _time(linear: Linear, x: torch.Tensor) -> float:
 
 
 def _memo_file() -> Path | None:
-    folder = remember_digests_in()
-    if folder is None:
+    if remember_digests_in() is None:
         return None
     from importlib.metadata import version
 
-    return folder.parent / "precision" / digest_text(f"{_cpu()} {version('torch')}")
+    return user_cache.folder("precision") / digest_text(f"{_cpu()} {version('torch')}")
 
 
 def _lacks_bf16() -> bool:

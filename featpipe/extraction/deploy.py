@@ -16,6 +16,7 @@ from featpipe.errors import FeatpipeError, PoolClosed, TemplateError
 from featpipe.extraction.extractor import Extractor
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.pool import Pool, Role
+from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -247,9 +248,7 @@ class Publication:
             path = self.folder / file
             if path.exists() and path.read_text("utf-8") == content:
                 continue
-            aside = path.with_suffix(".new")
-            aside.write_text(content, "utf-8")
-            aside.replace(path)
+            write_atomically(path, content.encode())
 
 
 def _place_for_models(home: Path) -> Path:

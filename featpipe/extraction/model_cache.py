@@ -6,9 +6,8 @@ hash over all of it. Not beside the HDF5 file, whose folder may be read-only or 
 Guarantees: a model is found only by the fingerprint of everything it was learned from and of the
 code that learned it, so it is never a stale one; a damaged or foreign file is fitted again and
 replaced; any number of processes may share the folder, which is held to a size and an age
-(:mod:`featpipe.extraction.kept_folder`); where it cannot be written, models are fitted in
-memory and
-one warning says so. Nothing in a file is ever executed.
+(:class:`featpipe.user_cache.KeptFiles`); where it cannot be written, models are fitted in memory
+and one warning says so. Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.kept_folder import KeptFolder
+from featpipe import user_cache
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
-from featpipe.lexical.folder import user_cache_folder
+from featpipe.user_cache import KeptFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
@@ -50,7 +49,7 @@ class ModelCache:
     def __init__(
         self, folder: Path | None, memory: MutableMapping[str, FieldModel] | None = None
     ) -> None:
-        self._folder = None if folder is None else KeptFolder(folder)
+        self._folder = None if folder is None else KeptFiles(folder)
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, FieldModel] = OrderedDict()
         self._models = self._recent if memory is None else memory
@@ -133,7 +132,7 @@ def _name_of(fingerprint: str) -> str:
 
 def default_folder() -> Path:
     """``fitted`` in the user's cache folder."""
-    return user_cache_folder() / "fitted"
+    return user_cache.folder("fitted")
 
 
 @cache

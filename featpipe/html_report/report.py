@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from featpipe.html_report.contents import Contents, choose_documents, shown
 from featpipe.html_report.page import report_pieces
 from featpipe.html_report.results import Results, list_runs, read_file, read_stored
 from featpipe.html_report.space_map import project, unit_rows
+from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -202,14 +202,9 @@ def _map(
 
 
 def _write(path: Path, pieces: Iterable[str]) -> int:
-    """Written aside and renamed: a page that stands at ``path`` is whole."""
-    aside = path.with_name(f".{path.name}.{getpid()}")
+    """Write the page atomically; returns its bytes."""
     try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.writelines(pieces)
-        n_bytes = aside.stat().st_size
-        aside.replace(path)
+        write_atomically(path, lambda file: file.writelines(map(str.encode, pieces)))
+        return path.stat().st_size
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
-    return n_bytes

@@ -1,8 +1,19 @@
-"""Compiled jieba at work: opens the tables, picks the kernel, keeps batches to a bearable size."""
+"""Cutting by jieba's compiled tables: opens or compiles them, picks the kernel, cuts in slices.
+
+Tables are kept in the user's cache folder, one folder per dictionary, named by its hash:
+
+- A folder is used only when whole: its description is written after its arrays, each atomically.
+  Processes that compile at the same time write the same bytes.
+- A shortened or foreign file is compiled anew and replaced.
+- Without a place to write, each process compiles its own tables and nothing fails.
+"""
 
 from __future__ import annotations
 
+import json
+import mmap
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -10,14 +21,23 @@ import numpy as np
 from featpipe.lexical.backend import Backends
 from featpipe.lexical.codes import CodedTexts, Offsets
 from featpipe.lexical.compile import Tables, passes_probe, walk
-from featpipe.lexical.folder import open_tables
 from featpipe.lexical.jieba_dictionary import hash_of
+from featpipe.user_cache import folder, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
 
     from featpipe.lexical.compile import Kernel
     from featpipe.lexical.jieba_dictionary import InstalledJieba, UserDictionary
+
+#: Counted up when the arrays' layout or the way they are compiled changes.
+TABLES_VERSION = 3
+
+_DESCRIPTION = "tables.json"
+_ARRAYS = "tables.bin"
+_ALIGNMENT = 64
 
 #: Characters per call of a kernel: bounds its scratch memory (about 100 bytes a character).
 _SLICE = 1 << 18
@@ -157,3 +177,52 @@ def compile_proved(
     jieba = Jieba(installed, user_dictionaries)
     tables = add_probe(compile_tables(jieba), jieba)
     return tables if passes_probe(tables, cut) else None
+
+
+def open_tables(identity: str, compile_anew: Callable[[], Tables | None]) -> Tables | None:
+    """The tables of this identity, mapped read-only; compiled and kept when absent or damaged.
+
+    None when ``compile_anew`` returns None: no tables cut as this dictionary does. Kept as well.
+    """
+    place = folder(f"words-{TABLES_VERSION}-{identity}")
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _map_tables(place)
+    tables = compile_anew()
+    with suppress(OSError):
+        _keep_tables(place, tables)
+        return _map_tables(place)
+    return tables
+
+
+def _map_tables(place: Path) -> Tables | None:
+    described = json.loads((place / _DESCRIPTION).read_text("utf-8"))
+    if described["is_equal"] is False:
+        return None
+    with (place / _ARRAYS).open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if len(mapped) != described["n_bytes"]:
+        raise ValueError(f"{place / _ARRAYS} is not as long as it was written")
+    arrays = {}
+    for name in Tables._fields:
+        dtype, shape, offset = described["arrays"][name]
+        arrays[name] = np.ndarray(tuple(shape), dtype, mapped, offset)
+    return Tables(**arrays)
+
+
+def _keep_tables(place: Path, tables: Tables | None) -> None:
+    """One file of all arrays, each from a multiple of 64 bytes on, and one that describes them."""
+    arrays = {} if tables is None else tables._asdict()
+    description: dict[str, object] = {"is_equal": tables is not None}
+    placed = {}
+
+    def write_arrays(file: BinaryIO) -> None:
+        for name, array in arrays.items():
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            placed[name] = (array.dtype.str, array.shape, file.tell())
+            file.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+        file.write(bytes(_ALIGNMENT))  # an empty array at the end has a place, too
+        description.update(n_bytes=file.tell(), arrays=placed)
+
+    if tables is not None:
+        keep(place / _ARRAYS, write_arrays, is_durable=True)
+    keep(place / _DESCRIPTION, json.dumps(description).encode(), is_durable=True)

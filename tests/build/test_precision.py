@@ -123,7 +123,7 @@ def test_an_unknown_precision_is_refused() -> None:
 def test_the_probe_is_made_in_a_child_and_remembered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
     found = precision.probe("cpu")
     assert found == devices.find_precision("auto")
     monkeypatch.setattr(precision, "Pool", lambda *_: pytest.fail("measured again"))

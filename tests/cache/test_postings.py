@@ -18,16 +18,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from rank_bm25 import BM25Okapi
 from sentence_cache import append_terms, write_documents
 
-from featpipe import Cache
+from featpipe import Cache, user_cache
 from featpipe.cache import postings, tables
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.search_role import SearchQuery, SearchRole
 from featpipe.cache.write import TermTables, TermWriter
 from featpipe.errors import FeatpipeError, UnknownSpace
-from featpipe.lexical.array_file import map_arrays, write_arrays
 from featpipe.lexical.segment import Segment
 from featpipe.lexical.terms import Analyser
 from featpipe.store import Writer
+from featpipe.user_cache import ArrayFile
 
 IntArray = np.ndarray[Any, Any]
 Backend = Literal["numba", "numpy"]
@@ -182,10 +182,10 @@ def test_damaged_postings_are_made_anew(
         file.unlink()
         file.parent.rmdir()
     elif damage == "version":
-        mapped = map_arrays(file)
-        write_arrays(file, mapped.about | {"segment": -1}, mapped.arrays)
+        mapped = ArrayFile.map(file)
+        ArrayFile.write(file, mapped.about | {"segment": -1}, mapped.arrays)
     else:
-        rows = data.index(map_arrays(file).arrays["rows"].tobytes())
+        rows = data.index(ArrayFile.map(file).arrays["rows"].tobytes())
         at = {"header": 60, "array": rows + 7}.get(damage, 0)
         flipped = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         damaged = {
@@ -238,7 +238,7 @@ def test_postings_of_a_cache_that_is_gone_are_removed(tmp_path: Path, folder: Pa
     (tmp_path / "gone.h5").unlink()
     write(tmp_path / "new.h5", range(2))
     found(tmp_path / "new.h5")
-    kept = {map_arrays(file).about["cache"] for file in files(folder)}
+    kept = {ArrayFile.map(file).about["cache"] for file in files(folder)}
     assert kept == {str(tmp_path / "here.h5"), str(tmp_path / "new.h5")}
 
 
@@ -253,7 +253,7 @@ def test_what_a_killed_writer_left_behind_is_removed_in_time(
     write(tmp_path / "c.h5", range(2, 3))
     found(tmp_path / "c.h5")
     assert left.exists()  # its writer may be alive
-    monkeypatch.setattr(postings, "_ABANDONED_AFTER_S", -1.0)
+    monkeypatch.setattr(user_cache, "_IN_USE_S", -1.0)
     write(tmp_path / "c.h5", range(3, 4))
     found(tmp_path / "c.h5")
     assert not left.exists()
@@ -272,7 +272,7 @@ def test_no_flipped_bit_in_the_middle_makes_a_kernel_leave_its_arrays(
     write_documents(tmp_path / "c.h5", {"a.txt": texts})
     right = found(tmp_path / "c.h5")
     (file,) = files(folder)
-    array = map_arrays(file).arrays[field]
+    array = ArrayFile.map(file).arrays[field]
     assert array.nbytes > 2 * 4096 + 64
     data = bytearray(file.read_bytes())
     begin = data.index(array.tobytes())
@@ -280,7 +280,7 @@ def test_no_flipped_bit_in_the_middle_makes_a_kernel_leave_its_arrays(
     last_byte = begin + (len(array) // 2) * item + item - 1  # the sign and the highest digits
     data[last_byte] ^= 0xC0
     file.write_bytes(data)
-    map_arrays(file)  # its sums do not tell
+    ArrayFile.map(file)  # its sums do not tell
     with Cache.open(tmp_path / "c.h5") as cache:
         search = SentenceSearch(cache, backend=backend)
         hits = [hit for query in QUERIES for hit in search.search(query, 20)]

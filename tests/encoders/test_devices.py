@@ -36,7 +36,7 @@ def test_threads_are_given_back() -> None:
 def test_auto_is_mixed_only_where_that_is_worth_it_and_asked_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object, gain: float, expected: str
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(devices, "_lacks_bf16", lambda: False)
     monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: gain)
     assert devices.resolve_precision("auto") == expected
@@ -57,7 +57,7 @@ def test_auto_is_mixed_only_where_that_is_worth_it_and_asked_once(
 def test_a_processor_without_bf16_needs_no_measurement(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object, words: str, expected: str | None
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(devices, "_cpu", lambda: words)
     assert devices.find_precision("auto") == expected
 

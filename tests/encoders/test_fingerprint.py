@@ -371,7 +371,7 @@ def test_a_home_that_cannot_be_written_costs_only_time(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     before = identify(folder)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "file"))
     assert identify(folder) == before
 
 

@@ -13,11 +13,11 @@ import pytest
 
 from featpipe import Extractor
 from featpipe.extraction import model_cache as kept_models
-from featpipe.extraction.kept_folder import KeptFolder
 from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
 from featpipe.extraction.scoring.page import page_of_text
+from featpipe.user_cache import KeptFiles
 
 TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
 NAMES = ("海南毓坤有限公司", "包头华信有限公司")
@@ -113,7 +113,7 @@ def test_the_folder_is_held_to_a_size_and_an_age(tmp_path: Path) -> None:
         make_file(tmp_path, name, age_h=10_000)
         for name in ("aa-letter.field", f"ab-{code}.txt", "photo.jpg")
     ]
-    folder = KeptFolder(tmp_path)
+    folder = KeptFiles(tmp_path)
     assert folder.sweep(most_bytes=130) == 3
     assert [file.exists() for file in (now, lately, before, old, left, busy)] == [
         True, True, False, False, False, True
@@ -128,7 +128,7 @@ def test_what_is_read_counts_as_used(tmp_path: Path) -> None:
     (file,) = tmp_path.rglob("*.field")
     os.utime(file, (1e9, 1e9))
     ModelCache(tmp_path).get("ab12", refuse)
-    assert KeptFolder(tmp_path).sweep() == 0
+    assert KeptFiles(tmp_path).sweep() == 0
     os.utime(file, (1e9, 1e9))
     ModelCache(tmp_path).get("cd34", fit)  # a process that keeps something sweeps
     assert not file.exists()

@@ -23,9 +23,9 @@ from featpipe.lexical import cut as cutter
 from featpipe.lexical import words as segmenter
 from featpipe.lexical.codes import CodedTexts
 from featpipe.lexical.cut import CompiledCutter
-from featpipe.lexical.folder import user_cache_folder
 from featpipe.lexical.jieba_dictionary import find_jieba, hash_of
 from featpipe.lexical.words import Words
+from featpipe.user_cache import root
 
 if TYPE_CHECKING:
     from featpipe.lexical.compile import Tables
@@ -343,7 +343,7 @@ def test_the_cache_folder_follows_the_users_settings(
 ) -> None:
     monkeypatch.delenv("FEATPIPE_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert user_cache_folder() == tmp_path / "featpipe"
+    assert root() == tmp_path / "featpipe"
 
 
 def test_slices_end_where_no_word_reaches_over(monkeypatch: pytest.MonkeyPatch) -> None:
