@@ -94,7 +94,7 @@ class Journal:
         self.close()
 
 
-# An order: one message, read and checked, and the key under which its answer is the same.
+# A job: one message, read and checked, and the key under which its answer is the same.
 
 
 _KEYS = frozenset({"id", "text", "document", "data", "name", "template"})
@@ -102,7 +102,7 @@ _FORM = '{"id": ..., "text" or "document" or "data" (base64): ..., "template": .
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Job:
     """What a message asks for."""
 
     id: str
@@ -123,11 +123,11 @@ class Order:
         return digest.hexdigest()
 
 
-def read_order(body: object, templates: Mapping[str, object]) -> Order:
+def read_job(body: object, templates: Mapping[str, object]) -> Job:
     """A message's body, as text, bytes or parsed JSON.
 
     Raises:
-        UsageError: it is no order; says why.
+        UsageError: it is no job; says why.
 
     """
     content = _parse(body)
@@ -140,7 +140,7 @@ def read_order(body: object, templates: Mapping[str, object]) -> Order:
         template = next(iter(templates)) if len(templates) == 1 else AUTO
     if not isinstance(template, str):
         raise UsageError("the message's template is no name", hint=_FORM)
-    return Order(str(content.get("id", "")), given, template)
+    return Job(str(content.get("id", "")), given, template)
 
 
 def _parse(body: object) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class Consumer:
         )
         self._journal = Journal(settings.journal)
         self._is_stopping = False
-        self._open: dict[int, tuple[Any, Order, str]] = {}
+        self._open: dict[int, tuple[Any, Job, str]] = {}
         self._n_tasks = 0
         self._looked_at = 0.0
 
@@ -336,18 +336,18 @@ class Consumer:
 
     def _take(self, message: Any, pool: Pool, producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
         try:
-            order = read_order(message.body, self._publication.templates)
+            job = read_job(message.body, self._publication.templates)
         except UsageError as error:
             self._bury(message, producer, "invalid_message", error.message)
             return
-        key = order.key(self._state())
+        key = job.key(self._state())
         answer = self._journal.get(key)
         if answer is not None:
-            self._answer(message, producer, order, key, answer)
+            self._answer(message, producer, job, key, answer)
             return
         self._n_tasks += 1
-        self._open[self._n_tasks] = (message, order, key)
-        pool.submit("extract", ExtractTask((order.given,), order.template), tag=self._n_tasks)
+        self._open[self._n_tasks] = (message, job, key)
+        pool.submit("extract", ExtractTask((job.given,), job.template), tag=self._n_tasks)
 
     def _collect(self, pool: Pool, producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
         if not self._open:
@@ -359,8 +359,8 @@ class Consumer:
                 self._end(outcome, held, producer)
                 del self._open[number]
 
-    def _end(self, outcome: Outcome, held: tuple[Any, Order, str], producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
-        message, order, key = held
+    def _end(self, outcome: Outcome, held: tuple[Any, Job, str], producer: Any) -> None:  # noqa: ANN401  # kombu is untyped
+        message, job, key = held
         if outcome.error is not None:
             error: BaseException = outcome.error.__cause__ or outcome.error
             words = str(getattr(error, "message", error)).splitlines()[0]
@@ -373,17 +373,17 @@ class Consumer:
         content = [extraction.as_dict() for extraction in done.extractions]
         answer = json.dumps(content, ensure_ascii=False)
         self._journal.put(key, answer)
-        self._answer(message, producer, order, key, answer)
+        self._answer(message, producer, job, key, answer)
 
-    def _answer(self, message: Any, producer: Any, order: Order, key: str, answer: str) -> None:  # noqa: ANN401  # kombu is untyped
-        body = f'{{"id": {json.dumps(order.id)}, "key": "{key}", "extractions": {answer}}}'
+    def _answer(self, message: Any, producer: Any, job: Job, key: str, answer: str) -> None:  # noqa: ANN401  # kombu is untyped
+        body = f'{{"id": {json.dumps(job.id)}, "key": "{key}", "extractions": {answer}}}'
         properties = message.properties or {}
         self._publish(
             producer,
             body,
             properties.get("reply_to") or self._settings.results,
             message_id=key,
-            correlation_id=properties.get("correlation_id") or order.id or None,
+            correlation_id=properties.get("correlation_id") or job.id or None,
         )
         # In this order: dying in between, the answer is sent twice rather than never.
         message.ack()

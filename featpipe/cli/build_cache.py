@@ -64,7 +64,7 @@ _MOST_READERS = 4
 @click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
 @click.pass_context
-def command(ctx: click.Context, /, **options: object) -> None:
+def build_cache(ctx: click.Context, /, **options: object) -> None:
     """Make sure every paragraph, sentence and word of DOCS has its features in the cache.
 
     DOCS are files and folders (read to the bottom). What the cache holds is never computed again:

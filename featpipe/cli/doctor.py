@@ -383,7 +383,7 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 @click.option("--torch", "with_torch", is_flag=True, help="Import torch in a child and use cards.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object.")
 @click.pass_context
-def command(
+def doctor(
     ctx: click.Context, *, cache: Path | None, model: str | None, with_torch: bool, is_json: bool
 ) -> None:
     """Check Python, packages, devices, memory, file system, model and workers.

@@ -1,14 +1,14 @@
-"""``featpipe extract``: documents and templates in, values out."""
+"""``featpipe extract`` and ``featpipe reprocess``: documents and templates in, values out."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT
-from featpipe.cli.workers import choose_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from featpipe.extraction.results import Extraction
     from featpipe.report import Quarantined
 
-#: From this many documents on, processes are started for them unless told otherwise.
-_MANY = 200
+#: From this many documents (extract) or fields of documents (reprocess) on, one process per core
+#: is started unless --workers is given.
+_MANY_DOCUMENTS, _MANY_FIELDS = 200, 1000
 
 
 @click.command("extract")
@@ -45,7 +46,17 @@ _MANY = 200
     help="After which workers give a document up.",
 )
 @click.pass_context
-def command(ctx: click.Context, /, **options: object) -> None:
+def extract(
+    ctx: click.Context,
+    documents: tuple[str, ...],
+    cache: str,
+    templates: str,
+    template: str | None,
+    space: str | None,
+    output: str | None,
+    workers: int | None,
+    deadline: float,
+) -> None:
     """Extract fields from DOCS, by default from all documents of the cache.
 
     DOCS are files, folders, or ids of cached documents; TEMPLATES are applied to the documents
@@ -56,44 +67,76 @@ def command(ctx: click.Context, /, **options: object) -> None:
     from featpipe.extraction.results import write_extractions
 
     lost: list[Quarantined] = []
-    space = options["space"]
-    with Extractor(
-        str(options["templates"]), str(options["cache"]), space=str(space) if space else None
-    ) as extractor:
-        wanted = options["documents"]
-        documents = list(_expand(extractor, list(wanted) if isinstance(wanted, tuple) else []))
-        workers = options["workers"]
+    with Extractor(templates, cache, space=space or None) as extractor:
+        wanted = list(_expand(extractor, documents))
+        if workers is None:
+            workers = _choose_workers(extractor, len(wanted), _MANY_DOCUMENTS)
         found = extractor.extract_many(
-            documents,
-            str(options["template"] or "*"),
-            workers=choose_workers(extractor, len(documents), _MANY)
-            if workers is None
-            else int(str(workers)),
-            deadline_s=float(str(options["deadline"])),
+            wanted, template or "*", workers=workers, deadline_s=deadline
         )
-        kept = _apart(found, lost)
-        if options["output"]:
-            n = write_extractions(kept, Path(str(options["output"])))
-            click.echo(f"{n} extractions in {options['output']}", err=True)
+        kept = _collect_lost(found, lost)
+        if output:
+            n = write_extractions(kept, Path(output))
+            click.echo(f"{n} extractions in {output}", err=True)
         else:
             for extraction in kept:
                 click.echo(extraction.as_json())
-    for one in lost:
-        click.echo(f"quarantined {one.reason}", err=True)
+    _print_lost(lost)
     ctx.exit(EXIT_LEFT_OUT if lost else 0)
 
 
-def _apart(
-    found: Iterable[Extraction | Quarantined], lost: list[Quarantined]
-) -> Iterator[Extraction]:
-    """Extractions as they come; the others into ``lost``."""
-    from featpipe.extraction.results import Extraction
+@click.command("reprocess")
+@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
+@click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
+@click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done and why, and do nothing.")
+@click.option("--diff", is_flag=True, help="Show the values that changed, old -> new.")
+@click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Processes; 0: this one. By default one per core when there is much to do.",
+)
+@click.option("-o", "--output", metavar="FILE", help="All results: .jsonl, .csv or .parquet.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
+@click.pass_context
+def reprocess(
+    ctx: click.Context,
+    cache: str,
+    templates: str,
+    space: str | None,
+    dry_run: bool,
+    diff: bool,
+    wait: float,
+    workers: int | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Extract again exactly what a change of templates or documents touches; encode nothing."""
+    from featpipe.extraction import reprocess as engine
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.results import write_extractions
 
-    for one in found:
-        if isinstance(one, Extraction):
-            yield one
-        else:
-            lost.append(one)
+    with Extractor(templates, cache, space=space or None) as extractor:
+        plan = engine.plan_reprocess(extractor)
+        if dry_run:
+            click.echo("\n".join(plan.lines()))
+            return
+        if workers is None:
+            workers = _choose_workers(extractor, plan.n_fields, _MANY_FIELDS)
+        report = engine.reprocess(extractor, plan, wait_s=wait, workers=workers)
+        if diff:
+            for change in report.changed:
+                click.echo(f"{change.template}: {change}")
+        if output:
+            write_extractions(engine.read_results(extractor), Path(output))
+    if as_json:
+        click.echo(json.dumps(report.as_dict(), ensure_ascii=False))
+    else:
+        click.echo(report.summary())
+    _print_lost(report.lost)
+    ctx.exit(EXIT_LEFT_OUT if report.lost else 0)
 
 
 def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Path]:
@@ -109,3 +152,35 @@ def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Pa
             yield name
         else:
             raise MissingDocuments(f"{name} is neither a file nor a document of the cache")
+
+
+def _choose_workers(extractor: Extractor, n: int, many: int) -> int:
+    """One process per core from ``many`` things on, else 0 or 1.
+
+    Templates with a pattern get at least one process: a regular expression can run without end on
+    some document, and only a worker can be killed for that.
+    """
+    from featpipe.pool.devices import default_devices
+
+    if n >= many:
+        return sum(device == "cpu" for device in default_devices())
+    fields = [field for one in extractor.templates.values() for field in one.template.fields]
+    return int(any(field.pattern for field in fields) and n > 0)
+
+
+def _collect_lost(
+    found: Iterable[Extraction | Quarantined], lost: list[Quarantined]
+) -> Iterator[Extraction]:
+    """Yield extractions as they come; append the rest to ``lost``."""
+    from featpipe.extraction.results import Extraction
+
+    for one in found:
+        if isinstance(one, Extraction):
+            yield one
+        else:
+            lost.append(one)
+
+
+def _print_lost(lost: Iterable[Quarantined]) -> None:
+    for one in lost:
+        click.echo(f"quarantined {one.reason}", err=True)

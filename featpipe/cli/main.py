@@ -17,24 +17,24 @@ import click
 from featpipe import __version__
 from featpipe.errors import FeatpipeError, UsageError
 
-#: Command name -> (module in this package, one line for the overview).
+#: Command name -> (module in this package, attribute of it, one line for the overview).
 _COMMANDS = {
-    "build-cache": ("build_cache", "Turn documents into features, once."),
-    "extract": ("extract", "Extract the fields of templates from documents."),
-    "reprocess": ("reprocess", "Bring results up to date with changed templates."),
-    "template": ("template", "Draft, check and import templates."),
-    "search": ("search", "Find sentences by words and meaning."),
-    "report": ("report", "Write the evidence page: what was extracted, and from where."),
-    "runs": ("runs", "List the runs of a cache, or show one."),
-    "serve": ("serve", "Serve extraction, search and embeddings over HTTP."),
-    "consume": ("consume", "Extract what arrives in a message queue."),
-    "inspect": ("inspect", "Say what a cache holds."),
-    "verify": ("verify", "Check that a cache is whole."),
-    "compact": ("compact", "Rewrite a cache without what crashes left in it."),
-    "merge": ("merge", "Make one cache of several, without encoding."),
-    "import": ("import_old", "Take over a file of one dataset per text."),
-    "export": ("export", "Write tables as NumPy and JSON, or Parquet."),
-    "doctor": ("doctor", "Check this machine, and say what cures it."),
+    "build-cache": ("build_cache", "build_cache", "Turn documents into features, once."),
+    "extract": ("extract", "extract", "Extract the fields of templates from documents."),
+    "reprocess": ("extract", "reprocess", "Bring results up to date with changed templates."),
+    "template": ("template", "template", "Draft, check and import templates."),
+    "search": ("search", "search", "Find sentences by words and meaning."),
+    "report": ("report", "report", "Write the evidence page: what was extracted, and from where."),
+    "runs": ("cache_files", "runs", "List the runs of a cache, or show one."),
+    "serve": ("serve", "serve", "Serve extraction, search and embeddings over HTTP."),
+    "consume": ("serve", "consume", "Extract what arrives in a message queue."),
+    "inspect": ("cache_files", "inspect", "Say what a cache holds."),
+    "verify": ("cache_files", "verify", "Check that a cache is whole."),
+    "compact": ("cache_files", "compact", "Rewrite a cache without what crashes left in it."),
+    "merge": ("cache_files", "merge", "Make one cache of several, without encoding."),
+    "import": ("cache_files", "import_vectors", "Take over a file of one dataset per text."),
+    "export": ("cache_files", "export", "Write tables as NumPy and JSON, or Parquet."),
+    "doctor": ("doctor", "doctor", "Check this machine, and say what cures it."),
 }
 
 EXIT_LEFT_OUT = 1
@@ -44,7 +44,7 @@ EXIT_INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are modules of this package, imported when named."""
+    """A group whose commands are in modules of this package, imported when named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """In the order in which people need them."""
@@ -54,13 +54,13 @@ class LazyGroup(click.Group):
         """Import one."""
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"featpipe.cli.{_COMMANDS[cmd_name][0]}")
-        return cast("click.Command", module.command)
+        module, attribute, _ = _COMMANDS[cmd_name]
+        return cast("click.Command", getattr(import_module(f"featpipe.cli.{module}"), attribute))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The overview, from the table: importing every command for it would cost a second."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,7 +1,13 @@
-"""``featpipe serve``: the extraction service over HTTP."""
+"""``featpipe serve`` and ``featpipe consume``: extraction over HTTP and from a message queue."""
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import signal
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +16,10 @@ import click
 from featpipe.cli.main import EXIT_FATAL
 
 if TYPE_CHECKING:
-    from featpipe.service.settings import ServiceSettings
+    from types import FrameType
 
 _MIB = 1 << 20
+_BROKER_VARIABLE = "FEATPIPE_BROKER"
 
 
 @click.command("serve")
@@ -43,24 +50,65 @@ _MIB = 1 << 20
               help="Requests that may wait; others are told to come again.")  # fmt: skip
 @click.option("--log-json", is_flag=True, help="One JSON object per line of the log.")
 @click.option("--trace", is_flag=True, help="OpenTelemetry spans, as OTEL_* variables say.")
-def command(**options: object) -> None:
+def serve(
+    cache: str,
+    templates: str | None,
+    model: str | None,
+    ner: str | None,
+    space: str | None,
+    analyser: str | None,
+    device: tuple[str, ...],
+    host: str,
+    port: int,
+    api_key_file: Path | None,
+    insecure: bool,
+    allow_host: tuple[str, ...],
+    deadline: float,
+    document_deadline: float,
+    drain: float,
+    notice: float,
+    max_body: int,
+    max_waiting: int,
+    log_json: bool,
+    trace: bool,
+) -> None:
     """Serve extraction, search and embeddings from a cache until SIGTERM.
 
     Models are held by worker processes; templates may be changed while the service runs. Without
     a key it listens to this machine only.
     """
-    from featpipe.cli.json_log import configure_logging
     from featpipe.errors import MissingExtra
+    from featpipe.service.settings import ServiceSettings, find_key
 
-    settings = _settings(options)
+    settings = ServiceSettings(
+        cache=Path(cache),
+        templates=Path(templates) if templates else None,
+        model=model,
+        ner=ner,
+        space=space,
+        analyser=analyser,
+        devices=device,
+        host=host,
+        port=port,
+        api_key=find_key(api_key_file),
+        allowed_hosts=allow_host,
+        is_insecure=insecure,
+        deadline_s=deadline,
+        document_deadline_s=document_deadline,
+        drain_s=drain,
+        notice_s=notice,
+        max_body_bytes=max_body * _MIB,
+        max_waiting=max_waiting,
+        is_traced=trace,
+    )
     try:
+        from featpipe.service import server
         from featpipe.service.engine import Engine
-        from featpipe.service.server import serve
     except ImportError as error:
         raise MissingExtra(
             f"the service needs {error.name}", hint="pip install 'featpipe[serve]'"
         ) from error
-    configure_logging(as_json=bool(options["log_json"]))
+    configure_logging(as_json=log_json)
     if settings.is_traced:
         from featpipe.service.tracing import configure_tracing
 
@@ -68,28 +116,116 @@ def command(**options: object) -> None:
     engine = Engine(settings)
     for note in engine.chosen.notes:
         click.echo(note, err=True)
-    if not serve(engine):
+    if not server.serve(engine):
         raise SystemExit(EXIT_FATAL)
 
 
-def _settings(options: dict[str, object]) -> ServiceSettings:
-    from featpipe.service.settings import ServiceSettings, find_key
+@click.command("consume")
+@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
+@click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
+@click.option("--broker", metavar="URL", help=f"amqp://host//; better in ${_BROKER_VARIABLE}.")
+@click.option("--queue", default="featpipe.documents", show_default=True, help="To take from.")
+@click.option("--results", default="featpipe.results", show_default=True, help="For answers.")
+@click.option("--dead", default="featpipe.dead", show_default=True, help="For what has none.")
+@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Keeps answers, so that nothing is computed twice.")  # fmt: skip
+@click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
+@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
+@click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; one worker each.")
+@click.option("--document-deadline", type=click.FloatRange(min=0.1), default=60.0,
+              metavar="SECONDS", show_default=True, help="Of a document.")  # fmt: skip
+@click.option("--prefetch", type=click.IntRange(1, 1000), default=16, show_default=True,
+              help="Messages held at a time.")  # fmt: skip
+@click.option("--log-json", is_flag=True, help="One JSON object per line of the log.")
+def consume(
+    cache: str,
+    templates: str,
+    broker: str | None,
+    queue: str,
+    results: str,
+    dead: str,
+    journal: Path | None,
+    model: str | None,
+    ner: str | None,
+    device: tuple[str, ...],
+    document_deadline: float,
+    prefetch: int,
+    log_json: bool,
+) -> None:
+    """Answer messages such as {"id": 1, "text": "...", "template": "lease"} until SIGTERM.
 
-    names = ("model", "ner", "space", "analyser", "host", "port", "max_waiting")
-    same = {name: options[name] for name in names}
-    templates, key_file = options["templates"], options["api_key_file"]
-    return ServiceSettings(
-        cache=Path(str(options["cache"])),
-        templates=Path(str(templates)) if templates else None,
-        devices=tuple(options["device"]),  # type: ignore[arg-type]  # click gives strings
-        api_key=find_key(key_file if isinstance(key_file, Path) else None),
-        allowed_hosts=tuple(options["allow_host"]),  # type: ignore[arg-type]  # as above
-        is_insecure=bool(options["insecure"]),
-        deadline_s=float(str(options["deadline"])),
-        document_deadline_s=float(str(options["document_deadline"])),
-        drain_s=float(str(options["drain"])),
-        notice_s=float(str(options["notice"])),
-        max_body_bytes=int(str(options["max_body"])) * _MIB,
-        is_traced=bool(options["trace"]),
-        **same,  # type: ignore[arg-type]  # as click has checked them
+    A message is acknowledged when its answer is with the broker; one that has none goes to the
+    dead-letter queue with its reason.
+    """
+    from featpipe.consumer import Consumer, ConsumerSettings
+
+    broker = broker or os.environ.get(_BROKER_VARIABLE)
+    if not broker:
+        raise click.UsageError(f"name a broker with --broker, or set {_BROKER_VARIABLE}")
+    configure_logging(as_json=log_json)
+    consumer = Consumer(
+        ConsumerSettings(
+            broker=broker,
+            cache=Path(cache),
+            templates=Path(templates),
+            queue=queue,
+            results=results,
+            dead=dead,
+            journal=journal,
+            model=model,
+            ner=ner,
+            devices=device,
+            document_deadline_s=document_deadline,
+            prefetch=prefetch,
+        )
     )
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
+        consumer.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    consumer.run()
+
+
+def configure_logging(*, as_json: bool, level: int = logging.INFO) -> None:
+    """Send the log of this process and its workers to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        JsonFormatter()
+        if as_json
+        else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+
+
+#: Attributes that every record has; the others came from ``extra=``.
+_COMMON = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+#: uvicorn's second copy of its messages, in colours.
+_UNWANTED = frozenset({"color_message"})
+
+
+class JsonFormatter(logging.Formatter):
+    """``{"time", "level", "logger", "message", ...extra}``, time in UTC with milliseconds.
+
+    One JSON object per line. The fields of ``extra=`` keep their names; they can neither break a
+    line nor replace one of the four fields above.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        made = datetime.fromtimestamp(record.created, UTC)
+        fields: dict[str, object] = {
+            "time": made.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name, value in record.__dict__.items():
+            if name not in _COMMON and name not in _UNWANTED:
+                fields.setdefault(name, value)
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False, default=str)

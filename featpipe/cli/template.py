@@ -10,11 +10,11 @@ from featpipe.cli.main import EXIT_LEFT_OUT
 
 
 @click.group("template")
-def command() -> None:
+def template() -> None:
     """Draft a template from a sample, check one, or import labelled samples."""
 
 
-@command.command("new")
+@template.command("new")
 @click.argument("sample", metavar="SAMPLE", type=click.Path(exists=True, dir_okay=False))
 @click.option("--name", help="By default the file's name.")
 def new(sample: str, name: str | None) -> None:
@@ -32,7 +32,7 @@ def new(sample: str, name: str | None) -> None:
     click.echo(draft_template(page, name or path.stem, path.name), nl=False)
 
 
-@command.command("check")
+@template.command("check")
 @click.argument("templates", metavar="PATH")
 @click.option("--cache", required=True, metavar="FILE", help="Where the sample documents are.")
 @click.pass_context
@@ -56,7 +56,7 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
     ctx.exit(EXIT_LEFT_OUT if n_lost else 0)
 
 
-@command.command("import")
+@template.command("import")
 @click.argument("source", metavar="SOURCE")
 @click.option(
     "--from", "form", required=True, type=click.Choice(["doccano", "label-studio", "table"])

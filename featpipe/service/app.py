@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from featpipe.service.errors import Failure
-from featpipe.service.middleware import Guard
+from featpipe.service.middleware import RequestMiddleware
 from featpipe.service.routes import embeddings as embedding
 from featpipe.service.routes import extract as extracting
 from featpipe.service.routes import health
@@ -57,9 +57,9 @@ def create_app(engine: Engine) -> FastAPI:
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_middleware(
-        Guard,
+        RequestMiddleware,
         settings=engine.settings,
-        meters=engine.meters,
+        metrics=engine.metrics,
         tracer=engine.tracer,
     )
     _complete_schema(app, engine)

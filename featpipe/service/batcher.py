@@ -1,25 +1,24 @@
-"""A lane: one kind of work for the pool, shared by all requests.
+"""A batcher: one kind of work for the pool, shared by all requests.
 
 Guarantees:
 
-- Every `ask` ends: with an answer, with the item's own error, or at its deadline.
+- Every `submit` ends: with an answer, with the item's own error, or at its deadline.
 - Items of different requests travel in one batch; an item that kills its worker is found by halving
   and the others of its batch are answered all the same.
-- What waits is bounded, in number and in weight; beyond it `ask` refuses at once.
+- What waits is bounded, in number and in weight; beyond it `submit` refuses at once.
 - Workers that somebody kills cost time and no answer: what they had in hand is done again, as often
   as the item's deadline and `_MAX_REPEATS` allow. So does a pool that breaks: another is opened at
   once, what waits goes on waiting, and what was in hand is done again.
-- Workers that cannot be started, again and again (damaged model, no memory), do not end the lane:
-  it says so, and tries again, ever more slowly.
+- Workers that repeatedly cannot be started (damaged model, no memory) do not end the batcher: it
+  refuses requests with the reason and tries again after growing pauses.
 
-All methods belong to the event loop's thread; one thread of the lane waits for the pool.
+All methods belong to the event loop's thread; one thread of the batcher waits for the pool.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from dataclasses import dataclass
 from functools import partial
 from logging import getLogger
@@ -28,66 +27,20 @@ from typing import TYPE_CHECKING, Any, cast
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import Pool
 from featpipe.service.errors import Failure, failure_of
-from featpipe.service.request_queue import Waiting
+from featpipe.service.request_queue import Item, RequestQueue
 from featpipe.service.tracing import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from featpipe.pool import Completions, Outcome, Role, WorkerView
-    from featpipe.service.metrics import Meters
-    from featpipe.service.request_queue import LaneLimits
-
-# An item: one thing that one request asked a lane for, and what became of it when.
-
-
-@dataclass(slots=True, eq=False)
-class Item:
-    """Times are those of the event loop, in seconds."""
-
-    payload: object
-    weight: int
-    arrived: float
-    future: asyncio.Future[object]
-    group: Hashable
-    n_repeats: int = 0
-    """Times that it was begun again, as those who had it in hand were lost."""
-    sent: float | None = None
-    """When it went to the pool last."""
-    n_together: int = 0
-    """Items of its batch."""
-    outcome: Outcome | None = None
-    """Of its batch, or of its part of one that was halved."""
-
-    def settle(self, answer: object) -> None:
-        """Give it its answer, or its error, unless nobody waits any more."""
-        if not self.future.done():
-            self.future.set_result(answer)
-
-    def record_spans(self, tracer: Tracer, lane: str, now: float) -> None:
-        """Two spans below that of the request: in the queue, and with the workers until ``now``."""
-        if not tracer.is_on:
-            return
-        zero = time.time_ns() - int(now * 1e9)
-        arrived, ended = zero + int(self.arrived * 1e9), zero + int(now * 1e9)
-        sent = ended if self.sent is None else zero + int(self.sent * 1e9)
-        tracer.record(f"{lane} queue", arrived, sent, {"featpipe.repeats": self.n_repeats})
-        if self.sent is None:
-            return
-        facts: dict[str, str | int | float] = {"featpipe.batch_items": self.n_together}
-        if self.outcome is not None:
-            facts["featpipe.worker"] = self.outcome.worker
-            facts["featpipe.attempts"] = self.outcome.attempts
-            facts["featpipe.worker_seconds"] = round(self.outcome.seconds, 6)
-            if self.outcome.error is not None:
-                facts["error.type"] = type(self.outcome.error).__name__
-        tracer.record(f"{lane} run", sent, ended, facts)
-
+    from featpipe.service.metrics import ServiceMetrics
+    from featpipe.service.request_queue import BatcherLimits
 
 # The collector: one thread that carries the ends of a pool's tasks into an event loop.
 
 
-class Collector:
+class OutcomeThread:
     """Calls ``post`` from a thread of its own with every end of a task, and with the pool's own.
 
     Args:
@@ -150,7 +103,7 @@ _MAX_REPEATS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Trade:
+class Workload:
     """How items become tasks of a role, and its values become answers, one per item in order."""
 
     role: Role
@@ -164,13 +117,13 @@ class Trade:
     """A payload without items: answered as soon as a worker is ready."""
 
 
-class Lane:
+class Batcher:
     """One role's work for every request.
 
     Args:
-        trade: what it does.
+        workload: what it does.
         limits: how much it takes on.
-        meters: where it counts.
+        metrics: where it counts.
         tracer: spans of queue and workers below that of each request, if there are to be any.
         is_eager: start workers at once, and be ready only when one is.
 
@@ -178,21 +131,21 @@ class Lane:
 
     def __init__(
         self,
-        trade: Trade,
-        limits: LaneLimits,
-        meters: Meters,
+        workload: Workload,
+        limits: BatcherLimits,
+        metrics: ServiceMetrics,
         tracer: Tracer | None = None,
         *,
         is_eager: bool = True,
     ) -> None:
-        self.name = trade.role.name
+        self.name = workload.role.name
         self.is_ready = not is_eager
         self.problem = ""
         """Why there are no workers, while there are none."""
-        self._trade, self._limits, self._meters = trade, limits, meters
+        self._workload, self._limits, self._metrics = workload, limits, metrics
         self._tracer = tracer or Tracer(is_on=False)
         self._is_eager = is_eager
-        self._waiting = Waiting(limits)
+        self._queue = RequestQueue(limits)
         self._batches: dict[int, list[Item]] = {}
         self._n_open = self._weight_open = 0
         self._next_batch = 1
@@ -212,25 +165,25 @@ class Lane:
         if self._is_closed:
             return
         try:
-            self._pool = Pool([self._trade.role])
+            self._pool = Pool([self._workload.role])
         except (FeatpipeError, OSError) as error:
             self._break(error)
             return
         self._into = self._pool.completions()
         post = partial(_post, self._loop, self, self._pool)
-        self._collector = Collector(self._into, post, self.name)
+        self._outcomes = OutcomeThread(self._into, post, self.name)
         self._is_taking = True
         if self._is_eager:
-            self._submit(0, self._trade.ping)
+            self._submit_batch(0, self._workload.ping)
         self._pump()
 
-    async def ask(
+    async def submit(
         self, item: object, *, group: Hashable = None, weight: int = 1, timeout_s: float
     ) -> Any:  # noqa: ANN401  # as various as the roles
         """The answer to one item.
 
         Args:
-            item: one of the trade's.
+            item: one of the workload's.
             group: only items of one group share a batch.
             weight: in bytes, or whatever the limits count.
             timeout_s: what is left of the request's time.
@@ -242,7 +195,7 @@ class Lane:
         self._refuse_excess(weight)
         future: asyncio.Future[object] = self._loop.create_future()
         one = Item(item, weight, self._loop.time(), future, group)
-        self._waiting.add(one)
+        self._queue.add(one)
         self._n_open += 1
         self._weight_open += weight
         future.add_done_callback(partial(self._forget, one))
@@ -251,7 +204,7 @@ class Lane:
             async with asyncio.timeout(timeout_s):
                 answer = await future
         except TimeoutError:
-            self._meters.refused.add(self.name, "deadline")
+            self._metrics.refused.add(self.name, "deadline")
             raise Failure(
                 504, "deadline_exceeded", f"no answer within {timeout_s:.1f} s",
                 hint="ask again when the service is less busy, or send less at a time",
@@ -273,7 +226,7 @@ class Lane:
         return max(0, self._limits.max_waiting - self._n_open)
 
     def workers(self) -> list[WorkerView]:
-        """Processes of this lane."""
+        """Processes of this batcher."""
         return self._pool.workers() if self._pool is not None else []
 
     def close(self) -> None:
@@ -282,7 +235,7 @@ class Lane:
         self.is_ready = False
         if self._pool is not None:
             self._pool.close(grace_s=2.0)
-            self._collector.stop()
+            self._outcomes.stop()
 
     # ---- taking on
 
@@ -290,7 +243,7 @@ class Lane:
         if self._is_closed:
             raise failure_of(PoolClosed("closed"))
         if not self._is_taking:
-            self._meters.refused.add(self.name, "no_workers")
+            self._metrics.refused.add(self.name, "no_workers")
             raise Failure(
                 503, "workers_unavailable", f"the workers for {self.name} cannot be started",
                 hint="the log says why", retry_after_s=_pause_after(self._n_broken),
@@ -300,8 +253,8 @@ class Lane:
         # One that is heavier than everything together may still come when it is alone.
         is_heavy = self._n_open and self._weight_open + weight > limits.max_waiting_weight
         if is_full or is_heavy:
-            self._meters.refused.add(self.name, "full")
-            n_workers = len(self._trade.role.devices)
+            self._metrics.refused.add(self.name, "full")
+            n_workers = len(self._workload.role.devices)
             raise Failure(
                 429, "busy", f"{self._n_open} requests for {self.name} are waiting",
                 hint="wait as long as Retry-After says",
@@ -320,13 +273,13 @@ class Lane:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        n_workers = len(self._trade.role.devices)
+        n_workers = len(self._workload.role.devices)
         # A batch more than there are workers: the next one is there when the last is done.
         while self._pool is not None and len(self._batches) <= n_workers:
             is_idle = len(self._batches) < n_workers
-            batch = self._waiting.take(self._loop.time(), is_idle=is_idle)
+            batch = self._queue.take(self._loop.time(), is_idle=is_idle)
             if not batch:
-                ripe_at = self._waiting.ripe_at()
+                ripe_at = self._queue.ripe_at()
                 if ripe_at is not None:
                     self._timer = self._loop.call_at(ripe_at, self._pump)
                 return
@@ -336,14 +289,14 @@ class Lane:
         number = self._next_batch
         self._next_batch += 1
         self._batches[number] = batch
-        self._meters.batch_items.observe(len(batch), self.name)
+        self._metrics.batch_items.observe(len(batch), self.name)
         for item in batch:
             item.sent, item.n_together = self._loop.time(), len(batch)
         payloads = tuple(item.payload for item in batch)
-        self._submit(number, self._trade.make(batch[0].group, payloads))
+        self._submit_batch(number, self._workload.make(batch[0].group, payloads))
 
-    def _submit(self, number: int, payload: object) -> None:
-        assert self._pool is not None  # noqa: S101  # `ask` refused where there is none
+    def _submit_batch(self, number: int, payload: object) -> None:
+        assert self._pool is not None  # noqa: S101  # `submit` refused where there is none
         try:
             self._pool.submit(self.name, payload, tag=number, into=self._into)
         except PoolBroken as error:
@@ -353,11 +306,11 @@ class Lane:
             for item in self._batches.pop(number, []):
                 item.settle(error)
             return
-        self._collector.wake()
+        self._outcomes.wake()
 
     # ---- taking answers
 
-    def hear(self, pool: Pool, end: Outcome | PoolBroken) -> None:
+    def take_end(self, pool: Pool, end: Outcome | PoolBroken) -> None:
         """Called in the loop's thread with every end of a task, and with that of the pool."""
         if pool is not self._pool:
             return  # it broke before: what it had in hand is with another
@@ -376,9 +329,9 @@ class Lane:
         repeated: list[Item] = []
         at = 0
         for part in outcome.parts:
-            n = self._trade.count(part.payload)
+            n = self._workload.count(part.payload)
             if part.error is None:
-                answers = self._trade.answers(part.value)
+                answers = self._workload.answers(part.value)
                 self._note_health()
             else:
                 answers = [part.error] * n
@@ -398,7 +351,7 @@ class Lane:
             self._note_health()
             logger.info("%s is ready", self.name)
         elif outcome.is_foreign:
-            self._submit(0, self._trade.ping)
+            self._submit_batch(0, self._workload.ping)
         elif not self._is_closed:
             self._break(outcome.error)
 
@@ -410,13 +363,13 @@ class Lane:
         """Whoever had these in hand was lost: they come first, one by one."""
         for item in items:
             item.n_repeats += 1
-        self._waiting.put_back(items)
+        self._queue.put_back(items)
 
     def _note(self, outcome: Outcome, n_items: int) -> None:
-        self._meters.batch_seconds.observe(outcome.seconds, self.name)
+        self._metrics.batch_seconds.observe(outcome.seconds, self.name)
         n_lost = max(outcome.attempts - 1, 0) + sum(part.attempts for part in outcome.halves)
         if n_lost:
-            self._meters.repeated.add(self.name, by=n_lost)
+            self._metrics.repeated.add(self.name, by=n_lost)
         if n_items and outcome.error is None:
             each = outcome.seconds / n_items
             self._seconds_per_item += 0.1 * (each - self._seconds_per_item)
@@ -438,7 +391,7 @@ class Lane:
         self._keep_or_tell(in_hand)
         pool, self._pool = self._pool, None
         if pool is not None:
-            self._collector.stop()
+            self._outcomes.stop()
             threading.Thread(target=pool.close, args=(0.0,), daemon=True).start()
         self._reopening = self._loop.call_later(_pause_after(self._n_broken), self.open)
 
@@ -451,7 +404,7 @@ class Lane:
             self._repeat([item for item in in_hand if not item.future.done()])
             return
         self._is_taking = False
-        for item in (*self._waiting.clear(), *in_hand):
+        for item in (*self._queue.clear(), *in_hand):
             item.settle(broken)
 
 
@@ -463,9 +416,9 @@ def _pause_after(n_broken: int) -> float:
 
 
 def _post(
-    loop: asyncio.AbstractEventLoop, lane: Lane, pool: Pool, end: Outcome | PoolBroken
+    loop: asyncio.AbstractEventLoop, batcher: Batcher, pool: Pool, end: Outcome | PoolBroken
 ) -> None:
     try:
-        loop.call_soon_threadsafe(lane.hear, pool, end)
+        loop.call_soon_threadsafe(batcher.take_end, pool, end)
     except RuntimeError:  # the loop is closed: the service is over, and nobody waits
         return

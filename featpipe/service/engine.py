@@ -1,4 +1,4 @@
-"""The engine: the lanes of a service and the templates it offers. Free of HTTP."""
+"""The engine: the batchers of a service and the templates it offers. Free of HTTP."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
+from featpipe.documents import LoadLimits
 from featpipe.errors import TemplateError
 from featpipe.extraction.deploy import Publication
+from featpipe.extraction.warm_worker import FEW_KERNELS, warm_role
+from featpipe.extraction.worker import Done, ExtractTask, ReloadTask
 from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.pool import Role
 from featpipe.pool.devices import check_devices, default_devices
-from featpipe.service import workload as trades
-from featpipe.service.batcher import Lane
-from featpipe.service.metrics import Meters
-from featpipe.service.request_queue import LaneLimits
-from featpipe.service.template_watcher import Publisher
+from featpipe.pool.role import usable_cores
+from featpipe.service.batcher import Batcher, Workload
+from featpipe.service.metrics import ServiceMetrics
+from featpipe.service.request_queue import BatcherLimits
+from featpipe.service.template_watcher import TemplateWatcher
 from featpipe.service.tracing import Tracer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from featpipe.service.batcher import Trade
+    from featpipe.on_demand.checkpoints import Chosen
     from featpipe.service.settings import ServiceSettings
 
 logger = getLogger("featpipe.service")
@@ -31,6 +36,12 @@ logger = getLogger("featpipe.service")
 _BATCH_WEIGHT = 32_768
 #: Seconds until templates that could not be fitted at the start are tried again.
 _PAUSE_S = 5.0
+
+#: What a template process imports once for all workers on the processor.
+_PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.on_demand.worker")
+#: An uploaded file may unpack to this many times its size, and to this much in any case.
+_UNPACKED_TIMES, _UNPACKED_BYTES = 4, 64 << 20
+_HALVE = "featpipe.pool.bisect:halve_sequence"
 
 
 class Engine:
@@ -49,7 +60,7 @@ class Engine:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
-        self.meters, self.tracer = Meters(), Tracer(is_on=settings.is_traced)
+        self.metrics, self.tracer = ServiceMetrics(), Tracer(is_on=settings.is_traced)
         self.is_draining = False
         self._watching: asyncio.Task[None] | None = None
         devices = check_devices(settings.devices) or default_devices()
@@ -57,64 +68,142 @@ class Engine:
             self.chosen = choose_checkpoints(cache, settings.model, settings.ner, settings.space)
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
-        self.publisher: Publisher | None = None
-        self.extract: Lane | None = None
+        self.watcher: TemplateWatcher | None = None
+        self.extract: Batcher | None = None
         if settings.templates is not None:
             self._open_templates(settings.templates, devices)
-        self.embed = self._lane(trades.embedding(settings, devices, self.chosen), max_batch=64)
+        self.embed = self._batcher(embedding_workload(settings, devices, self.chosen), max_batch=64)
         self.search = (
-            self._lane(trades.searching(settings, self.chosen), max_batch=16, is_eager=False)
+            self._batcher(search_workload(settings, self.chosen), max_batch=16, is_eager=False)
             if has_terms
             else None
         )
-        self.lanes = [lane for lane in (self.extract, self.embed, self.search) if lane is not None]
-        self.meters.watch(self.lanes)
+        self.batchers = [
+            batcher for batcher in (self.extract, self.embed, self.search) if batcher is not None
+        ]
+        self.metrics.watch(self.batchers)
 
     @property
     def is_ready(self) -> bool:
         """Whether a request would be answered now."""
-        return not self.is_draining and all(lane.is_ready for lane in self.lanes)
+        return not self.is_draining and all(batcher.is_ready for batcher in self.batchers)
 
     def start(self) -> None:
         """Start the workers; call it in the event loop."""
-        for lane in self.lanes:
-            if lane is not self.extract:
-                lane.open()
-        if self.publisher is not None:
-            self._watching = asyncio.create_task(self._publish_and_watch(self.publisher))
+        for batcher in self.batchers:
+            if batcher is not self.extract:
+                batcher.open()
+        if self.watcher is not None:
+            self._watching = asyncio.create_task(self._publish_and_watch(self.watcher))
 
     async def stop(self) -> None:
         """End the workers, and let go of the cache."""
         if self._watching is not None:
             self._watching.cancel()
-        await asyncio.gather(*(asyncio.to_thread(lane.close) for lane in self.lanes))
-        if self.publisher is not None:
-            self.publisher.publication.close()
+        await asyncio.gather(*(asyncio.to_thread(batcher.close) for batcher in self.batchers))
+        if self.watcher is not None:
+            self.watcher.publication.close()
 
     def _open_templates(self, templates: Path, devices: tuple[str, ...]) -> None:
         settings = self.settings
         publication = Publication(templates, settings.cache, self.chosen, devices, settings.space)
-        self.publisher = Publisher(publication)
-        self.extract = self._lane(trades.extracting(settings, publication), settings.max_batch)
+        self.watcher = TemplateWatcher(publication)
+        self.extract = self._batcher(extraction_workload(settings, publication), settings.max_batch)
 
-    async def _publish_and_watch(self, publisher: Publisher) -> None:
+    async def _publish_and_watch(self, watcher: TemplateWatcher) -> None:
         """Documents are taken as soon as there is something to extract."""
-        while not publisher.templates:
+        while not watcher.templates:
             try:
-                await publisher.publish()
+                await watcher.publish()
             except TemplateError as error:
                 logger.error("no templates can be used: %s", error.message)  # noqa: TRY400  # a fault of files, not of code
                 await asyncio.sleep(_PAUSE_S)
-        assert self.extract is not None  # noqa: S101  # it is made with the publisher
+        assert self.extract is not None  # noqa: S101  # it is made with the watcher
         self.extract.open()
-        await publisher.watch()
+        await watcher.watch()
 
-    def _lane(self, trade: Trade, max_batch: int, *, is_eager: bool = True) -> Lane:
-        limits = LaneLimits(
+    def _batcher(self, workload: Workload, max_batch: int, *, is_eager: bool = True) -> Batcher:
+        limits = BatcherLimits(
             max_waiting=self.settings.max_waiting,
             max_waiting_weight=self.settings.max_waiting_bytes,
             max_batch=max_batch,
             max_batch_weight=_BATCH_WEIGHT,
             linger_s=self.settings.linger_s,
         )
-        return Lane(trade, limits, self.meters, self.tracer, is_eager=is_eager)
+        return Batcher(workload, limits, self.metrics, self.tracer, is_eager=is_eager)
+
+
+def extraction_workload(settings: ServiceSettings, publication: Publication) -> Workload:
+    """Documents under templates. A group is (template, whether the text is sent back)."""
+    size = settings.max_body_bytes
+    limits = LoadLimits(
+        max_bytes=max(size, settings.max_batch_bytes),
+        max_unpacked_bytes=max(_UNPACKED_BYTES, _UNPACKED_TIMES * size),
+    )
+    return Workload(
+        warm_role(publication, limits, settings.document_deadline_s),
+        make=lambda group, items: ExtractTask(items, group[0], with_text=group[1]),
+        count=lambda task: len(task.documents) if isinstance(task, ExtractTask) else 1,
+        answers=_extraction_answers,
+        ping=ReloadTask(),
+    )
+
+
+def embedding_workload(
+    settings: ServiceSettings, devices: tuple[str, ...], chosen: Chosen
+) -> Workload:
+    """Texts or token ids to vectors."""
+    # One worker with every core answers a request sooner than several with one core each.
+    cards = tuple(device for device in devices if device != "cpu")
+    return Workload(
+        Role(
+            name="embed",
+            target="featpipe.on_demand.worker:EmbedRole",
+            arguments={
+                "model": chosen.model,
+                "settings": chosen.encoder,
+                "cache": str(settings.cache.absolute()),
+                "space": chosen.space,
+            },
+            devices=cards or ("cpu",),
+            threads=None if cards else usable_cores(),
+            deadline_s=settings.document_deadline_s,
+            bisect=_HALVE,
+            preload=_PRELOAD,
+            environment=FEW_KERNELS,
+            is_lazy=False,
+        ),
+        make=lambda _, items: items,
+        count=len,
+        answers=list,
+        ping=(),
+    )
+
+
+def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload:
+    """Queries to ranked sentences."""
+    return Workload(
+        Role(
+            name="search",
+            target="featpipe.cache.search_role:SearchRole",
+            arguments={
+                "cache": str(settings.cache.absolute()),
+                "space": chosen.space,
+                "analyser": settings.analyser,
+            },
+            threads=1,
+            deadline_s=settings.document_deadline_s,
+            bisect=_HALVE,
+        ),
+        make=lambda _, items: items,
+        count=len,
+        answers=list,
+        ping=(),
+    )
+
+
+def _extraction_answers(value: object) -> Sequence[object]:
+    """One `Done` per document; what a `ReloadTask` gives is a single answer."""
+    return (
+        value if isinstance(value, tuple) and all(isinstance(v, Done) for v in value) else [value]
+    )

@@ -1,23 +1,37 @@
-"""Meters: everything the service counts, under one registry."""
+"""ServiceMetrics: everything the service counts, under one registry."""
 
 from __future__ import annotations
 
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from featpipe.metrics import COUNTS, Counter, Gauge, Histogram, Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from featpipe.metrics import Sample
-    from featpipe.service.batcher import Lane
+    from featpipe.pool import WorkerView
 
 
-class Meters:
-    """Counters of requests, lanes and processes."""
+class Watched(Protocol):
+    """The state of a `Batcher` that gauges read."""
+
+    name: str
+    is_ready: bool
+
+    @property
+    def n_open(self) -> int:
+        """Items not answered yet."""
+
+    def workers(self) -> list[WorkerView]:
+        """Its processes."""
+
+
+class ServiceMetrics:
+    """Counters of requests, batchers and processes."""
 
     def __init__(self) -> None:
         self.registry = Registry()
@@ -52,19 +66,19 @@ class Meters:
             Gauge("featpipe_build_info", "The version.", _read_version, ("version",)),
         )  # fmt: skip
 
-    def watch(self, lanes: list[Lane]) -> None:
-        """Show the state of these lanes and the memory of their processes."""
+    def watch(self, batchers: Sequence[Watched]) -> None:
+        """Show the state of these batchers and the memory of their processes."""
 
         def open_items() -> Iterator[Sample]:
-            yield from (((lane.name,), lane.n_open) for lane in lanes)
+            yield from (((batcher.name,), batcher.n_open) for batcher in batchers)
 
         def ready() -> Iterator[Sample]:
-            yield from (((lane.name,), int(lane.is_ready)) for lane in lanes)
+            yield from (((batcher.name,), int(batcher.is_ready)) for batcher in batchers)
 
         def memory() -> Iterator[Sample]:
             yield ("service",), resident_bytes(os.getpid())
-            for lane in lanes:
-                for worker in lane.workers():
+            for batcher in batchers:
+                for worker in batcher.workers():
                     if worker.pid is not None:
                         yield (worker.name,), resident_bytes(worker.pid)
 

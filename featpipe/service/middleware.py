@@ -21,7 +21,7 @@ from featpipe.service.settings import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from featpipe.service.metrics import Meters
+    from featpipe.service.metrics import ServiceMetrics
     from featpipe.service.settings import ServiceSettings
     from featpipe.service.tracing import Tracer
 
@@ -36,21 +36,21 @@ _WATCHED = frozenset({"/healthz", "/readyz", "/metrics"})
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
-class Guard:
+class RequestMiddleware:
     """ASGI middleware, the outermost.
 
     Args:
         app: what is guarded.
         settings: limits and key.
-        meters: where requests are counted.
+        metrics: where requests are counted.
         tracer: spans, if there are to be any.
 
     """
 
     def __init__(
-        self, app: ASGIApp, settings: ServiceSettings, meters: Meters, tracer: Tracer
+        self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics, tracer: Tracer
     ) -> None:
-        self._app, self._settings, self._meters, self._tracer = app, settings, meters, tracer
+        self._app, self._settings, self._metrics, self._tracer = app, settings, metrics, tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection event."""
@@ -64,12 +64,12 @@ class Guard:
         scope.setdefault("state", {})["request_id"] = request_id
         exchange = _Exchange(scope, receive, send, request_id)
         started = perf_counter()
-        self._meters.in_flight += 1
+        self._metrics.in_flight += 1
         with self._tracer.serving(f"{scope['method']} {scope['path']}", headers) as span:
             try:
                 await self._serve(scope, headers, exchange)
             finally:
-                self._meters.in_flight -= 1
+                self._metrics.in_flight -= 1
                 self._record(scope, exchange, perf_counter() - started, span)
 
     async def _serve(self, scope: Scope, headers: dict[str, str], exchange: _Exchange) -> None:
@@ -124,8 +124,8 @@ class Guard:
     def _record(self, scope: Scope, exchange: _Exchange, seconds: float, span: Any) -> None:  # noqa: ANN401  # opentelemetry may be absent
         route = getattr(scope.get("route"), "path", "other")
         status = exchange.status
-        self._meters.requests.add(route, str(status))
-        self._meters.seconds.observe(seconds, route)
+        self._metrics.requests.add(route, str(status))
+        self._metrics.seconds.observe(seconds, route)
         fields = {
             "request_id": exchange.request_id, "method": scope["method"], "route": route,
             "status": status, "seconds": round(seconds, 4),

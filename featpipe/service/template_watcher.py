@@ -1,4 +1,4 @@
-"""The publisher: a publication in an event loop, which it never holds up."""
+"""The watcher: a publication in an event loop, which it never holds up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = getLogger("featpipe.service")
 _WATCH_S = 1.0
 
 
-class Publisher:
+class TemplateWatcher:
     """Watches the files of a ``publication``, and publishes what changes."""
 
     def __init__(self, publication: Publication) -> None:

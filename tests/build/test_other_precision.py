@@ -12,7 +12,7 @@ from tiny_checkpoints import save_encoder
 
 from featpipe import Cache
 from featpipe.cache import tables
-from featpipe.cli.search import command
+from featpipe.cli.search import search
 from featpipe.encoders import precision as devices
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
@@ -68,7 +68,7 @@ def test_search_says_that_the_precision_is_not_the_spaces(
     made_on_a_card: Path, encoder_folder: Path
 ) -> None:
     words = [str(made_on_a_card), SENTENCES[1], "--hybrid", "--weight", "0", "-k", "1"]
-    result = CliRunner().invoke(command, [*words, "--model", str(encoder_folder)])
+    result = CliRunner().invoke(search, [*words, "--model", str(encoder_folder)])
     assert result.exit_code == 0, result.output
     assert SENTENCES[1] in result.stdout
     assert "computed in float16" in result.stderr

@@ -22,7 +22,7 @@ import pytest
 from tiny_checkpoints import save_encoder
 
 from featpipe import Pipeline
-from featpipe.consumer import Consumer, ConsumerSettings, Journal, read_order
+from featpipe.consumer import Consumer, ConsumerSettings, Journal, read_job
 from featpipe.errors import UsageError, WriteFailed
 
 HERE = Path(__file__).parent
@@ -241,7 +241,7 @@ def test_a_journal_keeps_the_first_answer_and_the_newest_keys(tmp_path: Path) ->
 
 def test_keys_differ_with_content_template_and_state() -> None:
     def key(state: str = "s", **body: str) -> str:
-        return read_order(json.dumps(body), {"t": 1}).key(state)
+        return read_job(json.dumps(body), {"t": 1}).key(state)
 
     keys = [
         key(text="a"), key(text="b"), key(text="a", template="u"), key("other", text="a"),
@@ -250,7 +250,7 @@ def test_keys_differ_with_content_template_and_state() -> None:
     assert len(set(keys)) == len(keys)
     assert key(text="a") == key(text="a")
     with pytest.raises(UsageError, match="unknown keys"):
-        read_order('{"text": "a", "path": "b"}', {})
+        read_job('{"text": "a", "path": "b"}', {})
 
 
 # ---- a real broker

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from featpipe.cli.json_log import configure_logging
-from featpipe.service import workload as trades
-from featpipe.service.engine import Engine
+from featpipe.cli.serve import configure_logging
+from featpipe.service import engine
 from featpipe.service.server import serve
 from featpipe.service.settings import ServiceSettings
 from featpipe.service.tracing import configure_tracing
@@ -31,19 +30,19 @@ def main() -> None:
         devices=("cpu", "cpu"),
     )
     threading.Thread(target=end_with_input, daemon=True).start()
-    make = trades.extracting
+    make_workload = engine.extraction_workload
 
-    def extracting(*args: Any) -> trades.Trade:  # noqa: ANN401  # whatever it takes
-        trade = make(*args)
+    def poisoned(*args: Any) -> engine.Workload:  # noqa: ANN401  # whatever it takes
+        workload = make_workload(*args)
         target = "service_poison:PoisonedExtractRole"
-        return replace(trade, role=replace(trade.role, target=target))
+        return replace(workload, role=replace(workload.role, target=target))
 
-    trades.extracting = extracting
+    engine.extraction_workload = poisoned
     configure_logging(as_json=True)
     if settings.is_traced:
         configure_tracing()
     assert not {"torch", "transformers"} & set(sys.modules)
-    sys.exit(0 if serve(Engine(settings)) else 3)
+    sys.exit(0 if serve(engine.Engine(settings)) else 3)
 
 
 def end_with_input() -> None:

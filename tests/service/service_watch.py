@@ -51,7 +51,7 @@ class Service:
         return self.client.post("/extract", json=body)
 
     def workers(self, name: str) -> dict[str, int]:
-        """Resident bytes of the workers of a lane, by name."""
+        """Resident bytes of the workers of a batcher, by name."""
         found = {}
         for line in self.client.get("/metrics").text.splitlines():
             if line.startswith(f'featpipe_resident_bytes{{process="{name}-'):

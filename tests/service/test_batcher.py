@@ -1,4 +1,4 @@
-"""A lane over a real pool: what others kill costs time and no answer."""
+"""A batcher over a real pool: what others kill costs time and no answer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import psutil
 import pytest
 
 from featpipe.pool import Role
-from featpipe.service.batcher import Lane, Trade
+from featpipe.service.batcher import Batcher, Workload
 from featpipe.service.errors import Failure
-from featpipe.service.metrics import Meters
-from featpipe.service.request_queue import LaneLimits
+from featpipe.service.metrics import ServiceMetrics
+from featpipe.service.request_queue import BatcherLimits
 
 WAIT_S = 60.0
 
 
 @asynccontextmanager
-async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Lane]:
+async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Batcher]:
     role = Role(
         name="square",
-        target="lane_roles:Squares",
+        target="batcher_roles:Squares",
         arguments={"marker": str(marker)},
         devices=("cpu", "cpu"),
         bisect="featpipe.pool.bisect:halve_sequence",
@@ -34,13 +34,13 @@ async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Lane]:
         max_losses=max_losses,
         is_lazy=False,
     )
-    trade = Trade(role, make=lambda _, items: items, count=len, answers=list, ping=())
-    lane = Lane(trade, LaneLimits(1000, 1000, 4, 1000, 0.001), Meters())
-    lane.open()
+    workload = Workload(role, make=lambda _, items: items, count=len, answers=list, ping=())
+    batcher = Batcher(workload, BatcherLimits(1000, 1000, 4, 1000, 0.001), ServiceMetrics())
+    batcher.open()
     try:
-        yield lane
+        yield batcher
     finally:
-        await asyncio.to_thread(lane.close)
+        await asyncio.to_thread(batcher.close)
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -56,28 +56,28 @@ def run(make: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def processes(lane: Lane, others: set[int]) -> list[int]:
+def processes(batcher: Batcher, others: set[int]) -> list[int]:
     """Workers and templates, also workers whose template is gone; not the other children."""
     found = {child.pid for child in psutil.Process().children(recursive=True)} - others
-    return sorted(found | {view.pid for view in lane.workers() if view.pid})
+    return sorted(found | {view.pid for view in batcher.workers() if view.pid})
 
 
 def test_processes_killed_at_random_cost_no_answer(tmp_path: Path) -> None:
     generator = random.Random(7)  # noqa: S311  # a test's dice
     others = {child.pid for child in psutil.Process().children(recursive=True)}
 
-    async def kill(lane: Lane) -> None:
+    async def kill(batcher: Batcher) -> None:
         while True:
             await asyncio.sleep(generator.random() * 0.4)
-            for pid in generator.sample(found := processes(lane, others), min(1, len(found))):
+            for pid in generator.sample(found := processes(batcher, others), min(1, len(found))):
                 with suppress(ProcessLookupError):  # it ended since
                     os.kill(pid, signal.SIGKILL)
 
     async def scene() -> None:
-        async with opened(tmp_path / "none") as lane:
-            killer = asyncio.create_task(kill(lane))
+        async with opened(tmp_path / "none") as batcher:
+            killer = asyncio.create_task(kill(batcher))
             answers = await asyncio.gather(
-                *(lane.ask(number, timeout_s=WAIT_S) for number in range(600))
+                *(batcher.submit(number, timeout_s=WAIT_S) for number in range(600))
             )
             killer.cancel()
         assert answers == [number * number for number in range(600)]
@@ -87,9 +87,9 @@ def test_processes_killed_at_random_cost_no_answer(tmp_path: Path) -> None:
 
 def test_an_item_that_ends_its_workers_is_the_only_one_without_an_answer(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with opened(tmp_path / "none") as lane:
+        async with opened(tmp_path / "none") as batcher:
             answers = await asyncio.gather(
-                *(lane.ask(number, timeout_s=WAIT_S) for number in (1, 2, -1, 3, 4)),
+                *(batcher.submit(number, timeout_s=WAIT_S) for number in (1, 2, -1, 3, 4)),
                 return_exceptions=True,
             )
         assert [answer for answer in answers if isinstance(answer, int)] == [1, 4, 9, 16]
@@ -99,10 +99,10 @@ def test_an_item_that_ends_its_workers_is_the_only_one_without_an_answer(tmp_pat
     run(scene)
 
 
-def break_pool(lane: Lane, marker: Path) -> None:
+def break_pool(batcher: Batcher, marker: Path) -> None:
     """No worker starts any more, and those there are end."""
     marker.touch()
-    for view in lane.workers():
+    for view in batcher.workers():
         if view.pid is not None:
             os.kill(view.pid, signal.SIGKILL)
 
@@ -111,20 +111,24 @@ def test_a_pool_that_breaks_costs_no_answer_when_the_next_one_works(tmp_path: Pa
     marker = tmp_path / "marker"
 
     async def scene() -> None:
-        async with opened(marker) as lane:
-            await until(lambda: lane.is_ready)
-            asked = asyncio.gather(*(lane.ask(number, timeout_s=WAIT_S) for number in range(100)))
-            await until(lambda: lane.n_open < 100)
-            break_pool(lane, marker)
-            await until(lambda: lane.problem)
-            assert not lane.is_ready
-            late = asyncio.create_task(lane.ask(100, timeout_s=WAIT_S))  # nobody is turned away
+        async with opened(marker) as batcher:
+            await until(lambda: batcher.is_ready)
+            asked = asyncio.gather(
+                *(batcher.submit(number, timeout_s=WAIT_S) for number in range(100))
+            )
+            await until(lambda: batcher.n_open < 100)
+            break_pool(batcher, marker)
+            await until(lambda: batcher.problem)
+            assert not batcher.is_ready
+            late = asyncio.create_task(
+                batcher.submit(100, timeout_s=WAIT_S)
+            )  # nobody is turned away
             await asyncio.sleep(0)
             marker.unlink()
             assert await asked == [number * number for number in range(100)]
             assert await late == 10_000
-            await until(lambda: lane.is_ready)
-            assert not lane.problem
+            await until(lambda: batcher.is_ready)
+            assert not batcher.problem
 
     run(scene)
 
@@ -136,14 +140,14 @@ def test_workers_that_never_start_are_told_to_those_who_wait_and_tried_again(
     marker.touch()
 
     async def scene() -> None:
-        async with opened(marker) as lane:
+        async with opened(marker) as batcher:
             for _ in range(2):  # one who waits, and one who comes when it is known
                 with pytest.raises(Failure) as caught:
-                    await lane.ask(1, timeout_s=WAIT_S)
+                    await batcher.submit(1, timeout_s=WAIT_S)
                 assert (caught.value.status, caught.value.code) == (503, "workers_unavailable")
-            assert "cannot work" in lane.problem
+            assert "cannot work" in batcher.problem
             marker.unlink()
-            await until(lambda: lane.is_ready)
-            assert await lane.ask(3, timeout_s=WAIT_S) == 9
+            await until(lambda: batcher.is_ready)
+            assert await batcher.submit(3, timeout_s=WAIT_S) == 9
 
     run(scene)

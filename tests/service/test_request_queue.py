@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from featpipe.service.batcher import Item
-from featpipe.service.request_queue import LaneLimits, Waiting
+from featpipe.service.request_queue import BatcherLimits, Item, RequestQueue
 
-LIMITS = LaneLimits(
+LIMITS = BatcherLimits(
     max_waiting=100, max_waiting_weight=100, max_batch=3, max_batch_weight=10, linger_s=0.5
 )
 
@@ -22,7 +21,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     found.close()
 
 
-class Queue(Waiting):
+class Queue(RequestQueue):
     """Items are known by their payload."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

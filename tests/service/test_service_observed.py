@@ -18,8 +18,8 @@ from service_watch import running, wait_for
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.metrics import Counter, Histogram, Registry
 from featpipe.service.errors import failure_of
-from featpipe.service.metrics import Meters
-from featpipe.service.middleware import Guard
+from featpipe.service.metrics import ServiceMetrics
+from featpipe.service.middleware import RequestMiddleware
 from featpipe.service.settings import ServiceSettings, find_key
 from featpipe.service.tracing import Tracer
 
@@ -134,7 +134,7 @@ def ask(settings: ServiceSettings, path: str, headers: dict[str, str]) -> httpx.
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    guard = Guard(app, settings, Meters(), Tracer(is_on=False))
+    guard = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False))
 
     async def call() -> httpx.Response:
         transport = httpx.ASGITransport(app=guard)

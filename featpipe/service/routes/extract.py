@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from starlette.datastructures import FormData
 
     from featpipe.extraction.worker import Done
-    from featpipe.service.batcher import Lane
+    from featpipe.service.batcher import Batcher
 
-# Uploads: the three ways in which a document arrives, made into one order for a worker.
+# Uploads: the three ways in which a document arrives, made into one job for a worker.
 #
 # JSON holds a text or the id of a cached document; a form holds a file; any other body is the file
 # itself. No name that a client gives is ever opened: names label results, and their suffix may tell
@@ -44,7 +44,7 @@ _SUFFIXES = {"text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Job:
     """One document and what is wanted of it."""
 
     given: Given
@@ -54,8 +54,8 @@ class Order:
     n_bytes: int
 
 
-async def read_order(request: Request) -> Order:
-    """The order in a request.
+async def read_job(request: Request) -> Job:
+    """The job in a request.
 
     Raises:
         RequestValidationError: JSON or options that do not fit.
@@ -64,7 +64,7 @@ async def read_order(request: Request) -> Order:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        return order_of(check_json(await request.body(), ExtractBody))
+        return job_of(check_json(await request.body(), ExtractBody))
     if kind == "multipart/form-data":
         return await _read_form(request)
     data = await request.body()
@@ -73,18 +73,18 @@ async def read_order(request: Request) -> Order:
             422, "empty_body", "there is no document in the request",
             hint='send JSON {"text": ...}, a form with a file, or the file itself as the body',
         )  # fmt: skip
-    return _order_of_upload(data, dict(request.query_params), kind)
+    return _job_of_upload(data, dict(request.query_params), kind)
 
 
-def order_of(body: ExtractBody) -> Order:
-    """The order in a checked JSON body."""
+def job_of(body: ExtractBody) -> Job:
+    """The job in a checked JSON body."""
     given: Given
     if body.text is not None:
         given = Inline(body.text, body.name or "text")
         size = len(body.text)
     else:
         given, size = Stored(str(body.document)), 1
-    return Order(given, body.template, body.with_text, body.deadline_s, size)
+    return Job(given, body.template, body.with_text, body.deadline_s, size)
 
 
 def check_json(data: bytes, kind: type[_Body]) -> _Body:
@@ -100,15 +100,15 @@ def check_json(data: bytes, kind: type[_Body]) -> _Body:
         raise RequestValidationError(error.errors(include_url=False)) from error
 
 
-async def _read_form(request: Request) -> Order:
+async def _read_form(request: Request) -> Job:
     form = await request.form(max_files=1, max_fields=8)
     try:
-        return await _order_of_form(form)
+        return await _job_of_form(form)
     finally:
         await form.close()
 
 
-async def _order_of_form(form: FormData) -> Order:
+async def _job_of_form(form: FormData) -> Job:
     from starlette.datastructures import UploadFile
 
     unknown = set(form) - _FORM_FIELDS
@@ -120,10 +120,10 @@ async def _order_of_form(form: FormData) -> Order:
     data = await file.read()
     options = {name: value for name, value in form.items() if isinstance(value, str)}
     options.setdefault("name", file.filename or "")
-    return _order_of_upload(data, options, file.content_type or "")
+    return _job_of_upload(data, options, file.content_type or "")
 
 
-def _order_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Order:
+def _job_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Job:
     """Options come as strings; they are checked as those of JSON are."""
     wanted: dict[str, Any] = {n: value for n, value in options.items() if n in _FORM_FIELDS}
     if not wanted.get("template"):
@@ -134,7 +134,7 @@ def _order_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -
         wanted["deadline_s"] = _number(wanted["deadline_s"])
     name = plain_name(wanted.pop("name", "") or "upload" + _SUFFIXES.get(media_type, ""))
     checked = check_json(json.dumps({**wanted, "text": "-"}).encode(), ExtractBody)
-    return Order(
+    return Job(
         Upload(data, name), checked.template, checked.with_text, checked.deadline_s, len(data)
     )
 
@@ -210,8 +210,8 @@ async def extract(request: Request) -> Response:
     given in the query.
     """
     engine: Engine = request.app.state.engine
-    order = await read_order(request)
-    return _json(await extract_one(engine, order, _time_of(engine, order)))
+    job = await read_job(request)
+    return _json(await extract_one(engine, job, _time_of(engine, job)))
 
 
 @router.post(
@@ -230,30 +230,30 @@ async def extract(request: Request) -> Response:
 async def extract_batch(request: Request) -> Response:
     """Extract from many documents; each line fails or succeeds on its own."""
     engine: Engine = request.app.state.engine
-    lane_of(engine)
+    extract_batcher(engine)
     lines = [line for line in (await request.body()).splitlines() if line.strip()]
     if not lines:
         raise Failure(422, "empty_body", "there is no line in the request")
     return StreamingResponse(_answer_lines(engine, lines), media_type=NDJSON)
 
 
-async def extract_one(engine: Engine, order: Order, timeout_s: float) -> dict[str, Any]:
-    """The answer to one order, as JSON.
+async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, Any]:
+    """The answer to one job, as JSON.
 
     Raises:
         Failure: there is none.
 
     """
-    template = _template_of(engine, order.template)
-    done: Done = await lane_of(engine).ask(
-        order.given, group=(template, order.with_text), weight=order.n_bytes, timeout_s=timeout_s
+    template = _template_of(engine, job.template)
+    done: Done = await extract_batcher(engine).submit(
+        job.given, group=(template, job.with_text), weight=job.n_bytes, timeout_s=timeout_s
     )
     if done.quarantined is not None:
-        engine.meters.documents.add(done.quarantined.error)
-        if isinstance(order.given, Stored):
+        engine.metrics.documents.add(done.quarantined.error)
+        if isinstance(job.given, Stored):
             raise Failure(404, "unknown_document", done.quarantined.reason)
         raise failure_named(done.quarantined.error, done.quarantined.reason)
-    engine.meters.documents.add("extracted")
+    engine.metrics.documents.add("extracted")
     answer: dict[str, Any] = {
         "document": done.document,
         "extractions": [_without_paths(extraction.as_dict()) for extraction in done.extractions],
@@ -264,8 +264,8 @@ async def extract_one(engine: Engine, order: Order, timeout_s: float) -> dict[st
     return answer
 
 
-def lane_of(engine: Engine) -> Lane:
-    """The lane of extraction.
+def extract_batcher(engine: Engine) -> Batcher:
+    """The batcher of extraction.
 
     Raises:
         Failure: this service has no templates.
@@ -283,7 +283,7 @@ def _template_of(engine: Engine, name: str | None) -> str:
         Failure: no such template.
 
     """
-    names = list(engine.publisher.templates) if engine.publisher is not None else []
+    names = list(engine.watcher.templates) if engine.watcher is not None else []
     if name is None:
         return names[0] if len(names) == 1 else AUTO
     if names and name not in {*names, AUTO, ALL}:
@@ -323,8 +323,8 @@ async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, Any
         body = check_json(line, BatchLine)
         if body.id is not None:
             found["id"] = body.id
-        order = order_of(body)
-        found["result"] = await _ask_patiently(engine, order)
+        job = job_of(body)
+        found["result"] = await _ask_patiently(engine, job)
     except RequestValidationError as error:
         found["error"] = {"code": "invalid_line", "message": words_of(error), "hint": None}
     except Exception as error:  # one line fails, not the batch
@@ -333,21 +333,21 @@ async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, Any
     return found
 
 
-async def _ask_patiently(engine: Engine, order: Order) -> dict[str, Any]:
+async def _ask_patiently(engine: Engine, job: Job) -> dict[str, Any]:
     """A line of a batch waits where a single request is sent away."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + _time_of(engine, order)
+    until = loop.time() + _time_of(engine, job)
     while True:
         try:
-            return await extract_one(engine, order, until - loop.time())
+            return await extract_one(engine, job, until - loop.time())
         except Failure as failure:
             if failure.status != 429 or loop.time() + 0.1 > until:
                 raise
         await asyncio.sleep(0.1)
 
 
-def _time_of(engine: Engine, order: Order) -> float:
-    return min(order.deadline_s or engine.settings.deadline_s, engine.settings.deadline_s)
+def _time_of(engine: Engine, job: Job) -> float:
+    return min(job.deadline_s or engine.settings.deadline_s, engine.settings.deadline_s)
 
 
 def _without_paths(extraction: dict[str, Any]) -> dict[str, Any]:

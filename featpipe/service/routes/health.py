@@ -31,16 +31,16 @@ async def healthz() -> dict[str, str]:
 async def readyz(request: Request) -> JSONResponse:
     """Whether requests should be sent here: 503 while starting, draining, or without workers."""
     engine: Engine = request.app.state.engine
-    lanes: dict[str, Any] = {
-        lane.name: {
-            "is_ready": lane.is_ready,
-            "n_open": lane.n_open,
-            "n_workers": len(lane.workers()),
-            "problem": "workers cannot be started; the log says why" if lane.problem else "",
+    batchers: dict[str, Any] = {
+        batcher.name: {
+            "is_ready": batcher.is_ready,
+            "n_open": batcher.n_open,
+            "n_workers": len(batcher.workers()),
+            "problem": "workers cannot be started; the log says why" if batcher.problem else "",
         }
-        for lane in engine.lanes
+        for batcher in engine.batchers
     }
-    content = {"is_ready": engine.is_ready, "is_draining": engine.is_draining, "lanes": lanes}
+    content = {"is_ready": engine.is_ready, "is_draining": engine.is_draining, "lanes": batchers}
     return JSONResponse(content, 200 if engine.is_ready else 503)
 
 
@@ -52,7 +52,7 @@ async def readyz(request: Request) -> JSONResponse:
 async def metrics(request: Request) -> Response:
     """Counters, gauges and histograms for Prometheus."""
     engine: Engine = request.app.state.engine
-    return Response(engine.meters.registry.render(), headers={"content-type": CONTENT_TYPE})
+    return Response(engine.metrics.registry.render(), headers={"content-type": CONTENT_TYPE})
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)

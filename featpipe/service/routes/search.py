@@ -37,11 +37,11 @@ async def search(request: Request, body: SearchBody) -> dict[str, Any]:
     until = loop.time() + min(body.deadline_s or settings.deadline_s, settings.deadline_s)
     vector = None
     if body.hybrid:
-        embedded: Embedded = await engine.embed.ask(
+        embedded: Embedded = await engine.embed.submit(
             EmbedQuery((body.query,)), weight=len(body.query), timeout_s=until - loop.time()
         )
         vector = embedded.vectors[0].copy()
     query = SearchQuery(body.query, body.k, body.level, vector)
-    hits: list[Hit] = await engine.search.ask(query, timeout_s=until - loop.time())
+    hits: list[Hit] = await engine.search.submit(query, timeout_s=until - loop.time())
     names = ("document", "start", "end", "text", "score")
     return {"hits": [{name: getattr(hit, name) for name in names} for hit in hits]}

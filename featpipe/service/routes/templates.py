@@ -15,7 +15,7 @@ from featpipe.errors import TemplateError
 from featpipe.extraction.template import check_template
 from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure
-from featpipe.service.routes.extract import lane_of
+from featpipe.service.routes.extract import extract_batcher
 from featpipe.service.schemas import (
     ReloadAnswer,
     TemplateBody,
@@ -27,7 +27,7 @@ from featpipe.service.schemas import (
 
 if TYPE_CHECKING:
     from featpipe.extraction.template import FieldSpec
-    from featpipe.service.template_watcher import Publisher
+    from featpipe.service.template_watcher import TemplateWatcher
 
 router = APIRouter(tags=["templates"])
 
@@ -38,12 +38,12 @@ _SENT = Path("template")
 @router.get("/templates", response_model=TemplateList, responses=failures())
 async def list_templates(request: Request) -> dict[str, Any]:
     """Every template at work."""
-    publisher = request.app.state.engine.publisher
-    if publisher is None:
+    watcher = request.app.state.engine.watcher
+    if watcher is None:
         return {"templates": [], "problem": ""}
     return {
-        "templates": [_describe(publisher, name) for name in publisher.templates],
-        "problem": _without_folder(publisher.problem),
+        "templates": [_describe(watcher, name) for name in watcher.templates],
+        "problem": _without_folder(watcher.problem),
     }
 
 
@@ -51,9 +51,9 @@ async def list_templates(request: Request) -> dict[str, Any]:
 async def get_template(request: Request, name: str) -> dict[str, Any]:
     """One template."""
     engine: Engine = request.app.state.engine
-    if engine.publisher is None or name not in engine.publisher.templates:
+    if engine.watcher is None or name not in engine.watcher.templates:
         raise Failure(404, "unknown_template", f"there is no template {name!r}")
-    return _describe(engine.publisher, name)
+    return _describe(engine.watcher, name)
 
 
 @router.post("/templates/validate", response_model=ValidateAnswer, responses=failures())
@@ -86,11 +86,11 @@ async def reload(request: Request) -> dict[str, Any]:
     Files that cannot be used leave everything as it was, and are answered with 409.
     """
     engine: Engine = request.app.state.engine
-    lane_of(engine)
-    assert engine.publisher is not None  # noqa: S101  # it is made with the lane
+    extract_batcher(engine)
+    assert engine.watcher is not None  # noqa: S101  # it is made with the batcher
     try:
         async with asyncio.timeout(engine.settings.deadline_s):
-            change = await engine.publisher.publish()
+            change = await engine.watcher.publish()
     except TemplateError as error:
         raise Failure(
             409, "template_unusable", _without_folder(error.message),
@@ -101,12 +101,12 @@ async def reload(request: Request) -> dict[str, Any]:
             504, "deadline_exceeded", "the templates are still being fitted",
             hint="they will be at work when they are; GET /templates shows it",
         ) from None  # fmt: skip
-    names = list(engine.publisher.templates)
+    names = list(engine.watcher.templates)
     return {"templates": names, "changed": change.changed, "removed": change.removed}
 
 
-def _describe(publisher: Publisher, name: str) -> dict[str, Any]:
-    fitted = publisher.templates[name]
+def _describe(watcher: TemplateWatcher, name: str) -> dict[str, Any]:
+    fitted = watcher.templates[name]
     template = fitted.template
     return {
         "name": template.name,

@@ -1,4 +1,4 @@
-"""Roles for a lane: they work, die or do not start, as they are told."""
+"""Roles for a batcher: they work, die or do not start, as they are told."""
 
 from __future__ import annotations
 

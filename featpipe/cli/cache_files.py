@@ -1,0 +1,237 @@
+"""Commands on whole caches: inspect, runs, verify, compact, merge, import and export."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from featpipe.cli.main import EXIT_LEFT_OUT
+
+if TYPE_CHECKING:
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import CacheSummary
+    from featpipe.html_report.results import ResultsRun
+    from featpipe.report import RunReport
+
+#: Quarantined documents and notes of a run printed one by one; ``--json`` gives all of them.
+_MOST_LISTED = 100
+#: Texts of an imported file that are named when they are skipped.
+_MOST_SKIPPED = 20
+
+
+@click.command("inspect")
+@click.argument("cache", metavar="FILE")
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@click.option(
+    "--explain",
+    nargs=2,
+    metavar="A B",
+    help="Say in which parts two spaces, or two tables of entities, differ.",
+)
+def inspect(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
+    """Say what FILE holds: documents, units, spaces with the parts of their fingerprints."""
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import summarise
+
+    with Cache.open(cache) as opened:
+        if explain:
+            _explain(opened, *explain)
+            return
+        summary = summarise(opened)
+    if as_json:
+        click.echo(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2))
+    else:
+        _print_summary(summary)
+
+
+def _explain(cache: Cache, first: str, second: str) -> None:
+    from featpipe.encoders.spec import explain_difference
+
+    lines = list(explain_difference(cache.spec_of(first), cache.spec_of(second)))
+    click.echo("\n".join(lines) or "the same in every part")
+
+
+def _print_summary(summary: CacheSummary) -> None:
+    click.echo(f"{summary.path}: {summary.file_bytes / 2**20:.1f} MiB, {summary.runs} runs")
+    click.echo(f"documents {summary.documents}, of {summary.contents} distinct contents")
+    for level, count in summary.units_by_level.items():
+        click.echo(f"  {level:<10} {count:>10,} units, {summary.unique_by_level[level]:>9,} unique")
+    click.echo(f"  {'texts':<10} {summary.texts:>10,} distinct over all levels")
+    for space in summary.spaces:
+        click.echo(f"space {space.name}: {space.n_vectors:,} vectors, {space.dim} x {space.dtype}")
+        for part, value in space.spec.items():
+            click.echo(f"  {part:<13} {value}")
+    for name, count in summary.entities.items():
+        click.echo(f"entities {name}: {count:,}")
+    for name, count in summary.terms.items():
+        click.echo(f"terms {name}: {count:,} in the vocabulary")
+
+
+@click.group("runs")
+def runs() -> None:
+    """List the runs of a cache, or show one."""
+
+
+@runs.command("list", short_help="One line per run, oldest first.")
+@click.argument("cache", metavar="FILE")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per run.")
+def list_(cache: str, as_json: bool) -> None:
+    """Print one line per run of build-cache and reprocess in FILE, oldest first."""
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import read_runs
+    from featpipe.html_report.results import list_runs
+
+    with Cache.open(cache) as opened:
+        builds, extractions = read_runs(opened), list_runs(opened)
+    lines = [(run.run_id, _record(run) if as_json else _line(run)) for run in builds]
+    lines += [
+        (run.run, _results_record(run) if as_json else _results_line(run)) for run in extractions
+    ]
+    for _, line in sorted(lines, key=lambda pair: pair[0]):
+        click.echo(line)
+    if not lines:
+        click.echo("no runs", err=True)
+
+
+@runs.command("show", short_help="The record of one run.")
+@click.argument("cache", metavar="FILE")
+@click.argument("run", metavar="[RUN]", default="last")
+@click.option("--json", "as_json", is_flag=True, help="The whole record, as one JSON object.")
+def show(cache: str, run: str, as_json: bool) -> None:
+    """Show the record of one run of build-cache: RUN is its id, the beginning of it, or `last`."""
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.summary import find_run, read_runs
+
+    with Cache.open(cache) as opened:
+        record = find_run(read_runs(opened), run)
+    click.echo(_record(record) if as_json else "\n".join(_lines(record)))
+
+
+def _record(run: RunReport) -> str:
+    return json.dumps({"kind": "build-cache", **run.as_dict()}, ensure_ascii=False)
+
+
+def _results_record(run: ResultsRun) -> str:
+    record = {"kind": "reprocess", "run_id": run.run, "templates": run.templates}
+    return json.dumps(record | {"n_documents": run.n_documents}, ensure_ascii=False)
+
+
+def _line(run: RunReport) -> str:
+    mark = " (interrupted)" if run.was_interrupted else ""
+    return f"{run.run_id}  build-cache  {run.summary()}{mark}"
+
+
+def _results_line(run: ResultsRun) -> str:
+    return f"{run.run}  reprocess    documents {run.n_documents}; {', '.join(run.templates)}"
+
+
+def _lines(run: RunReport) -> list[str]:
+    rate = run.n_hits / run.n_unique if run.n_unique else 0.0
+    speed = run.n_encoded / run.seconds if run.seconds else 0.0
+    units = ", ".join(f"{level} {n:,}" for level, n in run.units_by_level.items())
+    return [
+        f"run         {run.run_id}{' (interrupted)' if run.was_interrupted else ''}",
+        (
+            f"documents   {run.n_documents:,} given, {run.n_loaded:,} loaded, of them "
+            f"{run.n_unchanged:,} unchanged; {len(run.quarantined):,} quarantined"
+        ),
+        f"units       {run.n_units:,}: {units}",
+        (
+            f"texts       {run.n_unique:,} distinct: {run.n_hits:,} in the cache ({rate:.1%}), "
+            f"{run.n_encoded:,} encoded, {sum(failed.n_units for failed in run.failed):,} failed"
+        ),
+        f"entities    {run.n_entities:,}",
+        f"windows     {run.n_long:,} long texts in {run.n_extra_windows:,} further windows",
+        f"time        {run.seconds:.1f} s, {speed:,.0f} texts/s",
+        *_listed("quarantined", [f"{q.source}: {q.reason} [{q.error}]" for q in run.quarantined]),
+        *_listed("failed", [f"{f.n_units} for {f.table}: {f.reason}" for f in run.failed]),
+        *_listed("note", list(run.notes)),
+    ]
+
+
+def _listed(name: str, lines: list[str]) -> list[str]:
+    n_more = len(lines) - _MOST_LISTED
+    more = [f"{name:<11} {n_more:,} more; see --json"] if n_more > 0 else []
+    return [f"{name:<11} {line}" for line in lines[:_MOST_LISTED]] + more
+
+
+@click.command("verify")
+@click.argument("cache", metavar="FILE")
+@click.option("--deep", is_flag=True, help="Every row's checksum, every key, and libhdf5's word.")
+@click.pass_context
+def verify(ctx: click.Context, cache: str, deep: bool) -> None:
+    """Check FILE, also beside a running build. Damage is named, with what can be saved.
+
+    Exit code 1 when something is wrong; `featpipe compact` carries the good rows over.
+    """
+    from featpipe.store.verify import verify_dictionary
+
+    found = verify_dictionary(cache, is_deep=deep)
+    click.echo(str(found))
+    ctx.exit(0 if found.is_good else EXIT_LEFT_OUT)
+
+
+@click.command("compact")
+@click.argument("cache", metavar="FILE")
+def compact(cache: str) -> None:
+    """Rewrite FILE beside itself and put the result in its place, in one step.
+
+    Readers that have the old file open keep it until they refresh.
+    """
+    from featpipe.store.rewrite import compact_dictionary
+
+    click.echo(str(compact_dictionary(cache)))
+
+
+@click.command("merge")
+@click.argument("caches", nargs=-1, required=True, metavar="FILE FILE...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Must not exist.")
+@click.pass_context
+def merge(ctx: click.Context, caches: tuple[str, ...], output: str) -> None:
+    """Write the union of several caches, such as those of several machines.
+
+    Nothing is encoded; a text that several of them hold is kept once. Exit code 1 when the same
+    key has different bytes in two of them (named; the first one's are kept), or rows were damaged.
+    """
+    from featpipe.cache.merge import merge_caches
+
+    merged = merge_caches(caches, output)
+    click.echo(str(merged))
+    is_whole = not (merged.conflicts or merged.n_damaged or merged.unread)
+    ctx.exit(0 if is_whole else EXIT_LEFT_OUT)
+
+
+@click.command("import")
+@click.argument("old", metavar="OLD")
+@click.option("--cache", required=True, metavar="FILE", help="The cache; made when missing.")
+@click.option("--group", default="word_emb", show_default=True, help="Where the datasets are.")
+@click.option("--name", metavar="NAME", help="Name of the space; by default that of the file.")
+@click.pass_context
+def import_vectors(ctx: click.Context, old: str, cache: str, group: str, name: str | None) -> None:
+    """Append every vector below a group of OLD (one dataset per text) to a space of its own.
+
+    The file does not say which weights made its vectors, so the space's fingerprint is that of the
+    file: it is never mistaken for the space of a model.
+    """
+    from featpipe.cache import merge as engine
+
+    done = engine.import_vectors(old, cache, group=group, name=name)
+    for text, reason in done.skipped[:_MOST_SKIPPED]:
+        click.echo(f"skipped {json.dumps(text, ensure_ascii=False)}: {reason}", err=True)
+    click.echo(str(done))
+    ctx.exit(EXIT_LEFT_OUT if done.skipped else 0)
+
+
+@click.command("export")
+@click.argument("cache", metavar="FILE")
+@click.argument("folder", metavar="FOLDER")
+@click.option("--table", multiple=True, metavar="NAME", help="Only this one; repeat for more.")
+@click.option("--parquet", is_flag=True, help="One Parquet file per table (extra: arrow).")
+def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> None:
+    """Write the tables of FILE below FOLDER: one .npy per column and rows.jsonl per table."""
+    from featpipe.store.export import export_npy, export_parquet
+
+    export = export_parquet if parquet else export_npy
+    click.echo(str(export(cache, folder, tables=table or None)))
