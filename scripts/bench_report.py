@@ -65,7 +65,8 @@ def write_page(cache: Path, n: int, path: Path) -> dict[str, object]:
                 f"字段{i}": FieldResult((_value(document.text, chance),)) for i in range(FIELDS)
             }
             fields["模板", document.path] = found
-        contents = Contents(Results("bench", fields), next(iter(opened.corpus.taggers()), None))
+        tagger = next(iter(opened.stored_documents.taggers()), None)
+        contents = Contents(Results("bench", fields), tagger)
         for document in documents:
             contents.add(document)
         main_part = _main(opened, ReportSettings(), contents, documents, documents)

@@ -96,7 +96,7 @@ def values(cache: Path, template: Template) -> dict[str, dict[str, list[str]]]:
 def latencies(cache: Path, template: Template, rounds: int) -> list[float]:
     """Milliseconds of one call each, ascending: cached documents in turn, all seen before."""
     with Extractor([template], cache) as extractor:
-        documents = extractor.shelf.documents()[:20]
+        documents = list(extractor.cache.documents())[:20]
         for document in documents:
             extractor.extract(document)
         taken = []

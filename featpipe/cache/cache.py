@@ -1,4 +1,4 @@
-"""The cache, read: dictionaries of vectors, documents with their units and entities.
+"""One cache file, read: its dictionaries of vectors, its documents, and search over them.
 
 Everything opens by path, at any instant, also beside a running build, and pickles as its path.
 """
@@ -9,177 +9,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
-from featpipe.cache import tables
-from featpipe.cache.documents import Corpus
-from featpipe.cache.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
-from featpipe.cache.texts import LEVEL_BIT
-from featpipe.errors import UnknownSpace, UsageError
-from featpipe.settings import LEVELS
-from featpipe.store import Reader, key_of, keys_of
-from featpipe.store.schema import from_bfloat16
+from featpipe.cache.dictionary import Dictionary
+from featpipe.cache.documents import StoredDocuments
+from featpipe.cache.texts import check_level
+from featpipe.errors import UnknownSpace
+from featpipe.store import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Iterator
 
     from featpipe.cache.documents import CachedDocument
-    from featpipe.cache.nearest import Metric
-    from featpipe.store import TableReader
-
-#: Rows read at a time when a whole table is walked.
-_BLOCK = 4096
-
-
-class Dictionary:
-    """Vectors of one space, by text. Behaves like a read-only mapping from str to an array.
-
-    A vector is found only by (fingerprint, text), so it is never another model's. ``level``
-    restricts what iteration lists; a look-up answers for every stored text.
-    """
-
-    def __init__(self, cache: Cache, table: str, level: str | None) -> None:
-        self._cache = cache
-        self._table = table
-        self.level = level
-
-    @property
-    def name(self) -> str:
-        """Such as ``zh-small@3f2a9c71b0de``."""
-        return self._table.partition("/")[2]
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        return int(self._reader.column("vectors").shape[1])
-
-    @property
-    def spec(self) -> dict[str, object]:
-        """Every part of the fingerprint."""
-        return dict(json.loads(self._reader.attributes["spec"]))
-
-    def __getitem__(self, text: str) -> NDArray[np.generic]:
-        """The vector (dim,) of a text.
-
-        Raises:
-            KeyError: the text was not encoded in this space.
-
-        """
-        table = self._reader
-        vector = table.get("vectors", key_of(text))
-        if vector is None:
-            raise KeyError(text)
-        return from_bfloat16(vector) if table.spec.columns[0].dtype == "bfloat16" else vector
-
-    def __contains__(self, text: str) -> bool:
-        return self._reader.find_one(key_of(text)) >= 0
-
-    def __len__(self) -> int:
-        """Number of stored vectors, of all levels."""
-        return self._reader.n_rows
-
-    def get(self, text: str) -> NDArray[np.generic] | None:
-        """The vector of a text, or None."""
-        try:
-            return self[text]
-        except KeyError:
-            return None
-
-    def lookup(self, texts: Sequence[str]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
-        """Vectors of many texts.
-
-        Returns:
-            ``vectors`` (n, dim) in the stored dtype, zero where not found, and ``found`` (n,) bool.
-
-        """
-        return self.lookup_keys(keys_of(texts))
-
-    def lookup_keys(self, keys: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
-        """As :meth:`lookup`, by the keys (n, 16) of the texts."""
-        return self._reader.look_up("vectors", keys)
-
-    def nearest(
-        self, vectors: ArrayLike, k: int = 10, *, metric: Metric = "cosine"
-    ) -> list[list[Neighbour]]:
-        """The k nearest stored texts of each vector, exactly; of one level if there is one.
-
-        Args:
-            vectors: (dim,) or (n, dim), of this space.
-            k: how many.
-            metric: ``cosine``, ``dot`` or ``euclidean``.
-
-        Raises:
-            UsageError: vectors of another dimension; k below 1; no such metric.
-
-        """
-        table = self._reader
-        rows, scores = find_rows(self.blocks(), as_queries(vectors, self.dim), k, metric)
-        keys = np.asarray(table.gather("keys", rows.reshape(-1))).reshape(*rows.shape, 16)
-        return [
-            [
-                Neighbour(self.text_of(key.tobytes()) or "", float(score), key.tobytes())
-                for key, score in zip(*found, strict=True)
-            ]
-            for found in zip(keys, scores, strict=True)
-        ]
-
-    def blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        """Every vector in the order of storing, in blocks: row numbers (n,), vectors (n, dim)."""
-        table, dim = self._reader, self.dim
-        rows = self._rows_of_level(table)
-        step = max(1, BLOCK_VALUES // dim)
-        for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            if len(some) == some[-1] - some[0] + 1:
-                block = table.slice("vectors", int(some[0]), int(some[-1]) + 1)
-                if table.spec.columns[0].dtype == "bfloat16":
-                    block = from_bfloat16(block)
-            else:
-                block = table.gather("vectors", some)
-            yield some, np.asarray(block, np.float32)
-
-    def keys(self) -> NDArray[np.uint8]:
-        """Keys (n, 16) of what :meth:`blocks` lists, in its order."""
-        return np.asarray(self._reader.gather("keys", self._rows_of_level(self._reader)))
-
-    def text_of(self, key: bytes) -> str | None:
-        """The text behind a key, None where the file holds a vector without its text."""
-        if tables.TEXTS not in self._cache.reader:
-            return None
-        stored = self._cache.reader.table(tables.TEXTS)
-        row = stored.find_one(key)
-        if row < 0:
-            return None
-        return bytes(stored.ragged("text", row)).decode("utf-8", "surrogatepass")
-
-    def _rows_of_level(self, table: TableReader) -> NDArray[np.int64]:
-        if self.level is None:
-            return np.arange(table.n_rows)
-        whole = b"".join(sorted(self._cache.corpus.keys_of_level(self.level)))
-        rows = table.find(np.frombuffer(whole, np.uint8).reshape(-1, 16))
-        return np.sort(rows[rows >= 0])
-
-    def texts(self) -> Iterator[str]:
-        """Every text with a vector, in the order of storing; of one level if there is one."""
-        reader = self._cache.reader
-        stored = reader.table(tables.TEXTS)
-        wanted = self._cache.corpus.keys_of_level(self.level) if self.level else None
-        for start in range(0, self._reader.n_rows, _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, self._reader.n_rows))
-            keys = np.asarray(self._reader.gather("keys", rows))
-            for key in keys:
-                if wanted is None or key.tobytes() in wanted:
-                    row = stored.find_one(key.tobytes())
-                    if row >= 0:
-                        yield bytes(stored.ragged("text", row)).decode("utf-8", "surrogatepass")
-
-    __iter__ = texts
-
-    @property
-    def _reader(self) -> TableReader:
-        return self._cache.reader.table(self._table)
 
 
 class Cache:
@@ -199,7 +38,7 @@ class Cache:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.reader = Reader(self.path)
-        self.corpus = Corpus(self.reader)
+        self.stored_documents = StoredDocuments(self.reader)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -229,9 +68,10 @@ class Cache:
             UsageError: no such level.
 
         """
-        if level is not None and level not in LEVEL_BIT:
-            raise UsageError(f"unknown level {level!r}", hint=f"choose from {', '.join(LEVELS)}")
-        return Dictionary(self, f"embeddings/{self._resolve(space, self.spaces())}", level)
+        if level is not None:
+            check_level(level)
+        table = f"embeddings/{self._resolve(space, self.spaces())}"
+        return Dictionary(self.reader, self.stored_documents, table, level)
 
     def spec_of(self, name: str) -> dict[str, object]:
         """Every part of the fingerprint of a space, or of a tagger's entities.
@@ -243,14 +83,31 @@ class Cache:
             UnknownSpace: there is none, or several answer to the name.
 
         """
-        kinds = dict.fromkeys(self.corpus.taggers(), "entities")
+        kinds = dict.fromkeys(self.stored_documents.taggers(), "entities")
         kinds |= dict.fromkeys(self.spaces(), "embeddings")
         found = self._resolve(name, list(kinds))
         return dict(json.loads(self.reader.table(f"{kinds[found]}/{found}").attributes["spec"]))
 
     def documents(self) -> Iterator[CachedDocument]:
         """Every document as it was last seen at its place, with its units and entities."""
-        return self.corpus.documents()
+        return iter(self.stored_documents)
+
+    def document(self, name: str | Path) -> CachedDocument:
+        """One document by its readable id or its path.
+
+        Raises:
+            MissingDocuments: the cache holds none of this name; the nearest ids are named.
+
+        """
+        return self.stored_documents.require(str(name))
+
+    def find_document(self, name: str) -> CachedDocument | None:
+        """As :meth:`document`; None where the cache holds none. Any thread may call it."""
+        return self.stored_documents.find(name)
+
+    def find_content(self, bytes_hash: str) -> CachedDocument | None:
+        """A document by the hash of its file's bytes, wherever it lies. Any thread may call it."""
+        return self.stored_documents.find_content(bytes_hash)
 
     def refresh(self) -> None:
         """See what the writer has committed since."""

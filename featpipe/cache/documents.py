@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.places import last_places
-from featpipe.cache.texts import LEVEL_BIT
-from featpipe.errors import UnknownSpace, UsageError
-from featpipe.settings import LEVELS
+from featpipe.cache.texts import check_level
+from featpipe.errors import MissingDocuments, UnknownSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,72 +46,137 @@ class Entity:
     score: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CachedDocument:
-    """A stored document. Its units and entities are read when asked for."""
+    """A stored document. Its text, units and entities are read from the file on first use.
+
+    Attributes:
+        id: readable name: the path below the folder that was handed in.
+        path: absolute path it was last seen at.
+        row: its row in ``/documents``.
+        key: 16 bytes that identify its content and the way it was read.
+    """
 
     id: str
-    """Readable name: the path below the folder that was handed in."""
     path: str
-    """Absolute path it was last seen at."""
     row: int
-    """Row in ``/documents``."""
-    _corpus: Corpus = field(repr=False)
+    key: bytes
+    _stored: StoredDocuments
 
     @cached_property
     def text(self) -> str:
         """The one text that all offsets count in."""
-        return _decode(self._corpus.table.ragged("text", self.row))
+        return _decode(self._stored.table.ragged("text", self.row))
 
     @cached_property
     def meta(self) -> dict[str, object]:
         """Title, media type, loader, hashes, pages, tables ... as stored."""
-        return dict(json.loads(_decode(self._corpus.table.ragged("meta", self.row))))
+        return dict(json.loads(_decode(self._stored.table.ragged("meta", self.row))))
 
     def spans(self, level: str) -> NDArray[np.uint32]:
         """Unit spans (n, 2) of one level, in order."""
-        return np.asarray(self._corpus.table.ragged(f"{_checked(level)}_spans", self.row))
+        return np.asarray(self._stored.table.ragged(f"{check_level(level)}_spans", self.row))
 
     def keys(self, level: str) -> NDArray[np.uint8]:
         """Keys (n, 16) of the units of one level, in order."""
-        return np.asarray(self._corpus.table.ragged(f"{_checked(level)}_keys", self.row))
+        return np.asarray(self._stored.table.ragged(f"{check_level(level)}_keys", self.row))
 
     def units(self, level: str) -> list[Unit]:
-        """Units of one level, in order."""
+        """Units of one level, in order.
+
+        Raises:
+            UsageError: no such level.
+
+        """
         text = self.text
         return [Unit(text[a:b], a, b, level) for a, b in self.spans(level).tolist()]
 
     def entities(self, tagger: str | None = None) -> list[Entity]:
-        """What a tagger found, in order; ``tagger`` may be left out when there is only one."""
-        return self._corpus.entities_of(self, tagger)
+        """Entities in order of the text; ``tagger`` may be left out when there is only one.
+
+        Raises:
+            UnknownSpace: no such tagger, or several match the name.
+
+        """
+        return self._stored.entities_of(self, tagger)
+
+    def __repr__(self) -> str:
+        return f"<CachedDocument {self.id!r} at {self.path}>"
 
 
-class Corpus:
-    """Documents by row. Args: ``reader`` of the cache."""
+class StoredDocuments:
+    """``/documents`` of a cache, with the places and entities of its rows.
+
+    Any thread may call `find` and `find_content`; both see rows as soon as they are committed.
+    """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self._names = _Names()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[StoredDocuments], tuple[Reader]]:
+        """Pickle without the lock; the reader pickles as its path."""
+        return StoredDocuments, (self._reader,)
 
     @property
     def table(self) -> TableReader:
         """``/documents``."""
         return self._reader.table(tables.DOCUMENTS)
 
-    def documents(self) -> Iterator[CachedDocument]:
-        """One per place, in the order in which places were first seen."""
-        for path, (name, key) in self.places().items():
-            row = self.table.find_one(key)
+    def __iter__(self) -> Iterator[CachedDocument]:
+        """One document per place, in the order in which places were first seen."""
+        places = self.places()
+        if not places:
+            return
+        keys = np.frombuffer(b"".join(key for _, key in places.values()), np.uint8)
+        rows = self.table.find(keys.reshape(-1, 16)).tolist()
+        for (path, (name, key)), row in zip(places.items(), rows, strict=True):
             if row >= 0:
-                yield CachedDocument(name, path, row, self)
+                yield CachedDocument(name, path, row, key, self)
 
     def places(self) -> dict[str, tuple[str, bytes]]:
-        """Absolute path -> (readable name, document key); the last sighting wins."""
+        """Absolute path -> (readable name, document key), as last seen there."""
         return last_places(self._reader)
+
+    def find(self, name: str) -> CachedDocument | None:
+        """The document of this readable id or path, if there is one."""
+        with self._lock:
+            by_name = self._current().by_name
+            return by_name.get(name) or by_name.get(_absolute(name))
+
+    def find_content(self, bytes_hash: str) -> CachedDocument | None:
+        """A document whose file has these bytes, by `featpipe.documents.hash_bytes`."""
+        with self._lock:
+            names = self._current()
+            for document in names.by_name.values():
+                if document.row not in names.hashed_rows:
+                    names.hashed_rows.add(document.row)
+                    names.by_hash[str(document.meta["bytes_hash"])] = document
+            return names.by_hash.get(bytes_hash)
+
+    def require(self, name: str) -> CachedDocument:
+        """As `find`.
+
+        Raises:
+            MissingDocuments: no such document; the nearest ids are named.
+
+        """
+        found = self.find(name)
+        if found is not None:
+            return found
+        with self._lock:
+            ids = {document.id for document in self._names.by_name.values()}
+        near = get_close_matches(name, ids, n=3)
+        raise MissingDocuments(
+            f"{self._reader.path} holds no document {name!r}, but {len(ids)} others",
+            hint=f"nearest: {', '.join(near)}" if near else "run build-cache over it first",
+        )
 
     def keys_of_level(self, level: str) -> set[bytes]:
         """Keys of every distinct unit of one level."""
         rows = np.arange(self.table.n_rows)
-        values, _ = self.table.ragged_many(f"{_checked(level)}_keys", rows)
+        values, _ = self.table.ragged_many(f"{check_level(level)}_keys", rows)
         whole = np.asarray(values).tobytes()
         return {whole[at : at + 16] for at in range(0, len(whole), 16)}
 
@@ -122,7 +189,7 @@ class Corpus:
         """Entities of one document, with offsets into its text.
 
         Raises:
-            UnknownSpace: no such tagger, or several answer to the name.
+            UnknownSpace: no such tagger, or several match the name.
 
         """
         names = self.taggers()
@@ -138,6 +205,29 @@ class Corpus:
         table = self._reader.table(f"entities/{matching[0]}")
         labels = json.loads(table.attributes["types"])
         return list(_place_entities(document, table, labels))
+
+    def _current(self) -> _Names:
+        """Names as they are now; read again only when the log of places has grown."""
+        self._reader.refresh()
+        reader = self._reader
+        n = reader.table(tables.SOURCES).n_rows if tables.SOURCES in reader else 0
+        if n != self._names.n_places:
+            names = _Names(n, {}, self._names.by_hash, self._names.hashed_rows)
+            for document in self:
+                names.by_name[document.path] = document
+                names.by_name.setdefault(document.id, document)
+            self._names = names
+        return self._names
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Documents by path and id, and by hash of their file as far as those were read."""
+
+    n_places: int = -1
+    by_name: dict[str, CachedDocument] = field(default_factory=dict)
+    by_hash: dict[str, CachedDocument] = field(default_factory=dict)
+    hashed_rows: set[int] = field(default_factory=set)
 
 
 def _place_entities(
@@ -156,11 +246,12 @@ def _place_entities(
             yield Entity(document.text[start:end], labels[kind], start, end, score)
 
 
-def _checked(level: str) -> str:
-    if level not in LEVEL_BIT:
-        raise UsageError(f"unknown level {level!r}", hint=f"choose from {', '.join(LEVELS)}")
-    return level
-
-
 def _decode(values: NDArray[np.generic]) -> str:
     return np.asarray(values).tobytes().decode("utf-8", "surrogatepass")
+
+
+def _absolute(name: str) -> str:
+    try:
+        return str(Path(name).absolute())
+    except (OSError, ValueError):
+        return name

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from featpipe.cache.documents import CachedDocument
 from featpipe.cache.postings import Sentences, open_index
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.lexical.fusion import combine
@@ -24,7 +23,8 @@ from featpipe.store import keys_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.dictionary import Dictionary
     from featpipe.lexical.backend import Backend
 
 logger = getLogger(__name__)
@@ -65,10 +65,10 @@ class SentenceSearch:
         self._cache = cache
         self._group = _find_group(cache, analyser)
         self._analyser = _open_analyser(cache, self._group)
-        self._documents = _find_documents(cache)
-        self._rows = np.array([row for _, row in self._documents.values()], np.int64)
+        self._documents = {document.path: document for document in cache.documents()}
+        self._rows = np.array([d.row for d in self._documents.values()], np.int64)
         sentences = Sentences(
-            documents=cache.corpus.table,
+            documents=cache.stored_documents.table,
             units=cache.reader.table(self.terms_table),
             names=list(self._documents),
             rows=self._rows,
@@ -159,13 +159,13 @@ class SentenceSearch:
     @cached_property
     def _keys(self) -> NDArray[np.uint8]:
         """Of every row of the index, in order: (n, 16)."""
-        keys, _ = self._cache.corpus.table.ragged_many("sentence_keys", self._rows)
+        keys, _ = self._cache.stored_documents.table.ragged_many("sentence_keys", self._rows)
         return np.ascontiguousarray(np.asarray(keys).reshape(-1, 16)[self._has_terms])
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
         """Of every row of the index, which sentence of its document it is: (n,)."""
-        _, sizes = self._cache.corpus.table.ragged_many("sentence_keys", self._rows)
+        _, sizes = self._cache.stored_documents.table.ragged_many("sentence_keys", self._rows)
         numbers = np.arange(len(self._has_terms)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return numbers[self._has_terms]
 
@@ -198,21 +198,9 @@ class SentenceSearch:
         ]
 
     def _hit(self, path: str, number: int, score: float) -> Hit:
-        name, row = self._documents[path]
-        document = CachedDocument(name, path, row, self._cache.corpus)
+        document = self._documents[path]
         start, end = document.spans("sentence")[number].tolist()
-        return Hit(name, path, start, end, document.text[start:end], score)
-
-
-def _find_documents(cache: Cache) -> dict[str, tuple[str, int]]:
-    """Path -> (readable name, row) of every document, in the order of ``cache.documents()``."""
-    places = cache.corpus.places()
-    if not places:
-        return {}
-    keys = np.frombuffer(b"".join(key for _, key in places.values()), np.uint8).reshape(-1, 16)
-    rows = cache.corpus.table.find(keys).tolist()
-    found = zip(places.items(), rows, strict=True)
-    return {path: (name, row) for (path, (name, _)), row in found if row >= 0}
+        return Hit(document.id, path, start, end, document.text[start:end], score)
 
 
 def _find_group(cache: Cache, analyser: str | None) -> str:

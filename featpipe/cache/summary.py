@@ -107,7 +107,7 @@ def summarise(cache: Cache) -> CacheSummary:
     return CacheSummary(
         path=str(cache.path),
         file_bytes=cache.path.stat().st_size,
-        documents=len(cache.corpus.places()),
+        documents=len(cache.stored_documents.places()),
         contents=_n_rows(reader, tables.DOCUMENTS),
         units=sum(occurrences.values()),
         units_by_level=occurrences,
@@ -118,7 +118,7 @@ def summarise(cache: Cache) -> CacheSummary:
             name: int(reader.table(f"entities/{name}").column("labels_end")[-1])
             if reader.table(f"entities/{name}").n_rows
             else 0
-            for name in cache.corpus.taggers()
+            for name in cache.stored_documents.taggers()
         },
         terms={
             name.removeprefix("terms/").removesuffix("/vocabulary"): reader.table(name).n_rows

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.errors import UsageError
 from featpipe.settings import LEVELS
 from featpipe.store import keys_of
 
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 
 #: One bit per level, so that a text which is a sentence and a paragraph is one unit with two bits.
 LEVEL_BIT = {level: 1 << position for position, level in enumerate(LEVELS)}
+
+
+def check_level(level: str) -> str:
+    """The level itself.
+
+    Raises:
+        UsageError: no such level.
+
+    """
+    if level not in LEVEL_BIT:
+        raise UsageError(f"unknown level {level!r}", hint=f"choose from {', '.join(LEVELS)}")
+    return level
 
 
 @dataclass(frozen=True, slots=True, eq=False)

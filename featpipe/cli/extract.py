@@ -144,11 +144,11 @@ def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Pa
     from featpipe.errors import MissingDocuments
 
     if not documents:
-        yield from (document.path for document in extractor.shelf.documents())
+        yield from (document.path for document in extractor.cache.documents())
     for name in documents:
         if Path(name).exists():
             yield from (source.path for source in find_sources([Path(name)]))
-        elif extractor.shelf.find(name) is not None:
+        elif extractor.cache.find_document(name) is not None:
             yield name
         else:
             raise MissingDocuments(f"{name} is neither a file nor a document of the cache")

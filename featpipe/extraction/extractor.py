@@ -19,7 +19,6 @@ from featpipe.cache.documents import CachedDocument
 from featpipe.documents import Document, hash_bytes, load_document
 from featpipe.errors import TemplateError, UnreadableDocument, UsageError
 from featpipe.extraction.choose import Chooser, is_meant
-from featpipe.extraction.find_document import Shelf
 from featpipe.extraction.fingerprints import hash_json
 from featpipe.extraction.fitted import FittedTemplate, SampleDocument
 from featpipe.extraction.model_cache import ModelCache, default_folder
@@ -107,7 +106,6 @@ class Extractor:
             models = ModelCache(default_folder() if models is None else None, models)
         self.models = models
         self._lock = threading.Lock()
-        self.shelf = Shelf(self.cache)
         self._loaded = self._load()
 
     @property
@@ -219,7 +217,7 @@ class Extractor:
         if isinstance(document, CachedDocument):
             return self.evidence.page_of_cached(document)
         if isinstance(document, Document):
-            known = self.shelf.find_content(document.bytes_hash)
+            known = self.cache.find_content(document.bytes_hash)
             return (
                 self.evidence.page_of_cached(known)
                 if known
@@ -227,7 +225,7 @@ class Extractor:
             )
         if isinstance(document, Path) or is_file(document):
             return self.page_of_file(Path(document))
-        known = self.shelf.find(document)
+        known = self.cache.find_document(document)
         return (
             self.evidence.page_of_cached(known) if known else self.evidence.page_of_text(document)
         )
@@ -262,7 +260,7 @@ class Extractor:
             data = path.read_bytes()
         except OSError as error:
             raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
-        return self.shelf.find_content(hash_bytes(data)) or load_document(data, source=name)
+        return self.cache.find_content(hash_bytes(data)) or load_document(data, source=name)
 
     # ---- templates
 
@@ -319,7 +317,7 @@ class Extractor:
             gaps = self.evidence.gaps_of_text(text)
             return _lazily(text, gaps, lambda: self.evidence.page_of_text(text))
         name = str(sample.document)
-        known = self.shelf.find(name)
+        known = self.cache.find_document(name)
         if known is not None:
             return self._lazily_cached(known)
         for path in (self.folder / name, Path(name)):

@@ -92,7 +92,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
     from featpipe.documents import Document
     from featpipe.on_demand.live import Checkpoints
@@ -131,7 +132,7 @@ class Evidence:
         self._dictionary: Dictionary | None = None
         if space is not None or cache.spaces():
             self._dictionary = cache.dictionary(space)
-        taggers = cache.corpus.taggers()
+        taggers = cache.stored_documents.taggers()
         self._tagger = taggers[0] if len(taggers) == 1 else None
         self._live = self._make_live(checkpoints) if checkpoints is not None else None
         self._encode = encode
@@ -172,9 +173,8 @@ class Evidence:
     def _state_of(self, document: CachedDocument) -> tuple[object, ...]:
         """Content, name, and how much evidence is stored: a running build may add to it."""
         reader = self._cache.reader
-        key = np.asarray(self._cache.corpus.table.gather("keys", np.array([document.row])))
         return (
-            key.tobytes(),
+            document.key,
             document.id,
             *(reader.table(table).n_rows for _, table in self._tables),
         )
@@ -204,7 +204,9 @@ class Evidence:
     def gaps_of_documents(self, documents: Sequence[CachedDocument]) -> list[str]:
         """What each stored document lacks of the evidence that this cache has; "" for nothing."""
         rows = [document.row for document in documents]
-        return gaps_of_rows(self._cache.reader, self._cache.corpus.table, rows, self._tables)
+        return gaps_of_rows(
+            self._cache.reader, self._cache.stored_documents.table, rows, self._tables
+        )
 
     def gaps_of_text(self, text: str) -> str:
         """What a text that is made ready now will lack: what no model at hand can give it."""

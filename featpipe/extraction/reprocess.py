@@ -273,8 +273,9 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
 
 def _document_states(extractor: Extractor) -> list[tuple[CachedDocument, bytes, str]]:
     """Every document with its key and with what its evidence lacks."""
-    documents = extractor.shelf.documents()
-    keys = extractor.shelf.keys_of(documents)
+    extractor.cache.refresh()
+    documents = list(extractor.cache.documents())
+    keys = [document.key for document in documents]
     gaps = extractor.evidence.gaps_of_documents(documents)
     return list(zip(documents, keys, gaps, strict=True))
 

@@ -337,16 +337,16 @@ def given_of(extractor: Extractor, document: str | Path | Document | CachedDocum
     if isinstance(document, CachedDocument):
         return Stored(document.path)
     if isinstance(document, Document):
-        known = extractor.shelf.find_content(document.bytes_hash)
+        known = extractor.cache.find_content(document.bytes_hash)
         return Stored(known.path) if known else Loaded(document)
     if isinstance(document, Path) or is_file(document):
         return OnDisk(str(Path(document).absolute()), str(document))
-    known = extractor.shelf.find(document)
+    known = extractor.cache.find_document(document)
     return Stored(known.path) if known else Inline(document)
 
 
 def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
-    evidence, shelf = extractor.evidence, extractor.shelf
+    evidence, cache = extractor.evidence, extractor.cache
     if isinstance(given, Inline):
         return evidence.page_of_text(given.text, given.name)
     if isinstance(given, Loaded):
@@ -354,13 +354,13 @@ def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
     if isinstance(given, OnDisk):
         return extractor.page_of_file(Path(given.path), given.name)
     if isinstance(given, Upload):
-        found = shelf.find_content(hash_bytes(given.data))
+        found = cache.find_content(hash_bytes(given.data))
         if found is not None:
             return replace(evidence.page_of_cached(found), id=given.name)
         return evidence.page_of_document(
             load_document(given.data, source=given.name, limits=limits, media_type=given.media_type)
         )
-    known = shelf.find(given.name)
+    known = cache.find_document(given.name)
     if known is None:
         raise UnreadableDocument(f"{given.name}: no such document in the cache")
     return evidence.page_of_cached(known)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
     from featpipe.report import RunReport
 
@@ -81,7 +82,7 @@ def write_report(
     documents = list(cache.documents())
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)
     chosen = choose_documents(documents, now, settings.limit)
-    tagger = next(iter(cache.corpus.taggers()), None)
+    tagger = next(iter(cache.stored_documents.taggers()), None)
     contents = Contents(now, tagger)
     for document in chosen:
         contents.add(document)

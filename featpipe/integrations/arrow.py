@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
 
     Batches = Callable[[], Iterator[Any]]

@@ -26,7 +26,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.dictionary import Dictionary
 
 
 def unit_dataset(dictionary: Dictionary) -> Dataset:

@@ -26,7 +26,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from featpipe.cache.cache import Dictionary
+    from featpipe.cache.dictionary import Dictionary
 
 #: At most so many vectors teach an index that learns (IVF, PQ): more do not better it.
 _MOST_TRAINING = 200_000

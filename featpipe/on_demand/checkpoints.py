@@ -97,7 +97,7 @@ def _find_space(cache: Cache, path: str, wanted: str | None) -> tuple[str, Encod
 def _choose_tagger(
     cache: Cache, ner: str | None, notes: list[str]
 ) -> tuple[str | None, TaggerSettings]:
-    names = cache.corpus.taggers()
+    names = cache.stored_documents.taggers()
     if ner == NO_ENTITIES or not names:
         return None, TaggerSettings()
     if len(names) > 1:

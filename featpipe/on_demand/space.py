@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Cache, Dictionary
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.dictionary import Dictionary
     from featpipe.encoders.checkpoint import Checkpoint
     from featpipe.encoders.spec import OnTruncate, Spec
 

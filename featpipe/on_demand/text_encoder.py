@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Dictionary
+    from featpipe.cache.dictionary import Dictionary
 
 logger = getLogger(__name__)
 

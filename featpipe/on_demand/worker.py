@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Dictionary
+    from featpipe.cache.dictionary import Dictionary
     from featpipe.encoders.spec import EncoderSettings
     from featpipe.on_demand.messages import EmbedQuery
 

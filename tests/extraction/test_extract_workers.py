@@ -204,7 +204,7 @@ def test_a_template_that_cannot_be_used_is_named_by_the_pool(cache: Path, tmp_pa
 def test_the_likeliest_template_is_chosen_for_each_document(cache: Path, templates: Path) -> None:
     with Extractor(templates, cache) as extractor:
         extractions = {}
-        for document in extractor.shelf.documents():
+        for document in extractor.cache.documents():
             page = extractor.evidence.page_of_text(document.text)  # its name shall tell nothing
             extractions[document.id] = extractor.choose_for(page, AUTO)[0].template.name
     right = {"lease": "租赁合同", "reduction": "减持公告"}
@@ -243,7 +243,7 @@ def test_a_document_that_is_lost_in_reprocessing_is_named_and_tried_again(
         assert pipeline.build(tmp_path / "poison.txt").is_complete
     with Extractor(write_trap(tmp_path), cache) as extractor:
         report = reprocess(extractor, workers=1, deadline_s=8.0)
-        n = len(extractor.shelf.documents())
+        n = len(list(extractor.cache.documents()))
     assert report.n_extracted == n - 1
     assert [one.error for one in report.lost] == ["TaskTimedOut"]
     assert "lost 1" in report.summary()

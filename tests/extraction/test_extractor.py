@@ -31,7 +31,7 @@ def refuse(texts: object) -> None:
 def test_every_value_is_the_text_at_its_place(cache: Path, templates: Path) -> None:
     with Extractor(templates, cache, encode=refuse) as extractor:
         n_values = 0
-        for document in extractor.shelf.documents():
+        for document in extractor.cache.documents():
             for name in extractor.templates:
                 extraction = extractor.extract(document, name)
                 for result in extraction.fields.values():
@@ -101,7 +101,7 @@ def test_a_text_from_nowhere_is_extracted_and_only_its_new_sentences_are_encoded
 
     added = "补充约定：乙方应于每月五日前付款。"
     with Extractor(templates, cache, encode=encode) as extractor:
-        known = extractor.shelf.find("contracts/lease_factory.txt")
+        known = extractor.cache.find_document("contracts/lease_factory.txt")
         assert known is not None
         extraction = extractor.extract(f"{known.text}\n{added}", "租赁合同")
         assert extractor.evidence.n_encoded == len(asked)
