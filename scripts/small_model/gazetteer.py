@@ -11,6 +11,8 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from small_model import names
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -104,8 +106,6 @@ def draw_organisation(rng: Random) -> str:
 
 def draw_company(rng: Random) -> str:
     """南通恒岳电缆有限公司, 恒岳集团, 恒岳股份 and the like."""
-    from own_documents import names
-
     full = names.draw_company(rng, rng.choice(list(names.TRADES)))
     kind = rng.random()
     if kind < 0.55:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from small_model import gazetteer
+from small_model.amounts import draw_amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,6 @@ def draw_date(rng: Random) -> str:
 
 def draw_money(rng: Random) -> str:
     """An amount in one of the usual ways."""
-    from own_documents.figures import draw_amount
-
     amount = draw_amount(rng, 1, 90000)
     unit = rng.choice(("美元", "欧元", "港元", "日元"))
     return rng.choice((amount.wan, amount.yuan, amount.yi, amount.plain, amount.capitals,

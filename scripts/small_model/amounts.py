@@ -1,16 +1,14 @@
-"""Amounts, dates and periods in the ways Chinese documents print them. Amounts are whole fen."""
+"""Amounts of money in the ways Chinese documents print them, counted in whole fen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from random import Random
 
 CAPITALS = "零壹贰叁肆伍陆柒捌玖"
-DIGITS = "〇一二三四五六七八九"
 PLACE_UNITS = ("", "拾", "佰", "仟")
 MYRIAD_UNITS = ("", "万", "亿", "万亿")
 
@@ -94,10 +92,6 @@ class Amount:
         """人民币壹仟贰佰捌拾陆万伍仟元整."""
         return "人民币" + in_capitals(self.fen)
 
-    def share(self, percent: int) -> Amount:
-        """That many hundredths of it."""
-        return Amount(self.fen * percent // 100)
-
 
 def draw_amount(rng: Random, low_wan: int, high_wan: int) -> Amount:
     """Between the two bounds in 万元; two in three are round, as in life."""
@@ -108,42 +102,3 @@ def draw_amount(rng: Random, low_wan: int, high_wan: int) -> Amount:
     if kind == 1:
         return Amount(wan * 1_000_000 + rng.randrange(100) * 10_000)
     return Amount(wan * 1_000_000 + rng.randrange(1_000_000))
-
-
-def draw_date(rng: Random, first_year: int = 2021, last_year: int = 2025) -> date:
-    """A day within the years, both included."""
-    start = date(first_year, 1, 4)
-    return start + timedelta(days=rng.randrange((date(last_year, 12, 20) - start).days))
-
-
-def later(day: date, days: int) -> date:
-    """The day so many days on; negative for earlier."""
-    return day + timedelta(days=days)
-
-
-def cn(day: date) -> str:
-    """2021年3月15日."""
-    return f"{day.year}年{day.month}月{day.day}日"
-
-
-def cn_numerals(day: date) -> str:
-    """二〇二一年三月十五日, as judgments and formal signatures write it."""
-    year = "".join(DIGITS[int(d)] for d in str(day.year))
-    return f"{year}年{small_number(day.month)}月{small_number(day.day)}日"
-
-
-def dashed(day: date) -> str:
-    """2021-03-15."""
-    return day.isoformat()
-
-
-def small_number(number: int) -> str:
-    """1 to 99 in ordinary numerals: 21 -> 二十一."""
-    tens, ones = divmod(number, 10)
-    head = "" if tens == 0 else ("十" if tens == 1 else DIGITS[tens] + "十")
-    return head + (DIGITS[ones] if ones else "")
-
-
-def percent(rng: Random, low: float, high: float) -> str:
-    """With two decimals, between the bounds."""
-    return f"{rng.uniform(low, high):.2f}%"
