@@ -7,11 +7,8 @@ and we query by query in turn. bm25s runs its numba backend on one thread, in fl
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import logging
-import lzma
 import os
 import re
 import statistics
@@ -22,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from harness import finish, make_parser, read_lines, spread
 
 from featpipe.lexical.backend import has_numba
 from featpipe.lexical.bm25 import L, Okapi, Plus, score_fields
@@ -32,6 +30,7 @@ from featpipe.lexical.words import Words
 from featpipe.user_cache import ArrayFile
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     import rank_bm25
@@ -84,19 +83,13 @@ def main() -> None:
             adding_figures(whole, size, figures)
         opening_figures(whole.head(size), figures, name_of(size))
         gc.collect()
-    last = json.dumps({"bench": "bench_bm25", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(last + "\n", "utf-8")
-    print(last)
+    finish("bench_bm25", arguments, figures)
 
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true", help="up to 100,000 sentences")
+    parser = make_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", help="sentences, instead of the usual")
-    parser.add_argument("--json", type=Path, help="write the last line here too")
     return parser.parse_args()
 
 
@@ -137,10 +130,9 @@ def read_corpus(data: Path, n_rows: int) -> Corpus:
 
 def sentences(path: Path) -> Iterator[str]:
     """The sentences of one file of documents."""
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            whole = "\n".join(each for each in json.loads(line).values() if isinstance(each, str))
-            yield from (text for text in re.split(r"(?<=[。！？；\n])", whole) if text.strip())
+    for row in read_lines(path):
+        whole = "\n".join(each for each in row.values() if isinstance(each, str))
+        yield from (text for text in re.split(r"(?<=[。！？；\n])", whole) if text.strip())
 
 
 def queries_from(corpus: Corpus, n: int, n_words: int) -> list[list[str]]:
@@ -255,7 +247,7 @@ def suffix(backend: str) -> str:
 
 def print_ratio(what: str, values: list[float]) -> None:
     """One line of the table."""
-    print(f"  {what}: {statistics.median(values):.1f}x ({min(values):.1f} .. {max(values):.1f})")
+    print(f"  {what}: {spread(values)}")
 
 
 def compare_scores(

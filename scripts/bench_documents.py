@@ -9,9 +9,7 @@ hashes, cleans, finds tables and pages. That both sides read the same is checked
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import re
 import statistics
 import tarfile
@@ -20,6 +18,8 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness import finish, read_options
 
 from featpipe.documents import Document, load_document, segment
 
@@ -174,13 +174,7 @@ def files_of(data: Path, *, is_quick: bool) -> dict[str, list[bytes]]:
 
 def main() -> None:
     """Run all comparisons."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    if not arguments.data.is_dir():
-        parser.error(f"{arguments.data} is no folder with data")
+    arguments = read_options(__doc__)
     rounds = 3 if arguments.quick else 7
     files = files_of(arguments.data, is_quick=arguments.quick)
     results = {kind: compare(kind, files[kind], rounds) for kind in PEERS}
@@ -192,10 +186,7 @@ def main() -> None:
     }  # fmt: skip
     figures["segment_mb_s"] = bench_segment(texts, rounds)
     figures |= {f"{kind}_documents_s": results[kind]["documents_s"] for kind in PEERS}
-    result = json.dumps({"bench": "bench_documents", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(result + "\n", "utf-8")
-    print(result)
+    finish("bench_documents", arguments, figures)
 
 
 if __name__ == "__main__":

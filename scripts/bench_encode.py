@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import os
 import random
 import re
@@ -23,15 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import numpy as np
 import torch
+from harness import Report, interleave, make_parser, read_lines
 
 from featpipe.build.plan import Product
 from featpipe.build.queue import Backlog
@@ -59,29 +57,6 @@ LONGEST = 700  # characters of an English paragraph
 _SENTENCE = re.compile(r"[^。！？；\n]+[。！？；]?")
 
 
-@dataclass
-class Report:
-    """What is printed, and the figures of the last line."""
-
-    figures: Figures = field(default_factory=dict)
-
-    def row(self, what: str, peer: Sequence[float], we: Sequence[float], key: str = "") -> None:
-        """Seconds of the peer and ours by round; the ratio's median is the figure."""
-        ratios = [a / b for a, b in zip(peer, we, strict=True)]
-        print(
-            f"{what:44s} peer {median(peer):8.3f} s   we {median(we):8.3f} s   "
-            f"ratio {median(ratios):6.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
-            flush=True,
-        )
-        if key:
-            self.figures[key] = round(median(ratios), 3)
-
-    def note(self, key: str, value: float, what: str = "") -> None:
-        """A figure of its own."""
-        self.figures[key] = round(float(value), 7)
-        print(f"{what or key:44s} {value:.7g}", flush=True)
-
-
 #: Seconds that count: of the wall, or of the processor on a machine that is busy otherwise.
 clock: Callable[[], float] = time.perf_counter
 
@@ -93,25 +68,14 @@ def measure_processor_time() -> None:
     torch.set_num_threads(1)
 
 
-def interleave(rounds: int, **runs: Callable[[], object]) -> dict[str, list[float]]:
-    """Seconds per round and contestant; one round of each before the first counts.
-
-    With no rounds that first one counts, to see that all runs.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(rounds + 1):
-        for name, run in runs.items():
-            started = clock()
-            run()
-            if number or not rounds:
-                seconds[name].append(clock() - started)
-    return seconds
+def in_turn(rounds: int, **runs: Callable[[], object]) -> dict[str, list[float]]:
+    """`harness.interleave` by the clock that counts."""
+    return interleave(rounds, clock=clock, **runs)
 
 
 def read_texts(file: Path, count: int) -> list[str]:
     """The ``text`` of the first `count` lines."""
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["text"] for _, line in zip(range(count), lines, strict=False)]
+    return [row["text"] for row in read_lines(file, count)]
 
 
 def large_corpus(texts: Sequence[str], n_blocks: int, longest: int) -> list[str]:
@@ -229,7 +193,7 @@ def bench_model(report: Report, folder: Path, texts: list[str], name: str, round
         contestants["openvino"] = lambda: openvino(texts)
         report.note("cos_min_openvino", cosines(np.asarray(openvino(texts)), expected).min())
     peaks = {"exact": measure_peak(torch.float32), "mixed": measure_peak(torch.bfloat16)}
-    seconds = interleave(rounds, **contestants)
+    seconds = in_turn(rounds, **contestants)
     n_tokens = int(ours["exact"].encode(texts).n_tokens.sum())
     print(f"{name}: {len(texts)} texts, {n_tokens} tokens")
     for precision, key in keys.items():
@@ -338,7 +302,7 @@ def bench_start(report: Report, folder: Path, rounds: int) -> None:
         code = f"path = {str(folder)!r}\n{_FIRST_VECTOR[who]}"
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
-    seconds = interleave(rounds, peer=lambda: start("peer"), we=lambda: start("we"))
+    seconds = in_turn(rounds, peer=lambda: start("peer"), we=lambda: start("we"))
     report.row("start to first vector", seconds["peer"], seconds["we"], "start_vs_st")
 
 
@@ -422,7 +386,7 @@ def bench_tokenizer(report: Report, folder: Path, texts: list[str], rounds: int)
     )
     if n_wrong:
         raise SystemExit(f"{n_wrong} texts are tokenised differently")
-    seconds = interleave(rounds, peer=lambda: peer(texts), we=lambda: ours.encode(texts))
+    seconds = in_turn(rounds, peer=lambda: peer(texts), we=lambda: ours.encode(texts))
     report.row("tokenizer", seconds["peer"], seconds["we"], "tokenizer_vs_transformers")
 
 
@@ -469,10 +433,7 @@ def measure_memory(who: str, folder: Path, file: Path) -> None:
 
 def read_options() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
     parser.add_argument("--rounds", type=int, help="default 5; with --quick one that is cold")
     parser.add_argument("--blocks", type=int, help="of 32 texts; default 20, 1 with --quick")
@@ -547,17 +508,14 @@ def main() -> None:
         return
     if options.processor_time:
         measure_processor_time()
-    report = Report()
+    report = Report("bench_encode", options)
     if options.device == "cpu":
         bench_processor(report, options)
     else:
         from encode_on_card import bench_card
 
         bench_card(report, options, options.device)
-    line = json.dumps({"bench": "bench_encode", "quick": options.quick, "figures": report.figures})
-    if options.json:
-        options.json.write_text(line + "\n", "utf-8")
-    print(line)
+    report.finish()
 
 
 if __name__ == "__main__":

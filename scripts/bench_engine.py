@@ -7,8 +7,6 @@ for the figures in us, ms, s and MB. Peers that are not installed are left out.
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import os
 import statistics
@@ -28,6 +26,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parent))
 
 import engine_roles
+from harness import finish, make_parser
 
 from featpipe.pool import Pool, Role
 
@@ -353,10 +352,7 @@ def sections(*, quick: bool) -> dict[str, Callable[[Rows], dict[str, float]]]:
 
 def main() -> None:
     """Measure, print the table as it grows, and the last line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="not needed here; taken for uniformity")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--only", nargs="*", default=[], help="sections, by the start of their name"
     )
@@ -375,10 +371,7 @@ def main() -> None:
         figures |= measure(rows)
         for what, peer, their, our, ratio in rows:
             print(f"{what:42} {peer:10} {their:12.2f} {our:12.2f} {ratio:9.2f}", flush=True)
-    result = {"bench": "bench_engine", "quick": options.quick, "figures": figures}
-    if options.json:
-        options.json.write_text(json.dumps(result), "utf-8")
-    print(json.dumps(result))
+    finish("bench_engine", options, figures)
 
 
 if __name__ == "__main__":

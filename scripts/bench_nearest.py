@@ -10,8 +10,6 @@ from the file each time.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from harness import finish, make_parser
 
 from featpipe import Cache
 from featpipe.cache import tables as layout
@@ -71,11 +70,8 @@ def differ(ours: list[list[Neighbour]], theirs: list[list[Neighbour]]) -> int:
 
 def main() -> None:
     """Measure, print, and end with one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="Not used: the vectors are random.")
-    parser.add_argument("--quick", action="store_true")
+    parser = make_parser(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     n_rows, n_rounds = (10_000, 3) if options.quick else (options.rows, 7)
     figures: dict[str, float] = {"rows": n_rows, "dim": DIM, "k": K, "differing": 0}
@@ -98,10 +94,7 @@ def main() -> None:
                     taken.append(ours_s)
                 figures[f"batch_{n}_ms"] = round(1000 * statistics.median(taken), 2)
                 figures[f"batch_{n}_vs_faiss_flat"] = round(statistics.median(ratios[1:]), 3)
-    line = json.dumps({"bench": "nearest", "quick": options.quick, "figures": figures})
-    if options.json:
-        options.json.write_text(line + "\n")
-    print(line)
+    finish("bench_nearest", options, figures)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ last_entity_share_plain (without stride), changed_entities (0; short texts), one
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import bench_encode as encode
 import numpy as np
 import torch
+from harness import Report
 
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.entities import Tags, decode
@@ -86,7 +86,7 @@ def pipeline_spans(pipeline: Any, text: str) -> Spans:  # noqa: ANN401 - untyped
 
 
 def compare_spans(
-    report: encode.Report,
+    report: Report,
     tagger: Tagger,
     pipeline: Any,  # noqa: ANN401 - untyped library
     short: list[str],
@@ -129,7 +129,7 @@ def time_pipeline_decode(pipeline: Any, text: str) -> float:  # noqa: ANN401 - u
     return 20 * int(output["logits"].shape[1]) / (time.process_time() - started)
 
 
-def bench_together(report: encode.Report, folder: Path, texts: list[str], rounds: int) -> None:
+def bench_together(report: Report, folder: Path, texts: list[str], rounds: int) -> None:
     """Vectors and entities by one forward, against one after the other; the same bytes."""
     encoder = Encoder.load(folder, EncoderSettings(precision="mixed"), threads=encode.THREADS)
     tagger = Tagger.load(
@@ -142,7 +142,7 @@ def bench_together(report: encode.Report, folder: Path, texts: list[str], rounds
     for ours, alone in ((vectors.vectors, apart[0].vectors), (entities.start, apart[1].start)):
         if not np.array_equal(ours, alone):
             raise SystemExit("one forward gives other bytes than two")
-    seconds = encode.interleave(
+    seconds = encode.in_turn(
         rounds,
         peer=lambda: (encoder.encode(texts), tagger.find_entities(texts)),
         we=lambda: encode_and_tag(encoder, tagger, texts),
@@ -155,7 +155,7 @@ def main() -> None:
     options = encode.read_options()
     if options.processor_time:
         encode.measure_processor_time()
-    report = encode.Report()
+    report = Report("bench_ner", options)
     texts = encode.read_texts(
         options.data / "fields" / "fddc_hetong.jsonl.xz", 20 if options.quick else 200
     )
@@ -168,7 +168,7 @@ def main() -> None:
         }
         plain, strided = load_pipeline(folder), load_pipeline(folder, stride=128)
         compare_spans(report, taggers["exact"], plain, [t[:300].strip() for t in texts[:20]], long)
-        seconds = encode.interleave(
+        seconds = encode.in_turn(
             options.rounds or (1 if options.quick else 3),
             peer=lambda: [strided(text) for text in long],
             exact=lambda: [taggers["exact"].find_entities([text]) for text in long],
@@ -182,10 +182,7 @@ def main() -> None:
         ours, theirs = time_decode(tokens, 5), time_pipeline_decode(plain, long[0])
         report.note("decode_mtok_s", ours / 1e6)
         report.note("decode_vs_pipeline", ours / theirs)
-    line = json.dumps({"bench": "bench_ner", "quick": options.quick, "figures": report.figures})
-    if options.json:
-        options.json.write_text(line + "\n", "utf-8")
-    print(line)
+    report.finish()
 
 
 if __name__ == "__main__":

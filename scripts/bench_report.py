@@ -9,17 +9,14 @@ for an empty page of the same browser as the floor. Needs Playwright and a Chrom
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import sys
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from harness import finish, make_parser
 
 from featpipe import Cache
 from featpipe.extraction.results import ExtractedValue, FieldResult
@@ -36,7 +33,7 @@ FIELDS = 12
 
 def main() -> None:
     """Write the page, open it some times, print the line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("cache", type=Path)
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -50,10 +47,10 @@ def main() -> None:
         facts = write_page(options.cache, options.documents, page)
         facts["write_s"] = round(perf_counter() - started, 2)
         facts |= open_pages(options.chromium, page, empty, options.rounds)
-    print(json.dumps(facts))
+    finish("bench_report", options, facts)
 
 
-def write_page(cache: Path, n: int, path: Path) -> dict[str, object]:
+def write_page(cache: Path, n: int, path: Path) -> dict[str, float]:
     """The page of ``n`` documents, with values at places chosen by chance."""
     chance = random.Random(9)  # noqa: S311 - places, not secrets
     with Cache.open(cache) as opened:
@@ -91,7 +88,7 @@ def _value(text: str, chance: random.Random) -> ExtractedValue:
     )
 
 
-def open_pages(chromium: str, page: Path, empty: Path, rounds: int) -> dict[str, object]:
+def open_pages(chromium: str, page: Path, empty: Path, rounds: int) -> dict[str, float]:
     """Medians, each round in a browser of its own that has loaded nothing before."""
     from playwright.sync_api import sync_playwright
 

@@ -11,20 +11,22 @@ latency of a document that is cached and was asked for before, all fields of the
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import shutil
 import tempfile
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from harness import finish, make_parser, read_lines
+
 from featpipe import Extractor, Pipeline
 from featpipe.extraction.reprocess import read_results, reprocess
 from featpipe.extraction.template import check_template
 
 if TYPE_CHECKING:
+    import argparse
+
     from featpipe.extraction.template import Template
 
 NAMES = ("甲方", "乙方", "项目名称", "合同金额上限")
@@ -44,8 +46,7 @@ def write_documents(data: Path, folder: Path, n: int) -> list[dict]:
             )
             row["doc_id"] = Path(row["document"]).stem
     else:
-        with lzma.open(source, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line, _ in zip(lines, range(n), strict=False)]
+        rows = list(read_lines(source, n))
     for row in rows:
         (folder / f"{row['doc_id']}.txt").write_text(row["text"], "utf-8")
     return rows
@@ -151,10 +152,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, float]:
 
 def main() -> None:
     """Read the options, run, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--model", help="encoder; by default the built-in one")
     parser.add_argument("--documents", type=int, default=300)
     options = parser.parse_args()
@@ -163,10 +161,7 @@ def main() -> None:
         figures = {key: round(value, 3) for key, value in measure(options, folder).items()}
     finally:
         shutil.rmtree(folder)
-    result = {"bench": "bench_reprocess", "quick": options.quick, "figures": figures}
-    if options.json:
-        options.json.write_text(json.dumps(result) + "\n", "utf-8")
-    print(json.dumps(result))
+    finish("bench_reprocess", options, figures)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ service gave. Then, undisturbed: latency of cached documents, and embeddings aga
 
 from __future__ import annotations
 
-import argparse
 import base64
 import http.client
 import json
@@ -31,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from harness import finish, make_parser
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "data"
@@ -281,21 +281,15 @@ CACHE_PATH = [Path()]
 
 def main() -> None:
     """Measure, print, and end with one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="Not used: the documents are our own.")
-    parser.add_argument("--quick", action="store_true")
+    parser = make_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--kill-every", type=float, default=3.0, metavar="SECONDS")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     seconds = 15.0 if options.quick else 60 * options.minutes
     with tempfile.TemporaryDirectory() as name:
         figures = run(Path(name), seconds, options.clients, options.kill_every, options.quick)
-    line = json.dumps({"bench": "service", "quick": options.quick, "figures": figures})
-    if options.json:
-        options.json.write_text(line + "\n")
-    print(line)
+    finish("bench_service", options, figures)
 
 
 def run(

@@ -11,10 +11,8 @@ is taken within each round, and its median is the figure. The last line is one J
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
-import json
 import mmap
 import os
 import shutil
@@ -28,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
+from harness import finish, make_parser
 from store_peers import (
     PEERS,
     ChunkedMatrix,
@@ -391,18 +390,12 @@ def measure_reading(
 
 def main() -> None:
     """Parse, run, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--folder", type=Path, help="where to write: the disk to be measured")
-    parser.add_argument("--data", type=Path, help="not used: the data is made here")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         figures = run(Path(folder), is_quick=arguments.quick)
-    line = json.dumps({"bench": "bench_store", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(line + "\n")
-    print(line)
+    finish("bench_store", arguments, figures)
 
 
 if __name__ == "__main__":

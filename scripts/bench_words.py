@@ -6,9 +6,6 @@ part of them. Speeds are ratios of CPU seconds within this process, interleaved,
 
 from __future__ import annotations
 
-import argparse
-import json
-import lzma
 import os
 import pickle
 import re
@@ -18,14 +15,18 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
+
+from harness import finish, make_parser, read_lines, seconds_of, spread
 
 from featpipe.lexical.backend import has_numba
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import argparse
+    from collections.abc import Iterator
+    from pathlib import Path
 
 START_PROGRAM = """
 import pickle, sys, time
@@ -48,6 +49,8 @@ lines = open("/proc/self/smaps_rollup").read().splitlines()
 print(spent * 1e3, sum(int(line.split()[1]) for line in lines if "Private_Dirty" in line))
 """
 
+cpu_seconds = partial(seconds_of, clock=time.process_time)
+
 
 def main() -> None:
     """Run everything; the last line is the JSON of the figures."""
@@ -63,19 +66,13 @@ def main() -> None:
         figures |= measure_speed(sample, rounds=3 if arguments.quick else 5)
         figures |= measure_threads(sample * 10)
         figures |= measure_start(rounds=3 if arguments.quick else 7)
-    last = json.dumps({"bench": "bench_words", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(last + "\n", "utf-8")
-    print(last)
+    finish("bench_words", arguments, figures)
 
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true", help="under 60 seconds")
+    parser = make_parser(__doc__)
     parser.add_argument("--only", choices=["equality", "speed"])
-    parser.add_argument("--json", type=Path, help="write the last line here too")
     return parser.parse_args()
 
 
@@ -83,16 +80,14 @@ def sentences(data: Path, limit: int | None) -> Iterator[str]:
     """Every sentence of the corpus: laws first, then poems."""
     count = 0
     for path in sorted((data / "corpus").glob("*.jsonl.xz")):
-        with lzma.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                record = json.loads(line)
-                whole = "\n".join(value for value in record.values() if isinstance(value, str))
-                for text in re.split(r"(?<=[。！？；\n])", whole):
-                    if text.strip():
-                        yield text
-                        count += 1
-                        if count == limit:
-                            return
+        for record in read_lines(path):
+            whole = "\n".join(value for value in record.values() if isinstance(value, str))
+            for text in re.split(r"(?<=[。！？；\n])", whole):
+                if text.strip():
+                    yield text
+                    count += 1
+                    if count == limit:
+                        return
 
 
 def count_mismatches(texts: list[str]) -> int:
@@ -133,10 +128,7 @@ def measure_speed(texts: list[str], rounds: int) -> dict[str, float]:
                 f"{n_bytes / strings / 1e6:.1f} MB/s; jieba {n_bytes / peer / 1e6:.2f} MB/s"
             )
     for what, values in ratios.items():
-        print(
-            f"{what:15} x jieba: {statistics.median(values):6.1f} "
-            f"({min(values):.1f} .. {max(values):.1f})"
-        )
+        print(f"{what:15} x jieba: {spread(values)}")
     best = engines[-1]
     return {
         "ids_vs_jieba": round(statistics.median(ratios[f"ids {best}"]), 1),
@@ -144,13 +136,6 @@ def measure_speed(texts: list[str], rounds: int) -> dict[str, float]:
         "ids_vs_jieba_numpy": round(statistics.median(ratios["ids numpy"]), 1),
         "strings_vs_jieba_numpy": round(statistics.median(ratios["strings numpy"]), 1),
     }
-
-
-def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of one run."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 def measure_threads(texts: list[str]) -> dict[str, float]:
@@ -178,10 +163,7 @@ def measure_threads(texts: list[str]) -> dict[str, float]:
         middle = time.perf_counter()
         two()
         ratios.append((middle - begin) / (time.perf_counter() - middle))
-    print(
-        f"two threads against one: {statistics.median(ratios):.2f} "
-        f"({min(ratios):.2f} .. {max(ratios):.2f})"
-    )
+    print(f"two threads against one: {spread(ratios)}")
     return {"two_threads_vs_one": round(statistics.median(ratios), 2)}
 
 

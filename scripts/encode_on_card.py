@@ -8,8 +8,6 @@ batch size of three. Runs with ``--device cpu`` through `main`, too, to see that
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -18,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import bench_encode as encode
 import numpy as np
 import torch
+from harness import Report, make_parser
 
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
 #: Batch sizes that the peer may choose from.
@@ -32,7 +32,7 @@ _BATCHES = (32, 128, 512)
 _COMPARED = 64
 
 
-def bench_card(report: encode.Report, options: argparse.Namespace, device: str) -> None:
+def bench_card(report: Report, options: argparse.Namespace, device: str) -> None:
     """Both models on `device`."""
     blocks = options.blocks or (8 if options.quick else 400)
     rounds = options.rounds or (1 if options.quick else 5)
@@ -52,7 +52,7 @@ def bench_card(report: encode.Report, options: argparse.Namespace, device: str) 
 
 
 def _bench_model(
-    report: encode.Report, name: str, folder: Path, texts: list[str], *, device: str, rounds: int
+    report: Report, name: str, folder: Path, texts: list[str], *, device: str, rounds: int
 ) -> None:
     mixed = Encoder.load(
         folder, EncoderSettings(precision="mixed", dtype="float32"), device=device, threads=2
@@ -118,16 +118,14 @@ def _wait(device: str) -> None:
 
 def main() -> None:
     """For trying it out without a card."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--blocks", type=int)
     options = parser.parse_args()
-    report = encode.Report()
+    report = Report("bench_encode", options)
     bench_card(report, options, options.device)
-    print(json.dumps({"bench": "bench_encode", "quick": options.quick, "figures": report.figures}))
+    report.finish()
 
 
 if __name__ == "__main__":

@@ -18,9 +18,7 @@ computed through a pipeline into that cache, which later runs find again.
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import random
 import tempfile
 from collections import defaultdict
@@ -30,6 +28,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
+from harness import finish, make_parser, read_lines
 
 from featpipe.extraction.samples import infer_type
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, fit_field, sample_of
@@ -38,6 +37,7 @@ from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
 SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
@@ -115,8 +115,7 @@ class Tally:
 
 def read_set(folder: Path, name: str, n_test: int) -> list[Task]:
     """The templates of a set with their parts; the same test documents in every run."""
-    with lzma.open(folder / "fields" / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
     by_template: dict[str, list[dict]] = defaultdict(list)
     for row in rows:
         by_template[row["template"]].append(row)
@@ -349,10 +348,7 @@ def print_fields(draws: Sequence[Piece]) -> None:
 
 def read_options() -> argparse.Namespace:
     """Of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true", help="one draw, few documents, K 5")
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--samples", nargs="+", type=int, default=SAMPLE_COUNTS)
     parser.add_argument("--draw", nargs="+", type=int, default=(0, 1, 2), help="seeds")
@@ -384,15 +380,7 @@ def main() -> None:
                 with options.keep.open("a", encoding="utf-8") as kept:
                     kept.write(piece.line() + "\n")
     figures = {key: round(value, 4) for key, value in summarise(pieces)}
-    result = {
-        "bench": "eval_extraction",
-        "quick": options.quick,
-        "vectors": options.vectors is not None,
-        "figures": figures,
-    }
-    if options.json:
-        options.json.write_text(json.dumps(result) + "\n", "utf-8")
-    print(json.dumps(result))
+    finish("eval_extraction", options, figures, vectors=options.vectors is not None)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
-import lzma
 import re
 import subprocess
 import sys
@@ -28,6 +26,8 @@ from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from harness import finish, make_parser, read_lines
 
 from featpipe.documents import load_document
 from featpipe.errors import DocumentError
@@ -115,23 +115,21 @@ def eval_fddc(data: Path) -> dict[str, float]:
     n_values: Counter[str] = Counter()
     n_found: Counter[str] = Counter()
     seconds = 0.0
-    with lzma.open(data / "fields" / "fddc_hetong.jsonl.xz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            name = f"{record['doc_id']}.html"
-            begun = time.perf_counter()
-            text = load_document(pages[name], source=name).text
-            seconds += time.perf_counter() - begun
-            shown = normalised(text)
-            amounts: set[Decimal] | None = None
-            for field, values in record["fields"].items():
-                for value in map(normalised, values):
-                    is_found = value in shown
-                    if not is_found and re.fullmatch(r"\d+(?:\.\d+)?", value):
-                        amounts = amounts_in(shown) if amounts is None else amounts
-                        is_found = Decimal(value).normalize() in amounts
-                    n_values[field] += 1
-                    n_found[field] += is_found
+    for record in read_lines(data / "fields" / "fddc_hetong.jsonl.xz"):
+        name = f"{record['doc_id']}.html"
+        begun = time.perf_counter()
+        text = load_document(pages[name], source=name).text
+        seconds += time.perf_counter() - begun
+        shown = normalised(text)
+        amounts: set[Decimal] | None = None
+        for field, values in record["fields"].items():
+            for value in map(normalised, values):
+                is_found = value in shown
+                if not is_found and re.fullmatch(r"\d+(?:\.\d+)?", value):
+                    amounts = amounts_in(shown) if amounts is None else amounts
+                    is_found = Decimal(value).normalize() in amounts
+                n_values[field] += 1
+                n_found[field] += is_found
     for field, n in n_values.items():
         print(f"  {field:<10} {n_found[field]:>6} of {n:>6}  {n_found[field] / n:.4f}")
     located = n_found.total() / n_values.total()
@@ -207,17 +205,12 @@ def show_one(path: Path) -> None:
 
 def main() -> int:
     """Run all evaluations; 1 when a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--json", type=Path)
+    parser = make_parser(__doc__)
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         show_one(arguments.one)
         return 0
-    if not arguments.data.is_dir():
-        parser.error(f"{arguments.data} is no folder with data")
     figures = eval_fddc(arguments.data)
     figures |= eval_cuad(arguments.data, 5 if arguments.quick else None)
     figures |= eval_files(arguments.data, ("docs_zh", "docs_edge"))
@@ -225,10 +218,7 @@ def main() -> int:
     missed += [key for key in ("files_unaccounted", "over_deadline") if figures[key]]
     if missed:
         print(f"below the bar: {', '.join(missed)}")
-    result = json.dumps({"bench": "eval_loaders", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(result + "\n", "utf-8")
-    print(result)
+    finish("eval_loaders", arguments, figures)
     return bool(missed)
 
 

@@ -16,7 +16,6 @@ The same figures for any other model: what it has no head for is left out.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -44,6 +43,7 @@ from eval_retrieval import (  # noqa: E402 - the same
     measure_weights,
     score_tuned,
 )
+from harness import finish, make_parser  # noqa: E402 - the same
 from small_model.corpus import load_corpus, read_records  # noqa: E402 - the same
 
 from featpipe.encoders.checkpoint import describe_checkpoint  # noqa: E402 - the same
@@ -251,16 +251,9 @@ EVALUATIONS: dict[str, Evaluation] = {
 
 def main() -> int:
     """Run the evaluations, print a table and one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser = make_parser(__doc__)
     parser.add_argument("--model", type=Path, default=ROOT / "data" / "models" / "zh-small")
     parser.add_argument("--only", nargs="+", choices=list(EVALUATIONS), help="of the evaluations")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"the first {QUICK} pairs, questions and passages, texts",
-    )
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     if not arguments.data.is_dir():
@@ -278,10 +271,7 @@ def main() -> int:
         figures |= {key: round(value, 4) for key, value in scores.items()}
         shown = "  ".join(f"{key} {value:.3f}" for key, value in scores.items()) or "no head for it"
         print(f"{name:14} {time.perf_counter() - started:6.1f} s  {shown}", flush=True)
-    line = json.dumps({"bench": "eval_model", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(line + "\n", encoding="utf-8")
-    print(line)
+    finish("eval_model", arguments, figures)
     return 0
 
 

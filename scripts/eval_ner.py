@@ -9,14 +9,12 @@ and the types that count are printed.
 
 from __future__ import annotations
 
-import argparse
-import json
-import lzma
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from harness import finish, make_parser, read_lines
 
 from featpipe.encoders.tagger import Tagger
 
@@ -53,11 +51,10 @@ class Sample(NamedTuple):
 
 def read_samples(file: Path, part: str) -> Iterator[Sample]:
     """The samples of one part of a set."""
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            if record["part"] == part:
-                spans = [(a, b, ALIKE.get(kind, kind)) for a, b, kind in record["entities"]]
-                yield Sample(record["text"], spans)
+    for record in read_lines(file):
+        if record["part"] == part:
+            spans = [(a, b, ALIKE.get(kind, kind)) for a, b, kind in record["entities"]]
+            yield Sample(record["text"], spans)
 
 
 def find_spans(tagger: Tagger, texts: list[str]) -> Iterator[list[Span]]:
@@ -97,11 +94,8 @@ def count_matches(tagger: Tagger, samples: list[Sample]) -> Matches:
 
 def main() -> None:
     """Score every set and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--model", type=Path, default=ROOT / "data" / "models" / "zh-small")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     tagger = Tagger.load(options.model, threads=options.threads)
@@ -118,10 +112,7 @@ def main() -> None:
             f"{name:8s} {len(samples):6d} texts  {', '.join(sorted(kinds)) or 'none in common':16s}"
             f"  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}"
         )
-    line = json.dumps({"bench": "eval_ner", "quick": options.quick, "figures": figures})
-    if options.json:
-        options.json.write_text(line + "\n", "utf-8")
-    print(line)
+    finish("eval_ner", options, figures)
 
 
 if __name__ == "__main__":

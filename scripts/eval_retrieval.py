@@ -9,15 +9,13 @@ random halves. Equal scores go by position.
 
 from __future__ import annotations
 
-import argparse
-import json
-import lzma
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from harness import finish, make_parser, read_lines
 
 from featpipe.lexical.fusion import WEIGHTS, combine, fuse_ranks
 from featpipe.lexical.index import Index
@@ -25,6 +23,8 @@ from featpipe.lexical.terms import ANALYSERS, Analyser
 from featpipe.lexical.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import argparse
+
     from featpipe.encoders.encoder import Encoder
 
 Array = np.ndarray[Any, Any]
@@ -99,28 +99,21 @@ def main() -> None:
             note(figures, f"{short}_{{}}_{KEYS[analyser]}", measured, time.perf_counter() - begin)
             if analyser == arguments.analyser and encoder is not None:
                 hybrid_figures(figures, short, task, index, queries, encoder)
-    last = json.dumps({"bench": "eval_retrieval", "quick": arguments.quick, "figures": figures})
-    if arguments.json:
-        arguments.json.write_text(last + "\n", "utf-8")
-    print(last)
+    finish("eval_retrieval", arguments, figures)
 
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser = make_parser(__doc__)
     parser.add_argument("--model", type=Path, default=Path("data/models/zh-small"))
     parser.add_argument("--analyser", default="chars", help="the one that hybrid rankings use")
     parser.add_argument("--sets", nargs="*", default=list(SETS.values()), help="only some of them")
-    parser.add_argument("--quick", action="store_true", help="300 questions a set")
-    parser.add_argument("--json", type=Path, help="write the last line here too")
     return parser.parse_args()
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
     """All records of a packed file."""
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return list(read_lines(path))
 
 
 def count_terms(task: Task, analyser: Analyser) -> tuple[Index, list[Array]]:

@@ -8,12 +8,10 @@ threshold that suits half of the pairs best, on the other half).
 
 from __future__ import annotations
 
-import argparse
-import json
-import lzma
 from pathlib import Path
 
 import numpy as np
+from harness import finish, make_parser, read_lines
 from scipy.stats import rankdata, spearmanr
 
 from featpipe.encoders.encoder import Encoder
@@ -24,8 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def read_pairs(file: Path, count: int | None) -> tuple[list[str], list[str], np.ndarray]:
     """First texts, second texts, labels (pairs,)."""
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines][:count]
+    records = list(read_lines(file, count))
     labels = np.array([float(record["label"]) for record in records])
     return [r["a"] for r in records], [r["b"] for r in records], labels
 
@@ -48,11 +45,8 @@ def measure_accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
 
 def main() -> None:
     """Encode both sides once and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--model", type=Path, default=ROOT / "data" / "models" / "zh-small")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     file = options.data / "similarity" / "simclue_test.jsonl.xz"
@@ -68,10 +62,7 @@ def main() -> None:
     }
     for key, value in figures.items():
         print(f"{key:20s} {value:.4f}   ({len(first)} pairs)")
-    line = json.dumps({"bench": "eval_similarity", "quick": options.quick, "figures": figures})
-    if options.json:
-        options.json.write_text(line + "\n", "utf-8")
-    print(line)
+    finish("eval_similarity", options, figures)
 
 
 if __name__ == "__main__":

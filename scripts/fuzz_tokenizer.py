@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import random
 import sys
 from itertools import islice
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from harness import read_lines
 
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.tokenizer import Tokenizer, load_raw
@@ -66,8 +66,7 @@ def make_texts(count: int, seed: int) -> Iterator[str]:
 def read_texts(folder: Path, count: int) -> Iterator[str]:
     """The first texts of every file."""
     for file in sorted(folder.glob("*.jsonl.xz")):
-        with lzma.open(file, "rt", encoding="utf-8") as lines:
-            yield from (str(json.loads(line).get("text", line)) for line in islice(lines, count))
+        yield from (str(row.get("text", row)) for row in read_lines(file, count))
 
 
 def main() -> int:

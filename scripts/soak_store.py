@@ -11,9 +11,7 @@ seen, or any file did not open.
 
 from __future__ import annotations
 
-import argparse
 import errno
-import json
 import os
 import random
 import sys
@@ -27,6 +25,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+from harness import finish, make_parser
 
 from featpipe.store import Column, Reader, TableSpec, Writer, keys_of
 from featpipe.store.verify import verify_dictionary
@@ -216,12 +215,9 @@ SWEEPS = {
 
 def main() -> int:
     """Run the named sweeps, all by default."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("sweeps", nargs="*", choices=[*SWEEPS, []])
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--part", default="1/1", metavar="K/N")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--data", type=Path, help="not used: the data is made here")
     arguments = parser.parse_args()
     size = Size.of(arguments.part, is_quick=arguments.quick)
     figures: Figures = {}
@@ -233,11 +229,7 @@ def main() -> int:
             found = SWEEPS[name](Path(folder), size)
         print(f"{name}: {found} in {time.perf_counter() - started:.0f} s", flush=True)
         figures |= found
-    line = {"bench": "soak_store", "quick": arguments.quick, "part": arguments.part}
-    line = json.dumps(line | {"figures": figures})
-    if arguments.json:
-        arguments.json.write_text(line)
-    print(line)
+    finish("soak_store", arguments, figures, part=arguments.part)
     return int(any(value for name, value in figures.items() if name.endswith("_bad")))
 
 
