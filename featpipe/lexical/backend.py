@@ -1,7 +1,6 @@
 """Which kernels run: numba's when it is installed, numpy's otherwise. Both give the same bits.
 
-numba costs a process about half a second at its first kernel, so nothing here imports it before it
-is asked for, and numpy's kernels are written to be good enough without.
+numba costs a process about half a second at its first kernel: it is imported only when asked for.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def has_numba() -> bool:
 def numba_runs() -> bool:
     """Whether numba can be imported; does import it.
 
-    A numba that is older than numpy refuses to load. That is told once, and numpy goes on.
+    A numba that is older than numpy refuses to load: one warning, and numpy's kernels run.
     """
     if not has_numba():
         return False
@@ -65,7 +64,7 @@ def choose_backend(asked: Backend) -> Literal["numba", "numpy"]:
 
 
 class Backends:
-    """Chooses kernels call by call: with ``"auto"``, numpy's until numba's start would pay.
+    """Chooses kernels call by call: with ``"auto"``, numpy's until ``warm_up`` items are done.
 
     Safe between threads: a lost count only delays the change.
     """
@@ -85,7 +84,7 @@ class Backends:
         return "numba" if self._n_done >= self._warm_up and numba_runs() else "numpy"
 
     def count(self, n_items: int) -> None:
-        """Note work done, in whatever unit ``warm_up`` was given in."""
+        """Add to the work done, in the unit of ``warm_up``."""
         self._n_done += n_items
 
 

@@ -1,39 +1,28 @@
-"""jieba's Python dictionaries into arrays: once per dictionary, then kept by its hash."""
+"""What the cutting kernels read: texts as code points, and jieba's dictionary as arrays.
+
+Arrays are compiled once per dictionary from jieba's own Python dictionaries and then mapped by any
+number of processes.
+"""
 
 from __future__ import annotations
 
 import random
 import string
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-
-from featpipe.lexical.codes import CodedTexts
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from featpipe.lexical.reference import Jieba
-
-# jieba's dictionary and model as plain arrays that many processes can map.
-
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from featpipe.lexical.jieba_dictionary import Jieba
 
-    from featpipe.lexical.codes import Codes, Offsets
+Codes = NDArray[np.int32]
+Offsets = NDArray[np.int64]
 
-    class Kernel(Protocol):
-        """Cuts a batch: where words start, over all texts laid end to end."""
-
-        def __call__(self, tables: Tables, coded: CodedTexts, *, hmm: bool) -> Offsets:
-            """(n_words,) int64, ascending."""
-
-
-#: jieba's blocks hold characters below this only; the place itself stands for all others.
+#: Characters from here on are in no block of jieba's; index BEYOND of a table stands for all.
 BEYOND = 0x9FD6
 FIRST_HAN = 0x4E00
 
@@ -45,12 +34,46 @@ HASH_MULTIPLIER = 0x9E3779B97F4A7C15
 FIRST_SLOT = 1 << 21
 CODE_BITS = 21
 
-#: Places of the hidden states; their order decides nothing, jieba's letters do (see hidden.py).
+#: Columns of the hidden states. Ties are decided by jieba's letters, see ``cut_numpy``.
 B, M, E, S = 0, 1, 2, 3
+_STATES = "BMES"
+_MIN_FLOAT = -3.14e100  # finalseg.MIN_FLOAT
+_MIN_SLOTS = 1 << 12
+
+
+class CodedTexts(NamedTuple):
+    """Texts laid end to end.
+
+    ``codes`` (n_characters,) int32 holds one number per Python character, so offsets into it are
+    Python string offsets; ``bounds`` (n_texts + 1,) int64 holds where each text starts. Lone
+    surrogates, NUL and everything else a ``str`` may hold go through unchanged.
+    """
+
+    codes: Codes
+    bounds: Offsets
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str]) -> CodedTexts:
+        """Lay texts end to end; four bytes a character."""
+        joined = "".join(texts)
+        codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.int32)
+        bounds = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
+        return cls(codes, bounds)
+
+    @property
+    def n_texts(self) -> int:
+        """Texts, empty ones included."""
+        return len(self.bounds) - 1
+
+
+def text_of(codes: Codes) -> str:
+    """The string these code points spell; the inverse of :meth:`CodedTexts.from_texts`."""
+    return np.ascontiguousarray(codes, np.int32).tobytes().decode("utf-32-le", "surrogatepass")
 
 
 class Tables(NamedTuple):
-    """What the kernels walk. Read-only; usually mapped from files.
+    """A dictionary and model as arrays, read-only; usually mapped from files.
 
     - ``trie`` (n_slots, 2) int64: an open-addressed hash table with linear probing. Column 0 is
       ``state << 21 | character`` or -1, column 1 the bits of the word's float64 weight: log
@@ -62,7 +85,7 @@ class Tables(NamedTuple):
       state BMES: finalseg's tables.
     - ``unknown`` (1,) float64: weight of a character that is no word.
     - ``force_split`` (n,) int64: states of deleted words, ascending; the model may not make them.
-    - ``probe_codes``, ``probe_bounds``: texts, end to end, on which any kernel must prove itself;
+    - ``probe_codes``, ``probe_bounds``: texts, end to end, on which each kernel is tested;
       ``probe_starts`` and ``probe_plain_starts`` int64 where jieba's words start in them, HMM on
       and off.
     """
@@ -85,67 +108,11 @@ class Tables(NamedTuple):
         return self.classes.take(np.minimum(codes, BEYOND))
 
 
-def passes_probe(tables: Tables, cut: Kernel) -> bool:
-    """Whether a kernel cuts the probe texts as jieba does."""
-    coded = CodedTexts(tables.probe_codes, tables.probe_bounds)
-    return np.array_equal(cut(tables, coded, hmm=True), tables.probe_starts) and np.array_equal(
-        cut(tables, coded, hmm=False), tables.probe_plain_starts
-    )
+class Kernel(Protocol):
+    """Cuts a batch."""
 
-
-def slots_of(
-    states: NDArray[np.int64], codes: NDArray[np.int64], n_slots: int
-) -> NDArray[np.int64]:
-    """The slot at which the search for each (state, character) begins."""
-    keys = (states << CODE_BITS | codes).view(np.uint64)
-    shift = np.uint64(64 - (n_slots.bit_length() - 1))
-    return ((keys * np.uint64(HASH_MULTIPLIER)) >> shift).view(np.int64)
-
-
-def step(tables: Tables, states: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Go on by one character: the slots reached (n,) int64, -1 where no word goes on so."""
-    keys = tables.trie[:, 0]
-    wanted = states << CODE_BITS | codes
-    slots = slots_of(states, codes, len(keys))
-    found = keys[slots]
-    reached = np.where(found == wanted, slots, -1)
-    looking = np.flatnonzero((found != wanted) & (found >= 0))
-    while len(looking):
-        slots[looking] = (slots[looking] + 1) & (len(keys) - 1)
-        found = keys[slots[looking]]
-        hit = found == wanted[looking]
-        reached[looking[hit]] = slots[looking[hit]]
-        looking = looking[~hit & (found >= 0)]
-    return reached
-
-
-def walk(
-    tables: Tables, codes: Codes, starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Look stretches up: the state each spells (-1: none) and its weight (NaN: no word).
-
-    Every stretch lies within blocks and holds at least one character.
-    """
-    weights_by_slot = tables.trie[:, 1].view(np.float64)
-    heads = codes[starts].astype(np.int64)
-    weights = tables.roots[heads]
-    states = np.where(weights == np.inf, -1, heads)
-    active = np.flatnonzero((states >= 0) & (ends - starts > 1))
-    depth = 1
-    while len(active):
-        slots = step(tables, states[active], codes[starts[active] + depth].astype(np.int64))
-        on = slots >= 0
-        states[active] = np.where(on, slots + FIRST_SLOT, -1)
-        weights[active] = np.where(on, weights_by_slot[slots], np.nan)
-        depth += 1
-        active = active[on & ((ends - starts)[active] > depth)]
-    weights[states < 0] = np.nan
-    return states, weights
-
-
-_MIN_FLOAT = -3.14e100  # finalseg.MIN_FLOAT
-_STATES = "BMES"
-_MIN_SLOTS = 1 << 12
+    def __call__(self, tables: Tables, coded: CodedTexts, *, hmm: bool) -> Offsets:
+        """Where words start, over all texts laid end to end: (n_words,) int64, ascending."""
 
 
 def compile_tables(jieba: Jieba) -> Tables:
@@ -186,20 +153,6 @@ def compile_tables(jieba: Jieba) -> Tables:
         probe_plain_starts=np.zeros(0, np.int64),
     )
     return _with_force_split(tables, jieba.force_split)
-
-
-def add_probe(tables: Tables, jieba: Jieba) -> Tables:
-    """The tables with probe texts and jieba's own answers to them."""
-    texts = probe_texts(jieba)
-    coded = CodedTexts.from_texts(texts)
-    starts, _ = jieba.cut_coded(texts, coded, hmm=True)
-    plain_starts, _ = jieba.cut_coded(texts, coded, hmm=False)
-    return tables._replace(
-        probe_codes=coded.codes,
-        probe_bounds=coded.bounds,
-        probe_starts=np.ascontiguousarray(starts),
-        probe_plain_starts=np.ascontiguousarray(plain_starts),
-    )
 
 
 def _character_classes() -> NDArray[np.uint8]:
@@ -271,11 +224,24 @@ def _with_force_split(tables: Tables, words: set[str]) -> Tables:
     return tables._replace(force_split=np.unique(states[states >= 0]))
 
 
-def probe_texts(jieba: Jieba) -> list[str]:
-    """Texts on which compiled tables must prove themselves before they are used.
+def add_probe(tables: Tables, jieba: Jieba) -> Tables:
+    """The tables with probe texts and where jieba's words start in them."""
+    texts = _probe_texts(jieba)
+    coded = CodedTexts.from_texts(texts)
+    starts, _ = jieba.cut_coded(texts, coded.bounds, hmm=True)
+    plain_starts, _ = jieba.cut_coded(texts, coded.bounds, hmm=False)
+    return tables._replace(
+        probe_codes=coded.codes,
+        probe_bounds=coded.bounds,
+        probe_starts=np.ascontiguousarray(starts),
+        probe_plain_starts=np.ascontiguousarray(plain_starts),
+    )
 
-    The dictionary's own words in random company, names no dictionary holds, deleted words, and
-    the ASCII that jieba treats specially. Always the same for the same dictionary.
+
+def _probe_texts(jieba: Jieba) -> list[str]:
+    """400 texts of the dictionary's words in random order, unknown names, deleted words and ASCII.
+
+    The same texts for the same dictionary.
     """
     choice = random.Random(7)  # noqa: S311  # a fixed sample, not a secret
     every = list(jieba.frequencies)
@@ -299,3 +265,61 @@ def probe_texts(jieba: Jieba) -> list[str]:
         "".join(choice.choice(words if choice.random() < 0.7 else fillers) for _ in range(12))
         for _ in range(400)
     ]
+
+
+def passes_probe(tables: Tables, cut: Kernel) -> bool:
+    """Whether a kernel cuts the probe texts as jieba does."""
+    coded = CodedTexts(tables.probe_codes, tables.probe_bounds)
+    return np.array_equal(cut(tables, coded, hmm=True), tables.probe_starts) and np.array_equal(
+        cut(tables, coded, hmm=False), tables.probe_plain_starts
+    )
+
+
+def slots_of(
+    states: NDArray[np.int64], codes: NDArray[np.int64], n_slots: int
+) -> NDArray[np.int64]:
+    """The slot at which the search for each (state, character) begins."""
+    keys = (states << CODE_BITS | codes).view(np.uint64)
+    shift = np.uint64(64 - (n_slots.bit_length() - 1))
+    return ((keys * np.uint64(HASH_MULTIPLIER)) >> shift).view(np.int64)
+
+
+def step(tables: Tables, states: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Go on by one character: the slots reached (n,) int64, -1 where no word goes on so."""
+    keys = tables.trie[:, 0]
+    wanted = states << CODE_BITS | codes
+    slots = slots_of(states, codes, len(keys))
+    found = keys[slots]
+    reached = np.where(found == wanted, slots, -1)
+    looking = np.flatnonzero((found != wanted) & (found >= 0))
+    while len(looking):
+        slots[looking] = (slots[looking] + 1) & (len(keys) - 1)
+        found = keys[slots[looking]]
+        hit = found == wanted[looking]
+        reached[looking[hit]] = slots[looking[hit]]
+        looking = looking[~hit & (found >= 0)]
+    return reached
+
+
+def walk(
+    tables: Tables, codes: Codes, starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Look stretches up: the state each spells (-1: none) and its weight (NaN: not a word).
+
+    Every stretch lies within blocks and holds at least one character.
+    """
+    weights_by_slot = tables.trie[:, 1].view(np.float64)
+    heads = codes[starts].astype(np.int64)
+    weights = tables.roots[heads]
+    states = np.where(weights == np.inf, -1, heads)
+    active = np.flatnonzero((states >= 0) & (ends - starts > 1))
+    depth = 1
+    while len(active):
+        slots = step(tables, states[active], codes[starts[active] + depth].astype(np.int64))
+        on = slots >= 0
+        states[active] = np.where(on, slots + FIRST_SLOT, -1)
+        weights[active] = np.where(on, weights_by_slot[slots], np.nan)
+        depth += 1
+        active = active[on & ((ends - starts)[active] > depth)]
+    weights[states < 0] = np.nan
+    return states, weights

@@ -19,9 +19,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from featpipe.lexical.backend import Backends
-from featpipe.lexical.codes import CodedTexts, Offsets
-from featpipe.lexical.compile import Tables, passes_probe, walk
-from featpipe.lexical.jieba_dictionary import hash_of
+from featpipe.lexical.compile import (
+    CodedTexts,
+    Offsets,
+    Tables,
+    add_probe,
+    compile_tables,
+    passes_probe,
+    walk,
+)
+from featpipe.lexical.cut_numpy import cut as cut_with_numpy
+from featpipe.lexical.jieba_dictionary import Jieba, hash_of
 from featpipe.user_cache import folder, keep
 
 if TYPE_CHECKING:
@@ -45,104 +53,6 @@ _SLICE = 1 << 18
 _WARM_UP = 1_000_000
 
 
-class CompiledCutter:
-    """Cuts with compiled tables; made by :func:`open_cutter`."""
-
-    def __init__(self, tables: Tables, engine: Literal["auto", "numba", "numpy"]) -> None:
-        self._tables = tables
-        self._backends = Backends(engine, warm_up=_WARM_UP)
-        self._is_proved = False
-
-    @property
-    def backend(self) -> Literal["numba", "numpy"]:
-        """The kernels the next call will run."""
-        return self._backends.current
-
-    def cut(self, coded: CodedTexts, *, hmm: bool) -> Offsets:
-        """Where words start, over all texts laid end to end: (n_words,) int64, ascending."""
-        self._backends.count(len(coded.codes))
-        kernel = self._compiled_kernel() if self.backend == "numba" else self._numpy_kernel()
-        parts = [kernel(self._tables, part, hmm=hmm) + base for base, part in self._slices(coded)]
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
-
-    def _numpy_kernel(self) -> Kernel:
-        from featpipe.lexical.cut_numpy import cut
-
-        return cut
-
-    def _compiled_kernel(self) -> Kernel:
-        """Numba's kernel, proved in this process: its code may come from a cache on disk."""
-        from featpipe.lexical.cut_numba import cut
-
-        if not self._is_proved:
-            if not passes_probe(self._tables, cut):
-                warnings.warn(
-                    "numba's kernel does not cut as jieba does; going on without numba",
-                    stacklevel=2,
-                )
-                self._backends = Backends("numpy", warm_up=0)
-                return self._numpy_kernel()
-            self._is_proved = True
-        return cut
-
-    def words_within(
-        self, coded: CodedTexts, starts: Offsets, ends: Offsets
-    ) -> tuple[Offsets, Offsets]:
-        """Words and the shorter dictionary words inside them, as ``cut_for_search`` orders them."""
-        pieces = [(starts, ends, np.arange(len(starts)), np.full(len(starts), 9))]
-        for width in (2, 3):
-            longer = np.flatnonzero(ends - starts > width)
-            counts = (ends - starts)[longer] - width + 1
-            owners = np.repeat(longer, counts)
-            offsets = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-            first = starts[owners] + offsets
-            _, weights = walk(self._tables, coded.codes, first, first + width)
-            known = ~np.isnan(weights)
-            first, owners = first[known], owners[known]
-            pieces.append((first, first + width, owners, np.full(len(first), width)))
-        first, last, owners, widths = (
-            np.concatenate(column) for column in zip(*pieces, strict=True)
-        )
-        order = np.lexsort((first, widths, owners))
-        return first[order], last[order]
-
-    def _slices(self, coded: CodedTexts) -> Iterator[tuple[int, CodedTexts]]:
-        """Parts to be cut one after the other, with the place where each begins.
-
-        A part ends between texts or behind a character outside of all blocks, so that no word
-        reaches over. A text without any such place stays whole, however long.
-        """
-        n, begin = len(coded.codes), 0
-        while n - begin > _SLICE + _SLICE // 2:
-            end = self._place_to_part(coded, begin + _SLICE)
-            if end >= n:
-                break
-            yield begin, _part(coded, begin, end)
-            begin = end
-        yield begin, _part(coded, begin, n)
-
-    def _place_to_part(self, coded: CodedTexts, wanted: int) -> int:
-        """The first place from ``wanted`` on at which a part may end; n_characters if none."""
-        n = len(coded.codes)
-        bound = int(coded.bounds[np.searchsorted(coded.bounds, wanted)])
-        window = 1 << 12
-        for low in range(wanted, bound, window):
-            before = coded.codes[low - 1 : min(low - 1 + window, n)]
-            parts = (self._tables.classes_of(before) == 0) & (before != ord("\r"))
-            if parts.any():
-                return min(low + int(np.argmax(parts)), bound)
-        return bound
-
-
-def _part(coded: CodedTexts, begin: int, end: int) -> CodedTexts:
-    if begin == 0 and end == len(coded.codes):
-        return coded
-    low, high = np.searchsorted(coded.bounds, (begin, end), side="right")
-    inner = coded.bounds[low:high]
-    bounds = np.concatenate(([begin], inner[inner < end], [end])) - begin
-    return CodedTexts(coded.codes[begin:end], bounds)
-
-
 def open_cutter(
     installed: InstalledJieba,
     user_dictionaries: Sequence[UserDictionary],
@@ -155,7 +65,7 @@ def open_cutter(
         installed.model.encode(),
         *(each.content.encode() for each in user_dictionaries),
     )
-    tables = open_tables(identity, lambda: compile_proved(installed, user_dictionaries))
+    tables = open_tables(identity, lambda: _compile_tested(installed, user_dictionaries))
     if tables is None:
         warnings.warn(
             f"jieba {installed.version} in {installed.folder} does not cut as its compiled form "
@@ -166,17 +76,13 @@ def open_cutter(
     return CompiledCutter(tables, engine)
 
 
-def compile_proved(
+def _compile_tested(
     installed: InstalledJieba, user_dictionaries: Sequence[UserDictionary]
 ) -> Tables | None:
-    """Compile, then hold the result against jieba on probe texts: equal everywhere, or None."""
-    from featpipe.lexical.compile import add_probe, compile_tables
-    from featpipe.lexical.cut_numpy import cut
-    from featpipe.lexical.reference import Jieba
-
+    """Compile, and compare with jieba on probe texts; None where any cut differs."""
     jieba = Jieba(installed, user_dictionaries)
     tables = add_probe(compile_tables(jieba), jieba)
-    return tables if passes_probe(tables, cut) else None
+    return tables if passes_probe(tables, cut_with_numpy) else None
 
 
 def open_tables(identity: str, compile_anew: Callable[[], Tables | None]) -> Tables | None:
@@ -226,3 +132,96 @@ def _keep_tables(place: Path, tables: Tables | None) -> None:
     if tables is not None:
         keep(place / _ARRAYS, write_arrays, is_durable=True)
     keep(place / _DESCRIPTION, json.dumps(description).encode(), is_durable=True)
+
+
+class CompiledCutter:
+    """Cuts with compiled tables; made by :func:`open_cutter`."""
+
+    def __init__(self, tables: Tables, engine: Literal["auto", "numba", "numpy"]) -> None:
+        self._tables = tables
+        self._backends = Backends(engine, warm_up=_WARM_UP)
+        self._is_tested = False
+
+    @property
+    def backend(self) -> Literal["numba", "numpy"]:
+        """The kernels the next call will run."""
+        return self._backends.current
+
+    def cut(self, coded: CodedTexts, *, hmm: bool) -> Offsets:
+        """Where words start, over all texts laid end to end: (n_words,) int64, ascending."""
+        self._backends.count(len(coded.codes))
+        kernel = self._numba_kernel() if self.backend == "numba" else cut_with_numpy
+        parts = [kernel(self._tables, part, hmm=hmm) + base for base, part in self._slices(coded)]
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def words_within(
+        self, coded: CodedTexts, starts: Offsets, ends: Offsets
+    ) -> tuple[Offsets, Offsets]:
+        """Words and the shorter dictionary words inside them, as ``cut_for_search`` orders them."""
+        pieces = [(starts, ends, np.arange(len(starts)), np.full(len(starts), 9))]
+        for width in (2, 3):
+            longer = np.flatnonzero(ends - starts > width)
+            counts = (ends - starts)[longer] - width + 1
+            owners = np.repeat(longer, counts)
+            offsets = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+            first = starts[owners] + offsets
+            _, weights = walk(self._tables, coded.codes, first, first + width)
+            known = ~np.isnan(weights)
+            first, owners = first[known], owners[known]
+            pieces.append((first, first + width, owners, np.full(len(first), width)))
+        first, last, owners, widths = (
+            np.concatenate(column) for column in zip(*pieces, strict=True)
+        )
+        order = np.lexsort((first, widths, owners))
+        return first[order], last[order]
+
+    def _numba_kernel(self) -> Kernel:
+        """Numba's kernel, tested in this process: its code may come from a cache on disk."""
+        from featpipe.lexical.cut_numba import cut
+
+        if not self._is_tested:
+            if not passes_probe(self._tables, cut):
+                warnings.warn(
+                    "numba's kernel does not cut as jieba does; going on without numba",
+                    stacklevel=2,
+                )
+                self._backends = Backends("numpy", warm_up=0)
+                return cut_with_numpy
+            self._is_tested = True
+        return cut
+
+    def _slices(self, coded: CodedTexts) -> Iterator[tuple[int, CodedTexts]]:
+        """Parts to be cut one after the other, with the place where each begins.
+
+        A part ends between texts or behind a character outside of all blocks, so that no word
+        reaches over. A text without any such place stays whole, however long.
+        """
+        n, begin = len(coded.codes), 0
+        while n - begin > _SLICE + _SLICE // 2:
+            end = self._place_to_part(coded, begin + _SLICE)
+            if end >= n:
+                break
+            yield begin, _part(coded, begin, end)
+            begin = end
+        yield begin, _part(coded, begin, n)
+
+    def _place_to_part(self, coded: CodedTexts, wanted: int) -> int:
+        """The first place from ``wanted`` on at which a part may end; n_characters if none."""
+        n = len(coded.codes)
+        bound = int(coded.bounds[np.searchsorted(coded.bounds, wanted)])
+        window = 1 << 12
+        for low in range(wanted, bound, window):
+            before = coded.codes[low - 1 : min(low - 1 + window, n)]
+            parts = (self._tables.classes_of(before) == 0) & (before != ord("\r"))
+            if parts.any():
+                return min(low + int(np.argmax(parts)), bound)
+        return bound
+
+
+def _part(coded: CodedTexts, begin: int, end: int) -> CodedTexts:
+    if begin == 0 and end == len(coded.codes):
+        return coded
+    low, high = np.searchsorted(coded.bounds, (begin, end), side="right")
+    inner = coded.bounds[low:high]
+    bounds = np.concatenate(([begin], inner[inner < end], [end])) - begin
+    return CodedTexts(coded.codes[begin:end], bounds)

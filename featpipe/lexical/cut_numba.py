@@ -1,15 +1,15 @@
-"""jieba's cut over a batch, compiled by numba. Imported only where numba is to run.
+"""jieba's cut and the interning of words, compiled by numba. Imported only where numba runs.
 
-One pass over the characters; the same rules in the same order of operations as ``routes.py`` and
-``hidden.py``, which say why they are so. The GIL is released.
+The cut is one pass over the characters, with the rules and the order of operations of
+``cut_numpy``, where their reasons stand. The GIL is released.
 """
 
-# Compiled functions take arrays, not objects, and speak in loops.
-# ruff: noqa: ANN001, ANN202, PLR0913, PLR0915, PLR0917
+# numba infers the types of compiled functions.
 # mypy: allow-untyped-defs
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,10 +30,11 @@ from featpipe.lexical.compile import (
 )
 
 if TYPE_CHECKING:
-    from featpipe.lexical.codes import CodedTexts, Offsets
-    from featpipe.lexical.compile import Tables
+    from featpipe.lexical.compile import CodedTexts, Offsets, Tables
 
 _MULTIPLIER = np.uint64(HASH_MULTIPLIER)
+_SHIFT = np.uint64(29)
+_FIRST_SIZE = 1 << 12
 _DOT, _PERCENT, _ZERO, _NINE, _RETURN, _FEED = 46, 37, 48, 57, 13, 10
 
 
@@ -67,7 +68,7 @@ def _cut(codes, bounds, classes, trie, model, options):
     sums = np.empty(longest + 1)
     choice = np.empty(longest + 1, np.int32)
     origins = np.empty(longest + 1, np.uint8)
-    states = np.empty(longest + 1, np.uint8)
+    scratch = (origins, np.empty(longest + 1, np.uint8))
     n_words = 0
     for text in range(len(bounds) - 1):
         place = bounds[text]
@@ -85,16 +86,7 @@ def _cut(codes, bounds, classes, trie, model, options):
             _choose(codes, place, end, trie, unknown, sums, choice)
             if hmm:
                 n_words = _follow(
-                    codes,
-                    place,
-                    end,
-                    classes,
-                    trie,
-                    model,
-                    choice,
-                    (origins, states),
-                    starts,
-                    n_words,
+                    codes, place, end, classes, trie, model, choice, scratch, starts, n_words
                 )
             else:
                 n_words = _follow_plainly(codes, place, end, classes, choice, starts, n_words)
@@ -133,7 +125,7 @@ def _choose(codes, start, end, trie, unknown, sums, choice):
         best = weight + rest  # NaN and infinity are no words
         depth = -1
         if weight != np.inf:
-            if weight == weight:  # noqa: PLR0124  # NaN is not itself
+            if not math.isnan(weight):
                 depth = 0
             state = first
             onward = place + 1
@@ -142,7 +134,7 @@ def _choose(codes, start, end, trie, unknown, sums, choice):
                 if slot < 0:
                     break
                 weight = weights[np.uint64(slot)]
-                if weight == weight:  # noqa: PLR0124  # NaN is not itself
+                if not math.isnan(weight):
                     total = weight + sums[np.uint64(onward + 1)]
                     if depth < 0 or total >= best:
                         best = total
@@ -240,7 +232,7 @@ def _is_word(trie, state):
     if state < 0:
         return False
     weight = trie[1][state - FIRST_SLOT] if state >= FIRST_SLOT else trie[3][state]
-    return weight == weight  # noqa: PLR0124  # NaN is not itself
+    return not math.isnan(weight)
 
 
 @compiled
@@ -313,3 +305,62 @@ def _emit(codes, start, end, trie, states, starts, n_words):
                 n_words += 1
         word = place + 1
     return n_words
+
+
+@compiled
+def intern_spans(codes, starts, ends):
+    """(ids (n,) int32, first (n_distinct,) int64): see :mod:`featpipe.lexical.interning`.
+
+    An open-addressed table of numbers; equal hashes are compared character by character.
+    """
+    n = len(starts)
+    ids = np.empty(n, np.int32)
+    first = np.empty(n, np.int64)
+    hashes = np.empty(n, np.uint64)  # by number, to grow the table without reading the text again
+    table = np.full(_FIRST_SIZE, -1, np.int32)
+    n_distinct = 0
+    for place in range(n):
+        start, end = starts[place], ends[place]
+        value = np.uint64(end - start)
+        for at in range(start, end):
+            value = (value ^ np.uint64(codes[at])) * _MULTIPLIER
+            value ^= value >> _SHIFT
+        slot = np.int64(value & np.uint64(len(table) - 1))
+        number = table[slot]
+        while number >= 0:
+            if hashes[number] == value and _are_equal(codes, starts, ends, place, first[number]):
+                break
+            slot = (slot + 1) & (len(table) - 1)
+            number = table[slot]
+        if number < 0:
+            number = np.int32(n_distinct)
+            table[slot] = number
+            first[number] = place
+            hashes[number] = value
+            n_distinct += 1
+            if 2 * n_distinct > len(table):
+                table = _grown(hashes, n_distinct, 4 * len(table))
+        ids[place] = number
+    return ids, first[:n_distinct].copy()
+
+
+@compiled
+def _are_equal(codes, starts, ends, left, right):
+    width = ends[left] - starts[left]
+    if width != ends[right] - starts[right]:
+        return False
+    for offset in range(width):
+        if codes[starts[left] + offset] != codes[starts[right] + offset]:
+            return False
+    return True
+
+
+@compiled
+def _grown(hashes, n_distinct, size):
+    table = np.full(size, -1, np.int32)
+    for number in range(n_distinct):
+        slot = np.int64(hashes[number] & np.uint64(size - 1))
+        while table[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        table[slot] = number
+    return table

@@ -1,7 +1,14 @@
-"""Words no dictionary holds: finalseg's Viterbi and its ASCII rule, for a batch (numpy).
+"""jieba's cut over a batch, with numpy alone.
 
-Equal probabilities go to the state whose letter comes later in the alphabet (B < E < M < S), as
-Python's ``max`` over (probability, letter) decides.
+The dictionary's part takes the most probable way through each block. jieba walks a block from its
+last character to its first and keeps, at every place, the best sum of weights to the block's end;
+equal sums go to the longer word. Sums of floats are not associative, so every block is walked in
+that order, all blocks side by side; the last few long blocks are walked one by one, which is faster
+than a lockstep of few.
+
+The hidden Markov model's part (finalseg) finds words that are in no dictionary, by Viterbi and a
+rule for ASCII. Equal probabilities go to the state whose letter comes later in the alphabet
+(B < E < M < S), as Python's ``max`` over (probability, letter) decides.
 """
 
 from __future__ import annotations
@@ -12,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from featpipe.lexical.codes import text_of
 from featpipe.lexical.compile import (
     ALNUM,
     FIRST_HAN,
@@ -24,28 +30,54 @@ from featpipe.lexical.compile import (
     S,
     Tables,
     step,
+    text_of,
     walk,
 )
 
 if TYPE_CHECKING:
-    from featpipe.lexical.codes import CodedTexts, Codes, Offsets
+    from featpipe.lexical.compile import CodedTexts, Codes, Offsets
 
-# The most probable way through jieba's dictionary, for all blocks of a batch in lockstep (numpy).
-#
-# jieba walks each block from its last character to its first and keeps, at every place, the
-# best sum
-# of weights to the block's end; equal sums go to the longer word. Sums are not associative, so the
-# order of additions is kept: every block is walked in that order, all blocks side by side. The last
-# few long blocks are walked one by one, which is faster than lockstep with hardly any company.
+#: With fewer blocks than this left, each is walked alone.
+_MIN_LOCKSTEP = 12
 
+#: finalseg.re_skip: a word in a stretch without Han characters.
+_WORD = re.compile(r"[a-zA-Z0-9]+(?:\.\d+)?%?")
 
-_MIN_COMPANY = 12
+#: Longer runs are decoded alone: in lockstep all others would wait for them.
+_LONG = 48
+
+#: state -> its two possible predecessors, the one that wins a tie first.
+_BEFORE = {B: (S, E), M: (M, B), E: (M, B), S: (S, E)}
 
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-class Blocks(NamedTuple):
+def cut(tables: Tables, coded: CodedTexts, *, hmm: bool) -> Offsets:
+    """Where words start, over all texts laid end to end: (n_words,) int64, ascending.
+
+    The first character of a text starts a word; so does every character outside of blocks, except
+    a line feed after its carriage return.
+    """
+    codes, bounds = coded.codes, coded.bounds
+    classes = tables.classes_of(codes)
+    blocks = _find_blocks(classes, bounds)
+    marks = _mark_words(tables, codes, blocks)
+    if hmm:
+        _join_by_model(tables, codes, classes, marks, blocks.ends)
+    else:
+        _join_letters(classes, marks, blocks.ends)
+    outside = np.flatnonzero(classes == 0)
+    marks[outside] = True
+    feeds = outside[(codes[outside] == ord("\n")) & (outside > 0)]
+    joined = feeds[codes[feeds - 1] == ord("\r")]
+    marks[joined] = False
+    starts = bounds[:-1]
+    marks[starts[starts < len(codes)]] = True
+    return np.flatnonzero(marks[:-1])
+
+
+class _Blocks(NamedTuple):
     """Stretches jieba cuts by its dictionary: ``starts`` and ``ends`` (n_blocks,), ascending."""
 
     starts: Places
@@ -60,30 +92,47 @@ class _Candidates(NamedTuple):
     weights: NDArray[np.float64]
 
 
-def find_blocks(classes: NDArray[np.uint8], bounds: Places) -> Blocks:
+def _find_blocks(classes: NDArray[np.uint8], bounds: Places) -> _Blocks:
     """Maximal stretches of characters of any class but 0, within texts."""
-    n = len(classes)
-    inside = np.zeros(n + 2, np.bool_)
-    inside[1:-1] = classes > 0
-    is_first = np.zeros(n + 1, np.bool_)
-    is_first[bounds] = True
-    opens = inside[1:] & (~inside[:-1] | is_first)
-    closes = inside[:-1] & (~inside[1:] | is_first)
-    return Blocks(np.flatnonzero(opens), np.flatnonzero(closes))
+    return _Blocks(*_stretches(classes > 0, _flag(len(classes) + 1, bounds)))
 
 
-def mark_words(tables: Tables, codes: Codes, blocks: Blocks) -> Flags:
+def _stretches(inside: Flags, is_first: Flags) -> tuple[Places, Places]:
+    """Starts and ends of maximal stretches of True, divided where ``is_first`` (n + 1,) is."""
+    padded = np.zeros(len(inside) + 2, np.bool_)
+    padded[1:-1] = inside
+    opens = padded[1:] & (~padded[:-1] | is_first)
+    closes = padded[:-1] & (~padded[1:] | is_first)
+    return np.flatnonzero(opens), np.flatnonzero(closes)
+
+
+def _flag(n: int, *places: Places) -> Flags:
+    """(n,) bool, True at the places."""
+    flags = np.zeros(n, np.bool_)
+    for each in places:
+        flags[each] = True
+    return flags
+
+
+def _cover(n: int, starts: Places, ends: Places) -> Flags:
+    """(n,) bool, True from each start up to its end."""
+    change = np.zeros(n + 1, np.int64)
+    change[starts] += 1
+    change[ends] -= 1
+    return np.cumsum(change)[:-1] > 0
+
+
+def _mark_words(tables: Tables, codes: Codes, blocks: _Blocks) -> Flags:
     """Where words start inside blocks: (n_characters + 1,) bool, False outside of blocks."""
     n = len(codes)
     choice = np.zeros(n, np.int64)
     if len(blocks.starts):
         _choose(tables, codes, blocks, choice)
-    # Follow all routes at once by doubling: after i rounds everything within 2**i words of a
+    # Follow all paths at once by doubling: after i rounds everything within 2**i words of a
     # block's start is marked. Place n stands for "left the block".
-    marks = np.zeros(n + 1, np.bool_)
-    marks[blocks.starts] = True
+    marks = _flag(n + 1, blocks.starts)
     onward = np.full(n + 1, n)
-    inside = positions_in(blocks)
+    inside = _positions_in(blocks)
     targets = inside + 1 + choice[inside]
     within = targets < np.repeat(blocks.ends, blocks.ends - blocks.starts)
     onward[inside[within]] = targets[within]
@@ -94,7 +143,7 @@ def mark_words(tables: Tables, codes: Codes, blocks: Blocks) -> Flags:
     return marks
 
 
-def positions_in(blocks: Blocks) -> Places:
+def _positions_in(blocks: _Blocks) -> Places:
     """Every place inside the blocks, ascending."""
     lengths = blocks.ends - blocks.starts
     offsets = np.cumsum(lengths) - lengths
@@ -102,10 +151,10 @@ def positions_in(blocks: Blocks) -> Places:
     return places
 
 
-def _choose(tables: Tables, codes: Codes, blocks: Blocks, choice: Places) -> None:
+def _choose(tables: Tables, codes: Codes, blocks: _Blocks, choice: Places) -> None:
     """Write, for each place in a block, how many characters follow the first in its best word."""
     lengths = blocks.ends - blocks.starts
-    places = positions_in(blocks)
+    places = _positions_in(blocks)
     ends = np.repeat(blocks.ends, lengths)
     candidates = _find_candidates(tables, codes, places, ends)
     first = tables.roots[codes[places]]
@@ -113,8 +162,7 @@ def _choose(tables: Tables, codes: Codes, blocks: Blocks, choice: Places) -> Non
     heads[places] = np.where(np.isfinite(first), first, tables.unknown[0])
     # A first character that is no word by itself counts as one only if nothing longer begins here.
     bare = places[~np.isfinite(first)]
-    longer = np.zeros(len(codes), np.bool_)
-    longer[candidates.places] = True
+    longer = _flag(len(codes), candidates.places)
     heads[bare[longer[bare]]] = -np.inf
     # One sum per place and one zero behind each block: place p of block number b is sums[p + b].
     block_of = np.zeros(len(codes) + 1, np.int64)
@@ -149,7 +197,7 @@ def _find_candidates(tables: Tables, codes: Codes, places: Places, ends: Places)
 
 
 def _lockstep(
-    blocks: Blocks,
+    blocks: _Blocks,
     heads: NDArray[np.float64],
     candidates: _Candidates,
     state: tuple[Places, NDArray[np.float64], Places],
@@ -161,7 +209,7 @@ def _lockstep(
     ends, descending = blocks.ends[order], -lengths[order]
     numbers = order
     sorted_lengths = lengths[order]
-    n_rounds = int(sorted_lengths[_MIN_COMPANY]) if len(lengths) > _MIN_COMPANY else 0
+    n_rounds = int(sorted_lengths[_MIN_LOCKSTEP]) if len(lengths) > _MIN_LOCKSTEP else 0
     # Candidates by round, then by length: within a round shorter words are tried first.
     rounds = blocks.ends[block_of[candidates.places]] - 1 - candidates.places
     by_round = np.lexsort((candidates.depths, rounds))
@@ -192,7 +240,7 @@ def _lockstep(
 
 
 def _one_by_one(
-    blocks: Blocks,
+    blocks: _Blocks,
     block: int,
     n_done: int,
     heads: NDArray[np.float64],
@@ -224,17 +272,7 @@ def _one_by_one(
         choice[place] = depth
 
 
-#: finalseg.re_skip: what is one word in a stretch without Han characters.
-_WORD = re.compile(r"[a-zA-Z0-9]+(?:\.\d+)?%?")
-
-#: Longer runs are decoded alone: in lockstep everything would wait for them.
-_LONG = 48
-
-#: state -> its two possible predecessors, the one that wins when equal first.
-_BEFORE = {B: (S, E), M: (M, B), E: (M, B), S: (S, E)}
-
-
-def recognise(
+def _join_by_model(
     tables: Tables, codes: Codes, classes: NDArray[np.uint8], marks: Flags, ends: Places
 ) -> None:
     """Join single characters into words where the model says so.
@@ -250,56 +288,32 @@ def recognise(
     # A run that is itself a word of the dictionary stays in single characters.
     _, weights = walk(tables, codes, starts_run, ends_run)
     new = np.isnan(weights)
-    in_run = np.zeros(len(codes) + 1, np.int64)
-    in_run[starts_run[new]] += 1
-    in_run[ends_run[new]] -= 1
-    in_run = np.cumsum(in_run)[:-1]
-    is_first = np.zeros(len(codes) + 1, np.bool_)
-    is_first[starts_run[new]] = True
-    is_first[ends_run[new]] = True
-    _join_ascii(codes, classes, marks, *_stretches((in_run > 0) & (classes != HAN), is_first))
-    _join_han(tables, codes, marks, *_stretches((in_run > 0) & (classes == HAN), is_first))
+    in_run = _cover(len(codes), starts_run[new], ends_run[new])
+    is_first = _flag(len(codes) + 1, starts_run[new], ends_run[new])
+    _join_ascii(codes, classes, marks, *_stretches(in_run & (classes != HAN), is_first))
+    _join_han(tables, codes, marks, *_stretches(in_run & (classes == HAN), is_first))
 
 
-def join_letters(classes: NDArray[np.uint8], marks: Flags, ends: Places) -> None:
-    """What ``HMM=False`` does instead: single ASCII letters and digits in a row are one word."""
-    closed = marks.copy()
-    closed[ends] = True
-    letter = marks[:-1] & closed[1:] & (classes == ALNUM)
-    is_end = np.zeros(len(marks), np.bool_)
-    is_end[ends] = True
+def _join_letters(classes: NDArray[np.uint8], marks: Flags, ends: Places) -> None:
+    """Join single ASCII letters and digits in a row, as ``HMM=False`` does."""
+    is_end = _flag(len(marks), ends)
+    letter = marks[:-1] & (marks | is_end)[1:] & (classes == ALNUM)
     marks[1:-1] &= ~(letter[1:] & letter[:-1] & ~is_end[1:-1])
 
 
 def _runs_of_singles(
     classes: NDArray[np.uint8], marks: Flags, ends: Places
 ) -> tuple[Places, Places]:
-    closed = marks.copy()
-    closed[ends] = True
-    single = marks[:-1] & closed[1:] & (classes > 0)
-    is_end = np.zeros(len(marks), np.bool_)
-    is_end[ends] = True
+    is_end = _flag(len(marks), ends)
+    single = marks[:-1] & (marks | is_end)[1:] & (classes > 0)
     return _stretches(single, is_end)
-
-
-def _stretches(inside: Flags, is_first: Flags) -> tuple[Places, Places]:
-    """Maximal stretches of True that no ``is_first`` (n + 1,) divides."""
-    padded = np.zeros(len(inside) + 2, np.bool_)
-    padded[1:-1] = inside
-    opens = padded[1:] & (~padded[:-1] | is_first)
-    closes = padded[:-1] & (~padded[1:] | is_first)
-    return np.flatnonzero(opens), np.flatnonzero(closes)
 
 
 def _join_ascii(
     codes: Codes, classes: NDArray[np.uint8], marks: Flags, starts: Places, ends: Places
 ) -> None:
     n = len(codes)
-    inner = np.zeros(n + 1, np.int64)
-    inner[starts + 1] += 1
-    inner[ends] -= 1
-    goes_on = np.cumsum(inner)[:-1] > 0  # in a stretch and not its first
-    goes_on = goes_on[:n]
+    goes_on = _cover(n, starts + 1, ends)  # in a stretch and not its first
     letter = classes == ALNUM
     changes = np.zeros(n, np.bool_)
     changes[1:] = letter[1:] != letter[:-1]
@@ -325,10 +339,7 @@ def _join_han(tables: Tables, codes: Codes, marks: Flags, starts: Places, ends: 
     for run in np.flatnonzero(lengths > _LONG).tolist():
         _decode_long(tables, codes, int(starts[run]), int(ends[run]), states)
     closing = states >= E
-    inner = np.zeros(len(codes) + 1, np.int64)
-    inner[starts + 1] += 1
-    inner[ends] -= 1
-    goes_on = np.cumsum(inner)[:-1] > 0
+    goes_on = _cover(len(codes), starts + 1, ends)
     marks[1:-1] = np.where(goes_on[1:], closing[:-1], marks[1:-1])
     if len(tables.force_split):
         _split_deleted(tables, codes, marks, starts, ends)
@@ -397,41 +408,9 @@ def _decode_long(
 def _split_deleted(
     tables: Tables, codes: Codes, marks: Flags, starts: Places, ends: Places
 ) -> None:
-    """A word the user deleted falls into its characters, even where the model would make it."""
-    is_end = np.zeros(len(codes) + 1, np.bool_)
-    is_end[ends] = True
-    inner = np.zeros(len(codes) + 1, np.int64)
-    inner[starts] += 1
-    inner[ends] -= 1
-    inside = np.cumsum(inner)[:-1] > 0
-    words_start, words_end = _stretches(inside, marks | is_end)
+    """Split words the user deleted into characters, also where the model joined them."""
+    inside = _cover(len(codes), starts, ends)
+    words_start, words_end = _stretches(inside, marks | _flag(len(codes) + 1, ends))
     spelled, _ = walk(tables, codes, words_start, words_end)
     for word in np.flatnonzero(np.isin(spelled, tables.force_split)).tolist():
         marks[words_start[word] : words_end[word]] = True
-
-
-# jieba's cut over a batch, with numpy alone.
-
-
-def cut(tables: Tables, coded: CodedTexts, *, hmm: bool) -> Offsets:
-    """Where words start, over all texts laid end to end: (n_words,) int64, ascending.
-
-    The first character of a text starts a word; so does every character outside of blocks, except
-    a line feed after its carriage return.
-    """
-    codes, bounds = coded.codes, coded.bounds
-    classes = tables.classes_of(codes)
-    blocks = find_blocks(classes, bounds)
-    marks = mark_words(tables, codes, blocks)
-    if hmm:
-        recognise(tables, codes, classes, marks, blocks.ends)
-    else:
-        join_letters(classes, marks, blocks.ends)
-    outside = np.flatnonzero(classes == 0)
-    marks[outside] = True
-    feeds = outside[(codes[outside] == ord("\n")) & (outside > 0)]
-    joined = feeds[codes[feeds - 1] == ord("\r")]
-    marks[joined] = False
-    starts = bounds[:-1]
-    marks[starts[starts < len(codes)]] = True
-    return np.flatnonzero(marks[:-1])

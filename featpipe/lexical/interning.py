@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from featpipe.lexical.codes import Codes, Offsets, text_of
+from featpipe.lexical.compile import HASH_MULTIPLIER, Codes, Offsets, text_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER = np.uint64(HASH_MULTIPLIER)
 _SHIFT = np.uint64(29)
 #: Stretches longer than this are rare and hashed one by one.
 _LONG = 16
@@ -30,14 +30,14 @@ def intern_spans(
     """Number the stretches ``codes[start:end]`` by what they spell.
 
     Stretches are grouped by a 64-bit hash and then compared character by character, so two
-    different ones never share a number; should two ever share a hash, all are compared as strings.
+    different ones never share a number. Where two share a hash, all are compared as strings.
     """
     if not len(starts):
         return Interned(np.zeros(0, np.int32), np.zeros(0, np.int64))
     if backend == "numba":
-        from featpipe.lexical import numba_interning
+        from featpipe.lexical.cut_numba import intern_spans as intern_with_numba
 
-        return Interned(*numba_interning.intern_spans(codes, starts, ends))
+        return Interned(*intern_with_numba(codes, starts, ends))
     hashes = _hash_spans(codes, starts, ends)
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
     if not _are_equal(codes, starts, ends, first[inverse]):
@@ -53,7 +53,7 @@ def _hash_spans(codes: Codes, starts: Offsets, ends: Offsets) -> NDArray[np.uint
     hashes = widths.astype(np.uint64)
     long = np.flatnonzero(widths > _LONG)
     for depth in range(min(int(widths.max()), _LONG)):
-        # Long ones take part in none of this: their whole text is hashed below.
+        # The whole text of long ones is hashed below.
         active = np.flatnonzero((widths > depth) & (widths <= _LONG))
         mixed = (hashes[active] ^ codes[starts[active] + depth].astype(np.uint64)) * _MULTIPLIER
         hashes[active] = mixed ^ (mixed >> _SHIFT)
@@ -63,7 +63,7 @@ def _hash_spans(codes: Codes, starts: Offsets, ends: Offsets) -> NDArray[np.uint
 
 
 def _are_equal(codes: Codes, starts: Offsets, ends: Offsets, twins: Offsets) -> bool:
-    """Whether every stretch spells what the stretch at its twin's place spells."""
+    """Whether every stretch is spelled like the stretch number ``twins[i]``."""
     other = np.flatnonzero(twins != np.arange(len(twins)))
     left, right = starts[other], starts[twins[other]]
     widths = ends[other] - left

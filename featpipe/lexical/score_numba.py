@@ -1,7 +1,6 @@
 """Postings, scores and the best rows, compiled by numba. Imported only where numba is to run."""
 
 # Compiled functions take arrays, not objects, and speak in loops.
-# ruff: noqa: ANN001, ANN201, ANN202, PLR0912, PLR0913, PLR0915, PLR0917
 # mypy: allow-untyped-defs
 
 from __future__ import annotations

@@ -11,44 +11,14 @@ from numpy.typing import NDArray
 
 from featpipe.errors import MissingExtra, UsageError
 from featpipe.lexical.backend import has_numba
-from featpipe.lexical.codes import CodedTexts, Offsets
+from featpipe.lexical.compile import CodedTexts, Offsets
 from featpipe.lexical.cut import CompiledCutter, open_cutter
 from featpipe.lexical.interning import intern_spans
-from featpipe.lexical.jieba_dictionary import as_user_dictionaries, find_jieba, hash_of
+from featpipe.lexical.jieba_dictionary import Jieba, as_user_dictionaries, find_jieba, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-    from featpipe.lexical.reference import Jieba
-
-# Terms of a batch of texts as numbers, with a vocabulary of the batch's own.
-
-
-@dataclass(frozen=True, slots=True)
-class TermBatch:
-    """The terms of some texts. Worker -> writer: nothing in it needs a shared vocabulary.
-
-    ``vocabulary`` lists the distinct terms in order of first appearance; ``ids`` (n_terms,) int32
-    are places in it, in text order, repeats included; ``lengths`` (n_texts,) int64 says how many
-    belong to each text.
-    """
-
-    vocabulary: list[str]
-    ids: NDArray[np.int32]
-    lengths: NDArray[np.int64]
-
-
-def join_batches(batches: Sequence[TermBatch]) -> TermBatch:
-    """One batch of the texts of all, in order; its vocabulary is numbered by first appearance."""
-    numbers: dict[str, int] = {}
-    ids = [np.zeros(0, np.int32)]
-    for batch in batches:
-        own = [numbers.setdefault(term, len(numbers)) for term in batch.vocabulary]
-        ids.append(np.array(own, np.int32).take(batch.ids))
-    lengths = np.concatenate([np.zeros(0, np.int64), *(batch.lengths for batch in batches)])
-    return TermBatch(list(numbers), np.concatenate(ids), lengths)
-
 
 #: Counted up when the same jieba and dictionaries would give other spans than before.
 WORDS_VERSION = 1
@@ -66,8 +36,8 @@ class Words:
     - The spans of a text are those of ``jieba.cut`` with the same dictionaries, in order, and they
       tile the text: each starts where the one before ended.
     - The answer does not depend on the engine; engines differ in speed and memory only.
-    - Pickles as paths and hashes, not as a dictionary. On arrival a user dictionary that has
-      changed since raises :class:`~featpipe.errors.UsageError` at the first text.
+    - Pickles as paths and hashes. Unpickled, a user dictionary that has changed since raises
+      :class:`~featpipe.errors.UsageError` at the first text.
     - Safe to share between threads; numba's kernels run without the GIL.
 
     Args:
@@ -75,8 +45,9 @@ class Words:
         hmm: also find words that no dictionary holds, as ``jieba.cut(HMM=True)`` does.
         engine: ``"jieba"`` runs jieba itself (0.6 s and 70 MB to start, in each process);
             ``"numpy"`` walks its compiled tables (a few ms, shared memory), ``"numba"`` does so
-            five times faster after half a second of loading; ``"auto"`` begins with numpy, goes
-            on with numba once there is much to cut, and takes jieba if nothing else is equal.
+            five times faster after half a second of loading; ``"auto"`` begins with numpy,
+            changes to numba after a million characters, and runs jieba itself where the compiled
+            tables do not cut as jieba does.
 
     Raises:
         UsageError: an unknown engine, or a user dictionary that cannot be read.
@@ -112,7 +83,7 @@ class Words:
 
     @property
     def spec(self) -> dict[str, object]:
-        """Every part that decides where a text is cut, as plain JSON values."""
+        """Everything that decides where a text is cut, as plain JSON values."""
         return {
             "words": WORDS_VERSION,
             "jieba": self._installed.version,
@@ -129,7 +100,7 @@ class Words:
 
     @property
     def engine(self) -> Literal["numba", "numpy", "jieba"]:
-        """What the next call will run. Opens the tables."""
+        """The engine of the next call. Opens the tables."""
         cutter = self._open()
         return cutter.backend if isinstance(cutter, CompiledCutter) else "jieba"
 
@@ -168,7 +139,7 @@ class Words:
         return [words[low:high] for low, high in zip([0, *cuts[:-1]], cuts, strict=False)]
 
     def encode(self, texts: Sequence[str]) -> TermBatch:
-        """The words of many texts as numbers: every word as it stands, blanks and all."""
+        """The words of many texts as numbers; each word as it stands, white space included."""
         coded = CodedTexts.from_texts(texts)
         starts, ends = self.cut_coded(texts, coded)
         interned = intern_spans(coded.codes, starts, ends, backend=self.backend)
@@ -180,7 +151,7 @@ class Words:
 
     @property
     def backend(self) -> Literal["numba", "numpy"]:
-        """The kernels to run beside the engine; numba only where the engine is numba's."""
+        """The kernels to run beside the engine: numba's only where the engine is numba."""
         return "numba" if self.engine == "numba" else "numpy"
 
     def cut_coded(
@@ -192,21 +163,14 @@ class Words:
             starts = cutter.cut(coded, hmm=self._hmm)
             ends = np.append(starts[1:], len(coded.codes))[: len(starts)]
             return cutter.words_within(coded, starts, ends) if search else (starts, ends)
-        return cutter.cut_coded(texts, coded, hmm=self._hmm, search=search)
+        return cutter.cut_coded(texts, coded.bounds, hmm=self._hmm, search=search)
 
     def _open(self) -> CompiledCutter | Jieba:
-        if self._cutter is None:
-            self._cutter = self._find_cutter()
-        return self._cutter
-
-    def _find_cutter(self) -> CompiledCutter | Jieba:
-        if self._engine != "jieba":
+        cutter = self._cutter
+        if cutter is None and self._engine != "jieba":
             cutter = open_cutter(self._installed, self._user_dictionaries, self._engine)
-            if cutter is not None:
-                return cutter
-        from featpipe.lexical.reference import Jieba
-
-        return Jieba(self._installed, self._user_dictionaries)
+        self._cutter = cutter or Jieba(self._installed, self._user_dictionaries)
+        return self._cutter
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_cutter": None}
@@ -217,3 +181,28 @@ def _relative(coded: CodedTexts, starts: Offsets, ends: Offsets) -> tuple[Spans,
     owners = np.searchsorted(coded.bounds, starts, side="right") - 1
     spans = np.stack((starts, ends), axis=1) - coded.bounds[owners][:, None]
     return spans.astype(np.uint32), np.bincount(owners, minlength=coded.n_texts)
+
+
+@dataclass(frozen=True, slots=True)
+class TermBatch:
+    """The terms of a batch of texts, numbered by the batch's own vocabulary. Worker -> writer.
+
+    ``vocabulary`` lists the distinct terms in order of first appearance; ``ids`` (n_terms,) int32
+    are places in it, in text order, repeats included; ``lengths`` (n_texts,) int64 holds the number
+    of terms per text.
+    """
+
+    vocabulary: list[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+def join_batches(batches: Sequence[TermBatch]) -> TermBatch:
+    """Concatenate batches; the vocabulary is numbered by first appearance again."""
+    numbers: dict[str, int] = {}
+    ids = [np.zeros(0, np.int32)]
+    for batch in batches:
+        own = [numbers.setdefault(term, len(numbers)) for term in batch.vocabulary]
+        ids.append(np.array(own, np.int32).take(batch.ids))
+    lengths = np.concatenate([np.zeros(0, np.int64), *(batch.lengths for batch in batches)])
+    return TermBatch(list(numbers), np.concatenate(ids), lengths)

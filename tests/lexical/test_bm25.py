@@ -322,7 +322,7 @@ def test_a_vocabulary_numbers_the_terms_of_batches() -> None:
 def test_scoring_with_numpy_loads_neither_numba_nor_scipy() -> None:
     program = (
         "import sys, numpy as np\n"
-        "from featpipe.features.bm25 import Index\n"
+        "from featpipe.lexical.index import Index\n"
         "index = Index(backend='numpy')\n"
         "index.add('a', np.array([0, 1, 0], np.int32), np.array([2, 1]))\n"
         "index.top_k([np.array([1], np.int32)], 1)\n"

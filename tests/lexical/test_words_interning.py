@@ -15,7 +15,7 @@ from featpipe.lexical import backend as backend_module
 from featpipe.lexical import interning
 from featpipe.lexical import jieba_dictionary as source
 from featpipe.lexical.backend import Backends, choose_backend
-from featpipe.lexical.codes import CodedTexts
+from featpipe.lexical.compile import CodedTexts
 from featpipe.lexical.interning import intern_spans
 from featpipe.lexical.words import TermBatch, Words, join_batches
 

@@ -18,10 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import UsageError
-from featpipe.lexical import compile as compiling
 from featpipe.lexical import cut as cutter
 from featpipe.lexical import words as segmenter
-from featpipe.lexical.codes import CodedTexts
+from featpipe.lexical.compile import CodedTexts
 from featpipe.lexical.cut import CompiledCutter
 from featpipe.lexical.jieba_dictionary import find_jieba, hash_of
 from featpipe.lexical.words import Words
@@ -29,7 +28,7 @@ from featpipe.user_cache import root
 
 if TYPE_CHECKING:
     from featpipe.lexical.compile import Tables
-    from featpipe.lexical.reference import Jieba
+    from featpipe.lexical.jieba_dictionary import Jieba
     from featpipe.lexical.words import Engine
 
 COMPILED: list[Engine] = ["numpy", "numba"]
@@ -228,17 +227,17 @@ def test_tables_that_do_not_prove_equal_are_not_used(
     monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
     expected = Words(engine="numpy").cut_many(TEXTS)
     monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "other"))
-    honest = compiling.compile_tables
+    honest = cutter.compile_tables
 
     def dishonest(jieba_itself: Jieba) -> Tables:
         tables = honest(jieba_itself)
         tables.starts[:] = 0.0
         return tables
 
-    monkeypatch.setattr(compiling, "compile_tables", dishonest)
+    monkeypatch.setattr(cutter, "compile_tables", dishonest)
     with pytest.warns(UserWarning, match="cut by jieba itself"):
         assert Words(engine="numpy").cut_many(TEXTS) == expected
-    monkeypatch.setattr(compiling, "compile_tables", honest)
+    monkeypatch.setattr(cutter, "compile_tables", honest)
     with pytest.warns(UserWarning, match="cut by jieba itself"):
         assert Words(engine="numpy").engine == "jieba"  # the verdict is kept
 
@@ -321,7 +320,7 @@ def test_a_worker_with_numpy_loads_neither_jieba_nor_numba() -> None:
 
 def test_importing_jieba_shows_no_warning(tmp_path: Path) -> None:
     """Not even when Python compiles it, which is when its escapes are found to be invalid."""
-    program = "from featpipe.features.words import Words; Words(engine='jieba').cut('违约金')"
+    program = "from featpipe.lexical.words import Words; Words(engine='jieba').cut('违约金')"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
