@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from harness import finish, make_parser, read_lines
 
-from featpipe.lexical.fusion import WEIGHTS, combine, fuse_ranks
+from featpipe.lexical.fusion import combine, fuse_ranks
 from featpipe.lexical.index import Index
 from featpipe.lexical.terms import ANALYSERS, Analyser
-from featpipe.lexical.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import argparse
@@ -30,14 +29,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 SETS = {"stard": "stard", "cmrc2018": "cmrc", "csl_title_abstract": "csl"}
-KEYS = {
-    "words": "jieba",
-    "search": "search",
-    "chars": "chars",
-    "words+chars": "both",
-    "pieces": "pieces",
-}
+KEYS = {"words": "jieba", "search": "search", "chars": "chars", "words+chars": "both"}
 CANDIDATES = 100
+#: Weights of BM25 in a combination, from vectors alone to BM25 alone.
+WEIGHTS = tuple(step / 20 for step in range(21))
 SPLITS = 500
 #: Weights of BM25 that are scored untuned, the default of hybrid search among them.
 FIXED_WEIGHTS = (0.5, 0.7, 0.8, 0.9)
@@ -90,11 +85,8 @@ def main() -> None:
         task = Task.load(arguments.data / "retrieval", name, limit)
         print(f"{short}: {len(task.passages):,} passages, {len(task.questions):,} questions")
         for analyser in ANALYSERS:
-            if analyser == "pieces" and encoder is None:
-                continue
             begin = time.perf_counter()
-            pieces_of = arguments.model if analyser == "pieces" else None
-            index, queries = count_terms(task, Analyser(analyser, encoder=pieces_of))
+            index, queries = count_terms(task, Analyser(analyser))
             measured = task.measure(index.top_k(queries, 10).rows).mean(axis=1)
             note(figures, f"{short}_{{}}_{KEYS[analyser]}", measured, time.perf_counter() - begin)
             if analyser == arguments.analyser and encoder is not None:
@@ -118,11 +110,12 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 def count_terms(task: Task, analyser: Analyser) -> tuple[Index, list[Array]]:
     """An index over the passages, and the questions' terms in its numbers."""
-    vocabulary, index = Vocabulary(), Index()
     batch = analyser.count(task.passages)
-    ids = vocabulary.add_batch(batch)
-    index.add("passages", ids, batch.lengths)
-    return index, [vocabulary.find(analyser.terms(question)) for question in task.questions]
+    index = Index()
+    index.add("passages", batch.ids, batch.lengths)
+    numbers = {term: number for number, term in enumerate(batch.vocabulary)}
+    asked = [analyser.terms(question) for question in task.questions]
+    return index, [np.array([numbers.get(t, -1) for t in terms], np.int32) for terms in asked]
 
 
 def note(

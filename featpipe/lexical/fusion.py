@@ -1,4 +1,4 @@
-"""BM25 and vectors together: two ways to make one ranking of two."""
+"""BM25 and vectors together: two ways to combine two rankings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ if TYPE_CHECKING:
 
     from featpipe.lexical.bm25 import Floats
 
-#: Weights tried by :func:`tune_weight`: from vectors alone to BM25 alone.
-WEIGHTS = tuple(step / 20 for step in range(21))
-
 
 def normalise(scores: Floats) -> Floats:
     """Scale each query's scores to 0 ... 1 by their least and greatest: (..., n) -> (..., n).
 
-    Equal scores say nothing and become 0.
+    Scores that are all equal become 0.
     """
     least = scores.min(axis=-1, keepdims=True, initial=np.inf)
     spread = scores.max(axis=-1, keepdims=True, initial=-np.inf) - least
@@ -60,32 +57,3 @@ def fuse_ranks(rankings: Sequence[NDArray[np.int64]], *, k: int = 60) -> list[tu
         for rank, candidate in enumerate(ranking.tolist(), 1):
             scores[candidate] = scores.get(candidate, 0.0) + 1 / (k + rank)
     return sorted(scores.items(), key=lambda each: (-each[1], each[0]))
-
-
-def tune_weight(words: Floats, vectors: Floats, relevant: NDArray[np.bool_]) -> float:
-    """The weight for :func:`combine` that ranks the samples' relevant candidates highest.
-
-    The measure is the mean reciprocal rank of the first relevant candidate; of equally good weights
-    the middle one is taken, being the least likely to have been chosen by accident.
-
-    Args:
-        words: BM25 scores, (n_samples, n_candidates).
-        vectors: similarities of the same.
-        relevant: which candidates are right.
-
-    Raises:
-        UsageError: no sample has a relevant candidate.
-    """
-    telling = relevant.any(axis=1)
-    if not telling.any():
-        raise UsageError("no sample has a relevant candidate: there is nothing to tune on")
-    words, vectors, relevant = words[telling], vectors[telling], relevant[telling]
-    reached = []
-    for weight in WEIGHTS:
-        scores = combine(words, vectors, weight)
-        best = np.where(relevant, scores, -np.inf).max(axis=1, keepdims=True)
-        # Candidates of equal score count against us: half luck is no merit.
-        ranks = (scores > best).sum(axis=1) + ((scores == best) & ~relevant).sum(axis=1) + 1
-        reached.append(float((1 / ranks).mean()))
-    winners = [place for place, value in enumerate(reached) if value == max(reached)]
-    return WEIGHTS[winners[len(winners) // 2]]

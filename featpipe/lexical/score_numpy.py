@@ -1,38 +1,43 @@
-"""Postings, scores and the best rows with numpy alone."""
+"""Postings, scores and the best rows with numpy alone: :class:`~featpipe.lexical.bm25.Kernels`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.lexical.bm25 import Columns, Floats, Statistics, Variant
-    from featpipe.lexical.segment import Codes, Segment
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.uint16] | NDArray[np.uint32]
 
 #: From here on scipy's counting transpose beats numpy's sort, its import included.
 _MANY_TOKENS = 1_000_000
 
 _BLOCK = 512
 
-Postings = tuple[
-    "NDArray[np.int32]",
-    "NDArray[np.int64]",
-    "NDArray[np.int32]",
-    "NDArray[np.int32]",
-    "NDArray[np.int64]",
-]
+
+class Postings(NamedTuple):
+    """Where each term of some rows occurs.
+
+    ``terms`` (n_terms,) int32 ascending; ``pointers`` (n_terms + 1,) int64 into ``rows`` and
+    ``frequencies`` (n_postings,) int32, rows ascending per term; ``firsts`` (n_terms,) int64 are
+    the places in the ids where each term stands for the first time, ascending.
+    """
+
+    terms: NDArray[np.int32]
+    pointers: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    frequencies: NDArray[np.int32]
+    firsts: NDArray[np.int64]
 
 
 def build_postings(ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Postings:
-    """terms, pointers, rows, frequencies, firsts: see :class:`Segment`."""
-    from featpipe.lexical.segment import first_places
-
-    firsts = first_places(ids)
+    """Where each term of the rows occurs."""
+    firsts = _first_places(ids)
     if len(ids) >= _MANY_TOKENS:
-        return (*_transpose(ids, lengths), firsts)
+        return Postings(*_transpose(ids, lengths), firsts)
     n_rows = max(len(lengths), 1)
     owners = np.repeat(np.arange(len(lengths)), lengths)
     keys = ids.astype(np.int64) * n_rows + owners
@@ -44,7 +49,17 @@ def build_postings(ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Postin
     rows = (keys - numbers * n_rows).astype(np.int32)
     begins = np.flatnonzero(np.diff(numbers, prepend=-1))
     terms = numbers[begins].astype(np.int32)
-    return terms, np.append(begins, len(rows)), rows, frequencies, firsts
+    return Postings(terms, np.append(begins, len(rows)), rows, frequencies, firsts)
+
+
+def _first_places(ids: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Where each distinct id stands for the first time, ascending."""
+    if not len(ids):
+        return np.zeros(0, np.int64)
+    first = np.full(int(ids.max()) + 1, -1)
+    # The last of several writes to one place stays: written backwards, that is the first one.
+    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    return np.sort(first[first >= 0])
 
 
 def _transpose(
@@ -70,7 +85,7 @@ def mark_pairs(
     rows: NDArray[np.int32],
     frequencies: NDArray[np.int32],
 ) -> None:
-    """Mark, in place, every place ``bases[row] + frequency`` that a posting has."""
+    """Mark, in place, the index ``bases[row] + frequency`` of every posting."""
     is_used[bases.take(rows) + frequencies] = True
 
 
@@ -80,49 +95,67 @@ def read_codes(
     rows: NDArray[np.int32],
     frequencies: NDArray[np.int32],
 ) -> Codes:
-    """The number at every posting's place."""
+    """The number at every posting's index."""
     return numbers.take(bases.take(rows) + frequencies)
 
 
 def add_scores(
     scores: Floats,
-    segment: Segment,
+    postings: tuple[NDArray[np.int64], NDArray[np.int32], Codes],
     query: tuple[NDArray[np.int64], Floats],
-    columns: Columns,
-    constants: tuple[float, float],
-    begin: int,
+    factors: Floats,
 ) -> None:
-    """Add a query's scores to rows ``begin`` ... of a segment, in place, term after term.
-
-    ``query`` holds places in ``segment.terms`` (-1: not there) and idf; ``constants`` are the
-    variant's background and scale.
-    """
-    background, scale = constants
-    end = begin + len(scores)
+    """Add a query's scores to all rows of a segment, in place, term after term."""
+    pointers, rows, codes = postings
     for place, idf in zip(query[0].tolist(), query[1].tolist(), strict=True):
-        low, high = segment.pointers[place : place + 2].tolist() if place >= 0 else (0, 0)
-        rows = segment.rows[low:high]
-        if len(scores) < segment.n_rows and len(rows):
-            first, last = np.searchsorted(rows, (begin, end)).tolist()
-            low, high, rows = low + first, low + last, rows[first:last] - np.int32(begin)
-        values = _values(idf, columns, segment.codes[low:high], scale)
-        if background:
-            before = scores[rows]
-            scores += idf * background
-            scores[rows] = before + values
-        else:
-            np.add.at(scores, rows, values)
+        if place >= 0:
+            low, high = pointers[place : place + 2].tolist()
+            if high - low < len(factors):
+                values = idf * factors.take(codes[low:high])
+            else:
+                values = (idf * factors).take(codes[low:high])
+            np.add.at(scores, rows[low:high], values)
 
 
-def _values(idf: float, columns: Columns, codes: Codes, scale: float) -> Floats:
-    if len(columns.divisor):
-        product = idf * columns.factor.take(codes) * scale * columns.numerator.take(codes)
-        quotient: Floats = product / columns.divisor.take(codes)
-        return quotient
-    if len(codes) < len(columns.factor):
-        return idf * columns.factor.take(codes)
-    values: Floats = (idf * columns.factor).take(codes)
-    return values
+def number_terms(
+    ids: NDArray[np.int32], lengths: NDArray[np.int64], asked: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], Postings]:
+    """A document's terms numbered by first appearance; the asked ones' numbers; postings."""
+    distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(distinct), np.int32)
+    rank[np.argsort(first)] = np.arange(len(distinct), dtype=np.int32)
+    postings = build_postings(rank[inverse], lengths)
+    if not len(distinct):
+        return np.full(len(asked), -1, np.int32), postings
+    places = np.searchsorted(distinct, asked)
+    places[places == len(distinct)] = 0
+    return np.where(distinct[places] == asked, rank[places], np.int32(-1)), postings
+
+
+def score_queries(
+    scores: Floats,
+    queries: tuple[NDArray[np.int32], Floats, NDArray[np.int64]],
+    postings: Postings,
+    factors: Floats,
+) -> None:
+    """Score queries laid end to end."""
+    asked, idf, bounds = queries
+    wanted, which = np.unique(asked, return_inverse=True)
+    idf_of = np.zeros(len(wanted))
+    idf_of[which] = idf
+    # What each wanted term adds to each row; the number -1 adds nothing.
+    parts = np.zeros((len(wanted), scores.shape[1]))
+    known = np.flatnonzero(wanted >= 0)
+    begins = postings.pointers[wanted[known]]
+    counts = postings.pointers[wanted[known] + 1] - begins
+    owners = np.repeat(known, counts)
+    places = np.arange(len(owners)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    parts[owners, postings.rows[places]] = idf_of[owners] * factors[places]
+    # First terms of all queries, then second ones, and so on: each sum is made in query order.
+    lengths = np.diff(bounds)
+    for position in range(int(lengths.max(initial=0))):
+        longer = np.flatnonzero(lengths > position)
+        scores[longer] += parts[which[bounds[longer] + position]]
 
 
 def best_rows(scores: Floats, k: int) -> NDArray[np.int64]:
@@ -132,7 +165,7 @@ def best_rows(scores: Floats, k: int) -> NDArray[np.int64]:
     if n_blocks < max(k, 4):
         candidates = np.arange(len(scores))
     else:
-        # k blocks reach at least the k-th best block's maximum: nothing below it is among the best.
+        # k blocks reach the k-th best block maximum: no score below it is among the k best.
         tops = scores[:whole].reshape(-1, _BLOCK).max(axis=1)
         threshold = np.partition(tops, n_blocks - k)[n_blocks - k]
         candidates = np.flatnonzero(scores >= threshold)
@@ -143,79 +176,3 @@ def best_rows(scores: Floats, k: int) -> NDArray[np.int64]:
     order = np.argsort(-scores[candidates], kind="stable")[:k]
     best: NDArray[np.int64] = candidates[order]
     return best
-
-
-def score_document(
-    ids: NDArray[np.int32],
-    lengths: NDArray[np.int64],
-    asked: NDArray[np.int32],
-    bounds: NDArray[np.int64],
-    variant: Variant,
-    statistics: Statistics | None,
-) -> Floats:
-    """See :func:`featpipe.lexical.bm25.score_fields`; queries are laid end to end."""
-    from featpipe.lexical.bm25 import weigh_query
-
-    n_queries, n_rows = len(bounds) - 1, len(lengths)
-    scores = np.zeros((n_queries, n_rows))
-    if not len(asked) or not n_rows:
-        return scores
-    distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    rank = np.empty(len(distinct), np.int64)
-    rank[np.argsort(first)] = np.arange(len(distinct))
-    owners = np.repeat(np.arange(n_rows), lengths)
-    pairs = np.sort(rank[inverse] * n_rows + owners)
-    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-    pointers = np.searchsorted(pairs, np.arange(len(distinct) + 1) * n_rows)
-    places = np.searchsorted(distinct, asked)
-    places[places == len(distinct)] = 0
-    is_here = distinct[places] == asked if len(distinct) else np.zeros(len(asked), np.bool_)
-    local = np.where(is_here, rank.take(places, mode="clip") if len(rank) else 0, -1)
-    weights = weigh_query(asked, local, pointers, lengths, variant, statistics)
-    if weights is None:
-        return scores
-    idf, norms = weights
-    wanted, which = np.unique(asked, return_inverse=True)
-    n_wanted = len(wanted)
-    idf_of = np.zeros(n_wanted)
-    idf_of[which] = idf
-    parts = _parts_by_term(ids, owners, wanted, (idf_of, norms), variant)
-    _add_by_position(scores, parts, which, bounds)
-    return scores
-
-
-def _parts_by_term(
-    ids: NDArray[np.int32],
-    owners: NDArray[np.int64],
-    wanted: NDArray[np.int32],
-    weights: tuple[Floats, Floats],
-    variant: Variant,
-) -> Floats:
-    """What each wanted term adds to each row: (n_wanted + 1, n_rows), the last of them nothing."""
-    idf, norms = weights
-    column = np.searchsorted(wanted, ids)
-    column[column == len(wanted)] = 0
-    asked_for = wanted[column] == ids
-    shape = (len(wanted), len(norms))
-    cells = column[asked_for] * shape[1] + owners[asked_for]
-    frequencies = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-    parts = np.zeros((shape[0] + 1, shape[1]))
-    parts[:-1] = (idf * variant.background)[:, None]
-    terms, rows = np.nonzero(frequencies)
-    columns = variant.columns(frequencies[terms, rows], norms[rows])
-    if len(columns.divisor):
-        product = idf[terms] * columns.factor * variant.scale * columns.numerator
-        parts[terms, rows] = product / columns.divisor
-    else:
-        parts[terms, rows] = idf[terms] * columns.factor
-    return parts
-
-
-def _add_by_position(
-    scores: Floats, parts: Floats, which: NDArray[np.int64], bounds: NDArray[np.int64]
-) -> None:
-    """Add first tokens of all queries, then second ones, and so on: each sum in query order."""
-    lengths = np.diff(bounds)
-    for position in range(int(lengths.max(initial=0))):
-        longer = np.flatnonzero(lengths > position)
-        scores[longer] += parts[which[bounds[longer] + position]]

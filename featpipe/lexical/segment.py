@@ -1,8 +1,8 @@
 """Postings of some rows: derived from their term ids, immutable, mappable.
 
-A segment holds no scores and no corpus figures, so it stays right when the corpus around it grows
-or shrinks. Each posting is a row and a code; the code stands for (row length, term frequency), of
-which a corpus has one or two thousand distinct pairs.
+A segment holds no scores and no corpus figures: it stays valid while other documents come and go.
+Each posting is a row and a code; the code stands for (row length, term frequency), of which a
+corpus has one or two thousand distinct pairs.
 """
 
 from __future__ import annotations
@@ -13,30 +13,35 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from featpipe.errors import DictionaryError
+from featpipe.lexical.bm25 import open_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    Codes = NDArray[np.uint16] | NDArray[np.uint32]
+    from featpipe.lexical.bm25 import Kernels
+    from featpipe.lexical.score_numpy import Codes, Postings
 
 #: Counted up when the arrays below change their meaning.
 SEGMENT_VERSION = 1
 
-#: (length, frequency) pairs are told apart by a dense table up to this many places.
+#: Pairs of length and frequency are numbered by a dense table of up to this many entries.
 _DENSE_PAIRS = 1 << 24
+
+#: The arrays derived from ids and lengths.
+DERIVED = ("terms", "pointers", "rows", "codes", "pairs", "order", "firsts")
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Rows and where each term occurs in them.
 
-    The truth, the caller's: ``ids`` (n_tokens,) int32 term ids in text order, ``lengths`` (n_rows,)
-    terms per row. Derived: ``terms`` (n_terms,) int32 ascending; ``pointers`` (n_terms + 1,) int64
-    into ``rows`` (n_postings,) int32, ascending per term, and ``codes`` (n_postings,) uint16 or
-    uint32 into ``pairs`` (n_pairs, 2) int32 of row length and frequency; ``order`` (n_terms,) int32
-    are the terms by first appearance, ``firsts`` (n_terms,) int64 the places in ``ids`` of those.
+    Given: ``ids`` (n_tokens,) int32 term ids in text order, ``lengths`` (n_rows,) terms per row.
+    Derived: ``terms`` (n_terms,) int32 ascending; ``pointers`` (n_terms + 1,) int64 into ``rows``
+    (n_postings,) int32, ascending per term, and ``codes`` (n_postings,) uint16 or uint32 into
+    ``pairs`` (n_pairs, 2) int32 of row length and frequency; ``order`` (n_terms,) int32 are the
+    terms by first appearance, ``firsts`` (n_terms,) int64 the places in ``ids`` of those.
     """
 
     ids: NDArray[np.int32]
@@ -58,14 +63,14 @@ class Segment:
         backend: Literal["numba", "numpy"],
     ) -> Segment:
         """Derive the postings of rows given as term ids, not negative, laid end to end."""
-        if backend == "numba":
-            from featpipe.lexical.score_numba import build_postings
-        else:
-            from featpipe.lexical.score_numpy import build_postings
+        kernels = open_kernels(backend)
         ids, lengths = np.asarray(ids), np.asarray(lengths, np.int64)
-        terms, pointers, rows, frequencies, firsts = build_postings(ids, lengths)
-        codes, pairs = _encode_pairs(lengths, rows, frequencies, backend)
-        return cls(ids, lengths, terms, pointers, rows, codes, pairs, ids[firsts], firsts)
+        found = kernels.build_postings(ids, lengths)
+        codes, pairs = _encode_pairs(lengths, found, kernels)
+        order = ids[found.firsts]
+        return cls(
+            ids, lengths, found.terms, found.pointers, found.rows, codes, pairs, order, found.firsts
+        )
 
     @classmethod
     def from_arrays(
@@ -74,11 +79,11 @@ class Segment:
         lengths: NDArray[np.int64],
         arrays: Mapping[str, NDArray[np.generic]],
     ) -> Segment:
-        """Take derived arrays back as :meth:`derived` gave them, mapped ones without reading them.
+        """A segment of kept arrays, as :meth:`derived` gave them; mapped ones are not read.
 
         Raises:
             DictionaryError: they do not belong to each other or to these rows. Shapes and ends are
-                checked, not every posting; derived anew they are right.
+                checked; see :meth:`is_within_bounds`.
         """
         try:
             # A memmap is a subclass that makes every operation on it slower; its view is not.
@@ -102,9 +107,9 @@ class Segment:
         return segment
 
     def is_within_bounds(self) -> bool:
-        """Whether every posting is of a row and a code there are: kernels do not look again.
+        """Whether every row, code and pointer is within its bounds: kernels do not check them.
 
-        To be asked of mapped arrays, whose middles nobody has read; 3 ms for a million rows.
+        For mapped arrays, of which only the ends were read; 3 ms for a million rows.
         """
         if self.lengths.min(initial=0) < 0 or int(self.lengths.sum()) != len(self.ids):
             return False
@@ -115,7 +120,7 @@ class Segment:
             and terms[:1].min(initial=0) >= 0
             and bool((terms[1:] > terms[:-1]).all())
         )
-        # Read as unsigned, a negative row is beyond every bound: one pass instead of two.
+        # Viewed as unsigned, a negative row is above every bound: one pass instead of two.
         return (
             is_ordered
             and (not len(self.rows) or int(self.rows.view(np.uint32).max()) < self.n_rows)
@@ -125,7 +130,7 @@ class Segment:
         )
 
     def derived(self) -> dict[str, NDArray[np.generic]]:
-        """The arrays worth keeping, by name; all but ``ids`` and ``lengths``."""
+        """The derived arrays and their version, by name."""
         kept: dict[str, NDArray[np.generic]] = {name: getattr(self, name) for name in DERIVED}
         return kept | {"version": np.array([SEGMENT_VERSION, self.n_rows, len(self.ids)])}
 
@@ -155,46 +160,27 @@ class Segment:
         return -1
 
 
-DERIVED = ("terms", "pointers", "rows", "codes", "pairs", "order", "firsts")
-
-
-def first_places(ids: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where each distinct id stands for the first time, ascending."""
-    if not len(ids):
-        return np.zeros(0, np.int64)
-    first = np.full(int(ids.max()) + 1, -1)
-    # The last of several writes to one place stays, so written backwards the first one does.
-    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
-    return np.sort(first[first >= 0])
-
-
 def _encode_pairs(
-    lengths: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    frequencies: NDArray[np.int32],
-    backend: Literal["numba", "numpy"],
+    lengths: NDArray[np.int64], postings: Postings, kernels: Kernels
 ) -> tuple[Codes, NDArray[np.int32]]:
     """A code for each posting, and the pairs they stand for, ascending."""
+    rows, frequencies = postings.rows, postings.frequencies
     if not len(rows):
         return np.zeros(0, np.uint16), np.zeros((0, 2), np.int32)
     width = int(frequencies.max()) + 1
     n_places = (int(lengths.max()) + 1) * width
     if n_places > _DENSE_PAIRS:
         used, inverse = np.unique((lengths * width)[rows] + frequencies, return_inverse=True)
-        codes: Codes = inverse.astype(_narrowest(len(used)))
+        codes = _narrow(inverse, len(used))
     else:
-        if backend == "numba":
-            from featpipe.lexical.score_numba import mark_pairs, read_codes
-        else:
-            from featpipe.lexical.score_numpy import mark_pairs, read_codes
         bases = (lengths * width).astype(np.int32)
         is_used = np.zeros(n_places, np.bool_)
-        mark_pairs(is_used, bases, rows, frequencies)
+        kernels.mark_pairs(is_used, bases, rows, frequencies)
         used = np.flatnonzero(is_used)
-        numbers = (np.cumsum(is_used) - 1).astype(_narrowest(len(used)))
-        codes = read_codes(numbers, bases, rows, frequencies)
+        numbers = _narrow(np.cumsum(is_used) - 1, len(used))
+        codes = kernels.read_codes(numbers, bases, rows, frequencies)
     return codes, np.stack((used // width, used % width), axis=1).astype(np.int32)
 
 
-def _narrowest(n_codes: int) -> type[np.uint16 | np.uint32]:
-    return np.uint16 if n_codes <= 1 << 16 else np.uint32
+def _narrow(numbers: NDArray[np.int64], n_codes: int) -> Codes:
+    return numbers.astype(np.uint16) if n_codes <= 1 << 16 else numbers.astype(np.uint32)

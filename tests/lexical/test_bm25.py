@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -15,26 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featpipe.errors import DictionaryError, UsageError
-from featpipe.lexical.bm25 import L, Okapi, Plus, Variant, score_fields
+from featpipe.lexical.bm25 import Okapi, score_fields
 from featpipe.lexical.index import Index
 from featpipe.lexical.score_numpy import best_rows
 from featpipe.lexical.segment import Segment
-from featpipe.lexical.vocabulary import Vocabulary
-from featpipe.lexical.words import TermBatch
+from tests.lexical.term_numbers import TermNumbers
 
-if TYPE_CHECKING:
-    from featpipe.lexical.index import Level
-
-Case = tuple[Variant, Any, dict[str, float]]
+Case = tuple[Okapi, dict[str, float]]
 KernelBackend = Literal["numba", "numpy"]
 
-VARIANTS: list[Case] = [
-    (Okapi(), rank_bm25.BM25Okapi, {}),
-    (Okapi(k1=0.9, b=0.4, epsilon=0.1), rank_bm25.BM25Okapi, {"k1": 0.9, "b": 0.4, "epsilon": 0.1}),
-    (L(), rank_bm25.BM25L, {}),
-    (L(k1=2.0, b=0.3, delta=1.5), rank_bm25.BM25L, {"k1": 2.0, "b": 0.3, "delta": 1.5}),
-    (Plus(), rank_bm25.BM25Plus, {}),
-    (Plus(k1=1.2, b=0.9, delta=0.3), rank_bm25.BM25Plus, {"k1": 1.2, "b": 0.9, "delta": 0.3}),
+PARAMETERS: list[Case] = [
+    (Okapi(), {}),
+    (Okapi(k1=0.9, b=0.4, epsilon=0.1), {"k1": 0.9, "b": 0.4, "epsilon": 0.1}),
 ]
 
 BACKENDS: list[KernelBackend] = ["numpy", "numba"]
@@ -52,16 +44,16 @@ def zipf_corpus(n_rows: int, seed: int, n_terms: int = 800) -> Corpus:
 
 
 def flatten(
-    corpus: Sequence[Sequence[str]], vocabulary: Vocabulary
+    corpus: Sequence[Sequence[str]], vocabulary: TermNumbers
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     ids = [vocabulary.add(row) for row in corpus]
     return np.concatenate([*ids, np.zeros(0, np.int32)]), np.array([len(row) for row in corpus])
 
 
 def build(
-    corpus: Corpus, variant: Variant, backend: KernelBackend, parts: int = 1
-) -> tuple[Index, Vocabulary]:
-    vocabulary, index = Vocabulary(), Index(variant, backend=backend)
+    corpus: Corpus, okapi: Okapi, backend: KernelBackend, parts: int = 1
+) -> tuple[Index, TermNumbers]:
+    vocabulary, index = TermNumbers(), Index(okapi, backend=backend)
     for number, part in enumerate(np.array_split(np.arange(len(corpus)), parts)):
         index.add(f"document {number}", *flatten([corpus[row] for row in part], vocabulary))
     return index, vocabulary
@@ -79,19 +71,19 @@ def backend(request: pytest.FixtureRequest) -> KernelBackend:
     return request.param  # type: ignore[no-any-return]  # pytest's params are untyped
 
 
-@pytest.fixture(params=VARIANTS, ids=lambda each: repr(each[0]))
-def variant(request: pytest.FixtureRequest) -> Case:
+@pytest.fixture(params=PARAMETERS, ids=lambda each: repr(each[0]))
+def case(request: pytest.FixtureRequest) -> Case:
     return request.param  # type: ignore[no-any-return]  # pytest's params are untyped
 
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_scores_are_rank_bm25s_to_the_last_bit(
-    variant: Case, backend: KernelBackend, parts: int
+    case: Case, backend: KernelBackend, parts: int
 ) -> None:
-    ours, theirs, parameters = variant
+    okapi, parameters = case
     corpus = zipf_corpus(1500, seed=3)
-    index, vocabulary = build(corpus, ours, backend, parts)
-    peer = theirs(corpus, **parameters)
+    index, vocabulary = build(corpus, okapi, backend, parts)
+    peer = rank_bm25.BM25Okapi(corpus, **parameters)
     queries = queries_for(corpus, 4, 40)
     scores = index.scores([vocabulary.find(query) for query in queries])
     assert np.array_equal(scores, [peer.get_scores(query) for query in queries])
@@ -99,62 +91,47 @@ def test_scores_are_rank_bm25s_to_the_last_bit(
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 60])
 def test_fields_are_rank_bm25s_over_one_document(
-    variant: Case, backend: KernelBackend, n_rows: int
+    case: Case, backend: KernelBackend, n_rows: int
 ) -> None:
-    ours, theirs, parameters = variant
+    okapi, parameters = case
     corpus = zipf_corpus(n_rows, seed=n_rows, n_terms=40)
     corpus[0] = ["词1", "词2", "词1"]
-    vocabulary = Vocabulary(f"垫{number}" for number in range(1000))
+    vocabulary = TermNumbers(f"垫{number}" for number in range(1000))
     ids, lengths = flatten(corpus, vocabulary)
     queries = queries_for(corpus, 5, 30)
-    peer = theirs(corpus, **parameters)
+    peer = rank_bm25.BM25Okapi(corpus, **parameters)
     scores = score_fields(
-        ids, lengths, [vocabulary.find(query) for query in queries], ours, backend=backend
+        ids, lengths, [vocabulary.find(query) for query in queries], okapi, backend=backend
     )
     assert np.array_equal(scores, [peer.get_scores(query) for query in queries])
-
-
-def test_fields_with_the_corpuss_statistics_are_rows_of_its_scores(
-    variant: Case, backend: KernelBackend
-) -> None:
-    corpus = zipf_corpus(400, seed=8)
-    index, vocabulary = build(corpus, variant[0], backend, parts=9)
-    queries = [vocabulary.find(query) for query in queries_for(corpus, 9, 20)]
-    every, first = index.scores(queries), 0
-    for document in index.documents:
-        found = index.fields(document, queries, statistics="corpus")
-        assert np.array_equal(found, every[:, first : first + found.shape[1]])
-        first += found.shape[1]
-    assert first == index.n_rows
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     corpus=st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), min_size=1, max_size=12),
     query=st.lists(st.sampled_from("abcdefghxyz"), max_size=6),
-    which=st.sampled_from(VARIANTS),
+    which=st.sampled_from(PARAMETERS),
     backend=st.sampled_from(BACKENDS),
 )
 def test_any_small_corpus_scores_as_rank_bm25(
     corpus: Corpus, query: list[str], which: Case, backend: KernelBackend
 ) -> None:
-    ours, theirs, parameters = which
-    index, vocabulary = build(corpus, ours, backend)
+    okapi, parameters = which
+    index, vocabulary = build(corpus, okapi, backend)
     asked = vocabulary.find(query)
     if not any(corpus):
         assert not index.statistics.is_defined
         assert not index.scores([asked]).any()
         return
-    expected = theirs(corpus, **parameters).get_scores(query)
+    expected = rank_bm25.BM25Okapi(corpus, **parameters).get_scores(query)
     assert np.array_equal(index.scores([asked])[0], expected)
-    assert np.array_equal(index.fields("document 0", [asked])[0], expected)
+    ids, lengths = flatten(corpus, vocabulary)
+    assert np.array_equal(score_fields(ids, lengths, [asked], okapi, backend=backend)[0], expected)
 
 
-def test_the_best_rows_go_by_score_and_then_by_position(
-    variant: Case, backend: KernelBackend
-) -> None:
+def test_the_best_rows_go_by_score_and_then_by_position(case: Case, backend: KernelBackend) -> None:
     corpus = zipf_corpus(700, seed=12, n_terms=30) * 2  # every row twice: ties everywhere
-    index, vocabulary = build(corpus, variant[0], backend, parts=3)
+    index, vocabulary = build(corpus, case[0], backend, parts=3)
     queries = [vocabulary.find(query) for query in queries_for(corpus, 13, 12)]
     scores = index.scores(queries)
     for k in (1, 10, 333, 5000):
@@ -164,71 +141,37 @@ def test_the_best_rows_go_by_score_and_then_by_position(
         assert np.array_equal(ranking.scores, np.take_along_axis(scores, expected, axis=1))
 
 
-@pytest.mark.parametrize("level", ["sentence", "document"])
-def test_ranking_within_some_documents_leaves_the_statistics_alone(
-    backend: KernelBackend, level: Level
-) -> None:
+def test_documents_are_ranked_by_their_best_sentence(backend: KernelBackend) -> None:
     corpus = zipf_corpus(300, seed=15)
     index, vocabulary = build(corpus, Okapi(), backend, parts=20)
     queries = [vocabulary.find(query) for query in queries_for(corpus, 16, 10)]
     scores = index.scores(queries)
-    for within in ([f"document {n}" for n in (3, 4, 11)], ["document 0"], index.documents, None):
-        ranking = index.top_k(queries, 8, within=within, level=level)
-        for query in range(len(queries)):
-            places = index.locate(np.arange(index.n_rows))
-            order = sorted(range(len(places)), key=lambda row: (-scores[query, row], row))
-            rows = [row for row in order if within is None or places[row][0] in within]
-            if level == "document":
-                seen: set[str] = set()
-                rows = [r for r in rows if not (places[r][0] in seen or seen.add(places[r][0]))]  # type: ignore[func-returns-value]  # set.add as a condition
-            assert ranking.rows[query].tolist() == rows[:8]
-            assert np.array_equal(ranking.scores[query], scores[query, rows[:8]])
-
-
-def test_explained_parts_add_up_to_the_score(variant: Case, backend: KernelBackend) -> None:
-    corpus = zipf_corpus(200, seed=18, n_terms=50)
-    index, vocabulary = build(corpus, variant[0], backend, parts=4)
-    query = vocabulary.find(["词0", "词3", "未知", "词3", "词7"])
-    scores = index.scores([query])[0]
-    for row in range(0, 200, 7):
-        parts = index.explain(query, row)
-        total = 0.0
-        for part in parts:
-            total += part.score
-        assert total == scores[row]
-        assert [part.term for part in parts] == query.tolist()
-        assert [part.frequency for part in parts] == [
-            corpus[row].count(word) for word in ("词0", "词3", "未知", "词3", "词7")
-        ]
-    with pytest.raises(UsageError, match="no row 200"):
-        index.explain(query, 200)
+    ranking = index.top_k(queries, 8, level="document")
+    documents = [name for name, _ in index.locate(np.arange(index.n_rows))]
+    for query in range(len(queries)):
+        order = sorted(range(len(corpus)), key=lambda row: (-scores[query, row], row))
+        best = {documents[row]: row for row in reversed(order)}
+        rows = [row for row in order if best[documents[row]] == row]
+        assert ranking.rows[query].tolist() == rows[:8]
+        assert np.array_equal(ranking.scores[query], scores[query, rows[:8]])
 
 
 @pytest.mark.parametrize("corpus", [[], [[]], [[], []]])
-def test_nothing_to_score_is_zeros_and_a_flag(corpus: Corpus, backend: KernelBackend) -> None:
+def test_a_corpus_without_terms_scores_zero(corpus: Corpus, backend: KernelBackend) -> None:
     index, _ = build(corpus, Okapi(), backend)
     query = np.array([0, 1], np.int32)
     assert index.scores([query]).tolist() == [[0.0] * len(corpus)]
     assert not index.statistics.is_defined
     assert index.top_k([query], 5).rows.tolist() == [list(range(len(corpus)))]
-    assert index.fields("document 0", [query]).tolist() == [[0.0] * len(corpus)]
-    strict = Index(backend=backend, strict=True)
-    with pytest.raises(ZeroDivisionError):
-        strict.scores([query])
+    fields = score_fields(*flatten(corpus, TermNumbers()), [query], Okapi(), backend=backend)
+    assert fields.tolist() == [[0.0] * len(corpus)]
     with pytest.raises(ZeroDivisionError):
         rank_bm25.BM25Okapi(corpus)
 
 
-def test_fewer_than_three_rows_are_said_to_tell_little(backend: KernelBackend) -> None:
-    for n_rows, telling in ((1, False), (2, False), (3, True)):
-        index, _ = build([["a", "b"]] * n_rows, Okapi(), backend)
-        assert index.statistics.is_defined
-        assert index.statistics.is_telling is telling
-
-
 def test_kept_postings_are_taken_back_unread(backend: KernelBackend) -> None:
     corpus = zipf_corpus(500, seed=21)
-    vocabulary = Vocabulary()
+    vocabulary = TermNumbers()
     ids, lengths = flatten(corpus, vocabulary)
     derived = Segment.from_ids(ids, lengths, backend=backend).derived()
     index = Index(backend=backend)
@@ -245,7 +188,7 @@ def test_kept_postings_are_taken_back_unread(backend: KernelBackend) -> None:
 
 def test_both_backends_derive_the_same_postings() -> None:
     for seed, rows in ((1, 0), (2, 1), (3, 40), (4, 900)):
-        ids, lengths = flatten(zipf_corpus(rows, seed), Vocabulary())
+        ids, lengths = flatten(zipf_corpus(rows, seed), TermNumbers())
         one, other = (Segment.from_ids(ids, lengths, backend=each).derived() for each in BACKENDS)
         assert {name: array.tolist() for name, array in one.items()} == {
             name: array.tolist() for name, array in other.items()
@@ -259,7 +202,7 @@ def test_many_tokens_are_transposed_to_the_same_postings(monkeypatch: pytest.Mon
     from featpipe.lexical import score_numpy as numpy_kernels
     from featpipe.lexical import segment
 
-    ids, lengths = flatten(zipf_corpus(900, 5), Vocabulary())
+    ids, lengths = flatten(zipf_corpus(900, 5), TermNumbers())
     expected = Segment.from_ids(ids, lengths, backend="numpy").derived()
     monkeypatch.setattr(numpy_kernels, "_MANY_TOKENS", 1)
     monkeypatch.setattr(segment, "_DENSE_PAIRS", 1)
@@ -270,15 +213,15 @@ def test_many_tokens_are_transposed_to_the_same_postings(monkeypatch: pytest.Mon
 
 
 def test_frequent_terms_have_rank_bm25s_idf_too(
-    variant: Case, monkeypatch: pytest.MonkeyPatch
+    case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from featpipe.lexical import bm25 as statistics
 
     monkeypatch.setattr(statistics, "_SMALL", 4)
     corpus = zipf_corpus(300, seed=23, n_terms=60)
-    index, vocabulary = build(corpus, variant[0], "numpy")
+    index, vocabulary = build(corpus, case[0], "numpy")
     queries = queries_for(corpus, 24, 20)
-    peer = variant[1](corpus, **variant[2])
+    peer = rank_bm25.BM25Okapi(corpus, **case[1])
     scores = index.scores([vocabulary.find(query) for query in queries])
     assert np.array_equal(scores, [peer.get_scores(query) for query in queries])
 
@@ -302,23 +245,6 @@ def test_best_of_many_rows_are_those_of_a_full_sort(k: int) -> None:
         assert np.array_equal(best_rows(scores, k), expected)
 
 
-def test_fields_by_the_statistics_of_an_empty_corpus_are_zeros(backend: KernelBackend) -> None:
-    nothing = Index(backend=backend).statistics
-    ids, query = np.array([0, 1], np.int32), np.array([1], np.int32)
-    scores = score_fields(ids, np.array([2]), [query], Okapi(), statistics=nothing, backend=backend)
-    assert scores.tolist() == [[0.0]]
-
-
-def test_a_vocabulary_numbers_the_terms_of_batches() -> None:
-    vocabulary = Vocabulary(["甲"])
-    batch = TermBatch(["乙", "甲"], np.array([1, 0, 1], np.int32), np.array([2, 1]))
-    assert vocabulary.add_batch(batch).tolist() == [0, 1, 0]
-    assert vocabulary.add_batch(TermBatch([], batch.ids[:0], np.array([0]))).tolist() == []
-    assert vocabulary.terms == ["甲", "乙"]
-    assert len(vocabulary) == 2
-    assert vocabulary.find(["乙", "丙"]).tolist() == [1, -1]
-
-
 def test_scoring_with_numpy_loads_neither_numba_nor_scipy() -> None:
     program = (
         "import sys, numpy as np\n"
@@ -326,7 +252,6 @@ def test_scoring_with_numpy_loads_neither_numba_nor_scipy() -> None:
         "index = Index(backend='numpy')\n"
         "index.add('a', np.array([0, 1, 0], np.int32), np.array([2, 1]))\n"
         "index.top_k([np.array([1], np.int32)], 1)\n"
-        "index.fields('a', [np.array([1], np.int32)])\n"
         "assert not {'numba', 'scipy', 'jieba', 'torch', 'h5py'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from featpipe.errors import UsageError
-from featpipe.lexical.fusion import combine, fuse_ranks, normalise, tune_weight
+from featpipe.lexical.fusion import combine, fuse_ranks, normalise
 
 SCORES = arrays(np.float64, (3, 7), elements=st.floats(-50, 50, allow_subnormal=False))
 
@@ -42,13 +42,3 @@ def test_reciprocal_ranks_add_up_over_rankings() -> None:
 
 def test_candidates_of_equal_reciprocal_rank_go_by_number() -> None:
     assert [each for each, _ in fuse_ranks([np.array([2]), np.array([1])])] == [1, 2]
-
-
-def test_the_weight_is_tuned_towards_whoever_is_right() -> None:
-    right = np.array([[0.9, 0.1, 0.2], [0.1, 0.8, 0.3]])
-    wrong = right[:, ::-1] * 0.5
-    relevant = right > 0.5
-    assert tune_weight(right, wrong, relevant) > 0.5
-    assert tune_weight(wrong, right, relevant) < 0.5
-    with pytest.raises(UsageError, match="nothing to tune on"):
-        tune_weight(right, wrong, np.zeros_like(relevant))

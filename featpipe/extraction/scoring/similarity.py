@@ -54,7 +54,7 @@ class Terms:
     def score(self, queries: Sequence[Ints]) -> Floats:
         """BM25 (n_queries, n_sentences) for queries of word pairs.
 
-        To the last bit :func:`featpipe.features.bm25.score_fields`, and so rank-bm25: every sum is
+        To the last bit :func:`featpipe.lexical.bm25.score_fields`, and so rank-bm25: every sum is
         made in the order of its query. Only what a query and the document share costs time.
         """
         shared = [self.ids_of(query) for query in queries]
@@ -86,10 +86,10 @@ def make_terms(page: Page) -> Terms:
     terms, sentences = np.divmod(cells, n_sentences)
     pointers = np.searchsorted(terms, np.arange(len(distinct) + 1))
     order = np.argsort(first).astype(np.int32)
-    variant = Okapi()
-    known = compute_statistics(variant, np.diff(pointers), n_sentences, len(tokens), order)
-    norms = variant.norms(lengths, known.mean_length)[sentences] if len(tokens) else np.empty(0)
-    weights = known.idf[terms] * variant.columns(frequencies, norms).factor
+    okapi = Okapi()
+    known = compute_statistics(okapi, np.diff(pointers), n_sentences, len(tokens), order)
+    norms = okapi.norms(lengths, known.mean_length)[sentences] if len(tokens) else np.empty(0)
+    weights = known.idf[terms] * okapi.factors(frequencies, norms)
     return Terms(pairs, distinct, lengths, pointers, sentences, weights)
 
 
