@@ -122,6 +122,9 @@ class UnsupportedModel(CheckpointError):
 class EncodingError(FeatpipeError):
     """One unit cannot be encoded; the others are."""
 
+    units: tuple[int, ...] = ()
+    """Numbers of the units that the error is about, where a call had several."""
+
 
 class DictionaryError(FeatpipeError):
     """Something about the HDF5 file."""

@@ -36,8 +36,8 @@ from featpipe.build.queue import Backlog
 from featpipe.cache.texts import LEVEL_BIT, UnitCollector
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
-from featpipe.encoders.heap import SMALL_KERNEL_CACHES
 from featpipe.encoders.linear import make_linear
+from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.precision import running_threads
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.encoders.tokenizer import Tokenizer

@@ -28,8 +28,7 @@ from harness import Report
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.entities import Tags, decode
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.encoders.tagger import Tagger
-from featpipe.encoders.together import encode_and_tag
+from featpipe.encoders.tagger import Tagger, encode_and_tag
 
 if TYPE_CHECKING:
     from featpipe.encoders.tokens import Tokens

@@ -180,8 +180,7 @@ def test_entities_of_a_plain_sentence_are_found(tokenizer: BertTokenizerFast) ->
 
 def test_names_are_found_whole_and_by_the_forward_that_gives_the_vectors() -> None:
     from featpipe.encoders.encoder import Encoder
-    from featpipe.encoders.tagger import Tagger
-    from featpipe.encoders.together import encode_and_tag
+    from featpipe.encoders.tagger import Tagger, encode_and_tag
 
     encoder = Encoder.load(FOLDER)
     tagger = Tagger.load(FOLDER, trunk=encoder.trunk)

@@ -15,8 +15,7 @@ import numpy as np
 from featpipe.build.messages import TOGETHER, FeatureBatch, FeatureTask
 from featpipe.encoders.encoder import Encoded, Encoder
 from featpipe.encoders.spec import CUT_RULE
-from featpipe.encoders.tagger import Tagger
-from featpipe.encoders.together import encode_and_tag
+from featpipe.encoders.tagger import Tagger, encode_and_tag
 from featpipe.errors import CheckpointError, EncodingError
 from featpipe.store import Reader
 

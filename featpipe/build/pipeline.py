@@ -23,7 +23,7 @@ from featpipe.cache.write import WriteTask
 from featpipe.documents import LoadLimits, Source, find_sources
 from featpipe.documents.find import real_path
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
-from featpipe.encoders.heap import SMALL_KERNEL_CACHES
+from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.errors import PoolBroken, raise_original
 from featpipe.pool import Pool, Role

@@ -1,1 +1,1 @@
-"""Checkpoints, tokenizers, packed forward passes, vectors, entities. No HDF5, no processes."""
+"""Checkpoints, tokenizers and packed forward passes: texts in, vectors and entities out."""

@@ -1,7 +1,7 @@
-"""Attention over packed sequences: each sequence sees itself only, and there is no padding.
+"""Attention over packed sequences: each sequence attends to itself only, without padding.
 
 On CPU sequences of equal length run as one plain batch. Each kernel below computes a sequence from
-that sequence alone, so its bits do not depend on the company it is in.
+that sequence alone, so its bits do not depend on the others in the pack.
 """
 
 from __future__ import annotations
@@ -16,16 +16,40 @@ import torch.nn.functional as F  # noqa: N812 - its name everywhere
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: What flash attention asks for: size of a head, and generation of the card.
+    from featpipe.encoders.packing import Group
+
+#: Requirements of flash attention: width of a head, and compute capability of the card.
 _WIDEST_FLASH = 256
 _FIRST_FLASH = (8, 0)
 
-Group = tuple[int, int, int]
-"""(first token, number of sequences, their length)."""
+#: Numbers in one sequence's queries below which `matmul` picks its bf16 kernel by the size of the
+#: whole batch, so that a sequence's bits would depend on the others; SDPA does not. (The limit in
+#: torch is 16**3, over the batch.)
+_SMALL = 4 * 16**3
+
+#: Numbers of bf16 in the widest vector register.
+_VECTOR = 32
+
+#: Scores that are computed at a time, so that they stay in the processor's cache.
+_SCORES_AT_ONCE = 1 << 20
+
+#: Narrower heads are padded with zero columns: for 8 or 10 columns the float32 kernel's bits were
+#: seen to depend on the thread that runs it; for 12 and more never.
+_NARROWEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places of the sequences in a pack; made once per pack and used by every layer."""
+
+    groups: Sequence[Group]
+    edges: torch.Tensor | None = None
+    """Cumulative lengths from 0, int32, on the card; None without `has_varlen`."""
+    longest: int = 0
 
 
 def has_varlen(device: torch.device, size: int) -> bool:
-    """Whether one kernel serves all lengths there, for heads of `size`."""
+    """Whether `device` has one kernel for all lengths, for heads of width `size`."""
     return (
         device.type == "cuda"
         and size % 8 == 0
@@ -33,61 +57,6 @@ def has_varlen(device: torch.device, size: int) -> bool:
         and find_spec("torch.nn.attention.varlen") is not None
         and torch.cuda.get_device_capability(device) >= _FIRST_FLASH
     )
-
-
-def _attend_varlen(
-    qkv: torch.Tensor, edges: torch.Tensor, longest: int, n_heads: int
-) -> torch.Tensor:
-    """One kernel for all lengths: flash attention on the card, half precision only."""
-    from torch.nn.attention.varlen import varlen_attn
-
-    query, key, value = qkv.view(qkv.shape[0], 3, n_heads, -1).unbind(1)
-    mixed = varlen_attn(query, key, value, edges, edges, longest, longest)
-    return mixed.reshape(qkv.shape[0], -1)  # type: ignore[union-attr]  # no extras are asked for
-
-
-def attend_apart(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    groups: Sequence[Group],
-    *,
-    scale: float | None,
-) -> torch.Tensor:
-    """As `attend`, for heads that a model has already taken apart.
-
-    Shapes: each (heads, tokens, size) -> (tokens, heads, size); fewer heads of key and value are
-    shared (grouped queries).
-    """
-    n_heads, n_tokens, size = query.shape
-    out = torch.empty(n_tokens, n_heads, size, dtype=query.dtype, device=query.device)
-    for first, count, length in groups:
-        rows = slice(first, first + count * length)
-        q, k, v = (
-            x[:, rows].reshape(x.shape[0], count, length, size).transpose(0, 1)
-            for x in (query, key, value)
-        )
-        mixed = F.scaled_dot_product_attention(
-            q, k, v, scale=scale, enable_gqa=key.shape[0] != n_heads
-        )
-        out[rows] = mixed.transpose(1, 2).reshape(count * length, n_heads, size)
-    return out
-
-
-#: Numbers in one sequence's queries below which `matmul` picks its bf16 kernel by the size of the
-#: whole batch, which would let neighbours change a sequence's bits; SDPA does not. (The limit in
-#: torch is 16**3, over the batch.)
-_SMALL = 4 * 16**3
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the sequences of a pack lie, made once per pack and used by every layer."""
-
-    groups: Sequence[Group]
-    edges: torch.Tensor | None = None
-    """Cumulative lengths from 0, int32, on the card; None where `has_varlen` is not so."""
-    longest: int = 0
 
 
 def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
@@ -109,11 +78,15 @@ def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
     return out
 
 
-#: Numbers of bf16 in the widest vector register.
-_VECTOR = 32
+def _attend_varlen(
+    qkv: torch.Tensor, edges: torch.Tensor, longest: int, n_heads: int
+) -> torch.Tensor:
+    """One kernel for all lengths: flash attention on the card, half precision only."""
+    from torch.nn.attention.varlen import varlen_attn
 
-#: Scores that are computed at a time, where they are computed at all: they stay in the cache.
-_SCORES_AT_ONCE = 1 << 20
+    query, key, value = qkv.view(qkv.shape[0], 3, n_heads, -1).unbind(1)
+    mixed = varlen_attn(query, key, value, edges, edges, longest, longest)
+    return mixed.reshape(qkv.shape[0], -1)  # type: ignore[union-attr]  # a tuple only on request
 
 
 def _cut_groups(groups: Sequence[Group], n_heads: int) -> Iterator[Group]:
@@ -122,11 +95,6 @@ def _cut_groups(groups: Sequence[Group], n_heads: int) -> Iterator[Group]:
         step = max(1, _SCORES_AT_ONCE // (n_heads * length * length))
         for at in range(0, count, step):
             yield first + at * length, min(step, count - at), length
-
-
-#: Narrower heads are widened by zeros: for 8 or 10 columns the float32 kernel's bits were seen to
-#: depend on which thread it runs on; for 12 and more never.
-_NARROWEST = 16
 
 
 def _mix(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
@@ -139,6 +107,34 @@ def _mix(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.T
     if query.dtype == torch.float32 or query[0].numel() < _SMALL or query.is_cuda:
         return F.scaled_dot_product_attention(query, key, value)
     scores = torch.matmul(query, key.transpose(-1, -2)).mul_(size**-0.5)
-    # Rows of whole vectors are as fast in bf16; in others it takes what is left one by one.
+    # Softmax in bf16 is as fast only for rows of whole registers; it takes a remainder one by one.
     dtype = torch.float32 if scores.shape[-1] % _VECTOR else scores.dtype
     return torch.matmul(torch.softmax(scores, -1, dtype=dtype).to(query.dtype), value)
+
+
+def attend_separate(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    groups: Sequence[Group],
+    *,
+    scale: float | None,
+) -> torch.Tensor:
+    """As `attend`, for query, key and value in separate tensors.
+
+    Shapes: each (heads, tokens, size) -> (tokens, heads, size). Key and value may have fewer heads,
+    each of which then serves several queries (grouped-query attention).
+    """
+    n_heads, n_tokens, size = query.shape
+    out = torch.empty(n_tokens, n_heads, size, dtype=query.dtype, device=query.device)
+    for first, count, length in groups:
+        rows = slice(first, first + count * length)
+        q, k, v = (
+            x[:, rows].reshape(x.shape[0], count, length, size).transpose(0, 1)
+            for x in (query, key, value)
+        )
+        mixed = F.scaled_dot_product_attention(
+            q, k, v, scale=scale, enable_gqa=key.shape[0] != n_heads
+        )
+        out[rows] = mixed.transpose(1, 2).reshape(count * length, n_heads, size)
+    return out

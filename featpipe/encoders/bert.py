@@ -1,16 +1,15 @@
-"""BERT and its kin as a forward over packed sequences: no padding anywhere.
+"""The BERT architecture as a forward over packed sequences, without padding.
 
-Serves every model that is BERT under another name: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA,
-DistilBERT, ERNIE. Query, key and value are one linear layer; GELU is fused into the next. The
-residual stream and LayerNorm are float32 in every precision; in ``mixed`` the linear layers and
-attention run in bf16 (fp16 on CUDA), in ``approx`` the linear layers in int8. Oracle: transformers
-in float32.
+Computes BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and ERNIE. Query, key and value
+are one linear layer; the activation is fused into the next. The residual stream and LayerNorm are
+float32 in every precision; in ``mixed`` the linear layers and attention run in bf16 (fp16 on CUDA),
+in ``approx`` the linear layers in int8. Oracle: transformers in float32.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,15 +23,17 @@ from featpipe.encoders.transfer import send
 from featpipe.errors import CheckpointError, UnsupportedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
+    from featpipe.encoders.checkpoint import Config
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ints
     from featpipe.encoders.weights import Weights
 
-#: ``model_type`` of the models that this forward computes exactly.
-OWN = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "ernie"})
+#: ``model_type`` of the models that this forward computes.
+ARCHITECTURES = frozenset(
+    {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "ernie"}
+)
 
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
@@ -46,7 +47,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes that a config states, under one name each."""
+    """The sizes in a config, under one name for all architectures."""
 
     width: int
     embedding_width: int
@@ -61,12 +62,12 @@ class Shape:
     activation: Activation
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], file: Path) -> Shape:
-        """Read a config, which was in `file`.
+    def of(cls, config: Config, file: Path) -> Shape:
+        """Read the config in `file`.
 
         Raises:
             UnsupportedModel: an option that this forward does not compute.
-            CheckpointError: a size that is not stated, or makes no sense.
+            CheckpointError: a size that is missing or impossible.
         """
         _refuse_options(config)
         try:
@@ -81,7 +82,7 @@ class Shape:
         return shape
 
     @classmethod
-    def _read(cls, config: Mapping[str, Any]) -> Shape:
+    def _read(cls, config: Config) -> Shape:
         width = int(config.get("hidden_size", config.get("dim", 0)))
         return cls(
             width=width,
@@ -127,77 +128,82 @@ class Shape:
         return needed
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The number of layers that are computed, in which dtype and on which device."""
+
+    n_layers: int
+    dtype: torch.dtype
+    """Of the linear layers and attention; the residual stream is float32."""
+    device: torch.device
+
+
 class PackedBert:
-    """The first `n_layers` layers of a model, ready to run on one device."""
+    """The first layers of a model, ready to run on one device."""
 
     def __init__(
-        self,
-        weights: Weights,
-        shape: Shape,
-        *,
-        n_layers: int,
-        dtype: torch.dtype,
-        device: torch.device,
+        self, weights: Weights, shape: Shape, placement: Placement, files: tuple[Path, ...] = ()
     ) -> None:
         self.shape = shape
         self.n_words = shape.n_words
-        self.device = device
-        self.dtype = dtype
-        self.n_layers = n_layers
         self.width = shape.width
-        self._source = weights
-        self.origin: tuple[Path, ...] = ()
-        """Files that the weights are mapped from, and their digest when they were loaded."""
-        self.origin_digest = ""
-        self._embeddings = _Embeddings(weights, shape, device)
+        self.device = placement.device
+        self._placement = placement
+        self._weights = weights
+        self._files = files
+        """The files that the weights are mapped from."""
+        self._digest = digest_of(files)
+        self._embeddings = _Embeddings(weights, shape, placement.device)
         self._layers = [
-            _Layer(weights, f"encoder.layer.{number}", shape, dtype=dtype, device=device)
-            for number in range(n_layers)
+            _Layer(weights, f"encoder.layer.{number}", shape, placement)
+            for number in range(placement.n_layers)
         ]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about how this model is run."""
+        """See `Trunk`."""
         if self.is_invariant:
             return ()
         return ("the batch-invariant kernels are missing here; bits may depend on the batch",)
 
     @property
     def is_invariant(self) -> bool:
-        """Whether a sequence's bits are promised not to depend on its neighbours."""
+        """See `Trunk`."""
         return all(layer.is_invariant for layer in self._layers)
 
-    def matches(
-        self,
-        weights: Weights,
-        shape: Shape,
-        *,
-        n_layers: int,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> bool:
-        """Whether this very trunk is what the arguments describe, number by number."""
-        if (self.shape, self.dtype, self.device) != (shape, dtype, device):
+    def matches(self, weights: Weights, shape: Shape, placement: Placement) -> bool:
+        """Whether this trunk computes the same as one made of the arguments, or more layers."""
+        n_layers = placement.n_layers
+        is_same_kind = self.shape == shape and n_layers <= self._placement.n_layers
+        if not is_same_kind or replace(self._placement, n_layers=n_layers) != placement:
             return False
-        if self._is_overwritten():
-            return False
-        return self.n_layers >= n_layers and all(
-            torch.equal(self._source[name], weights[name]) for name in shape.tensors(n_layers)
+        return not self._is_overwritten() and all(
+            torch.equal(self._weights[name], weights[name]) for name in shape.tensors(n_layers)
         )
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
-        """Hidden states after `n_layers` layers (all by default).
-
-        Shapes: pack of t tokens -> (t, width) float32.
-        """
+        """See `Trunk`."""
         layout = self._lay_out(pack)
         x = self._embeddings(pack)
-        for layer in self._layers[: self.n_layers if n_layers is None else n_layers]:
+        for layer in self._layers[:n_layers]:
             x = layer(x, layout)
         return x
 
+    def copy_to(
+        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+    ) -> PackedBert:
+        """See `Trunk`.
+
+        Raises:
+            CheckpointError: the files that the weights are mapped from were overwritten.
+        """
+        if self._is_overwritten():
+            raise CheckpointError(f"{self._files[0]} was overwritten while it was in use")
+        placement = replace(self._placement, dtype=dtype, device=device or self.device)
+        return PackedBert(self._weights, self.shape, placement, self._files)
+
     def _is_overwritten(self) -> bool:
-        return bool(self.origin) and digest_of(self.origin) != self.origin_digest
+        return digest_of(self._files) != self._digest
 
     def _lay_out(self, pack: Pack) -> Layout:
         if not has_varlen(self.device, self.shape.width // self.shape.n_heads):
@@ -205,36 +211,18 @@ class PackedBert:
         edges = np.concatenate(([0], np.cumsum(pack.lengths))).astype(np.int32)
         return Layout(pack.groups, send(edges, self.device), int(pack.lengths.max()))
 
-    def twin(
-        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
-    ) -> PackedBert:
-        """The same weights again, elsewhere or in another precision.
-
-        Raises:
-            CheckpointError: the files they are mapped from were overwritten.
-        """
-        if self._is_overwritten():
-            raise CheckpointError(f"{self.origin[0]} was overwritten while it was in use")
-        return PackedBert(
-            self._source,
-            self.shape,
-            n_layers=self.n_layers,
-            dtype=dtype,
-            device=device or self.device,
-        )
-
 
 class _Embeddings:
     def __init__(self, weights: Weights, shape: Shape, device: torch.device) -> None:
         def table(name: str) -> torch.Tensor:
-            return _own_copy(weights[f"embeddings.{name}"], device)
+            return _copy(weights[f"embeddings.{name}"], device)
 
         self._words = table("word_embeddings.weight")
-        # Where positions count from the padding token, its own row comes first.
+        # Where positions count from the padding token, its row comes first.
         self._padding = shape.first_position - 1 if shape.first_position else None
         self._positions = table("position_embeddings.weight")[max(shape.first_position - 1, 0) :]
         if shape.n_types:
-            # Every token is of type 0 here, so its row becomes part of each position's.
+            # Every token is of type 0, so that type's row is added to each position's.
             self._positions = self._positions + table("token_type_embeddings.weight")[0]
         self._norm = table("LayerNorm.weight"), table("LayerNorm.bias")
         self._epsilon = shape.epsilon
@@ -244,16 +232,16 @@ class _Embeddings:
 
     def __call__(self, pack: Pack) -> torch.Tensor:
         ids = send(pack.ids, self._words.device)
-        positions = send(self._rows(pack), self._words.device)
+        positions = send(self._position_rows(pack), self._words.device)
         x = self._words[ids] + self._positions[positions]
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
 
-    def _rows(self, pack: Pack) -> Ints:
-        """Of the position table, for each token.
+    def _position_rows(self, pack: Pack) -> Ints:
+        """Row of the position table for each token.
 
-        RoBERTa and its kin count the tokens that are not padding; a literal one in a text gets
-        padding's row, and the next token the number that it would have had.
+        RoBERTa and its descendants count only tokens other than padding; a literal padding token
+        in a text gets padding's row and takes no number.
         """
         if self._padding is None:
             return pack.positions
@@ -268,31 +256,22 @@ class _Embeddings:
 
 
 class _Layer:
-    def __init__(
-        self,
-        weights: Weights,
-        name: str,
-        shape: Shape,
-        *,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
+    def __init__(self, weights: Weights, name: str, shape: Shape, placement: Placement) -> None:
+        dtype, device = placement.dtype, placement.device
+
         def norm(part: str) -> tuple[torch.Tensor, torch.Tensor]:
             found = (weights[f"{name}.{part}.LayerNorm.{kind}"] for kind in ("weight", "bias"))
-            weight, bias = (_own_copy(tensor, device) for tensor in found)
+            weight, bias = (_copy(tensor, device) for tensor in found)
             return weight, bias
 
-        attention = f"{name}.attention"
-        self._qkv = _linear(
-            weights,
-            [f"{attention}.self.{part}" for part in ("query", "key", "value")],
-            dtype,
-            device,
-        )
-        self._attended = _linear(weights, [f"{attention}.output.dense"], dtype, device)
+        def linear(*parts: str) -> Linear:
+            return _linear(weights, [f"{name}.{part}" for part in parts], dtype, device)
+
+        self._qkv = linear(*(f"attention.self.{part}" for part in ("query", "key", "value")))
+        self._attended = linear("attention.output.dense")
         self._attention_norm = norm("attention.output")
-        self._inner = _linear(weights, [f"{name}.intermediate.dense"], dtype, device)
-        self._outer = _linear(weights, [f"{name}.output.dense"], dtype, device)
+        self._inner = linear("intermediate.dense")
+        self._outer = linear("output.dense")
         self._output_norm = norm("output")
         self._shape = shape
         self._dtype = torch.float32 if dtype == torch.int8 else dtype
@@ -305,17 +284,17 @@ class _Layer:
         shape, narrow = self._shape, (self._shape.width,)
         qkv = self._qkv(x.to(self._dtype))
         y = self._attended(attend(qkv, layout, n_heads=shape.n_heads))
-        # In place: x is this forward's own, and a fresh block of memory costs more than the sum.
+        # In place: only this forward holds x, and a fresh block of memory costs more than the sum.
         x = F.layer_norm(x.add_(y), narrow, *self._attention_norm, eps=shape.epsilon)
         y = self._outer(self._inner(x.to(self._dtype), shape.activation))
         return F.layer_norm(x.add_(y), narrow, *self._output_norm, eps=shape.epsilon)
 
 
-def _own_copy(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """In float32, and never a view of the mapped file.
+def _copy(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A float32 copy, never a view of the mapped file.
 
-    Whoever overwrites that file in place would otherwise change our vectors under the fingerprint
-    of the old bytes.
+    With a view, overwriting the file in place would change vectors under the fingerprint of the
+    old bytes.
     """
     return tensor.detach().to(device=device, dtype=torch.float32, copy=True)
 
@@ -333,10 +312,10 @@ def _linear_shapes(name: str, n_out: int, n_in: int) -> dict[str, tuple[int, ...
     return {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}
 
 
-def _refuse_options(config: Mapping[str, Any]) -> None:
+def _refuse_options(config: Config) -> None:
     kind = str(config.get("model_type"))
-    if kind not in OWN:
-        raise UnsupportedModel(f"{kind!r} is not among {sorted(OWN)}")
+    if kind not in ARCHITECTURES:
+        raise UnsupportedModel(f"{kind!r} is not among {sorted(ARCHITECTURES)}")
     activation = config.get("hidden_act", config.get("activation", "gelu"))
     refused = {
         "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",

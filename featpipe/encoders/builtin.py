@@ -1,4 +1,4 @@
-"""Which checkpoint a run uses: the one named, or the one that ships with featpipe."""
+"""The checkpoint that ships with featpipe, and the names of models in the dictionary."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def find_builtin_model() -> Path:
-    """Folder of the embedded default model: inside the installed package, or of the checkout.
+    """Folder of the built-in model: in the installed package, or in the checkout.
 
     Raises:
-        CheckpointError: neither holds it, so the installation is incomplete.
+        CheckpointError: neither holds it; the installation is incomplete.
     """
     for folder in _builtin_folders():
         if folder.is_dir():
@@ -26,7 +26,7 @@ def find_builtin_model() -> Path:
 
 
 def is_builtin(model: str | Path | None) -> bool:
-    """Whether a run with this `model` uses the built-in one, unnamed or by its folder."""
+    """Whether `model` is the built-in one: None, or its folder."""
     return model is None or Path(model).resolve() in map(Path.resolve, _builtin_folders())
 
 
@@ -35,6 +35,6 @@ def _builtin_folders() -> tuple[Path, Path]:
 
 
 def space_name(model: str | Path) -> str:
-    """What people call the space of a model: the last part of its path or hub name."""
+    """The name of a model's space: the last part of its path or hub name, without ``@``."""
     name = Path(model).name or str(model)
     return name.replace("@", "_")

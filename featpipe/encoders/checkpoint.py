@@ -1,7 +1,11 @@
-"""A checkpoint on disk, described without loading it: milliseconds, no torch, no transformers.
+"""Describes a checkpoint on disk without loading it: milliseconds, no torch, no transformers.
 
 Reads ``config.json``, the sentence-transformers recipe if there is one, and the headers of the
-safetensors files. Pickled weights are named but not opened here.
+safetensors files. Pickled weights are listed but not opened.
+
+A name that is an existing folder is that folder. A name shaped like ``owner/model`` (or a bare
+model name) is looked up in the local hub cache, without the network; what is not there is
+downloaded, unless ``HF_HUB_OFFLINE`` is set.
 """
 
 from __future__ import annotations
@@ -14,142 +18,30 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from featpipe.encoders.recipe import Recipe, read_json, read_json_object, read_recipe
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 
-# Where a checkpoint lies: a local folder, or a hub name resolved to one.
-#
-# A name that is an existing folder is that folder. Anything shaped like ``owner/model`` (or a bare
-# model name) is looked up in the local hub cache first, without the network; only what is not there
-# is downloaded, and not at all when ``HF_HUB_OFFLINE`` is set. No torch, no transformers.
-
-
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-
-#: What a checkpoint may consist of; weights of other frameworks stay on the hub. Code is not run
-#: unless ``trust_remote_code`` asks for it.
-_WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.bin", "*.py")
-#: Neighbours of a folder that is not there, as a suggestion.
-_MOST_NAMED = 5
-
-_FALSE = frozenset({"", "0", "false", "no", "off"})
-
-
-def find_folder(name: str | Path) -> Path:
-    """Absolute path of the checkpoint's folder.
-
-    Raises:
-        CheckpointError: neither a folder nor a hub name that can be had.
-    """
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return path.resolve()
-    if path.exists():
-        raise CheckpointError(f"{path} is a file; a checkpoint is a folder with config.json")
-    if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
-        raise CheckpointError(f"there is no checkpoint folder {path}", hint=_suggest(path))
-    return find_in_hub_cache(name) or _download(name)
-
-
-def _suggest(absent: Path) -> str:
-    """What there is where `absent` was looked for."""
-    parent = absent.parent
-    if not parent.is_dir():
-        return f"nor is there a folder {parent}; give a folder with config.json, or a hub name"
-    near = sorted(file.parent.name for file in parent.glob("*/config.json"))
-    if near:
-        return f"{parent} holds the checkpoints {', '.join(near[:_MOST_NAMED])}"
-    return f"{parent} holds no checkpoint; give a folder with config.json, or a hub name"
-
-
-def find_in_hub_cache(name: str) -> Path | None:
-    """The snapshot that ``main`` of hub model `name` points at, if it was downloaded before."""
-    for owner_and_model in (name, f"sentence-transformers/{name}"):
-        repository = hub_cache() / f"models--{owner_and_model.replace('/', '--')}"
-        reference = repository / "refs" / "main"
-        if reference.is_file():
-            snapshot = repository / "snapshots" / reference.read_text("utf-8").strip()
-            if (snapshot / "config.json").exists() or (snapshot / "modules.json").exists():
-                return snapshot
-    return None
-
-
-def hub_cache() -> Path:
-    """The hub's own rule: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub."""
-    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if os.environ.get(variable):
-            return Path(os.environ[variable]).expanduser()
-    if os.environ.get("HF_HOME"):
-        return Path(os.environ["HF_HOME"]).expanduser() / "hub"
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "huggingface" / "hub"
-
-
-def _download(name: str) -> Path:
-    if os.environ.get("HF_HUB_OFFLINE", "").lower() not in _FALSE:
-        raise CheckpointError(
-            f"{name} is neither a folder nor in the local hub cache {hub_cache()}",
-            hint="HF_HUB_OFFLINE is set; unset it to download, or give a folder",
-        )
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(name, allow_patterns=list(_WANTED)))
-    except Exception as error:  # the hub client raises a dozen kinds; all mean the same here
-        raise CheckpointError(
-            f"{name} is neither a folder nor a model that can be downloaded: {error}",
-            hint="check the spelling, or download it elsewhere and give the folder",
-        ) from error
-
-
+Config: TypeAlias = Mapping[str, Any]  # config.json: each entry has a type of its own
 Kind = Literal["encoder", "tagger"]
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "spiece.model",
-    "tokenizer.model",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "spm.model",
-    "sentencepiece.model",
-    "bpe.codes",
-    "dict.txt",
-    "emoji.json",
-    "normalizer.json",
-    "word_pronunciation.json",
-    "word_shape.json",
-    "entity_vocab.json",
+_TOKENIZER_FILES = (
+    "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model",
+    "spiece.model", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "spm.model", "sentencepiece.model", "bpe.codes", "dict.txt", "emoji.json",
+    "normalizer.json", "word_pronunciation.json", "word_shape.json", "entity_vocab.json",
     "vocab.bpe",
-)
+)  # fmt: skip
 
 #: Config entries that name where a checkpoint came from and change no vector.
 _PROVENANCE = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
 
 #: ``model_type`` of the text models whose first position is ``pad_token_id + 1``.
 _COUNTING_FROM_PADDING = (
-    "roberta",
-    "xlm-roberta",
-    "camembert",
-    "mpnet",
-    "data2vec-text",
-    "esm",
-    "ibert",
-    "layoutlmv3",
-    "lilt",
-    "longformer",
-    "luke",
-    "markuplm",
-    "roberta-prelayernorm",
-    "xlm-roberta-xl",
-    "xmod",
-)
+    "roberta", "xlm-roberta", "camembert", "mpnet", "data2vec-text", "esm", "ibert", "layoutlmv3",
+    "lilt", "longformer", "luke", "markuplm", "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
+)  # fmt: skip
 
 #: tokenizer_config.json writes "no limit" as a huge integer.
 _NO_LIMIT = 1_000_000
@@ -157,19 +49,30 @@ _NO_LIMIT = 1_000_000
 #: As in the safetensors library.
 _LONGEST_HEADER_BYTES = 100_000_000
 
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+#: Files to download: weights of other frameworks stay on the hub. Python files are fetched, but run
+#: only with ``trust_remote_code``.
+_WANTED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.bin", "*.py")
+
+#: Neighbours of a missing folder that an error suggests.
+_MOST_NAMED = 5
+
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model folder and what is known of it before its weights are loaded."""
+    """A model folder, as far as it can be described without loading its weights."""
 
     path: Path
     weight_files: tuple[Path, ...]
     tokenizer_files: tuple[Path, ...]
-    config: Mapping[str, Any]
+    config: Config
     recipe: Recipe
     kind: Kind
     n_parameters: int | None
-    """None for pickled weights, whose sizes are known only once they are loaded."""
+    """None for pickled weights, whose sizes are not known before they are loaded."""
     tensors: Mapping[str, tuple[int, ...]]
     """Shape by name, from the safetensors headers; empty for pickled weights."""
     max_length: int
@@ -177,14 +80,14 @@ class Checkpoint:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Everything that a vector may depend on."""
+        """All files that a vector may depend on."""
         own = (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
         steps = tuple(file for step in self.recipe.steps for file in step.weight_files)
         return own + steps + self.code_files
 
     @property
     def code_files(self) -> tuple[Path, ...]:
-        """The model's own code, where it brings some; run only if the user trusts it."""
+        """The model's own Python code, which runs only with ``trust_remote_code``."""
         return tuple(sorted(self.path.rglob("*.py"))) if self.config.get("auto_map") else ()
 
     @property
@@ -196,27 +99,28 @@ class Checkpoint:
     def dim(self) -> int:
         """Width of the vectors."""
         widths = [step.width for step in self.recipe.steps if step.width]
-        return (
-            widths[-1] if widths else int(self.config.get("hidden_size", self.config.get("dim", 0)))
-        )
+        own = self.config.get("hidden_size", self.config.get("dim", 0))
+        return widths[-1] if widths else int(own)
 
     @property
     def n_layers(self) -> int:
         """Number of layers, embeddings not counted.
 
         Raises:
-            CheckpointError: the config does not say.
+            CheckpointError: the config does not state it.
         """
         found = self.config.get("num_hidden_layers", self.config.get("n_layers"))
         if not isinstance(found, int):
-            raise CheckpointError(
-                f"{self.path}: config.json does not say how many layers there are"
-            )
+            raise CheckpointError(f"{self.path}: config.json does not state the number of layers")
         return found
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Token labels by number, empty for a plain encoder."""
+        """Token labels by number, empty for a plain encoder.
+
+        Raises:
+            CheckpointError: the labels are not numbered from 0.
+        """
         given = self.config.get("id2label") if self.kind == "tagger" else None
         if not isinstance(given, Mapping):
             return ()
@@ -237,13 +141,11 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
         UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
             beside the model.
     """
-    recipe = read_recipe(find_folder(name))
+    recipe = read_recipe(_find_folder(name))
     folder = recipe.model_folder
     config = read_json_object(folder / "config.json")
     if not config:
-        raise CheckpointError(
-            f"{folder} has no config.json, so it is not a transformers checkpoint"
-        )
+        raise CheckpointError(f"{folder} has no config.json: it is not a transformers checkpoint")
     if (folder / "adapter_config.json").exists():
         raise UnsupportedModel(
             f"{folder} holds an adapter (adapter_config.json) beside the model",
@@ -254,11 +156,10 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     for file in weight_files:
         if file.suffix == ".safetensors":
             tensors |= read_shapes(file)
-    tokenizer_files = tuple(folder / f for f in TOKENIZER_FILES if (folder / f).exists())
     return Checkpoint(
         path=folder,
         weight_files=weight_files,
-        tokenizer_files=tokenizer_files,
+        tokenizer_files=tuple(folder / f for f in _TOKENIZER_FILES if (folder / f).exists()),
         config=config,
         recipe=recipe,
         kind=_kind_of(config, tensors),
@@ -268,8 +169,75 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     )
 
 
-def canonical_config(config: Mapping[str, Any]) -> str:
-    """The config as one JSON text, without the entries that only say where it came from."""
+def _find_folder(name: str | Path) -> Path:
+    """Absolute path of the checkpoint's folder, downloaded if need be.
+
+    Raises:
+        CheckpointError: neither a folder nor the name of a model that can be downloaded.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path.resolve()
+    if path.exists():
+        raise CheckpointError(f"{path} is a file; a checkpoint is a folder with config.json")
+    if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
+        raise CheckpointError(f"there is no checkpoint folder {path}", hint=_suggest(path))
+    return _find_in_hub_cache(name) or _download(name)
+
+
+def _suggest(absent: Path) -> str:
+    """A hint that lists the checkpoints beside the folder `absent`."""
+    parent = absent.parent
+    if not parent.is_dir():
+        return f"nor is there a folder {parent}; give a folder with config.json, or a hub name"
+    near = sorted(file.parent.name for file in parent.glob("*/config.json"))
+    if near:
+        return f"{parent} holds the checkpoints {', '.join(near[:_MOST_NAMED])}"
+    return f"{parent} holds no checkpoint; give a folder with config.json, or a hub name"
+
+
+def _find_in_hub_cache(name: str) -> Path | None:
+    """The snapshot that ``main`` of hub model `name` points at, if it is in the local hub cache."""
+    for owner_and_model in (name, f"sentence-transformers/{name}"):
+        repository = _hub_cache() / f"models--{owner_and_model.replace('/', '--')}"
+        reference = repository / "refs" / "main"
+        if reference.is_file():
+            snapshot = repository / "snapshots" / reference.read_text("utf-8").strip()
+            if (snapshot / "config.json").exists() or (snapshot / "modules.json").exists():
+                return snapshot
+    return None
+
+
+def _hub_cache() -> Path:
+    """As huggingface_hub: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub."""
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(variable):
+            return Path(os.environ[variable]).expanduser()
+    if os.environ.get("HF_HOME"):
+        return Path(os.environ["HF_HOME"]).expanduser() / "hub"
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "huggingface" / "hub"
+
+
+def _download(name: str) -> Path:
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() not in _FALSE:
+        raise CheckpointError(
+            f"{name} is neither a folder nor in the local hub cache {_hub_cache()}",
+            hint="HF_HUB_OFFLINE is set; unset it to download, or give a folder",
+        )
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_WANTED)))
+    except Exception as error:  # the hub client raises a dozen classes for one reason
+        raise CheckpointError(
+            f"{name} is neither a folder nor a model that can be downloaded: {error}",
+            hint="check the spelling, or download it elsewhere and give the folder",
+        ) from error
+
+
+def canonical_config(config: Config) -> str:
+    """The config as one JSON text, without the entries that name its origin."""
     kept = {key: value for key, value in config.items() if key not in _PROVENANCE}
     return json.dumps(kept, sort_keys=True, ensure_ascii=False)
 
@@ -297,7 +265,7 @@ def read_shapes(file: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _find_weights(folder: Path) -> tuple[Path, ...]:
-    """Prefer safetensors to pickles, one file before shards."""
+    """The weight files: safetensors before pickles, one file before shards."""
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (folder / name).exists():
             return (folder / name,)
@@ -320,7 +288,7 @@ def _find_weights(folder: Path) -> tuple[Path, ...]:
     )
 
 
-def _kind_of(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) -> Kind:
+def _kind_of(config: Config, tensors: Mapping[str, tuple[int, ...]]) -> Kind:
     given = config.get("architectures")
     names = given if isinstance(given, list) else ()
     if any("TokenClassification" in str(name) or "CRF" in str(name).upper() for name in names):
@@ -329,11 +297,11 @@ def _kind_of(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) 
 
 
 def belongs_to_crf(name: str) -> bool:
-    """Whether the tensor `name` helps to choose labels, which only a tagger does."""
+    """Whether the tensor `name` is part of a CRF, which only a tagger has."""
     return "crf." in name.lower()
 
 
-def _max_length(folder: Path, config: Mapping[str, Any], recipe: Recipe) -> int:
+def _max_length(folder: Path, config: Config, recipe: Recipe) -> int:
     limits = [count_positions(config) or 512]
     stated = read_json_object(folder / "tokenizer_config.json").get("model_max_length")
     if isinstance(stated, int) and 0 < stated < _NO_LIMIT:
@@ -343,20 +311,17 @@ def _max_length(folder: Path, config: Mapping[str, Any], recipe: Recipe) -> int:
     return min(limits)
 
 
-def count_positions(config: Mapping[str, Any]) -> int | None:
-    """Longest sequence that the position embeddings allow; None when the config does not say."""
+def count_positions(config: Config) -> int | None:
+    """Longest sequence that the position embeddings allow; None where the config has no number."""
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int) or positions <= 0:
         return None
     return positions - first_position(config)
 
 
-def first_position(config: Mapping[str, Any]) -> int:
-    """Row of the first token's position: RoBERTa and its kin count from ``pad_token_id + 1``."""
+def first_position(config: Config) -> int:
+    """Row of the first token's position: 0, or ``pad_token_id + 1`` for RoBERTa's descendants."""
+    if config.get("model_type") not in _COUNTING_FROM_PADDING:
+        return 0
     padding = config.get("pad_token_id")
-    return (padding if isinstance(padding, int) else 0) + 1 if counts_from_padding(config) else 0
-
-
-def counts_from_padding(config: Mapping[str, Any]) -> bool:
-    """Whether positions start after the padding token's number instead of at 0."""
-    return config.get("model_type") in _COUNTING_FROM_PADDING
+    return (padding if isinstance(padding, int) else 0) + 1

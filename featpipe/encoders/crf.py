@@ -1,15 +1,16 @@
-"""What turns hidden states into labels, found in a checkpoint by the shapes of its tensors.
+"""The part of a tagger that turns hidden states into labels, and the decoding of a CRF.
 
-Optional bidirectional LSTM, one linear layer with as many rows as there are labels, optional CRF
-(square transitions, a start and an end vector). Names differ from author to author and are not
-looked at beyond that; `load_head` says which tensors it took, so that the rest can be refused.
+An optional bidirectional LSTM, one linear layer with a row per label, and an optional CRF (square
+transitions, a start and an end vector). They are found by the shapes of the checkpoint's tensors,
+because names differ between authors. `Head.names` lists the tensors used, so that the caller can
+refuse the rest.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,73 +26,32 @@ if TYPE_CHECKING:
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ints
 
-# The best path through a linear-chain CRF, for many texts at once. Oracle: pytorch-crf.
-#
-# A path's score is start[y0] + sum of emissions + sum of transitions[from, to] + end[y_last].
+Scores: TypeAlias = npt.NDArray[np.float32]
+"""Shape (tokens, labels), not normalised; or part of that."""
+Labels: TypeAlias = npt.NDArray[np.intp]
 
-
-Scores = npt.NDArray[np.float32]
+_LSTM = re.compile(r"(?P<prefix>(.*\.)?)(weight|bias)_(ih|hh)_l\d+(_reverse)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Shapes: between (k, k) from row to column; start and end (k,)."""
+    """Scores of a linear-chain CRF. Shapes: between (k, k) from row to column; start, end (k,)."""
 
     between: Scores
     start: Scores
     end: Scores
 
 
-def find_best_paths(
-    emissions: Scores, lengths: Ints, transitions: Transitions
-) -> npt.NDArray[np.intp]:
-    """Label per token.
-
-    Shapes: emissions (tokens, k), texts one after another; lengths (n,) -> (tokens,). Each step is
-    taken by all texts still going on; the sums are pytorch-crf's, in its order and in float32. Of
-    equally good labels the first wins.
-    """
-    n_labels = emissions.shape[1]
-    order = np.argsort(-lengths, kind="stable")  # texts still going on are then the first rows
-    first = (np.cumsum(lengths) - lengths)[order]
-    sizes = lengths[order]
-    n_texts = int(np.count_nonzero(sizes))
-    path = np.empty(len(emissions), np.intp)
-    if not n_texts:
-        return path
-    score = transitions.start + emissions[first[:n_texts]]
-    came_from = np.empty((len(emissions), n_labels), np.int16 if n_labels < 1 << 15 else np.int32)
-    for step in range(1, int(sizes[0])):
-        going = int(np.searchsorted(-sizes, -step, side="left"))
-        rows = first[:going] + step
-        reached = score[:going, :, None] + transitions.between + emissions[rows][:, None, :]
-        came_from[rows] = reached.argmax(axis=1)
-        score[:going] = reached.max(axis=1)
-    best = (score + transitions.end).argmax(axis=1)
-    for step in range(int(sizes[0]) - 1, -1, -1):
-        going = int(np.searchsorted(-sizes, -step, side="left"))
-        rows = first[:going] + step
-        path[rows] = best[:going]
-        if step:
-            best[:going] = came_from[rows, best[:going]]
-    return path
-
-
-Logits = npt.NDArray[np.float32]
-
-_LSTM = re.compile(r"(?P<prefix>(.*\.)?)(weight|bias)_(ih|hh)_l\d+(_reverse)?")
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Scores per token and label, and the choice among them."""
+    """Scores each token's labels and chooses among them."""
 
     linear: Linear | None = None
-    """None: what comes are scores already, of a model that has its own last layer."""
+    """None: the states are scores already, of a model with its own last layer."""
     lstm: torch.nn.LSTM | None = None
     transitions: Transitions | None = None
     names: frozenset[str] = frozenset()
-    """Tensors of the checkpoint that this head is made of."""
+    """The checkpoint's tensors that this head is made of."""
 
     def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Shapes: states (tokens, width) -> (tokens, labels) float32."""
@@ -100,44 +60,48 @@ class Head:
         if self.lstm is None:
             return self.linear(states)
         # One sequence at a time: in a batch its bits would depend on the others.
-        parts = torch.split(states, pack.lengths.tolist())
-        seen = [self.lstm(part[None])[0][0] for part in parts]
-        return self.linear(torch.cat(seen))
+        sequences = torch.split(states, pack.lengths.tolist())
+        return self.linear(torch.cat([self.lstm(one[None])[0][0] for one in sequences]))
 
-    def choose(
-        self, logits: Logits, lengths: Ints
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
+    def choose(self, scores: Scores, lengths: Ints) -> tuple[Labels, Scores]:
         """Label per token, and that label's softmax probability.
 
-        Shapes: logits (tokens, labels), lengths (texts,) -> (tokens,), (tokens,). With a CRF the
-        labels of a text are its best path; the probability is still the token's own.
+        Shapes: scores (tokens, labels), lengths (texts,) -> (tokens,), (tokens,). With a CRF the
+        labels of a text are its best path; the probability is still that of the token alone.
         """
         if self.transitions is None:
-            labels = logits.argmax(axis=1)
+            labels = scores.argmax(axis=1)
         else:
-            labels = find_best_paths(logits, lengths, self.transitions)
-        return labels, probability_of(logits, labels)
-
-
-def probability_of(logits: Logits, labels: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-    """Softmax probability of the chosen label per token."""
-    if not len(logits):
-        return np.empty(0, np.float32)
-    above = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
-    chosen = np.take_along_axis(above, labels[:, None], axis=1)[:, 0]
-    return np.asarray(chosen / above.sum(axis=1), np.float32)
+            labels = find_best_paths(scores, lengths, self.transitions)
+        return labels, _probability_of(scores, labels)
 
 
 def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.device) -> Head:
-    """The head among the tensors outside the trunk.
+    """Build the head from the tensors outside the trunk.
 
     Raises:
-        MissingWeights: no layer, or several, fit.
+        MissingWeights: no layer, or several, with a row per label.
         CheckpointError: a tensor with NaN or infinity.
-        UnsupportedModel: a CRF without start and end scores, whose direction cannot be told. These
-            without transitions are left over, for the caller to refuse.
+        UnsupportedModel: a CRF without start and end scores: the direction of its transitions is
+            unknown. Start and end scores without transitions are not in `Head.names`.
     """
     lstm, lstm_names = _load_lstm(weights, source, device)
+    weight, bias = _find_last_layer(weights, n_labels, source)
+    linear = make_linear([weights[weight]], [weights[bias]], dtype=torch.float32, device=device)
+    taken = {weight, bias, *lstm_names}
+    rest = {name: tensor for name, tensor in weights.items() if name not in taken}
+    transitions, crf_names = _load_crf(rest, n_labels, source)
+    is_good = {name: bool(torch.isfinite(weights[name]).all()) for name in sorted(taken)}
+    # Minus infinity forbids a transition.
+    is_good |= {name: bool((weights[name] < torch.inf).all()) for name in crf_names}
+    for name in is_good:
+        if not is_good[name]:
+            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
+    return Head(linear, lstm, transitions, frozenset(is_good))
+
+
+def _find_last_layer(weights: Weights, n_labels: int, source: Path) -> tuple[str, str]:
+    """Names of the weight and bias of the only layer with `n_labels` rows."""
     names = [
         name.removesuffix(".weight")
         for name, tensor in weights.items()
@@ -151,22 +115,7 @@ def load_head(weights: Weights, *, n_labels: int, source: Path, device: torch.de
             f"{source} has {len(names)} layers with {n_labels} labels instead of one: {names}",
             hint=f"outside the transformer it holds {sorted(weights)[:12]}",
         )
-    linear = make_linear(
-        [weights[f"{names[0]}.weight"]],
-        [weights[f"{names[0]}.bias"]],
-        dtype=torch.float32,
-        device=device,
-    )
-    taken = {f"{names[0]}.weight", f"{names[0]}.bias", *lstm_names}
-    rest = {name: tensor for name, tensor in weights.items() if name not in taken}
-    transitions, crf_names = _load_crf(rest, n_labels, source)
-    for name in sorted(taken):
-        if not bool(torch.isfinite(weights[name]).all()):
-            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
-    for name in crf_names:  # minus infinity forbids a transition
-        if not bool((weights[name] < torch.inf).all()):
-            raise CheckpointError(f"{source}: {name} holds NaN or infinity")
-    return Head(linear, lstm, transitions, frozenset({*taken, *crf_names}))
+    return f"{names[0]}.weight", f"{names[0]}.bias"
 
 
 def _load_lstm(
@@ -177,7 +126,7 @@ def _load_lstm(
         return None, []
     prefixes = {match["prefix"] for name in names if (match := _LSTM.fullmatch(name))}
     if len(prefixes) != 1:
-        raise UnsupportedModel(f"{source} has {len(prefixes)} LSTMs; one is understood")
+        raise UnsupportedModel(f"{source} has {len(prefixes)} LSTMs; one is supported")
     prefix = prefixes.pop()
     first = weights[f"{prefix}weight_ih_l0"]
     lstm = torch.nn.LSTM(
@@ -209,9 +158,53 @@ def _load_crf(
     if len(square) != 1 or len(start) != 1 or len(end) != 1:
         raise UnsupportedModel(
             f"{source} has transitions {square} with start scores {start} and end scores {end};"
-            " one of each is understood",
+            " one of each is supported",
             hint="pytorch-crf's layout, in which transitions lead from row to column",
         )
     names = [square[0], start[0], end[0]]
     between, begin, finish = (weights[n].detach().float().cpu().numpy().copy() for n in names)
     return Transitions(between, begin, finish), names
+
+
+def _probability_of(scores: Scores, labels: Labels) -> Scores:
+    """Softmax probability of the chosen label per token."""
+    if not len(scores):
+        return np.empty(0, np.float32)
+    above = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64))
+    chosen = np.take_along_axis(above, labels[:, None], axis=1)[:, 0]
+    return np.asarray(chosen / above.sum(axis=1), np.float32)
+
+
+def find_best_paths(emissions: Scores, lengths: Ints, transitions: Transitions) -> Labels:
+    """The best path of each text through a linear-chain CRF (Viterbi). Oracle: pytorch-crf.
+
+    The score of a path is start[first] + its emissions + its between[from, to] + end[last]. Each
+    step computes all texts that have not ended; the sums are pytorch-crf's, in its order and in
+    float32. Of equally good labels the first is chosen.
+
+    Shapes: emissions (tokens, k), texts one after another; lengths (n,) -> (tokens,).
+    """
+    n_labels = emissions.shape[1]
+    order = np.argsort(-lengths, kind="stable")  # texts that have not ended are then the first rows
+    first = (np.cumsum(lengths) - lengths)[order]
+    sizes = lengths[order]
+    n_texts = int(np.count_nonzero(sizes))
+    path = np.empty(len(emissions), np.intp)
+    if not n_texts:
+        return path
+    score = transitions.start + emissions[first[:n_texts]]
+    came_from = np.empty((len(emissions), n_labels), np.int16 if n_labels < 1 << 15 else np.int32)
+    for step in range(1, int(sizes[0])):
+        going = int(np.searchsorted(-sizes, -step, side="left"))
+        rows = first[:going] + step
+        reached = score[:going, :, None] + transitions.between + emissions[rows][:, None, :]
+        came_from[rows] = reached.argmax(axis=1)
+        score[:going] = reached.max(axis=1)
+    best = (score + transitions.end).argmax(axis=1)
+    for step in range(int(sizes[0]) - 1, -1, -1):
+        going = int(np.searchsorted(-sizes, -step, side="left"))
+        rows = first[:going] + step
+        path[rows] = best[:going]
+        if step:
+            best[:going] = came_from[rows, best[:going]]
+    return path

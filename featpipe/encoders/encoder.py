@@ -1,12 +1,12 @@
-"""Texts in, vectors out: the worker's side of an encoder.
+"""An encoder: texts in, vectors out.
 
 Guarantees:
 
-* A text's vector has the same bytes whatever other texts it is encoded with, in whatever order, on
-  however many threads (CPU, precision ``exact`` and ``mixed``, where `Encoder.is_invariant`).
-* Nothing is truncated unless asked for: a long text becomes windows (`windows`), and their number
-  is reported.
-* A vector that is not finite is never returned as if it were one.
+* A text's vector has the same bytes for any other texts in the call, in any order, on any number of
+  threads (on CPU, where `Encoder.is_invariant`).
+* No text is truncated unless asked for: a long one becomes several windows (`windows`), whose
+  number is reported.
+* A text without a finite vector is an error, or is named in `Encoded.faults`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,34 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from featpipe.encoders.bert import Placement
 from featpipe.encoders.checkpoint import Checkpoint, belongs_to_crf, describe_checkpoint
-from featpipe.encoders.fingerprint import identity_of
+from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
 from featpipe.encoders.forward import Forwarder
-from featpipe.encoders.heap import keep_freed_memory
+from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
-from featpipe.encoders.pooling import Steps, pool
+from featpipe.encoders.pooling import Steps, normalise, pool
 from featpipe.encoders.precision import find_device, resolve_precision, running_threads
 from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
-from featpipe.encoders.trunk import Trunk, is_own, load_trunk, open_parts
+from featpipe.encoders.trunk import (
+    Trunk,
+    choose_dtype,
+    has_packed_forward,
+    load_trunk,
+    open_parts,
+)
 from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
-from featpipe.errors import CheckpointError, EncodingError, UsageError
+from featpipe.errors import EncodingError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from featpipe.encoders.packing import Pack
+    from featpipe.encoders.tokens import Ids, Ints
 
 UNKNOWN = "it holds a token for which the model has no embedding"
 NO_TOKENS = "it has no tokens"
@@ -47,33 +55,38 @@ NO_TOKENS = "it has no tokens"
 class Encoded:
     """Vectors of n texts, in the order given.
 
-    A text is long where ``n_tokens`` exceeds the spec's ``max_length``.
-
-    Shapes: vectors (n, dim) in the settings' dtype (bfloat16 as its bits in uint16), n_tokens (n,)
-    special tokens included, n_windows (n,), 1 unless the text was too long for one.
+    Shapes: vectors (n, dim) in the settings' dtype (bfloat16 as its bits in uint16); n_tokens (n,),
+    special tokens included; n_windows (n,), above 1 where n_tokens exceeds the spec's
+    ``max_length``.
     """
 
     vectors: npt.NDArray[np.generic]
-    n_tokens: npt.NDArray[np.int32]
-    n_windows: npt.NDArray[np.int32]
+    n_tokens: Ids
+    n_windows: Ids
     faults: dict[int, str] = field(default_factory=dict)
-    """Reason by text, for those without a vector; their rows are zeros and must not be stored."""
+    """Reason by text, for texts without a vector; their rows are zeros and must not be stored."""
 
 
 class Encoder:
     """A loaded encoder. Not thread-safe; one per worker."""
 
     def __init__(
-        self, trunk: Trunk, tokenizer: Tokenizer, spec: Spec, steps: Steps | None = None
+        self,
+        trunk: Trunk,
+        tokenizer: Tokenizer,
+        spec: Spec,
+        steps: Steps | None = None,
+        *,
+        refuses_long: bool = False,
     ) -> None:
         self.spec = spec
         self.fingerprint = fingerprint_of(spec)
         self.trunk = trunk
         self.tokenizer = tokenizer
-        self.dim = trunk.width
-        self._steps = steps or Steps()
+        self.steps = steps or Steps(trunk.width)
+        self.dim = self.steps.width
         self.threads = 1
-        self.refuses_long = False
+        self.refuses_long = refuses_long
         self.n_repeated = 0
         self.forwarder = Forwarder(trunk)
         self._exact: Forwarder | None = None
@@ -92,7 +105,7 @@ class Encoder:
 
         Raises:
             CheckpointError: unusable, incomplete or changing files.
-            UnsupportedModel: an architecture that neither we nor transformers compute.
+            UnsupportedModel: an architecture that neither `bert` nor transformers computes.
             UsageError: a setting that the checkpoint cannot follow.
             UnknownDevice: a device this machine does not have.
         """
@@ -102,54 +115,29 @@ class Encoder:
         precision = resolve_precision(settings.precision, device=device)
         settings = replace(settings, precision=precision)
         checkpoint = describe_checkpoint(name)
-        before = _identities(checkpoint)
-        spec = encoder_spec(checkpoint, settings, device)
-        tokenizer = Tokenizer.load(checkpoint)
-        trunk: Trunk
-        if is_own(checkpoint):
-            parts = open_parts(checkpoint)
-            trunk = load_trunk(
-                checkpoint,
-                parts,
-                n_layers=spec["layer"],
-                precision=spec["precision"],
-                device=target,
-                known=frozenset(filter(belongs_to_crf, parts.head)),
-            )
-        else:
-            if precision == "approx":
-                raise UsageError(
-                    f"precision approx is for BERT and its kin, not for {checkpoint.architecture}",
-                    hint="use precision mixed",
-                )
-            trunk = load_foreign(
-                checkpoint, spec, device=target, trust_remote_code=settings.trust_remote_code
-            )
-        steps = Steps.load(checkpoint.recipe.steps, trunk.width)
-        # The fingerprint was taken from the files, the weights were read from them after: only if
-        # nothing changed from before the one to after the other do they belong together.
-        if _identities(checkpoint) != before:
-            raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
-        encoder = cls(trunk, tokenizer, spec, steps)
-        if checkpoint.recipe.steps:
-            encoder.dim = checkpoint.dim
+        with refuse_changes(checkpoint.files, checkpoint.path):
+            spec = encoder_spec(checkpoint, settings, device)
+            tokenizer = Tokenizer.load(checkpoint)
+            trunk = _load_trunk(checkpoint, spec, target, trust=settings.trust_remote_code)
+            steps = Steps.load(checkpoint.recipe.steps, trunk.width)
+        refuses_long = settings.on_truncate == "error"
+        encoder = cls(trunk, tokenizer, spec, steps, refuses_long=refuses_long)
         encoder.threads = threads
-        encoder.refuses_long = settings.on_truncate == "error"
         return encoder
 
     @property
     def is_invariant(self) -> bool:
-        """Whether the first guarantee holds with the kernels at work here."""
+        """Whether the first guarantee holds with the kernels in use here."""
         return self.trunk.is_invariant
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Fallbacks at work, in words; none for BERT and its kin on CPU."""
+        """Fallbacks in use, in words; none for BERT-like models on CPU."""
         return tuple(f"{n} {what}" if n else what for what, n in self.counts.items())
 
     @property
     def counts(self) -> dict[str, int]:
-        """`notes` for the run record: how often until now, 0 for what holds all the time."""
+        """Fallbacks for the run record: times until now, or 0 for one that is always in use."""
         counts = dict.fromkeys(self.trunk.notes, 0)
         if not self.tokenizer.is_fast:
             counts["the tokenizer is of a design that runs slowly"] = 0
@@ -162,7 +150,7 @@ class Encoder:
         """Encode `texts`; equal ones are computed once.
 
         Args:
-            texts: units; the empty one is a unit like any other.
+            texts: units; an empty one is allowed.
             on_fault: ``raise``, or ``report`` in ``Encoded.faults`` and encode the others.
 
         Raises:
@@ -173,19 +161,14 @@ class Encoder:
             (numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts)
         )
         with running_threads(self.threads), torch.inference_mode():
-            vectors, windows, tokens = self._encode_unique(list(numbers))
-        return self.deliver(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
+            tokens = self.tokenizer.encode(self._with_prompt(list(numbers)))
+            vectors, windows = self.encode_windows(tokens)
+        return self.make_encoded(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
 
-    def deliver(
-        self,
-        vectors: Vectors,
-        n_windows: npt.NDArray[np.int64],
-        tokens: Tokens,
-        inverse: npt.NDArray[np.int64],
-        *,
-        on_fault: str,
+    def make_encoded(
+        self, vectors: Vectors, n_windows: Ints, tokens: Tokens, inverse: Ints, *, on_fault: str
     ) -> Encoded:
-        """Finish the vectors of distinct texts, and give each text (`inverse`) its own."""
+        """Finish the vectors of distinct texts; row i of the result is that of ``inverse[i]``."""
         finished, reasons = self._finish(vectors)
         reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
         n_tokens = tokens.lengths + self._n_special
@@ -223,17 +206,13 @@ class Encoder:
         tokens = _put_before(prompt, flat.astype(np.int32), ends)
         with running_threads(self.threads), torch.inference_mode():
             vectors, windows = self.encode_windows(tokens)
-        finished, reasons = self._finish(vectors)
-        n_tokens = (tokens.lengths + self._n_special).astype(np.int32)
-        reasons |= self._judge_lengths(n_tokens)
-        if reasons:
-            raise report_faults(reasons)
-        return Encoded(finished, n_tokens, windows.n_windows.astype(np.int32))
+        every = np.arange(len(sequences))
+        return self.make_encoded(vectors, windows.n_windows, tokens, every, on_fault="raise")
 
     def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Cosine (n,) of each text's vector to the one that precision ``exact`` would give."""
+        """Cosine (n,) of each text's vector to its vector in precision ``exact``."""
         spec = self.spec | {"precision": "exact"}
-        exact = Encoder(self.trunk.twin(), self.tokenizer, spec, self._steps)
+        exact = Encoder(self.trunk.copy_to(), self.tokenizer, spec, self.steps)
         exact.threads = self.threads
         pairs = [
             encoder.encode(texts, on_fault="report").vectors.astype(np.float64)
@@ -243,8 +222,8 @@ class Encoder:
         product = (pairs[0] * pairs[1]).sum(axis=1)
         return np.asarray(product / np.maximum(lengths, 1e-300), np.float64)
 
-    def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Tokens (n,) that `encode` would read, prompt and special ones included."""
+    def count_tokens(self, texts: Sequence[str]) -> Ids:
+        """Tokens (n,) of each text in `encode`, prompt and special ones included."""
         tokens = self.tokenizer.encode(self._with_prompt(texts))
         return (tokens.lengths + self._n_special).astype(np.int32)
 
@@ -252,12 +231,8 @@ class Encoder:
         prompt = str(self.spec["prompt"])
         return [prompt + text for text in texts] if prompt else texts
 
-    def _encode_unique(self, texts: list[str]) -> tuple[Vectors, Windows, Tokens]:
-        tokens = self.tokenizer.encode(self._with_prompt(texts))
-        return (*self.encode_windows(tokens), tokens)
-
     def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
-        """Vectors (n, dim) of texts by their tokens, prompt included; neither cast nor checked."""
+        """Vectors (n, dim) of texts from their tokens, prompt included; not cast, not checked."""
         capacity = self.spec["max_length"] - self._n_special
         windows = plan_windows(
             tokens.lengths,
@@ -265,7 +240,7 @@ class Encoder:
             stride=min(self.spec["stride"], capacity),
             only_first=self.refuses_long or self.spec["window_rule"] == CUT_RULE,
         )
-        # An id without an embedding is computed as another; `encode` reports its text.
+        # An id without an embedding is computed as id 0; `make_encoded` names its text.
         ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
         sequences = Sequences(
             ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
@@ -274,18 +249,12 @@ class Encoder:
         for pack, rows in self.forwarder.run(sequences, self._compute, threads=self.threads):
             out[pack.sequences] = rows
         self.repeat_overflowed(out, sequences)
-        return self.project(combine(out, windows, self.spec["pooling"])), windows
-
-    def project(self, vectors: Vectors) -> Vectors:
-        """What the model does after pooling."""
-        return self._steps(vectors)
+        return self.steps(combine(out, windows, self.spec["pooling"])), windows
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
 
-    def _judge_lengths(
-        self, n_tokens: npt.NDArray[np.int64] | npt.NDArray[np.int32]
-    ) -> dict[int, str]:
+    def _judge_lengths(self, n_tokens: Ints) -> dict[int, str]:
         """Reason by text without tokens, or beyond one window where that is refused."""
         reasons = dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
         if not self.refuses_long:
@@ -297,31 +266,29 @@ class Encoder:
         }
 
     def repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
-        """In float32, what left fp16's range; what is not finite then is the model's doing."""
+        """Repeat in float32 the sequences that left fp16's range, in place."""
         if self.trunk.device.type != "cuda" or self.spec["precision"] != "mixed":
             return
         overflowed = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if not len(overflowed):
             return
         if self._exact is None:
-            self._exact = Forwarder(self.trunk.twin())
+            self._exact = Forwarder(self.trunk.copy_to())
         self.n_repeated += len(overflowed)
         for part, rows in self._exact.run(sequences, self._compute, only=overflowed):
             vectors[part.sequences] = rows
 
     def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
-        """Normalise and cast; name the rows that are not finite."""
+        """Normalise and cast; return the rows, and a reason for each that is not finite."""
         if self.spec["normalise"]:
-            # In float64, so that the sum's order is beyond the bits that are kept.
-            lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-            vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+            vectors = normalise(vectors)
         reasons = dict.fromkeys(
             np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist(),
             "the model gives NaN or infinity for it",
         )
         dtype = self.spec["dtype"]
-        cast = cast_vectors(vectors, dtype)
-        if dtype == "bfloat16":  # float32's range but for its end, which rounds to infinity
+        cast = _cast(vectors, dtype)
+        if dtype == "bfloat16":  # float32's range, except that its end rounds to infinity
             is_finite = (cast.view(np.uint16) & 0x7F80) != 0x7F80
         else:
             is_finite = np.isfinite(cast)
@@ -330,7 +297,21 @@ class Encoder:
         return cast, reasons
 
 
-def cast_vectors(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
+def _load_trunk(checkpoint: Checkpoint, spec: Spec, device: torch.device, *, trust: bool) -> Trunk:
+    if has_packed_forward(checkpoint):
+        parts = open_parts(checkpoint)
+        placement = Placement(spec["layer"], choose_dtype(spec["precision"], device), device)
+        known = frozenset(filter(belongs_to_crf, parts.head))
+        return load_trunk(checkpoint, parts, placement, known=known)
+    if spec["precision"] == "approx":
+        raise UsageError(
+            f"precision approx is for BERT and its kin, not for {checkpoint.architecture}",
+            hint="use precision mixed",
+        )
+    return load_foreign(checkpoint, spec, device=device, trust_remote_code=trust)
+
+
+def _cast(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
     """To the stored dtype, to nearest even; bfloat16 as its bits in uint16."""
     if dtype == "bfloat16":
         bits = vectors.view(np.uint32).astype(np.uint64)
@@ -341,9 +322,7 @@ def cast_vectors(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
         return vectors.astype(dtype)
 
 
-def _put_before(
-    prompt: npt.NDArray[np.int32], ids: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]
-) -> Tokens:
+def _put_before(prompt: Ids, ids: Ids, ends: Ints) -> Tokens:
     """The sequences of `ids` that end at `ends`, each with `prompt` before it."""
     if not len(prompt) or not len(ends):
         return Tokens(ids, ends)
@@ -353,12 +332,8 @@ def _put_before(
 
 
 def report_faults(faults: dict[int, str]) -> EncodingError:
-    """The error that names units by number; they are in its ``units``, too."""
+    """An error for the units in `faults`, whose numbers are in its ``units``."""
     first, reason = next(iter(faults.items()))
     error = EncodingError(f"{len(faults)} unit(s) cannot be encoded; number {first}: {reason}")
-    error.units = tuple(faults)  # type: ignore[attr-defined]  # travels in the error's __dict__
+    error.units = tuple(faults)
     return error
-
-
-def _identities(checkpoint: Checkpoint) -> list[str]:
-    return [identity_of(file) for file in checkpoint.files]

@@ -1,4 +1,9 @@
-"""From one label per token to entities with character offsets, for all texts in one pass."""
+"""Entities with character offsets from one label per token, for all texts in one pass.
+
+The tag scheme is read from the labels: BIO, BIOES, BMES, BILOU, IO, also mixed. A label is ``O``,
+or a position letter and a type (``B-PER``, ``B_PER``); a label without a letter is a type that is
+always inside. Positions: B begins; I, M inside; E, L end; S, U single.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,6 @@ if TYPE_CHECKING:
 
     from featpipe.encoders.tokens import Ints, Offsets, Tokens
 
-# Tag schemes, read from the labels themselves: BIO, BIOES, BMES, BILOU, IO, also mixed.
-#
-# A label is ``O``, or a position letter and a type (``B-PER``, ``B_PER``); a label without a letter
-# is a type that is always inside. Positions: B begins; I, M inside; E, L end; S, U single.
-
-
 _TAG = re.compile(r"(?P<position>[BIMELSU])[-_](?P<type>.+)", re.DOTALL)
 _OUTSIDE = frozenset({"O", "[PAD]", "<PAD>", "<pad>", "[CLS]", "[SEP]", "<START>", "<STOP>"})
 _OPENS = frozenset("BSU")
@@ -28,15 +27,16 @@ _CLOSES = frozenset("ELSU")
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """What each of k labels means. Shapes (k,): type number (-1 outside), opens, closes."""
+    """Meaning of each of k labels. Shapes: type, opens and closes (k,)."""
 
     types: tuple[str, ...]
     """Entity types in the order in which the labels first name them."""
     type: npt.NDArray[np.int32]
+    """Number in `types`, -1 outside."""
     opens: npt.NDArray[np.bool_]
     """An entity begins here even if the token before is of the same type."""
     closes: npt.NDArray[np.bool_]
-    """No entity goes on after this token."""
+    """No entity continues after this token."""
 
     @classmethod
     def of(cls, labels: Sequence[str]) -> Tags:
@@ -61,10 +61,11 @@ def _parse(label: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Entities of n texts, m in all, text by text in reading order.
+    """The m entities of n texts, text by text in reading order.
 
-    Shapes: lengths (n,); start, end (m,), characters of the text, end exclusive; label (m,), the
-    number of the type in ``Tagger.labels``; score (m,), the mean probability of its tokens' labels.
+    Shapes: lengths (n,), entities per text; start, end (m,), characters of the text, end exclusive;
+    label (m,), the number of the type in ``Tagger.labels``; score (m,), the mean probability of its
+    tokens' labels.
     """
 
     lengths: Ints
@@ -82,13 +83,14 @@ def decode(
 ) -> Entities:
     """Join runs of tokens to entities.
 
-    Shapes: labels and scores (t,), `tokens` with offsets. A run goes on while the type stays, until
-    a label opens a new one or closes this one, or the text ends; a stray inside label begins one,
-    as in transformers' ``simple`` aggregation.
+    A run ends where the type changes, a label opens a new entity or closes this one, or the text
+    ends. An inside label without a beginning begins one, as in transformers' ``simple``
+    aggregation.
+
+    Shapes: labels and scores (t,), `tokens` with offsets.
     """
     n_texts, n_tokens = len(tokens.ends), len(labels)
-    if tokens.start is None or tokens.stop is None:
-        raise ValueError("tokens without offsets")
+    starts, stops = tokens.offsets
     if not n_tokens:
         return _no_entities(n_texts)
     kind = tags.type[labels]
@@ -104,8 +106,8 @@ def decode(
     text = np.searchsorted(tokens.ends, first, side="right")
     return Entities(
         lengths=np.bincount(text, minlength=n_texts).astype(np.int64),
-        start=tokens.start[first],
-        end=tokens.stop[last],
+        start=starts[first],
+        end=stops[last],
         label=kind[first].astype(np.uint16),
         score=(sums / (last - first + 1)).astype(np.float32),
     )

@@ -1,16 +1,16 @@
-"""Digests of checkpoint files, computed once for as long as a file stays the same.
+"""Digests of checkpoint files, computed once per version of a file.
 
 Guarantees:
 
 * A digest is of the file's bytes. A file that changes while it is read is read again, and is an
-  error when it keeps changing.
+  error if it keeps changing.
 * A remembered digest is used only while path, device, inode, size, modification time and change
-  time are all the same; the change time cannot be set back by a program, so restoring an old
-  modification time does not hide new bytes.
+  time are all the same. No program can set the change time back, so restoring an old modification
+  time does not hide new bytes.
 * A file touched within the last two seconds is not remembered: a second write could fall into the
   same tick of the file system's clock.
 
-Remembered in memory, and in ``remember_digests_in()`` across processes.
+Digests are remembered in memory, and in ``remember_digests_in()`` across processes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from time import time_ns as now_ns
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from featpipe import user_cache
 from featpipe.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _TICK_NS = 2_000_000_000
@@ -42,7 +42,7 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 def digest_named(files: Iterable[Path]) -> str:
-    """As `digest_of`, for files whose names say what they are for."""
+    """As `digest_of`, for files whose names matter."""
     return digest_text("\n".join(sorted(f"{file.name} {digest_file(file)}" for file in files)))
 
 
@@ -52,10 +52,10 @@ def digest_text(text: str) -> str:
 
 
 def digest_file(file: Path) -> str:
-    """Digest of the file's bytes: 40 hex digits, from memory when the file is unchanged.
+    """Digest of the file's bytes: 40 hex digits, remembered while the file is unchanged.
 
     Raises:
-        CheckpointError: the file cannot be read, or does not hold still.
+        CheckpointError: the file cannot be read, or keeps changing.
     """
     try:
         for _ in range(_N_READS):
@@ -75,11 +75,27 @@ def digest_file(file: Path) -> str:
 
 
 def identity_of(file: Path) -> str:
-    """All that changes when the file's bytes do, short of reading them."""
+    """Digest of the facts that change with the file's bytes, which are not read."""
     path = file.resolve()
     stat = path.stat()
     facts = (str(path), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     return digest_text(json.dumps(facts))
+
+
+@contextmanager
+def refuse_changes(files: Sequence[Path], folder: Path) -> Iterator[None]:
+    """Refuse what the block did if one of `files` changed meanwhile.
+
+    Around loading: the fingerprint is of the files as they were first, the weights are read later.
+    They belong together only if the files are the same before the one and after the other.
+
+    Raises:
+        CheckpointError: after the block; it names `folder`.
+    """
+    before = [identity_of(file) for file in files]
+    yield
+    if [identity_of(file) for file in files] != before:
+        raise CheckpointError(f"{folder} changed while it was loaded")
 
 
 def remember_digests_in() -> Path | None:
@@ -90,7 +106,7 @@ def remember_digests_in() -> Path | None:
 
 
 def forget_digests() -> None:
-    """Forget what this process remembers; files of other processes stay."""
+    """Forget the digests in this process's memory; those on disk stay."""
     _memory.clear()
 
 

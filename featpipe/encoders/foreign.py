@@ -1,9 +1,9 @@
-"""Encoders and taggers that are not BERT's kin, run by transformers, still without padding.
+"""Architectures other than BERT's, run by transformers, still without padding.
 
-First choice is a hook: transformers lets attention be replaced by name, so a whole pack goes
-through the stock model as one long row, and the hook keeps each sequence to itself. Whether a model
-can be run so is found out by running it both ways at load. Otherwise sequences of equal length go
-through it together, which needs no hook, no mask and no padding, and is slower; `notes` says so.
+transformers lets attention be replaced by name: a whole pack goes through the stock model as one
+long row, and the replacement (the hook) keeps each sequence to itself. At load a model is run with
+and without the hook. Where the results differ, sequences of equal length go through it as one
+batch, which is slower; `ForeignTrunk.notes` names the way used.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import re
 import threading
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 
-from featpipe.encoders.attention import attend_apart
+from featpipe.encoders.attention import attend_separate
 from featpipe.encoders.checkpoint import belongs_to_crf
 from featpipe.encoders.packing import Pack, Sequences
 from featpipe.encoders.transfer import send
@@ -29,46 +29,51 @@ from featpipe.errors import UnsupportedModel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from featpipe.encoders.attention import Group
     from featpipe.encoders.checkpoint import Checkpoint
+    from featpipe.encoders.packing import Group
     from featpipe.encoders.spec import Spec
 
+Untyped: TypeAlias = Any  # transformers: its models, their classes and reports
+
 _HOOK = "featpipe_packed"
+
+#: Largest difference between hooked and plain states that is rounding.
+_ROUNDING = 1e-4
+
+#: Errors of a model that is given something that it does not take.
+_MODEL_ERRORS = (RuntimeError, TypeError, ValueError, AttributeError, IndexError)
 
 #: Left-over tensors that are known to be unneeded: heads of pre-training, and buffers.
 _OF_PRE_TRAINING = (
     r"pooler|cls|lm_head|predictions|\w+_predictions|sop_classifier|generator_\w+|discriminator_\w+"
 )
 _BUFFERS = r".*(position_ids|token_type_ids|inv_freq)$"
-#: A tagger's last layers are its own.
+#: A tagger needs its last layers.
 _UNNEEDED_BY_TAGGER = re.compile(rf"([\w-]+\.)?({_OF_PRE_TRAINING})\.|{_BUFFERS}")
-#: An encoder does without heads of other tasks, too.
+#: An encoder needs no head of any task.
 _UNNEEDED_BY_ENCODER = re.compile(
     rf"([\w-]+\.)?({_OF_PRE_TRAINING}|classifier|pre_classifier|qa_outputs|classification_head"
     rf"|score|head|decoder|project)\.|{_BUFFERS}"
 )
 
 
-class _UnderWay(threading.local):
-    """Groups of the pack that is on its way through a hooked model, in this thread."""
+class _CurrentPack(threading.local):
+    """The pack that a hooked model computes in this thread."""
 
     groups: Sequence[Group] = ()
 
 
-_under_way = _UnderWay()
-
-#: Largest difference between hooked and plain states that is rounding and no more.
-_ROUNDING = 1e-4
+_current_pack = _CurrentPack()
 
 
 class ForeignTrunk:
-    """A transformers model behind the face of a trunk; a tagger's states are its scores."""
+    """A transformers model as a `Trunk`; the states of a tagger are its scores."""
 
     is_invariant = False
 
     def __init__(
         self,
-        model: Any,  # noqa: ANN401 - untyped library
+        model: Untyped,
         *,
         device: torch.device,
         dtype: torch.dtype,
@@ -87,35 +92,32 @@ class ForeignTrunk:
 
     @property
     def takes_positions(self) -> bool:
-        """Whether each token's position may be said, as the hook needs it."""
+        """Whether the model takes position ids, which the hook needs."""
         return "position_ids" in inspect.signature(self._model.forward).parameters
 
     @property
-    def turns_by_length(self) -> bool:
-        """Whether a token's turn depends on the longest sequence beside it, hooked or not."""
+    def has_rope_by_length(self) -> bool:
+        """Whether rotary embeddings depend on the longest sequence of a batch, hooked or not."""
         rope = getattr(self._model.config, "rope_parameters", None) or {}
         each = [rope, *(part for part in rope.values() if isinstance(part, dict))]
         return any(part.get("rope_type") in {"dynamic", "longrope"} for part in each)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about how this model is run."""
+        """See `Trunk`."""
         kind = self._model.config.model_type
-        how = (
-            "its own attention replaced"
-            if self.is_hooked
-            else "sequences of equal length at a time"
-        )
-        return (f"{kind} is run by transformers, {how}; bits may depend on the batch",)
+        way = "its own attention replaced"
+        if not self.is_hooked:
+            way = "sequences of equal length at a time"
+        return (f"{kind} is run by transformers, {way}; bits may depend on the batch",)
 
-    def twin(
+    def copy_to(
         self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
     ) -> ForeignTrunk:
-        """The same weights again, elsewhere or in another precision."""
+        """See `Trunk`."""
         target = device or self.device
-        model = deepcopy(self._model).to(target)
         return ForeignTrunk(
-            model,
+            deepcopy(self._model).to(target),
             device=target,
             dtype=dtype,
             is_hooked=self.is_hooked,
@@ -123,11 +125,8 @@ class ForeignTrunk:
         )
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
-        """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers.
-
-        Of a tagger: (t, labels), its scores, after all of it.
-        """
-        if not len(pack.ids):  # an empty text, where no special tokens are put around it
+        """See `Trunk`. Of a tagger: its scores (t, labels), after all layers."""
+        if not len(pack.ids):  # an empty text, where the tokenizer adds no special tokens
             return torch.empty(0, self.width, device=self.device)
         is_half = self._dtype != torch.float32
         with torch.autocast(self.device.type, self._dtype, enabled=is_half):
@@ -135,7 +134,7 @@ class ForeignTrunk:
             return run(pack, n_layers)
 
     def _run_hooked(self, pack: Pack, n_layers: int | None) -> torch.Tensor:
-        _under_way.groups = pack.groups
+        _current_pack.groups = pack.groups
         return self._compute(
             n_layers,
             input_ids=send(pack.ids.astype(np.int64), self.device)[None],
@@ -158,7 +157,7 @@ class ForeignTrunk:
         if self.is_tagger:
             logits: torch.Tensor = self._model(**inputs).logits
             return logits
-        # The last states are not always the last of `hidden_states`: a final norm may follow.
+        # The last states may differ from the last of `hidden_states`: a final norm may follow.
         is_last = n_layers is None or n_layers == self._model.config.num_hidden_layers
         found = self._model(**inputs, output_hidden_states=not is_last)
         states: torch.Tensor = found.last_hidden_state if is_last else found.hidden_states[n_layers]
@@ -173,10 +172,10 @@ def load_foreign(
     is_tagger: bool = False,
     trust_remote_code: bool = False,
 ) -> ForeignTrunk:
-    """Load by transformers, in float32, hooked where that gives the same states.
+    """Load by transformers, with the hook where that gives the same states.
 
     Raises:
-        UnsupportedModel: transformers cannot load it, or not as an encoder (tagger) of texts.
+        UnsupportedModel: transformers cannot load it as an encoder (tagger) of texts.
         MissingWeights: missing, misshapen or left-over tensors, listed.
     """
     loading = _Loading(
@@ -187,19 +186,19 @@ def load_foreign(
         trust_remote_code=trust_remote_code,
     )
     by_length = loading.load(attention=None)
-    if not by_length.takes_positions or by_length.turns_by_length:
+    if not by_length.takes_positions or by_length.has_rope_by_length:
         return by_length
     _register_hook()
     try:
         hooked = loading.load(attention=_HOOK)
     except UnsupportedModel:
-        return by_length  # a model that has no replaceable attention, or wants more of it
+        return by_length  # its attention cannot be replaced, or is of another kind
     return hooked if _agree(hooked, by_length, spec) else by_length
 
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """What is loaded, as what, and where to."""
+    """The arguments that are the same with and without the hook."""
 
     checkpoint: Checkpoint
     device: torch.device
@@ -207,31 +206,9 @@ class _Loading:
     is_tagger: bool
     trust_remote_code: bool
 
-    def refuse(self, what: str, error: Exception) -> UnsupportedModel:
-        """An error that says which model is no encoder (or tagger) `what`."""
-        kind = self.checkpoint.architecture or "no model_type"
-        purpose = "tagger" if self.is_tagger else "encoder"
-        return UnsupportedModel(f"{self.checkpoint.path} ({kind}) is no {purpose} {what}: {error}")
-
     def load(self, *, attention: str | None) -> ForeignTrunk:
-        """The trunk, once it has shown that it turns token ids into one state each."""
-        import transformers
-
-        kind: Any = transformers.AutoModel
-        if self.is_tagger:
-            kind = transformers.AutoModelForTokenClassification
-        try:
-            model, report = kind.from_pretrained(
-                str(self.checkpoint.path),
-                dtype=torch.float32,
-                trust_remote_code=self.trust_remote_code,
-                local_files_only=True,
-                ignore_mismatched_sizes=True,  # reported below, with their names
-                output_loading_info=True,
-                **({} if attention is None else {"attn_implementation": attention}),
-            )
-        except Exception as error:  # a dozen kinds, one meaning
-            raise self.refuse("that transformers can load", error) from error
+        """The trunk, after a test that it turns each token id into a state."""
+        model, report = self._load_model(attention)
         _check_report(report, self.checkpoint, is_tagger=self.is_tagger)
         try:
             trunk = ForeignTrunk(
@@ -242,30 +219,49 @@ class _Loading:
                 is_tagger=self.is_tagger,
             )
             _compute_one(trunk)
-        except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise self.refuse("of texts", error) from error
+        except _MODEL_ERRORS as error:
+            raise self._refuse("of texts", error) from error
         return trunk
+
+    def _load_model(self, attention: str | None) -> tuple[Untyped, Untyped]:
+        import transformers
+
+        kind: Untyped = transformers.AutoModel
+        if self.is_tagger:
+            kind = transformers.AutoModelForTokenClassification
+        try:
+            model, report = kind.from_pretrained(
+                str(self.checkpoint.path),
+                dtype=torch.float32,
+                trust_remote_code=self.trust_remote_code,
+                local_files_only=True,
+                ignore_mismatched_sizes=True,  # `_check_report` names them
+                output_loading_info=True,
+                **({} if attention is None else {"attn_implementation": attention}),
+            )
+        except Exception as error:  # a dozen classes for one reason
+            raise self._refuse("that transformers can load", error) from error
+        return model, report
+
+    def _refuse(self, suffix: str, error: Exception) -> UnsupportedModel:
+        kind = self.checkpoint.architecture or "no model_type"
+        purpose = "tagger" if self.is_tagger else "encoder"
+        model = f"{self.checkpoint.path} ({kind})"
+        return UnsupportedModel(f"{model} is no {purpose} {suffix}: {error}")
 
 
 def _compute_one(trunk: ForeignTrunk) -> None:
-    """One sequence of two tokens, to see whether token ids are what it takes."""
+    """Compute one sequence of two tokens; raises where the model does not take token ids."""
     one = np.zeros(1, np.int64)
     pack = Sequences(np.zeros(2, np.int32), one, one + 2, (), ()).pack(one)
     with torch.inference_mode():
         trunk.forward(pack)
 
 
-def _is_unneeded(name: str, *, is_tagger: bool) -> bool:
-    """Whether what transformers has left over may be: of a CRF, only for an encoder."""
-    if belongs_to_crf(name):
-        return not is_tagger
-    return (_UNNEEDED_BY_TAGGER if is_tagger else _UNNEEDED_BY_ENCODER).match(name) is not None
-
-
 def _check_report(
-    report: Mapping[str, Iterable[Any]], checkpoint: Checkpoint, *, is_tagger: bool
+    report: Mapping[str, Iterable[Untyped]], checkpoint: Checkpoint, *, is_tagger: bool
 ) -> None:
-    """What transformers only warns of is an error here; it would fill gaps by chance."""
+    """Refuse weights about which transformers only warns: it fills gaps with random numbers."""
     refuse_wrong(
         checkpoint.path,
         missing=sorted(name for name in report["missing_keys"] if "pooler" not in name),
@@ -281,6 +277,13 @@ def _check_report(
     )
 
 
+def _is_unneeded(name: str, *, is_tagger: bool) -> bool:
+    """Whether a tensor that transformers did not use may be left over."""
+    if belongs_to_crf(name):
+        return not is_tagger
+    return (_UNNEEDED_BY_TAGGER if is_tagger else _UNNEEDED_BY_ENCODER).match(name) is not None
+
+
 def _register_hook() -> None:
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface
@@ -290,10 +293,11 @@ def _register_hook() -> None:
 
 
 def _make_no_mask(*_args: object, local_size: int | None = None, **_options: object) -> None:
-    """In place of a mask, which the hook does without.
+    """In place of a mask, which the hook does not need.
 
     Raises:
-        ValueError: local attention, which it does not compute; `_agree` would not see a wide one.
+        ValueError: local attention, which the hook does not compute; `_agree` does not detect it
+            for windows wider than its texts.
     """
     if local_size is not None:
         raise ValueError(f"attention to the {local_size} nearest tokens")
@@ -309,19 +313,19 @@ def _attend_in_model(
     sliding_window: int | None = None,
     **_options: object,
 ) -> tuple[torch.Tensor, None]:
-    """Shapes, by their convention: each (1, heads, tokens, size) -> (1, tokens, heads, size).
+    """The hook. Shapes as transformers': each (1, heads, tokens, size) -> (1, tokens, heads, size).
 
     Raises:
         ValueError: as `_make_no_mask`.
     """
     if sliding_window is not None:
         raise ValueError(f"attention to the {sliding_window} nearest tokens")
-    mixed = attend_apart(query[0], key[0], value[0], _under_way.groups, scale=scaling)
+    mixed = attend_separate(query[0], key[0], value[0], _current_pack.groups, scale=scaling)
     return mixed[None], None
 
 
 def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
-    """Run both on several lengths, a long one among them: local attention shows there."""
+    """Whether both give the same states for several lengths; the longest shows local attention."""
     chance = np.random.default_rng(0)
     lengths = np.array([min(300, spec["max_length"]), 7, 5, 5, 2], np.int64)
     ids = chance.integers(0, min(hooked.n_words, 1000), int(lengths.sum())).astype(np.int32)
@@ -330,8 +334,8 @@ def _agree(hooked: ForeignTrunk, plain: ForeignTrunk, spec: Spec) -> bool:
     with torch.inference_mode():
         try:
             found = hooked.forward(pack)
-        except (RuntimeError, TypeError, ValueError, AttributeError, IndexError):
-            return False  # it does something with attention that the hook does not offer
+        except _MODEL_ERRORS:
+            return False  # it needs something of attention that the hook does not offer
         expected = plain.forward(pack)
     bound = _ROUNDING if hooked._dtype == torch.float32 else 0.1
     return bool((found - expected).abs().max() <= bound * max(1.0, float(expected.abs().max())))

@@ -1,14 +1,15 @@
-"""Packs through a trunk, without losing one to a full or overflowing card.
+"""Sends packs through a trunk and falls back where a card is too small.
 
-On a processor each thread computes packs of its own, start to end: within an operation there is
-nothing to wait for, which two threads over one pack do hundreds of times per layer.
+On a processor each thread computes whole packs: two threads over one pack would wait for each other
+hundreds of times per layer.
 
 Guarantees:
 
 * A pack that does not fit the card's memory is halved until it does; a single sequence that does
-  not fit is computed on the CPU. Nothing is skipped, and `Forwarder.counts` tells.
-* On CUDA the host stays one pack ahead (`transfer`): a pack's ids travel while the one before is
-  computed, its rows while the next is, and are waited for only after that was sent off.
+  not fit is computed on the CPU. Nothing is skipped; `Forwarder.counts` reports both.
+* On CUDA the host stays one pack ahead (`transfer`): a pack's ids are copied while the pack before
+  it is computed, its rows while the next one is, and the host waits for the rows of a pack only
+  after it sent off the next.
 """
 
 from __future__ import annotations
@@ -25,25 +26,22 @@ from featpipe.encoders.transfer import Arrival
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import numpy as np
-    import numpy.typing as npt
-
     from featpipe.encoders.packing import Pack, Sequences
     from featpipe.encoders.tokens import Ints
+    from featpipe.encoders.transfer import Rows
     from featpipe.encoders.trunk import Trunk
 
     Compute = Callable[[Trunk, Pack], torch.Tensor]
-    Rows = npt.NDArray[np.float32]
 
 _CPU = torch.device("cpu")
 
-#: Tokens of a pack: large enough to fill the kernels, small enough for the cache.
+#: Tokens of a pack: large enough to fill the kernels, small enough for the processor's cache.
 CPU_BUDGET = 4096
 CUDA_BUDGET = 16384
 
 
 class Forwarder:
-    """Sends packs to one trunk and brings back what is computed from each."""
+    """Sends packs to one trunk and returns what is computed from each."""
 
     def __init__(self, trunk: Trunk) -> None:
         self._trunk = trunk
@@ -53,12 +51,12 @@ class Forwarder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What did not go as planned and how often, for the run record."""
+        """Number of fallbacks by kind, for the run record; kinds that did not occur are absent."""
         happened = {
             "packs were too large for the card and were halved": self.n_halved,
             "sequences did not fit the card and were computed on the CPU": self.n_on_cpu,
         }
-        return {what: n for what, n in happened.items() if n}
+        return {kind: n for kind, n in happened.items() if n}
 
     def run(
         self,
@@ -68,27 +66,29 @@ class Forwarder:
         threads: int = 1,
         only: Ints | None = None,
     ) -> Iterator[tuple[Pack, Rows]]:
-        """(pack, rows) for every pack or part of one, in any order; rows as `compute` gives them.
+        """Yield (pack, rows) for every pack or part of one, in any order.
 
         Args:
-            sequences: what to compute.
-            compute: called with a trunk and a pack, from several threads at a time.
+            sequences: the sequences to compute.
+            compute: called with a trunk and a pack, from several threads at a time; returns rows.
             threads: of the processor.
-            only: these sequences alone.
+            only: numbers of the sequences to compute; all by default.
 
         Raises:
             torch.OutOfMemoryError: the CPU's memory is too small as well.
         """
-        on_cpu = self._trunk.device == _CPU
-        # A trunk whose bits depend on the pack is not cut up anew for another number of threads.
-        shares = threads if on_cpu and self._trunk.is_invariant else 1
-        lengths = sequences.framed if only is None else sequences.framed[only]
-        plan = plan_packs(lengths, budget=CPU_BUDGET if on_cpu else CUDA_BUDGET, shares=shares)
+        is_cpu = self._trunk.device == _CPU
+        # Where bits depend on the pack, the packs must not depend on the number of threads.
+        shares = threads if is_cpu and self._trunk.is_invariant else 1
+        lengths = sequences.lengths_with_special
+        if only is not None:
+            lengths = lengths[only]
+        plan = plan_packs(lengths, budget=CPU_BUDGET if is_cpu else CUDA_BUDGET, shares=shares)
         if only is not None:
             plan = [only[part] for part in plan]
         n_threads = min(shares, len(plan))
         if n_threads > 1:
-            yield from self._run_side_by_side(plan, sequences, compute, n_threads)
+            yield from self._run_in_threads(plan, sequences, compute, n_threads)
         else:
             yield from self._run_one_by_one(plan, sequences, compute)
 
@@ -105,7 +105,7 @@ class Forwarder:
         for pack, arrival in waiting:
             yield pack, arrival.take()
 
-    def _run_side_by_side(
+    def _run_in_threads(
         self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, n_threads: int
     ) -> Iterator[tuple[Pack, Rows]]:
         def run(numbers: Ints) -> tuple[Pack, Rows]:
@@ -114,7 +114,7 @@ class Forwarder:
                 return pack, compute(self._trunk, pack).numpy()
 
         with (
-            running_threads(1),  # what the threads below begin with
+            running_threads(1),  # each thread of the pool starts with this setting
             ThreadPoolExecutor(n_threads, "featpipe-pack") as threads,
         ):
             yield from threads.map(run, plan)
@@ -136,7 +136,7 @@ class Forwarder:
         if len(pack.sequences) == 1:
             self.n_on_cpu += 1
             if self._on_cpu is None:
-                self._on_cpu = self._trunk.twin(device=_CPU)
+                self._on_cpu = self._trunk.copy_to(device=_CPU)
             yield pack, compute(self._on_cpu, pack)
             return
         self.n_halved += 1

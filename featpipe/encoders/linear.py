@@ -1,9 +1,9 @@
 """Linear layers: y = x W^T + b, with the activation fused where the kernel can.
 
-On CPU the weights are laid out once for oneDNN. Besides being faster, that kernel gives each row
-the same bits whatever other rows it is computed with and on however many threads, which a plain
-`F.linear` (MKL) does not: it is what batch invariance rests on. The ops are private to torch, so a
-plain layer stands in where they are missing; `is_invariant` says which one is at work.
+On CPU the weights are laid out once for oneDNN. That kernel is faster than a plain `F.linear`
+(MKL), and gives each row the same bits for any other rows and any number of threads, which MKL does
+not: batch invariance depends on it. Its ops are private to torch; where they are missing, a plain
+layer replaces it and `is_invariant` is False.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 Activation = str
 """``none``, ``gelu`` (exact), ``gelu_tanh`` or ``relu``."""
 
-#: Rows that the layout is tuned for; any number works.
+#: Rows for which oneDNN tunes the layout; any number works.
 _TYPICAL_ROWS = 2048
 
-#: Rows that `Int8Linear` takes at once: what lies between its steps stays in the cache.
+#: Rows that `Int8Linear` computes at once: its intermediate results stay in the processor's cache.
 _ROWS_AT_ONCE = 512
 
-#: Smallest largest number of a row, so that a row of zeros has a scale.
+#: Lower bound of a row's largest number, so that a row of zeros has a scale.
 _LEAST = 1e-12
 
 _FUSED = {
@@ -37,7 +37,7 @@ _FUSED = {
 
 
 class Linear(Protocol):
-    """Shapes: x (rows, in) -> (rows, out), in x's dtype."""
+    """A layer with its activation."""
 
     @property
     def is_invariant(self) -> bool:
@@ -45,7 +45,7 @@ class Linear(Protocol):
         ...
 
     def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
-        """Activation of x W^T + b."""
+        """Activation of x W^T + b. Shapes: x (rows, in) -> (rows, out), in x's dtype."""
         ...
 
 
@@ -82,10 +82,10 @@ class PlainLinear:
 
 
 class Int8Linear:
-    """Eight-bit integers: every weight row and every row of x by its own scale, sums exact.
+    """8-bit integers with one scale per weight row and per row of x; the sums are exact.
 
-    Because a row of x is scaled by itself and integers do not round, a row's bits do not depend on
-    the other rows. CPU only.
+    Each row of x has its own scale and integers do not round, so a row's bits do not depend on the
+    other rows. CPU only.
     """
 
     is_invariant = True
@@ -116,7 +116,7 @@ def make_linear(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Linear:
-    """The best layer for `device`; several weights are stacked into one (fused Q, K and V).
+    """Choose the layer for `device`; several weights are stacked into one (fused Q, K and V).
 
     ``dtype`` int8 gives an `Int8Linear`, whose x and result are float32.
     """
@@ -133,14 +133,14 @@ def has_prepacked() -> bool:
     """Whether this torch has the oneDNN ops that `PrepackedLinear` uses."""
     ops = torch.ops.mkldnn
     return (
-        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # torch left it bare
+        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # torch left it unannotated
         and hasattr(ops, "_linear_pointwise")
         and hasattr(ops, "_reorder_linear_weight")
     )
 
 
 def apply_activation(y: torch.Tensor, activation: Activation) -> torch.Tensor:
-    """The activation on its own."""
+    """Apply `activation` to a layer's result."""
     if activation == "none":
         return y
     if activation == "relu":

@@ -1,18 +1,21 @@
 """Sequences of many lengths as packs of a constant number of tokens, without padding.
 
-Sorted by length, so that sequences of equal length lie side by side and attention can run over
-them as one plain batch.
+A pack is sorted by length: sequences of equal length lie side by side, and attention runs over them
+as one plain batch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from featpipe.encoders.tokens import Ids, Ints
+
+Group: TypeAlias = tuple[int, int, int]
+"""Sequences of equal length: (first token, number of sequences, their length)."""
 
 #: Tokens below which a pack is not worth a thread of its own.
 LEAST_SHARE = 512
@@ -20,19 +23,22 @@ LEAST_SHARE = 512
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Sequences to send through a model together."""
+    """Sequences that go through a model in one call, end to end.
+
+    Shapes: sequences and lengths (s,), ids and positions (t,).
+    """
 
     sequences: Ints
-    """Which sequences these are, in the order of their tokens."""
+    """Numbers of the sequences, in the order of their tokens."""
     lengths: Ints
     """Tokens of each, special ones included."""
     ids: Ids
     positions: Ints
-    """0 to length - 1, for each sequence anew."""
+    """0 to length - 1 in each sequence."""
 
     @property
-    def groups(self) -> list[tuple[int, int, int]]:
-        """(first token, number of sequences, their length) per run of equal lengths."""
+    def groups(self) -> list[Group]:
+        """Runs of sequences of equal length."""
         edges = np.flatnonzero(np.diff(self.lengths, prepend=-1))
         counts = np.diff(edges, append=len(self.lengths))
         sizes = self.lengths[edges]
@@ -42,7 +48,7 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Slices of one flat id array, to be framed by special tokens."""
+    """Slices of one flat array of ids, each to be put between special tokens."""
 
     ids: Ids
     start: Ints
@@ -51,13 +57,13 @@ class Sequences:
     suffix: tuple[int, ...]
 
     @property
-    def framed(self) -> Ints:
-        """Lengths with special tokens."""
+    def lengths_with_special(self) -> Ints:
+        """Tokens of each sequence, special ones included."""
         return self.length + (len(self.prefix) + len(self.suffix))
 
     def pack(self, sequences: Ints) -> Pack:
         """Lay the chosen sequences end to end."""
-        lengths = self.framed[sequences]
+        lengths = self.lengths_with_special[sequences]
         ends = np.cumsum(lengths)
         first = ends - lengths
         total = int(ends[-1]) if len(ends) else 0
@@ -65,9 +71,9 @@ class Sequences:
         ids = np.empty(total, np.int32)
         n_before = len(self.prefix)
         body = self.length[sequences]
-        inside = np.repeat(self.start[sequences] - n_before, lengths) + positions
+        source = np.repeat(self.start[sequences] - n_before, lengths) + positions
         is_body = (positions >= n_before) & (positions < np.repeat(n_before + body, lengths))
-        ids[is_body] = self.ids[inside[is_body]]
+        ids[is_body] = self.ids[source[is_body]]
         for number, token in enumerate(self.prefix):
             ids[first + number] = token
         for number, token in enumerate(self.suffix):
@@ -76,11 +82,11 @@ class Sequences:
 
 
 def plan_packs(lengths: Ints, *, budget: int, shares: int = 1) -> list[Ints]:
-    """Which sequences go into a pack together: longest first, so that memory peaks at once.
+    """Choose the sequences of each pack: longest first, so that memory peaks at the start.
 
-    A pack holds at most `budget` tokens, or one sequence that is longer. With `shares` above 1 the
-    packs are alike and so many that each share gets as many, where there are tokens enough; they
-    then exceed the budget by less than one sequence. Equal lengths stay in the order given.
+    A pack holds at most `budget` tokens, or one sequence that is longer. With ``shares > 1`` and
+    enough tokens, the number of packs is a multiple of `shares` and the packs are alike; they then
+    exceed the budget by less than one sequence. Equal lengths stay in the order given.
 
     Shapes: lengths (sequences,) with special tokens -> arrays of places in it, none empty.
     """

@@ -1,8 +1,8 @@
-"""What some models do to a vector after pooling: dense layers, layer norms, normalisation.
+"""One vector per sequence from its tokens' states, and the modules that may follow.
 
-Equal to sentence-transformers' modules of the same names, in float32 and on the CPU whatever the
-device of the transformer: a few thousand rows of one layer. A vector's bits do not depend on the
-others. For a text of several windows the steps follow the windows' combination.
+Both equal sentence-transformers' modules of the same names. A vector's bits depend on its own
+sequence only: every reduction runs over one sequence's tokens in their order, whatever else is in
+the pack.
 """
 
 from __future__ import annotations
@@ -24,22 +24,17 @@ if TYPE_CHECKING:
     from featpipe.encoders.recipe import Step
     from featpipe.encoders.windows import Vectors
 
-# From token states to one vector per sequence.
-#
-# A vector depends on its own sequence only, bit for bit: every reduction runs over one sequence's
-# tokens in their order, whatever else is in the pack. A sequence without tokens (an empty text,
-# where
-# the tokenizer adds no special ones) gets a row that is not finite, never a neighbour's.
+_CPU = torch.device("cpu")
 
 
 def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
-    """Pool each sequence of a pack, special tokens included, as sentence-transformers does.
+    """Pool each sequence of a pack, special tokens included.
 
     ``weightedmean`` weighs the tokens 1, 2, 3 ...; ``mean_sqrt_len`` divides their sum by the root
-    of their number.
+    of their number; ``last`` takes the last token, special or not. A sequence without tokens (an
+    empty text, where the tokenizer adds no special ones) gets a row that is not finite.
 
-    Shapes: states (tokens, width) float32 -> (sequences, width) float32. ``last`` takes the last
-    token, special or not.
+    Shapes: states (tokens, width) float32 -> (sequences, width) float32.
     """
     lengths = torch.from_numpy(pack.lengths).to(states.device)
     if pooling in {"mean", "max"}:
@@ -66,9 +61,6 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
     return rows
 
 
-_CPU = torch.device("cpu")
-
-
 class Layer(Protocol):
     """Shapes: (n, in) -> (n, out), float32."""
 
@@ -78,14 +70,20 @@ class Layer(Protocol):
 
 
 class Steps:
-    """Loaded steps, in order."""
+    """The modules after pooling, in order; none for most models.
 
-    def __init__(self, layers: Iterable[Layer] = ()) -> None:
+    Computed in float32 on the CPU for any device of the transformer: few rows of few layers. For a
+    text of several windows they follow the windows' combination.
+    """
+
+    def __init__(self, width: int, layers: Iterable[Layer] = ()) -> None:
+        self.width = width
+        """Of the vectors that leave the last step."""
         self._layers = tuple(layers)
 
     @classmethod
     def load(cls, steps: Iterable[Step], width: int) -> Steps:
-        """Read the weights of `steps`, the first of which gets vectors of `width`.
+        """Read the weights of `steps`; the first one's input is `width` wide.
 
         Raises:
             MissingWeights: absent, misshapen or left-over tensors.
@@ -95,7 +93,7 @@ class Steps:
         for step in steps:
             layers.append(_load(step, width))
             width = step.width or width
-        return cls(layers)
+        return cls(width, layers)
 
     def __call__(self, vectors: Vectors) -> Vectors:
         """Shapes: (n, in) -> (n, out)."""
@@ -110,7 +108,7 @@ class Steps:
 
 def _load(step: Step, width: int) -> Layer:
     if step.kind == "Normalize":
-        return _normalise
+        return lambda x: torch.from_numpy(normalise(x.numpy()))
     names: dict[str, tuple[int, ...]] = {"norm.weight": (width,), "norm.bias": (width,)}
     if step.kind == "Dense":
         names = {"linear.weight": (step.width, width), "linear.bias": (step.width,)}
@@ -128,11 +126,11 @@ def _load(step: Step, width: int) -> Layer:
     bias = found[1] if step.has_bias else torch.zeros(found[0].shape[0])
     linear = make_linear([found[0]], [bias], dtype=torch.float32, device=_CPU)
     activation: torch.nn.Module = getattr(torch.nn, step.activation)()
-    # Row by row: over the whole, the last few numbers of a batch take another path than the others.
+    # Row by row: over a batch, the kernel computes its last few numbers in another way.
     return lambda x: torch.stack([activation(row) for row in linear(x)]) if len(x) else linear(x)
 
 
-def _normalise(x: torch.Tensor) -> torch.Tensor:
-    vectors = x.numpy()
+def normalise(vectors: Vectors) -> Vectors:
+    """Scale each row to length 1, in float64, so that the sum's order changes no bit kept."""
     lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-    return torch.from_numpy((vectors / np.maximum(lengths, 1e-12)).astype(np.float32))
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), np.float32)

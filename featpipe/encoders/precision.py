@@ -1,6 +1,6 @@
-"""Devices and what they are good at.
+"""Devices by name (``cpu``, ``cuda:i``), and the precision that suits each.
 
-``cpu`` or ``cuda:i``. Nothing here touches CUDA before a CUDA device is asked for.
+Imports torch only to measure or to find a device; uses CUDA only when a CUDA device is asked for.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PRECISIONS: dict[str, Resolved] = {"exact": "exact", "mixed": "mixed", "approx"
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 
-#: Names of the instructions that multiply bf16, on x86 and on ARM.
+#: Instructions that multiply bf16, on x86 and on ARM.
 _BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 
-#: bf16 has to be this much faster than float32 before it is worth a lower precision.
+#: ``auto`` becomes ``mixed`` where bf16 is at least this much faster than float32.
 WORTHWHILE = 1.3
 
 
@@ -38,7 +38,7 @@ def find_device(name: str) -> torch.device:
     """The torch device called `name`.
 
     Raises:
-        UnknownDevice: not understood, or not in this machine.
+        UnknownDevice: not a device's name, or not in this machine.
     """
     import torch
 
@@ -73,11 +73,10 @@ def resolve_precision(asked: str, *, device: str = "cpu") -> Resolved:
     """A stated precision stays; ``auto`` becomes ``mixed`` where that is >= 1.3x as fast.
 
     The measurement (about 50 ms, and torch's import) is made once per machine and torch version
-    and remembered beside the digests, so a later run needs no torch to know.
+    and kept on disk, so that a later run imports no torch.
 
     Raises:
         UsageError: another word.
-        UnknownDevice: a device this machine does not have.
     """
     known = find_precision(asked, device=device)
     if known is not None:
@@ -93,7 +92,7 @@ def resolve_precision(asked: str, *, device: str = "cpu") -> Resolved:
 def find_precision(asked: str, *, device: str = "cpu") -> Resolved | None:
     """As `resolve_precision`, without measuring: None where ``auto`` was not measured here yet.
 
-    A processor that has no bf16 instructions needs no measurement. No torch is imported.
+    A processor without bf16 instructions needs no measurement. Imports no torch.
     """
     known = _PRECISIONS.get(asked)
     if known is not None:
@@ -112,12 +111,12 @@ def find_precision(asked: str, *, device: str = "cpu") -> Resolved | None:
 
 
 def can_compute(precision: str, device: str) -> bool:
-    """Whether `device` has the instructions for a resolved precision. No torch is imported."""
+    """Whether `device` has the instructions for a resolved precision. Imports no torch."""
     return precision != "mixed" or device != "cpu" or not _lacks_bf16()
 
 
 def measure_bf16_gain(*, threads: int = 1) -> float:
-    """Speed of a bf16 linear layer over a float32 one, as used by the packed forward; best of 5."""
+    """Speed of the packed forward's linear layer in bf16 over that in float32; best of 5 runs."""
     import torch
 
     from featpipe.encoders.linear import make_linear
@@ -150,13 +149,13 @@ def _memo_file() -> Path | None:
 
 
 def _lacks_bf16() -> bool:
-    """Whether the processor lists its instructions, and bf16 products are not among them."""
+    """Whether the processor lists its instructions, and none of them multiplies bf16."""
     words = set(_cpu().split())
     return bool(words & {"flags", "Features"}) and not words & _BF16_FLAGS
 
 
 def _cpu() -> str:
-    """What the processor says of itself; instruction sets matter here, not its clock."""
+    """The processor's model and instruction sets."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").split("\n\n")[0].splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""What a sentence-transformers folder asks for beyond its weights. Plain JSON reading, no torch.
+"""The recipe of a sentence-transformers folder: its JSON files. Imports no torch.
 
-Honoured: the pooling mode, dense layers, layer norms and normalisation after it, the maximum
-length, lower-casing and prompts. A module that would change vectors in a way we do not reproduce
+Read are the pooling mode, the dense layers, layer norms and normalisation after it, the maximum
+length, lower-casing and prompts. A module that changes vectors in a way that is not reproduced here
 (LSTM, CNN ...) is refused, never skipped.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-#: sentence-transformers' pooling names -> ours. Others cannot be reproduced and are refused.
+#: sentence-transformers' pooling names -> ours; others are refused.
 _POOLINGS = {
     "cls": "cls",
     "mean": "mean",
@@ -34,11 +34,11 @@ _OLD_NAMES = {
     "weightedmean_tokens": "weightedmean",
 }
 
-#: Kinds of modules that may follow pooling, and those that need no folder.
+#: Modules that may follow pooling, and modules without a folder.
 _STEPS = frozenset({"Dense", "LayerNorm", "Normalize"})
 _BARE = frozenset({"Normalize", "Dropout"})
 
-#: Activations of a dense layer, by their class in torch.nn; what is not named is Tanh.
+#: Activations of a dense layer, by their class in torch.nn; Tanh unless stated.
 _ACTIVATIONS = frozenset({"Tanh", "Identity", "ReLU", "GELU", "Sigmoid", "SiLU", "ELU"})
 
 
@@ -49,14 +49,14 @@ class Step:
     kind: str
     folder: Path
     width: int = 0
-    """Of the vectors it makes; 0: as wide as those it gets."""
+    """Of its output; 0: that of its input."""
     activation: str = ""
-    """Class in torch.nn, after a dense layer."""
+    """Of a dense layer: class in torch.nn."""
     has_bias: bool = True
 
     @property
     def weight_files(self) -> tuple[Path, ...]:
-        """At most one."""
+        """The step's weights, at most one file."""
         names = ("model.safetensors", "pytorch_model.bin")
         found = [self.folder / name for name in names if (self.folder / name).exists()]
         return tuple(found[:1]) if self.kind != "Normalize" else ()
@@ -64,7 +64,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The folder's own wishes; None where it has none."""
+    """The folder's own settings; None where it states none."""
 
     model_folder: Path
     pooling: str | None = None
@@ -81,9 +81,9 @@ def read_recipe(folder: Path) -> Recipe:
     """The recipe of `folder`; an empty one when it is a plain transformers folder.
 
     Raises:
-        UnsupportedModel: a module or pooling mode that we cannot reproduce.
-        CheckpointError: ``modules.json`` names a folder that is not there, or the default prompt is
-            not among the prompts.
+        UnsupportedModel: a module or pooling mode that is not reproduced here.
+        CheckpointError: ``modules.json`` names a missing folder, or the default prompt is not among
+            the prompts.
     """
     modules = _read_modules(folder)
     if not modules:
@@ -116,7 +116,7 @@ def read_recipe(folder: Path) -> Recipe:
 
 
 def read_json(path: Path) -> object:
-    """The file's content, None when there is no such file.
+    """The file's content, None without such a file.
 
     Raises:
         CheckpointError: not JSON.
@@ -130,7 +130,7 @@ def read_json(path: Path) -> object:
 
 
 def read_json_object(path: Path) -> dict[str, object]:
-    """As `read_json`, for files that hold one object; an absent file is an empty one."""
+    """As `read_json`, for files that hold one object; ``{}`` without such a file."""
     content = read_json(path)
     if content is None:
         return {}
@@ -140,7 +140,7 @@ def read_json_object(path: Path) -> dict[str, object]:
 
 
 def _read_modules(folder: Path) -> list[tuple[str, Path]]:
-    """(kind, folder) of each module; empty where this is no sentence-transformers folder."""
+    """(kind, folder) of each module; empty for a plain transformers folder."""
     modules = read_json(folder / "modules.json")
     if not isinstance(modules, list):
         return []
@@ -164,9 +164,8 @@ def _read_step(kind: str, folder: Path) -> Step:
     config = read_json_object(folder / "config.json")
     if kind == "LayerNorm":
         return Step(kind, folder)
-    module, _, activation = str(
-        config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    ).rpartition(".")
+    given = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    module, _, activation = given.rpartition(".")
     names = {config.get(name) for name in ("module_input_name", "module_output_name")}
     refused = {
         f"the activation {module}.{activation}": (
@@ -180,7 +179,7 @@ def _read_step(kind: str, folder: Path) -> Step:
             raise UnsupportedModel(f"{folder} is a Dense module with {what}: not reproduced here")
     width = _positive(config.get("out_features"))
     if width is None:
-        raise CheckpointError(f"{folder / 'config.json'} does not say out_features")
+        raise CheckpointError(f"{folder / 'config.json'} does not state out_features")
     return Step(kind, folder, width, activation, has_bias=bool(config.get("bias", True)))
 
 
@@ -210,11 +209,9 @@ def _read_pooling(folder: Path) -> str:
 def _read_prompts(folder: Path) -> tuple[dict[str, str], str]:
     config = read_json_object(folder / "config_sentence_transformers.json")
     prompts = config.get("prompts")
-    known = (
-        {str(name): str(text or "") for name, text in prompts.items()}
-        if isinstance(prompts, dict)
-        else {}
-    )
+    if not isinstance(prompts, dict):
+        prompts = {}
+    known = {str(name): str(text or "") for name, text in prompts.items()}
     default = config.get("default_prompt_name")
     if default is not None and default not in known:
         raise CheckpointError(

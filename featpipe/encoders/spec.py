@@ -1,14 +1,14 @@
-"""What is computed: settings, resolved against a checkpoint into a spec and its fingerprint.
+"""Settings of an encoder or tagger, resolved against a checkpoint into a spec and its fingerprint.
 
-A spec is plain JSON and holds every part on which a vector depends (guarantee: two computations
-with one fingerprint give the same vectors). It holds no path and no name. No torch is imported.
+Guarantee: two computations with one fingerprint give the same vectors. A spec is plain JSON and
+holds every part on which a vector depends; it holds no path and no name. Imports no torch.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from featpipe.encoders.checkpoint import Checkpoint, canonical_config, count_positions
 from featpipe.encoders.fingerprint import digest_named, digest_of, digest_text
@@ -23,15 +23,15 @@ Pooling = Literal["mean", "cls", "max", "last", "weightedmean", "mean_sqrt_len"]
 Precision = Literal["exact", "mixed", "approx", "auto"]
 Dtype = Literal["float16", "float32", "bfloat16"]
 OnTruncate = Literal["window", "error", "warn"]
-Spec = dict[str, Any]
+Spec: TypeAlias = dict[str, Any]  # JSON: each part has a type of its own
 
-#: Raised whenever the same inputs would give other vectors than before.
+#: Raised in each version in which the same inputs give other vectors than before.
 FEATURE_VERSION = 3
 
-#: Tokens of a window, special ones included, below which no model says anything of a text.
+#: Least tokens of a window, special ones included.
 _SHORTEST_WINDOW = 8
 
-#: How the windows of a long text become one vector; see `windows`.
+#: How the vectors of a long text's windows become one, by pooling; see `windows.combine`.
 WINDOW_RULE = {
     "mean": "mean of windows weighted by their new tokens",
     "cls": "mean of windows weighted by their new tokens",
@@ -41,55 +41,96 @@ WINDOW_RULE = {
     "mean_sqrt_len": "mean of windows weighted by their new tokens",
 }
 
-#: With ``on_truncate="warn"``: as other libraries do, but counted.
+#: With ``on_truncate="warn"``.
 CUT_RULE = "first window; the rest is left out"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EncoderSettings:
-    """What the user may choose; None means what the checkpoint says."""
+    """How an encoder turns texts into vectors. None stands for the checkpoint's own choice.
+
+    Each attribute becomes a part of the fingerprint in its resolved form, except where stated:
+    vectors made with other settings are other vectors, and are stored apart. None and the same
+    choice given explicitly have one fingerprint.
+
+    Attributes:
+        pooling: how the hidden states of a text's tokens, special ones included, become one vector:
+            ``mean``, ``max``, ``cls`` (first token), ``last`` (last token), ``weightedmean`` (token
+            n weighs n) or ``mean_sqrt_len`` (sum over the root of their number). None, the default:
+            the sentence-transformers recipe's, or ``mean`` without one.
+        layer: the hidden states to pool: 0 for the embeddings, 1 for the first layer, or counted
+            from the end, -1, the default, for the last.
+        normalise: whether vectors are scaled to length 1. None, the default: as the recipe does,
+            or not at all without one.
+        max_length: tokens of one window, special ones included: at least 8, at most the model's
+            positions. None, the default: the least of the limits in the checkpoint's files.
+        stride: tokens between the starts of two windows of a long text: from 1 to
+            ``max_length - 2``. None, the default: 7/8 of ``max_length - 2``, rounded down.
+        prompt: text put before every text. None, the default: the recipe's default prompt, or "".
+        prompt_name: the name of one of the recipe's prompts, instead of ``prompt``; the fingerprint
+            holds the prompt's text. Default None.
+        dtype: how vectors are stored: ``float16`` (default), ``float32`` or ``bfloat16``.
+        precision: how vectors are computed: ``exact`` (float32), ``mixed`` (linear layers and
+            attention in bfloat16, on CUDA in float16), ``approx`` (linear layers in int8; only for
+            BERT-like models on processors) or ``auto`` (default): ``mixed`` where the device runs
+            it at least 1.3 times as fast, ``exact`` elsewhere. The fingerprint holds what ``auto``
+            was resolved to (`precision.resolve_precision`).
+        trust_remote_code: whether Python code in the checkpoint's folder may run. Default False. If
+            True, the digest of that code becomes part of the fingerprint.
+        on_truncate: for a text of more tokens than one window. ``window`` (default): read all of
+            it, in several windows; ``error``: give it no vector and name it; ``warn``: read the
+            first window only and count the tokens left out. ``error`` changes no vector and has
+            the fingerprint of ``window``.
+    """
 
     pooling: Pooling | None = None
     layer: int = -1
-    """Hidden state to pool: 0 embeddings, 1 first layer ... or from the end, -1 the last."""
     normalise: bool | None = None
     max_length: int | None = None
-    """Tokens of one window, special ones included."""
     stride: int | None = None
-    """Tokens from the start of one window of a long text to the start of the next."""
     prompt: str | None = None
-    """Put before every text. None: the checkpoint's default prompt, "" where it has none."""
     prompt_name: str | None = None
-    """Instead of `prompt`: the name of one of the prompts that the checkpoint holds."""
     dtype: Dtype = "float16"
     precision: Precision = "auto"
-    """``auto`` must be resolved (`devices.resolve_precision`) before a spec is made; `Encoder.load`
-    and the pipeline do so."""
     trust_remote_code: bool = False
     on_truncate: OnTruncate = "window"
-    """For a text of more tokens than one window. ``window``: all of it is read, in several;
-    ``error``: it gets no vector and is named; ``warn``: only the first window is read, and the
-    tokens left out are counted. Whether a text is refused changes no vector, so ``error`` shares
-    its fingerprint with ``window``."""
+
+    def __repr__(self) -> str:
+        return _show_changed(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TaggerSettings:
-    """As `EncoderSettings`, for token classification."""
+    """How a tagger finds entities. Each attribute is part of the fingerprint, in resolved form.
+
+    Attributes:
+        max_length: tokens of one window, special ones included: at least 8, at most the model's
+            positions. None, the default: the least of the limits in the checkpoint's files.
+        overlap: tokens shared by two windows where a sentence is longer than a window: from 0 to
+            half of ``max_length``. None, the default: a quarter of ``max_length``.
+        precision: ``exact``, ``mixed`` or ``auto`` (default), as in `EncoderSettings`.
+    """
 
     max_length: int | None = None
     overlap: int | None = None
-    """Tokens shared by two windows where a sentence is longer than a window."""
     precision: Precision = "auto"
+
+    def __repr__(self) -> str:
+        return _show_changed(self)
+
+
+def _show_changed(settings: EncoderSettings | TaggerSettings) -> str:
+    """The settings as a call that makes them, without those that have their default."""
+    values = ((field, getattr(settings, field.name)) for field in fields(settings))
+    changed = (f"{field.name}={value!r}" for field, value in values if value != field.default)
+    return f"{type(settings).__name__}({', '.join(changed)})"
 
 
 def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str = "cpu") -> Spec:
     """Every part of the fingerprint of `settings` on `checkpoint`, computed on `device`.
 
-    Precision ``approx`` is for BERT and its kin on processors.
-
     Raises:
-        UsageError: a setting that the checkpoint cannot follow, or an unresolved precision.
+        UsageError: a setting that the checkpoint or device cannot follow, or precision ``auto``.
         CheckpointError: files that cannot be read, or a limit that leaves no room for a text.
         UnsupportedModel: trusted code that is not in the folder.
     """
@@ -130,26 +171,22 @@ def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings, device: str = 
     max_length = _choose_length(checkpoint, settings.max_length)
     overlap = max_length // 4 if settings.overlap is None else settings.overlap
     if not 0 <= overlap <= max_length // 2:
-        raise UsageError(f"an overlap of {overlap} is not between 0 and half of {max_length}")
+        raise UsageError(f"overlap {overlap} is not between 0 and {max_length // 2} tokens")
+    precision = _one_of("precision of entities", _resolved(settings.precision), ("exact", "mixed"))
     return {
-        **_common_parts(
-            "entities",
-            checkpoint,
-            _one_of("precision of entities", _resolved(settings.precision), ("exact", "mixed")),
-            device,
-        ),
+        **_common_parts("entities", checkpoint, precision, device),
         "labels": list(checkpoint.labels),
         "max_length": max_length,
         "overlap": overlap,
     }
 
 
-def fingerprint_of(spec: Mapping[str, Any]) -> str:
-    """40 hex digits that differ whenever any part of the spec does."""
+def fingerprint_of(spec: Mapping[str, object]) -> str:
+    """40 hex digits that differ if any part of the spec does."""
     return digest_text(json.dumps(spec, sort_keys=True, ensure_ascii=False, allow_nan=False))
 
 
-def explain_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
+def explain_difference(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[str]:
     """One line per part in which two specs differ; none when the fingerprints are equal."""
     for part in sorted({*a, *b}):
         if a.get(part) != b.get(part):
@@ -170,7 +207,7 @@ def _common_parts(feature: str, checkpoint: Checkpoint, precision: str, device: 
 
 
 def _describe_steps(steps: Sequence[Step]) -> Spec:
-    """What follows pooling; nothing, not even an empty part, where nothing does."""
+    """The steps after pooling; without any, no part at all."""
     described = [
         f"{step.kind} {step.width} {step.activation} {digest_of(step.weight_files)}"
         for step in steps
@@ -179,10 +216,10 @@ def _describe_steps(steps: Sequence[Step]) -> Spec:
 
 
 def _describe_code(checkpoint: Checkpoint) -> Spec:
-    """The model's own code, which vectors depend on like on its weights.
+    """The digest of the model's own code; without any, no part at all.
 
     Raises:
-        UnsupportedModel: code that is not in the folder, so that nobody can tell when it changes.
+        UnsupportedModel: code that is not in the folder, whose changes would go unseen.
     """
     named = json.dumps(checkpoint.config.get("auto_map") or {})
     if "--" in named:
@@ -195,7 +232,7 @@ def _describe_code(checkpoint: Checkpoint) -> Spec:
 
 
 def _arithmetic(precision: str, device: str) -> str:
-    """What the linear layers compute in: lower precision is not the same on processor and card."""
+    """Dtype of the linear layers, which in lower precision differs between processor and card."""
     if precision == "exact":
         return "float32"
     if precision == "approx":
@@ -219,11 +256,11 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def _count_layer(checkpoint: Checkpoint, layer: int) -> int:
-    """The hidden state's number, counted from the embeddings (0)."""
+    """Number of the hidden state, counted from the embeddings (0)."""
     n_layers = checkpoint.n_layers
     number = layer if layer >= 0 else n_layers + 1 + layer
     if not 0 <= number <= n_layers:
-        raise UsageError(f"layer {layer} of a model with {n_layers} layers (and embeddings, 0)")
+        raise UsageError(f"layer {layer} is not one of the model's: 0 (embeddings) to {n_layers}")
     return number
 
 
@@ -240,7 +277,7 @@ def _choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
     most = count_positions(checkpoint.config) or checkpoint.max_length
     if not _SHORTEST_WINDOW <= asked <= most:
         raise UsageError(
-            f"a length of {asked} tokens is not between {_SHORTEST_WINDOW} and the model's {most}"
+            f"max_length {asked} is not between {_SHORTEST_WINDOW} and the model's {most} tokens"
         )
     return asked
 
@@ -249,12 +286,12 @@ def _choose_prompt(checkpoint: Checkpoint, settings: EncoderSettings) -> str:
     if settings.prompt_name is None:
         return checkpoint.recipe.default_prompt if settings.prompt is None else settings.prompt
     if settings.prompt is not None:
-        raise UsageError("a prompt and the name of one were given; leave one of them out")
+        raise UsageError("prompt and prompt_name were both given; leave one of them out")
     known = checkpoint.recipe.prompts
     if settings.prompt_name not in known:
+        names = ", ".join(known) or "none; give the text itself as prompt"
         raise UsageError(
-            f"{checkpoint.path} has no prompt {settings.prompt_name!r}",
-            hint=f"it has {', '.join(known)}" if known else "it has none; give its text instead",
+            f"{checkpoint.path} has no prompt {settings.prompt_name!r}", hint=f"it has {names}"
         )
     return known[settings.prompt_name]
 
@@ -263,7 +300,7 @@ def _choose_stride(max_length: int, asked: int | None) -> int:
     if asked is None:
         return max(1, (max_length - 2) * 7 // 8)
     if not 1 <= asked <= max_length - 2:
-        raise UsageError(f"a stride of {asked} is not between 1 and {max_length - 2} tokens")
+        raise UsageError(f"stride {asked} is not between 1 and {max_length - 2} tokens")
     return asked
 
 

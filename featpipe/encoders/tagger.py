@@ -1,14 +1,14 @@
-"""Texts in, entities out: the worker's side of a token-classification checkpoint.
+"""A tagger: texts in, entities out; also vectors and entities by one forward (`encode_and_tag`).
 
 Guarantees:
 
-* Every character is seen: long texts become windows cut at sentence ends (`stitching`), and each
-  token's logits come from the window where it is farther from a cut.
+* Every character is read: a long text is cut into windows at sentence ends (`windows`), and each
+  token's scores come from the window where it is farther from a cut.
 * Offsets are characters of the text as it was given.
-* On texts of one window the entities are those of transformers' pipeline (``simple``), where the
-  checkpoint has no CRF; with one they are those of pytorch-crf's best path.
-* The same bytes whatever other texts are in the call, on CPU, where `is_invariant` says so: for
-  BERT and its kin. Other architectures are run by transformers, and `counts` names it.
+* On texts of one window the entities are those of transformers' pipeline (``simple``) for a
+  checkpoint without a CRF, and those of pytorch-crf's best path for one with.
+* Entities have the same bytes for any other texts in the call, on CPU, where `Tagger.is_invariant`:
+  for BERT-like models. Other architectures are run by transformers, and `Tagger.counts` names it.
 """
 
 from __future__ import annotations
@@ -17,34 +17,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from featpipe.encoders.bert import PackedBert
+from featpipe.encoders.bert import PackedBert, Placement
 from featpipe.encoders.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.encoders.crf import Head, load_head
 from featpipe.encoders.encoder import UNKNOWN, report_faults
 from featpipe.encoders.entities import Entities, Tags, decode
-from featpipe.encoders.fingerprint import identity_of
+from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
 from featpipe.encoders.forward import Forwarder
-from featpipe.encoders.heap import keep_freed_memory
+from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
+from featpipe.encoders.pooling import pool
 from featpipe.encoders.precision import find_device, resolve_precision, running_threads
 from featpipe.encoders.spec import Spec, TaggerSettings, fingerprint_of, tagger_spec
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import find_unknown
-from featpipe.encoders.trunk import is_own, load_trunk, open_parts
-from featpipe.encoders.windows import Cuts, cut_text, find_sentence_starts, own_starts
+from featpipe.encoders.trunk import choose_dtype, has_packed_forward, load_trunk, open_parts
+from featpipe.encoders.windows import LabelWindows, plan_label_windows
 from featpipe.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from featpipe.encoders.crf import Scores
+    from featpipe.encoders.encoder import Encoded, Encoder
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Tokens
     from featpipe.encoders.trunk import Trunk
+    from featpipe.encoders.windows import Vectors
 
 
 class Tagger:
@@ -79,13 +82,13 @@ class Tagger:
             settings: None for the checkpoint's own.
             device: ``cpu`` or ``cuda:i``.
             threads: that torch may use in each call.
-            trunk: that of an encoder in this process; used instead of a second copy when its
-                weights, precision and device are the same (`shares_trunk` says whether).
+            trunk: that of an encoder in this process; used instead of a second copy if its weights,
+                precision and device are the same (`shares_trunk`).
 
         Raises:
             CheckpointError: unusable, incomplete or changing files.
-            UnsupportedModel: an architecture that neither we nor transformers compute.
-            UsageError: no tagger, or a setting that it cannot follow.
+            UnsupportedModel: an architecture that neither `bert` nor transformers computes.
+            UsageError: not a tagger, or a setting that it cannot follow.
             UnknownDevice: a device this machine does not have.
         """
         settings = settings or TaggerSettings()
@@ -93,35 +96,12 @@ class Tagger:
         keep_freed_memory()
         precision = resolve_precision(settings.precision, device=device)
         checkpoint = describe_checkpoint(name)
-        before = _identities(checkpoint)
-        spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
-        loaded: Trunk
-        if is_own(checkpoint):
-            parts = open_parts(checkpoint)
-            head = load_head(
-                parts.head, n_labels=len(spec["labels"]), source=checkpoint.path, device=target
-            )
-            loaded = load_trunk(
-                checkpoint,
-                parts,
-                n_layers=checkpoint.n_layers,
-                precision=spec["precision"],
-                device=target,
-                known=head.names,
-                share=trunk if isinstance(trunk, PackedBert) else None,
-            )
-        else:
-            head = Head()
-            loaded = load_foreign(checkpoint, spec, device=target, is_tagger=True)
-            if loaded.width != len(spec["labels"]):
-                raise CheckpointError(
-                    f"{checkpoint.path} has scores for {loaded.width} labels, but id2label in"
-                    f" config.json names {len(spec['labels'])}",
-                    hint="name them all, numbered from 0",
-                )
-        tagger = cls(loaded, head, Tokenizer.load(checkpoint), spec)
-        if _identities(checkpoint) != before:
-            raise CheckpointError(f"{checkpoint.path} changed while it was loaded")
+        with refuse_changes(checkpoint.files, checkpoint.path):
+            spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
+            share = trunk if isinstance(trunk, PackedBert) else None
+            loaded, head = _load_trunk_and_head(checkpoint, spec, target, share)
+            tokenizer = Tokenizer.load(checkpoint)
+        tagger = cls(loaded, head, tokenizer, spec)
         tagger.threads = threads
         if isinstance(loaded, PackedBert):
             tagger._n_layers = checkpoint.n_layers  # a shared trunk may have more
@@ -130,17 +110,17 @@ class Tagger:
 
     @property
     def is_invariant(self) -> bool:
-        """Whether the last guarantee holds with the kernels at work here."""
+        """Whether the last guarantee holds with the kernels in use here."""
         return self.trunk.is_invariant
 
     @property
     def counts(self) -> dict[str, int]:
-        """Fallbacks at work, for the run record: how often, 0 for what holds all the time."""
+        """Fallbacks for the run record: times until now, or 0 for one that is always in use."""
         return dict.fromkeys(self.trunk.notes, 0) | self._forwarder.counts
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Entity types; ``Entities.label`` counts in this."""
+        """Entity types; ``Entities.label`` is a place in it."""
         return self._tags.types
 
     def find_entities(self, texts: Sequence[str]) -> Entities:
@@ -153,75 +133,131 @@ class Tagger:
         unknown = find_unknown(tokens, self.trunk.n_words)
         if unknown:
             raise report_faults(dict.fromkeys(unknown, UNKNOWN))
-        cuts = self._cut(texts, tokens)
         with running_threads(self.threads), torch.inference_mode():
-            logits = self._compute_logits(tokens, cuts)
-        return self.decode(logits, tokens)
+            scores = self.score_tokens(texts, tokens)
+        return self.decode(scores, tokens)
 
-    def score_tokens(self, texts: Sequence[str], tokens: Tokens) -> npt.NDArray[np.float32]:
-        """Logits (tokens, labels) of texts whose tokens, with offsets, are known."""
-        return self._compute_logits(tokens, self._cut(texts, tokens))
+    def score_tokens(self, texts: Sequence[str], tokens: Tokens) -> Scores:
+        """Scores (tokens, labels) of texts whose tokens, with offsets, are known.
 
-    def decode(self, logits: npt.NDArray[np.float32], tokens: Tokens) -> Entities:
-        """Entities from logits (tokens, labels).
-
-        Raises:
-            EncodingError: logits that are not finite; ``error.units`` holds their texts' numbers.
+        Each token's scores come from the window that owns it.
         """
-        broken = np.flatnonzero(~np.isfinite(logits).all(axis=1))
-        if len(broken):
-            units = np.unique(np.searchsorted(tokens.ends, broken, side="right")).tolist()
-            raise report_faults(dict.fromkeys(units, "the tagger gives NaN or infinity for it"))
-        labels, scores = self.head.choose(logits, tokens.lengths)
-        return decode(labels, scores, tokens, self._tags)
-
-    def _cut(self, texts: Sequence[str], tokens: Tokens) -> Cuts:
-        starts = tokens.start
-        if starts is None:
-            raise ValueError("tokens without offsets")
-        capacity = self.spec["max_length"] - len(self.tokenizer.prefix) - len(self.tokenizer.suffix)
-        start: list[int] = []
-        length: list[int] = []
-        own: list[int] = []
-        for text, end, count in zip(
-            texts, tokens.ends.tolist(), tokens.lengths.tolist(), strict=True
-        ):
-            first = end - count
-            windows = [(0, count)]
-            if count > capacity:
-                breaks = find_sentence_starts(text, starts[first:end])
-                windows = cut_text(
-                    count,
-                    breaks,
-                    capacity=capacity,
-                    overlap=min(self.spec["overlap"], capacity // 2),
-                )
-            start += [first + a for a, _ in windows]
-            length += [b - a for a, b in windows]
-            own += [first + a for a in own_starts(windows)]
-        return Cuts(np.array(start, np.int64), np.array(length, np.int64), np.array(own, np.int64))
-
-    def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
-        states = trunk.forward(pack, n_layers=self._n_layers)
-        return self.head.score(states.to(self.trunk.device), pack)
-
-    def _compute_logits(self, tokens: Tokens, cuts: Cuts) -> npt.NDArray[np.float32]:
-        """Shapes: -> (tokens, labels), each token's from the window that owns it."""
+        windows = self._plan_windows(texts, tokens)
         sequences = Sequences(
-            tokens.ids, cuts.start, cuts.length, self.tokenizer.prefix, self.tokenizer.suffix
+            tokens.ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
-        own_stop = np.append(cuts.own_start[1:], len(tokens.ids))
         out = np.empty((len(tokens.ids), len(self.spec["labels"])), np.float32)
-        for pack, found in self._forwarder.run(sequences, self._compute, threads=self.threads):
-            # Row of the window's first own token in the pack, for windows laid end to end.
-            count = own_stop[pack.sequences] - cuts.own_start[pack.sequences]
-            skipped = cuts.own_start[pack.sequences] - cuts.start[pack.sequences]
-            row = np.cumsum(pack.lengths) - pack.lengths + len(self.tokenizer.prefix) + skipped
-            within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-            target = np.repeat(cuts.own_start[pack.sequences], count) + within
-            out[target] = found[np.repeat(row, count) + within]
+        for pack, rows in self._forwarder.run(sequences, self._compute, threads=self.threads):
+            windows.take_own(out, rows, pack, len(self.tokenizer.prefix))
         return out
 
+    def decode(self, scores: Scores, tokens: Tokens) -> Entities:
+        """Entities from scores (tokens, labels).
 
-def _identities(checkpoint: Checkpoint) -> list[str]:
-    return [identity_of(file) for file in checkpoint.files]
+        Raises:
+            EncodingError: scores that are not finite; ``error.units`` holds their texts' numbers.
+        """
+        units = tokens.texts_of(np.flatnonzero(~np.isfinite(scores).all(axis=1)))
+        if units:
+            raise report_faults(dict.fromkeys(units, "the tagger gives NaN or infinity for it"))
+        labels, probabilities = self.head.choose(scores, tokens.lengths)
+        return decode(labels, probabilities, tokens, self._tags)
+
+    def _plan_windows(self, texts: Sequence[str], tokens: Tokens) -> LabelWindows:
+        capacity = self.spec["max_length"] - len(self.tokenizer.prefix) - len(self.tokenizer.suffix)
+        overlap = min(self.spec["overlap"], capacity // 2)
+        return plan_label_windows(texts, tokens, capacity=capacity, overlap=overlap)
+
+    def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
+        return self.score(trunk.forward(pack, n_layers=self._n_layers), pack)
+
+    def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
+        """Scores (t, labels) of a pack's t tokens, from their hidden states."""
+        return self.head.score(states.to(self.trunk.device), pack)
+
+
+def _load_trunk_and_head(
+    checkpoint: Checkpoint, spec: Spec, device: torch.device, share: PackedBert | None
+) -> tuple[Trunk, Head]:
+    n_labels = len(spec["labels"])
+    if has_packed_forward(checkpoint):
+        parts = open_parts(checkpoint)
+        head = load_head(parts.head, n_labels=n_labels, source=checkpoint.path, device=device)
+        dtype = choose_dtype(spec["precision"], device)
+        placement = Placement(checkpoint.n_layers, dtype, device)
+        trunk = load_trunk(checkpoint, parts, placement, known=head.names, share=share)
+        return trunk, head
+    loaded = load_foreign(checkpoint, spec, device=device, is_tagger=True)
+    if loaded.width != n_labels:
+        raise CheckpointError(
+            f"{checkpoint.path} has scores for {loaded.width} labels, but id2label in"
+            f" config.json names {n_labels}",
+            hint="name them all, numbered from 0",
+        )
+    return loaded, Head()
+
+
+def encode_and_tag(
+    encoder: Encoder, tagger: Tagger, texts: Sequence[str]
+) -> tuple[Encoded, Entities]:
+    """Vectors and entities of distinct texts by one forward.
+
+    Guarantee: byte for byte the results of `Encoder.encode` and `Tagger.find_entities` (where the
+    trunk is invariant). Texts of one window are computed once; longer ones have other windows for
+    vectors than for labels and are computed twice. `Encoded.faults` names texts without a vector.
+
+    The two must share a trunk of exactly their layers, and have the same tokenizer, precision and
+    window length; the encoder must have no prompt.
+
+    Raises:
+        EncodingError: the tagger cannot read some text.
+    """
+    tokens = encoder.tokenizer.encode(texts, with_offsets=True)
+    unknown = find_unknown(tokens, encoder.trunk.n_words)
+    if unknown:
+        raise report_faults(dict.fromkeys(unknown, UNKNOWN))
+    capacity = encoder.spec["max_length"] - len(encoder.tokenizer.prefix + encoder.tokenizer.suffix)
+    is_short = tokens.lengths <= capacity
+    short, long = np.flatnonzero(is_short), np.flatnonzero(~is_short)
+    n_windows = np.ones(len(texts), np.int64)
+    vectors = np.empty((len(texts), encoder.dim), np.float32)
+    scores = np.empty((len(tokens.ids), len(tagger.spec["labels"])), np.float32)
+    with running_threads(encoder.threads), torch.inference_mode():
+        vectors[short], scores[tokens.places(short)] = _compute_both(
+            encoder, tagger, tokens.take(short)
+        )
+        if len(long):
+            others = tokens.take(long)
+            vectors[long], windows = encoder.encode_windows(others)
+            n_windows[long] = windows.n_windows
+            scores[tokens.places(long)] = tagger.score_tokens(
+                [texts[at] for at in long.tolist()], others
+            )
+    entities = tagger.decode(scores, tokens)
+    every = np.arange(len(texts))
+    return encoder.make_encoded(vectors, n_windows, tokens, every, on_fault="report"), entities
+
+
+def _compute_both(encoder: Encoder, tagger: Tagger, tokens: Tokens) -> tuple[Vectors, Scores]:
+    """Shapes: n texts of t tokens, one window each -> (n, dim), (t, labels)."""
+    starts = tokens.ends - tokens.lengths
+    windows = LabelWindows(starts, tokens.lengths, starts, tokens.lengths)
+    prefix, suffix = encoder.tokenizer.prefix, encoder.tokenizer.suffix
+    sequences = Sequences(tokens.ids, starts, tokens.lengths, prefix, suffix)
+    width, n_labels = encoder.trunk.width, len(tagger.spec["labels"])
+    vectors = np.empty((len(starts), width), np.float32)
+    scores = np.empty((len(tokens.ids), n_labels), np.float32)
+
+    def compute(trunk: Trunk, pack: Pack) -> torch.Tensor:
+        """Vectors and scores in one flat tensor, which is one copy from a card."""
+        states = trunk.forward(pack)
+        found = tagger.score(states, pack)
+        pooled = pool(states, pack, encoder.spec["pooling"])
+        return torch.cat([pooled.flatten(), found.to(pooled.device).flatten()])
+
+    for pack, flat in encoder.forwarder.run(sequences, compute, threads=encoder.threads):
+        n_numbers = len(pack.sequences) * width
+        vectors[pack.sequences] = flat[:n_numbers].reshape(-1, width)
+        windows.take_own(scores, flat[n_numbers:].reshape(-1, n_labels), pack, len(prefix))
+    encoder.repeat_overflowed(vectors, sequences)
+    return encoder.steps(vectors), scores

@@ -36,33 +36,47 @@ class Tokens:
         """Tokens per text, shape (n,)."""
         return np.diff(self.ends, prepend=0)
 
+    @property
+    def offsets(self) -> tuple[Offsets, Offsets]:
+        """Start and stop.
+
+        Raises:
+            ValueError: they were not asked for.
+        """
+        if self.start is None or self.stop is None:
+            raise ValueError("tokens without offsets")
+        return self.start, self.stop
+
     def places(self, texts: Ints) -> Ints:
-        """Where the tokens of some texts lie, text by text."""
+        """Places in ``ids`` of the tokens of `texts`, text by text."""
         lengths = self.lengths[texts]
         ends = np.cumsum(lengths)
         return np.arange(int(lengths.sum())) + np.repeat(self.ends[texts] - ends, lengths)
 
     def take(self, texts: Ints) -> Tokens:
-        """Those of some texts."""
+        """The tokens of `texts` alone."""
         at = self.places(texts)
         start = None if self.start is None else self.start[at]
         stop = None if self.stop is None else self.stop[at]
         return Tokens(self.ids[at], np.cumsum(self.lengths[texts]), start, stop)
 
+    def texts_of(self, places: Ints) -> list[int]:
+        """Numbers of the texts that hold the tokens at `places`, ascending, each once."""
+        found: list[int] = np.unique(np.searchsorted(self.ends, places, side="right")).tolist()
+        return found
+
 
 def find_unknown(tokens: Tokens, n_words: int) -> list[int]:
     """Numbers of the texts with an id of `n_words` or more."""
-    beyond = np.flatnonzero(tokens.ids >= n_words)
-    found: list[int] = np.unique(np.searchsorted(tokens.ends, beyond, side="right")).tolist()
-    return found
+    return tokens.texts_of(np.flatnonzero(tokens.ids >= n_words))
 
 
 def encode_slowly(raw: RawTokenizer, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
-    """One call of the tokenizer per batch, and Python objects in between: the reference path."""
+    """The reference path: one call of the tokenizer, with Python objects for every token."""
     batch = raw.encode_batch if with_offsets else raw.encode_batch_fast
     try:
         encodings = batch(list(texts), add_special_tokens=False)
-    except TypeError:  # what the Rust side makes of a lone surrogate
+    except TypeError:  # the Rust side's error for a lone surrogate, which is a UnicodeEncodeError
         "".join(texts).encode("utf-8")
         raise
     lengths = np.fromiter((len(e) for e in encodings), np.int64, len(encodings))
@@ -77,7 +91,7 @@ def encode_slowly(raw: RawTokenizer, texts: Sequence[str], *, with_offsets: bool
 
 
 def concatenate(parts: Sequence[Tokens], *, with_offsets: bool) -> Tokens:
-    """Texts of several batches as one."""
+    """Join the texts of several batches."""
     if len(parts) == 1:
         return parts[0]
     lengths = [part.lengths for part in parts]

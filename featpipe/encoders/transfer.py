@@ -1,10 +1,10 @@
-"""Between the processor and a card: copies that run beside the computation.
+"""Copies between the processor and a card that run beside the computation.
 
-Each direction has a stream of its own, so that neither waits for the other or for what the card
-computes; events order them where one needs the other's data. The memory on this side is pinned and
-comes from torch's pool, which gives a block out again once its copy is over: a ring that grows to
-what is in flight. Memory on the card is marked as used by both streams, so it is not given out
-again before the later one is done.
+Each direction has its own stream, so that a copy waits neither for the other direction nor for the
+computation; events order them where one needs the other's data. The host's memory is pinned and
+comes from torch's pool, which reuses a block once its copy is over: a ring that grows to the bytes
+in flight. Memory on the card is marked as used by both streams, so it is not reused before the
+later one is done.
 
 On a processor nothing is copied.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def send(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
-    """A copy of `array` on `device` for what is computed next; nobody waits for it."""
+    """A copy of `array` on `device` for the computation that follows; does not block."""
     tensor = torch.from_numpy(array)
     if device.type != "cuda":
         return tensor
@@ -38,7 +38,7 @@ def send(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
 
 
 class Arrival:
-    """Rows on their way from the device, sent off as soon as they are computed."""
+    """Rows on their way from the device; the copy starts as soon as they are computed."""
 
     def __init__(self, rows: torch.Tensor) -> None:
         self._rows = rows
@@ -53,7 +53,7 @@ class Arrival:
             rows.record_stream(stream)
 
     def take(self) -> Rows:
-        """Wait for the rows, if need be."""
+        """Wait until the rows are here."""
         if self._event is not None:
             self._event.synchronize()
         rows: Rows = self._rows.numpy()
@@ -62,5 +62,5 @@ class Arrival:
 
 @lru_cache
 def _stream(device: torch.device, _direction: str) -> torch.cuda.Stream:
-    """One for each card and direction, for as long as the process lives."""
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch left it bare
+    """One per card and direction, for the life of the process."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch left it unannotated

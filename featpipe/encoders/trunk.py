@@ -1,6 +1,6 @@
-"""A loaded transformer: weights on a device, and what they came from.
+"""A loaded transformer without its head: weights on a device.
 
-One trunk may serve several features: an encoder and a tagger whose weights match share it.
+One trunk may serve an encoder and a tagger whose weights are the same.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from featpipe.encoders.bert import OWN, PackedBert, Shape
+from featpipe.encoders.bert import ARCHITECTURES, PackedBert, Placement, Shape
 from featpipe.encoders.checkpoint import belongs_to_crf
-from featpipe.encoders.fingerprint import digest_of
 from featpipe.encoders.weights import (
     Parts,
-    Weights,
     check_complete,
     is_unused,
     load_weights,
@@ -32,27 +30,30 @@ class Trunk(Protocol):
 
     width: int
     n_words: int
-    """Rows of the word embeddings; a higher token id has no meaning."""
+    """Rows of the word embeddings; a higher token id has no embedding."""
     device: torch.device
-
-    def twin(
-        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
-    ) -> Trunk:
-        """The same weights again, elsewhere or in another precision."""
-        ...
 
     @property
     def is_invariant(self) -> bool:
-        """Whether a sequence's bits are promised not to depend on its neighbours."""
+        """Whether a sequence's bits do not depend on the other sequences in its pack."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about how this model is run: fallbacks, lowered guarantees."""
+        """Fallbacks and lowered guarantees, in words for the user."""
         ...
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
-        """Shapes: pack of t tokens -> (t, width) float32, after `n_layers` layers."""
+        """Hidden states after `n_layers` layers (all by default).
+
+        Shapes: pack of t tokens -> (t, width) float32.
+        """
+        ...
+
+    def copy_to(
+        self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+    ) -> Trunk:
+        """A second trunk of the same weights, on another device or in another dtype."""
         ...
 
 
@@ -61,27 +62,23 @@ def open_parts(checkpoint: Checkpoint) -> Parts:
     return split_trunk(load_weights(checkpoint), source=checkpoint.path)
 
 
-def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
+def load_trunk(
     checkpoint: Checkpoint,
     parts: Parts,
+    placement: Placement,
     *,
-    n_layers: int,
-    precision: str,
-    device: torch.device,
     known: frozenset[str] = frozenset(),
     share: PackedBert | None = None,
 ) -> PackedBert:
-    """Check the weights and lay them out for `device`.
+    """Check the weights and lay them out.
 
     Args:
-        checkpoint: whose weights these are; named in errors.
+        checkpoint: where the weights are from.
         parts: its weights.
-        n_layers: of the first layers that are needed.
-        precision: ``exact``, ``mixed`` or ``approx``.
-        device: where to.
-        known: names outside the trunk that the caller uses, or knows that it does without; others
-            must be of heads that nobody needs.
-        share: a trunk to give back instead of a second copy, if it is the same.
+        placement: layers, dtype and device.
+        known: names outside the trunk that the caller uses or ignores on purpose; any other must
+            belong to a head that is known to be unneeded.
+        share: a trunk to return instead of a second copy, if it is the same.
 
     Raises:
         MissingWeights: missing, misshapen or left-over tensors, listed.
@@ -90,24 +87,18 @@ def load_trunk(  # noqa: PLR0913 - one argument per part that a trunk is made of
     shape = Shape.of(checkpoint.config, checkpoint.path / "config.json")
     check_complete(
         parts.trunk,
-        shape.tensors(n_layers),
+        shape.tensors(placement.n_layers),
         leftover=_find_leftover(parts, shape, known),
         source=checkpoint.path,
     )
-    dtype = choose_dtype(precision, device)
-    if share is not None and share.matches(
-        parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device
-    ):
+    if share is not None and share.matches(parts.trunk, shape, placement):
         return share
-    trunk = PackedBert(parts.trunk, shape, n_layers=n_layers, dtype=dtype, device=device)
-    trunk.origin = checkpoint.weight_files
-    trunk.origin_digest = digest_of(checkpoint.weight_files)
-    return trunk
+    return PackedBert(parts.trunk, shape, placement, checkpoint.weight_files)
 
 
-def is_own(checkpoint: Checkpoint) -> bool:
-    """Whether our packed forward computes this architecture."""
-    if checkpoint.architecture not in OWN:
+def has_packed_forward(checkpoint: Checkpoint) -> bool:
+    """Whether `bert` computes this architecture with its options."""
+    if checkpoint.architecture not in ARCHITECTURES:
         return False
     try:
         Shape.of(checkpoint.config, checkpoint.path / "config.json")
@@ -117,7 +108,7 @@ def is_own(checkpoint: Checkpoint) -> bool:
 
 
 def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """Of the linear layers and attention; everything else is float32."""
+    """Dtype of the linear layers and attention; everything else is float32."""
     if precision == "exact":
         return torch.float32
     if precision == "approx":
@@ -126,9 +117,9 @@ def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
 
 
 def _find_leftover(parts: Parts, shape: Shape, known: frozenset[str]) -> list[str]:
-    every: Weights | dict[str, tuple[int, ...]] = shape.tensors(shape.n_layers)
+    in_trunk = shape.tensors(shape.n_layers)
     return [
         name
-        for name in (*(n for n in parts.trunk if n not in every), *parts.head)
+        for name in (*(n for n in parts.trunk if n not in in_trunk), *parts.head)
         if name not in known and (belongs_to_crf(name) or not is_unused(name))
     ]

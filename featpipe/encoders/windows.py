@@ -1,9 +1,13 @@
-"""Long texts as overlapping windows, so that nothing is ever truncated.
+"""Long texts as windows, so that no token is left out: one plan for vectors, one for labels.
 
-The rule for a text of more tokens than fit one window (`capacity` tokens beside the special ones):
-windows start every `stride` tokens and hold `capacity` tokens each; the last ends with the text.
-A window's weight is the number of tokens that no earlier window held, so each token of the text
-counts once. What the windows' vectors become is said by `combine`.
+For vectors, a text of more than `capacity` tokens (those that fit one window beside the special
+ones) gets a window of `capacity` tokens every `stride` tokens; the last ends with the text. A
+window's weight is the number of its tokens that no earlier window holds, so that each token counts
+once.
+
+For labels, a long text is cut at sentence ends, where no entity continues, so windows need not
+overlap. Only a sentence that is longer than a window gets overlapping ones, and each token's label
+comes from the window in which the token is farther from the cut.
 """
 
 from __future__ import annotations
@@ -11,20 +15,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from featpipe.encoders.tokens import Ints, Offsets
+    from collections.abc import Sequence
 
-Vectors = npt.NDArray[np.float32]
+    from featpipe.encoders.packing import Pack
+    from featpipe.encoders.tokens import Ints, Offsets, Tokens
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+
+#: End of a sentence: closing punctuation with any closing quotes, or a line break.
+_SENTENCE_END = re.compile(r"[。！？；!?;]+[”’」』）)\"']*|[.][”’)\"']*(?=\s)|\n+")
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of all texts, text by text. All shapes (w,) but n_windows (n,)."""
+    """Windows of all texts, text by text. Shapes: (w,), but n_windows (n,)."""
 
     text: Ints
     start: Ints
@@ -36,7 +46,7 @@ class Windows:
 
 
 def plan_windows(lengths: Ints, *, capacity: int, stride: int, only_first: bool = False) -> Windows:
-    """Cut texts of `lengths` tokens, shape (n,), into windows; `only_first` leaves out the rest."""
+    """Cut texts of `lengths` tokens, shape (n,), into windows; `only_first` omits the others."""
     beyond = np.maximum(lengths - capacity, 0) * (not only_first)
     n_windows = 1 + -(-beyond // stride)
     text = np.repeat(np.arange(len(lengths)), n_windows)
@@ -58,10 +68,9 @@ def plan_windows(lengths: Ints, *, capacity: int, stride: int, only_first: bool 
 def combine(vectors: Vectors, windows: Windows, pooling: str) -> Vectors:
     """One vector per text from its windows' vectors.
 
-    Shapes: vectors (w, dim) -> (n, dim). ``mean`` and ``cls``: mean weighted by the windows' new
-    tokens; ``max``: elementwise maximum; ``last``: the last window's. A text of one window keeps
-    its vector bit for bit. Sums run in window order, in float64, per text: other texts in the call
-    change nothing.
+    Shapes: vectors (w, dim) -> (n, dim). ``max``: elementwise maximum; ``last``: the last window's;
+    otherwise the mean by the windows' weights. A text of one window keeps its vector bit for bit.
+    Sums run in window order, in float64, per text: other texts in the call change nothing.
     """
     last = np.cumsum(windows.n_windows) - 1
     out = vectors[last].copy()
@@ -78,41 +87,66 @@ def combine(vectors: Vectors, windows: Windows, pooling: str) -> Vectors:
     return out
 
 
-# Windows for tagging: every token is labelled once, from where it is seen best.
-#
-# A long text is cut at sentence ends, where no entity goes on, so windows need not overlap. Where a
-# sentence is longer than a window, windows overlap, and each token's label comes from the window in
-# which it is farther from the cut.
-
-
-#: The place after a sentence: closing punctuation with any closing quotes, or a line break.
-_SENTENCE_END = re.compile(r"[。！？；!?;]+[”’」』）)\"']*|[.][”’)\"']*(?=\s)|\n+")
-
-
 @dataclass(frozen=True, slots=True)
-class Cuts:
-    """Windows of all texts, in text order. All shapes (w,), tokens counted over all texts."""
+class LabelWindows:
+    """Windows of all texts, text by text. Shapes (w,), tokens counted over all texts."""
 
     start: Ints
     length: Ints
     own_start: Ints
-    """First token whose label comes from this window; they follow one another without a gap."""
+    """First token whose label comes from this window."""
+    own_length: Ints
+    """Number of these tokens; every token is one window's own."""
+
+    def take_own(
+        self, out: npt.NDArray[np.generic], rows: npt.NDArray[np.generic], pack: Pack, n_before: int
+    ) -> None:
+        """Copy the rows of the windows' own tokens to the tokens' places in `out`.
+
+        Shapes: out (tokens, k); rows (t, k), one per token of `pack`, whose sequences are windows,
+        each with `n_before` special tokens before it.
+        """
+        start, count = self.own_start[pack.sequences], self.own_length[pack.sequences]
+        skipped = n_before + start - self.start[pack.sequences]
+        row = np.cumsum(pack.lengths) - pack.lengths + skipped
+        within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        out[np.repeat(start, count) + within] = rows[np.repeat(row, count) + within]
 
 
-def cut_text(
-    n_tokens: int, sentence_ends: Ints, *, capacity: int, overlap: int
+def plan_label_windows(
+    texts: Sequence[str], tokens: Tokens, *, capacity: int, overlap: int
+) -> LabelWindows:
+    """Cut `texts`, whose `tokens` have offsets, into windows of at most `capacity` tokens."""
+    starts, _ = tokens.offsets
+    rows: list[tuple[int, int, int, int]] = []
+    for text, end, count in zip(texts, tokens.ends.tolist(), tokens.lengths.tolist(), strict=True):
+        first = end - count
+        windows = [(0, count)]
+        if count > capacity:
+            breaks = find_sentence_starts(text, starts[first:end])
+            windows = cut_at_sentences(count, breaks, capacity=capacity, overlap=overlap)
+        owned = pairwise([*own_starts(windows), count])
+        rows += [
+            (first + start, stop - start, first + own, own_stop - own)
+            for (start, stop), (own, own_stop) in zip(windows, owned, strict=True)
+        ]
+    return LabelWindows(*np.array(rows, np.int64).reshape(-1, 4).T)
+
+
+def cut_at_sentences(
+    n_tokens: int, sentence_starts: Ints, *, capacity: int, overlap: int
 ) -> list[tuple[int, int]]:
     """(first, one past last) token of each window of a text of `n_tokens`.
 
-    `sentence_ends` holds, ascending, the numbers of tokens that begin a sentence. A window ends
+    `sentence_starts` holds, ascending, the numbers of tokens that begin a sentence. A window ends
     with the last sentence that fits, unless that leaves more than half of it empty.
     """
     windows: list[tuple[int, int]] = []
     start = 0
     while n_tokens - start > capacity:
         stop = start + capacity
-        at = int(np.searchsorted(sentence_ends, stop, side="right")) - 1
-        end = int(sentence_ends[at]) if at >= 0 else 0
+        at = int(np.searchsorted(sentence_starts, stop, side="right")) - 1
+        end = int(sentence_starts[at]) if at >= 0 else 0
         is_sentence_end = end > start + capacity // 2
         windows.append((start, end if is_sentence_end else stop))
         start = end if is_sentence_end else stop - overlap
@@ -121,7 +155,7 @@ def cut_text(
 
 
 def own_starts(windows: list[tuple[int, int]]) -> list[int]:
-    """First token that each window answers for: halfway through what it shares with the last."""
+    """First token that each window labels: the middle of its overlap with the window before."""
     return [
         windows[0][0],
         *(

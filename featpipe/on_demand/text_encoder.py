@@ -19,7 +19,7 @@ import numpy as np
 
 from featpipe.cache.cache import Cache
 from featpipe.encoders.builtin import find_builtin_model
-from featpipe.encoders.heap import SMALL_KERNEL_CACHES
+from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.errors import EncodingError, PoolBroken, raise_original
 from featpipe.on_demand.messages import Embedded, EmbedQuery
 from featpipe.on_demand.space import find_query_space

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from tiny_checkpoints import save_encoder, save_tagger
 
-from featpipe.encoders import forward as forwarding
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.encoders.tagger import Tagger
@@ -66,7 +65,7 @@ def test_no_byte_depends_on_company_order_packs_or_threads(
         (2, 4096, 3),
         (1, 9000, 2),
     ]:
-        monkeypatch.setattr(forwarding, "CPU_BUDGET", budget)
+        monkeypatch.setattr("featpipe.encoders.forward.CPU_BUDGET", budget)
         other = Encoder.load(folder, settings, threads=threads)
         company = chance.sample(texts, len(texts) // share)
         changed += [

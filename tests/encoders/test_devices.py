@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from featpipe.encoders import precision as devices
+from featpipe.encoders import precision
 from featpipe.encoders.attention import has_varlen
 from featpipe.errors import UnknownDevice, UsageError
 
@@ -13,21 +13,21 @@ from featpipe.errors import UnknownDevice, UsageError
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "", "cuda:-1", "cpu:0"])
 def test_a_name_that_is_not_understood_is_refused(name: str) -> None:
     with pytest.raises(UnknownDevice, match="not understood"):
-        devices.find_device(name)
+        precision.find_device(name)
 
 
 def test_a_card_that_is_not_there_is_named() -> None:
     with pytest.raises(UnknownDevice, match="cuda:97: this machine has"):
-        devices.find_device("cuda:97")
+        precision.find_device("cuda:97")
 
 
 def test_the_processor_is_always_there() -> None:
-    assert devices.find_device("cpu") == torch.device("cpu")
+    assert precision.find_device("cpu") == torch.device("cpu")
 
 
 def test_threads_are_given_back() -> None:
     before = torch.get_num_threads()
-    with devices.running_threads(before + 1):
+    with precision.running_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
 
@@ -37,11 +37,11 @@ def test_auto_is_mixed_only_where_that_is_worth_it_and_asked_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object, gain: float, expected: str
 ) -> None:
     monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(devices, "_lacks_bf16", lambda: False)
-    monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: gain)
-    assert devices.resolve_precision("auto") == expected
-    monkeypatch.setattr(devices, "measure_bf16_gain", lambda **_: pytest.fail("measured again"))
-    assert devices.resolve_precision("auto") == expected
+    monkeypatch.setattr(precision, "_lacks_bf16", lambda: False)
+    monkeypatch.setattr(precision, "measure_bf16_gain", lambda **_: gain)
+    assert precision.resolve_precision("auto") == expected
+    monkeypatch.setattr(precision, "measure_bf16_gain", lambda **_: pytest.fail("measured again"))
+    assert precision.resolve_precision("auto") == expected
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_a_processor_without_bf16_needs_no_measurement(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object, words: str, expected: str | None
 ) -> None:
     monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(devices, "_cpu", lambda: words)
-    assert devices.find_precision("auto") == expected
+    monkeypatch.setattr(precision, "_cpu", lambda: words)
+    assert precision.find_precision("auto") == expected
 
 
 def test_a_stated_precision_stays() -> None:
-    assert devices.resolve_precision("exact") == "exact"
-    assert devices.resolve_precision("mixed") == "mixed"
+    assert precision.resolve_precision("exact") == "exact"
+    assert precision.resolve_precision("mixed") == "mixed"
     with pytest.raises(UsageError, match="'fast' is none of"):
-        devices.resolve_precision("fast")
+        precision.resolve_precision("fast")
 
 
 def test_the_probe_measures_something() -> None:
-    assert 0 < devices.measure_bf16_gain() < 100
+    assert 0 < precision.measure_bf16_gain() < 100
 
 
 def test_one_kernel_for_all_lengths_is_for_cards_that_have_it(

@@ -221,7 +221,7 @@ def test_a_unit_that_overflows_is_named_and_the_others_are_encoded(
     texts = ["金额", "合同", "公司", "合"]
     with pytest.raises(EncodingError, match=r"2 unit.* NaN or infinity") as caught:
         encoder.encode(texts)
-    assert caught.value.units == (1, 3)  # type: ignore[attr-defined]
+    assert caught.value.units == (1, 3)
     found = encoder.encode(texts, on_fault="report")
     assert found.faults.keys() == {1, 3}
     good = encoder.encode(["金额", "公司"]).vectors
@@ -283,7 +283,7 @@ def test_a_token_id_beyond_the_vocabulary_is_named(encoder_folder: Path, bad: in
     encoder = Encoder.load(encoder_folder)
     with pytest.raises(EncodingError) as caught:
         encoder.encode_tokens([[5, 6], [5, bad], [7]])
-    assert caught.value.units == (1,)  # type: ignore[attr-defined]
+    assert caught.value.units == (1,)
 
 
 # --- texts longer than a window -------------------------------------------------------------------

@@ -403,7 +403,7 @@ def test_weights_overwritten_in_place_do_not_reach_a_loaded_encoder(
     overwrite(file, content[:4000] + bytes(len(content) - 34_000) + content[-30_000:])
     assert encoder.encode(TEXTS).vectors.tobytes() == expected.tobytes()
     with pytest.raises(CheckpointError):
-        encoder.trunk.twin()
+        encoder.trunk.copy_to()
 
 
 # --- what is said about it ------------------------------------------------------------------------

@@ -76,11 +76,11 @@ def test_long_texts_are_seen_to_their_end(foreign_tagger: Path, write_text: Text
     last = text[text.rindex("。", 0, -1) + 1 :]
     tagger = Tagger.load(foreign_tagger, EXACT)
     tokens = tagger.tokenizer.encode([text], with_offsets=True)
-    cuts = tagger._cut([text], tokens)
-    assert len(cuts.start) > 3
+    windows = tagger._plan_windows([text], tokens)
+    assert len(windows.start) > 3
     # Its last window, alone: the entities from where that window begins to own its tokens.
-    begin = int(tokens.start[cuts.start[-1]])
-    own = int(tokens.start[cuts.own_start[-1]])
+    begin = int(tokens.start[windows.start[-1]])
+    own = int(tokens.start[windows.own_start[-1]])
     [alone] = pipeline_entities(foreign_tagger, [text[begin:]])
     [whole] = found_entities(tagger, [text])
     expected = [(a + begin, b + begin, kind) for a, b, kind, _ in alone if a + begin > own]

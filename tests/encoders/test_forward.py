@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from featpipe.encoders import forward as forwarding
 from featpipe.encoders.bert import PackedBert
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
@@ -31,7 +30,7 @@ class SmallCard:
         self.is_invariant, self.notes = True, ()
         self.sizes: list[int] = []
 
-    def twin(self, **_options: object) -> PackedBert:
+    def copy_to(self, **_options: object) -> PackedBert:
         return self._trunk
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
@@ -151,7 +150,7 @@ def test_copies_beside_the_computation_mix_nothing_up(
     settings = EncoderSettings(dtype="float32", precision="exact")
     texts = ["合" * (1 + n % 60) + str(n) for n in range(2000)]
     expected = Encoder.load(encoder_folder, settings).encode(texts).vectors
-    monkeypatch.setattr(forwarding, "CUDA_BUDGET", 256)
+    monkeypatch.setattr("featpipe.encoders.forward.CUDA_BUDGET", 256)
     encoder = Encoder.load(encoder_folder, settings, device="cuda:0")
     first = encoder.encode(texts).vectors
     np.testing.assert_allclose(first, expected, atol=1e-4)

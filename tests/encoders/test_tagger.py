@@ -18,7 +18,7 @@ from featpipe.encoders.entities import Tags, decode
 from featpipe.encoders.spec import TaggerSettings
 from featpipe.encoders.tagger import Tagger
 from featpipe.encoders.tokens import Tokens
-from featpipe.encoders.windows import cut_text, find_sentence_starts, own_starts
+from featpipe.encoders.windows import cut_at_sentences, find_sentence_starts, own_starts
 from featpipe.errors import EncodingError, UsageError
 
 Text = Callable[[int, int], str]
@@ -88,7 +88,7 @@ def test_long_texts_give_what_their_windows_give_alone(
     pieces, start = [], 0
     tokens = tagger.tokenizer.encode([text], with_offsets=True)
     breaks = find_sentence_starts(text, tokens.start)  # type: ignore[arg-type]
-    windows = cut_text(len(tokens.ids), breaks, capacity=62, overlap=16)
+    windows = cut_at_sentences(len(tokens.ids), breaks, capacity=62, overlap=16)
     assert len(windows) > 10
     for _, stop in windows:
         end = int(tokens.start[stop]) if stop < len(tokens.ids) else len(text)  # type: ignore[index]
@@ -116,7 +116,7 @@ def test_windows_show_every_token_and_answer_for_each_once(
 ) -> None:
     overlap = data.draw(st.integers(0, capacity // 2))
     places = np.array(sorted(place for place in breaks if place <= n_tokens), np.int64)
-    windows = cut_text(n_tokens, places, capacity=capacity, overlap=overlap)
+    windows = cut_at_sentences(n_tokens, places, capacity=capacity, overlap=overlap)
     owned = [*own_starts(windows), n_tokens]
     assert owned[0] == 0
     for (start, stop), first, last in zip(windows, owned[:-1], owned[1:], strict=True):
@@ -155,7 +155,7 @@ def test_a_unit_that_the_tagger_cannot_read_is_named(tmp_path: Path) -> None:
     save_file(weights, folder / "model.safetensors")
     with pytest.raises(EncodingError, match="NaN") as caught:
         Tagger.load(folder).find_entities(["公司", "合同", "政府"])
-    assert caught.value.units == (1,)  # type: ignore[attr-defined]
+    assert caught.value.units == (1,)
 
 
 # --- tag schemes ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 _COUNT_FAULTS = """
 import resource, sys
 import numpy as np
-from featpipe.encoders.heap import keep_freed_memory
+from featpipe.encoders.memory import keep_freed_memory
 
 if sys.argv[1] == "keep" and not keep_freed_memory():
     sys.exit(77)

@@ -12,8 +12,7 @@ from tiny_checkpoints import save_tagger
 
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.encoders.tagger import Tagger
-from featpipe.encoders.together import encode_and_tag
+from featpipe.encoders.tagger import Tagger, encode_and_tag
 from featpipe.errors import EncodingError
 
 if TYPE_CHECKING:
