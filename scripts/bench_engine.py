@@ -143,7 +143,7 @@ def bench_overhead(n: int, rows: Rows) -> dict[str, float]:
 
 
 def bench_arrays(n_bytes: int, n: int, label: str, rows: Rows) -> dict[str, float]:
-    """Results of one size through our slabs and through a multiprocessing queue."""
+    """Results of one size through our shared memory and through a multiprocessing queue."""
     ours, queue = [], []
     with Pool([maker_role(n_bytes)]) as pool:
         for _ in range(ROUNDS):

@@ -177,7 +177,7 @@ def load(
 
 
 def kill_now_and_then(server: int, every_s: float, until: float, tally: Tally) -> None:
-    """Ends a random process below the service; the template processes are among them."""
+    """Ends a random process below the service; the fork servers are among them."""
     chance = random.Random(5)  # noqa: S311  # as above
     while time.monotonic() + every_s < until:
         time.sleep(every_s)

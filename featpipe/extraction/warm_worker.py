@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Any text will do to load models for.
 _ANY_TEXT = "甲方：某某有限公司。"
-#: What a template process imports once for all workers on the processor.
+#: What the fork server imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.encoders.tagger", __name__)
 #: Texts of a thousand lengths must not keep a kernel each. Fewer are kept than by the workers of a
 #: build: these live for months beside each other.

@@ -205,7 +205,7 @@ class TextEncoder:
             },
             devices=(self.device,),
             deadline_s=self._deadline_s,
-            bisect="featpipe.pool.bisect:halve_sequence",
+            bisect="featpipe.pool.role:halve_sequence",
             environment=SMALL_KERNEL_CACHES,
         )
 

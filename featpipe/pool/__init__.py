@@ -1,21 +1,21 @@
-"""The engine: spawned workers by role. Knows no text, torch or HDF5.
+"""The engine: spawned workers by role. Imports no text, torch or HDF5 code.
 
 Guarantees:
 
 - A task that was accepted ends in exactly one `Outcome`, or the pool raises `PoolBroken`.
-- A worker that dies is noticed at once, replaced, and its unfinished tasks go to others.
-- A task that kills its workers is halved until the poison is alone, and named with its reason.
+- A worker that dies is noticed at once and replaced, and its unfinished tasks go to others.
+- A batch that kills its workers is halved until the bad item is alone, and named with its reason.
 - No child outlives its parent, and none imports the caller's ``__main__``.
 
-Public names are loaded when first used, because every child imports this package on its way to
-`featpipe.pool.child` and must not pay for the parent's half.
+Public names are loaded when first used: every child imports this package on its way to
+`featpipe.pool.child` and must not load the parent's half.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from featpipe.pool.interrupt import stopping_in_two_steps
     from featpipe.pool.outcomes import Completions, Outcome

@@ -1,4 +1,4 @@
-"""What the scheduler decides: each action says what is to be done, and its end is a fact again."""
+"""The scheduler's decisions: the hub carries each out, and reports its end as a fact."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Send(NamedTuple):
     task: Task
 
 
-class Question(NamedTuple):
-    """Ask the worker for its stack; it is about to be killed for taking too long."""
+class RequestStack(NamedTuple):
+    """Have the worker write its stack; it is about to be killed for taking too long."""
 
     worker: int
 
@@ -43,17 +43,17 @@ class Finish(NamedTuple):
 
 
 class Halve(NamedTuple):
-    """The task kills workers, and may be cut: answer with `Scheduler.halved` or `cannot_halve`."""
+    """Cut a task that kills workers; answer with `Scheduler.halved` or `cannot_halve`."""
 
     task: Task
     loss: Loss
 
 
 class Break(NamedTuple):
-    """The role cannot be worked; the run is over."""
+    """The role's workers cannot work: the run is over."""
 
     role: str
     loss: Loss
 
 
-Action = Start | Send | Question | Kill | Finish | Halve | Break
+Action = Start | Send | RequestStack | Kill | Finish | Halve | Break

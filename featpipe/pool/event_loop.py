@@ -1,6 +1,6 @@
-"""The switchboard: one thread asleep in epoll, and a way for other threads to hand it something.
+"""The event loop of the hub: epoll, and an inbox for calls from other threads.
 
-It never polls: without events, messages and alarms it uses no processor time at all.
+It never polls: without events, calls and alarms it uses no processor time at all.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ IN = select.EPOLLIN
 OUT = select.EPOLLOUT
 
 
-class Switchboard:
-    """Descriptors and who is called when they have something to say. One thread takes turns."""
+class EventLoop:
+    """Calls the handlers of descriptors that are ready, in one thread, turn by turn."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -28,28 +28,28 @@ class Switchboard:
         self._inbox: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self._is_asleep = False
         self.is_closed = False
-        self.listen(self._wake, lambda _: self._woken())
+        self.listen(self._wake, lambda _: self._on_wake())
 
     # for any thread
 
-    def post(self, what: Callable[..., None], *arguments: object) -> None:
-        """Have ``what`` called in the thread of the switchboard, soon and in order."""
-        self._inbox.append((what, arguments))
-        # The thread says that it goes to sleep before it looks into the inbox a last time: one of
-        # us two sees the other. One wake is enough, however many post before it takes its turn.
+    def post(self, call: Callable[..., None], *arguments: object) -> None:
+        """Have ``call`` called in the loop's thread, soon and in order."""
+        self._inbox.append((call, arguments))
+        # The loop sets the flag before it reads the inbox a last time: one of the two threads sees
+        # the other. One wake-up is enough, however many post before the next turn.
         if self._is_asleep:
             self._is_asleep = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_write(self._wake, 1)
 
-    def post_quietly(self, what: Callable[..., None], *arguments: object) -> None:
-        """The same without waking it: before it does anything else. Never blocks or raises."""
-        self._inbox.append((what, arguments))
+    def post_quietly(self, call: Callable[..., None], *arguments: object) -> None:
+        """The same without a wake-up: called at the next turn. Never blocks or raises."""
+        self._inbox.append((call, arguments))
 
     # for its own thread
 
     def take_turn(self, patience_s: float | None) -> None:
-        """Sleep until there is something, at most so long (None: for ever), and see to it."""
+        """Wait for events and calls, at most so long (None: for ever), and handle them."""
         self._is_asleep = True
         if self._inbox:
             patience_s = 0.0
@@ -58,15 +58,15 @@ class Switchboard:
         self.read_inbox()
         for descriptor, event in events:
             on_event = self._on_event.get(descriptor)
-            if on_event is not None:  # given up by one of the others
+            if on_event is not None:  # else another handler of this turn ignored it
                 on_event(event)
         self.read_inbox()
 
     def read_inbox(self) -> None:
-        """Do what was posted."""
+        """Make the calls that were posted."""
         while self._inbox:
-            what, arguments = self._inbox.popleft()
-            what(*arguments)
+            call, arguments = self._inbox.popleft()
+            call(*arguments)
 
     def listen(self, descriptor: int, on_event: Callable[[int], None]) -> None:
         """Call ``on_event(events)`` whenever the descriptor can be read."""
@@ -77,17 +77,18 @@ class Switchboard:
         """Whether to call also when it can be written to."""
         self._epoll.modify(descriptor, IN | OUT if is_wanted else IN)
 
-    def ignore(self, descriptor: int) -> None:
-        """Listen no more; harmless when nobody did."""
-        if self._on_event.pop(descriptor, None) is not None:
-            self._epoll.unregister(descriptor)
+    def ignore(self, *descriptors: int) -> None:
+        """Stop listening; harmless for a descriptor that was not listened to."""
+        for descriptor in descriptors:
+            if self._on_event.pop(descriptor, None) is not None:
+                self._epoll.unregister(descriptor)
 
     def close(self) -> None:
-        """Give up its own descriptors; what is posted from now on stays in the inbox."""
+        """Close its own descriptors; calls posted from now on stay in the inbox."""
         self._is_asleep = False
         self.is_closed = True
         self._epoll.close()
         os.close(self._wake)
 
-    def _woken(self) -> None:
+    def _on_wake(self) -> None:
         os.eventfd_read(self._wake)

@@ -1,8 +1,8 @@
-"""The nursery: templates, one per list of modules, and the workers they forked.
+"""The parent's side of fork servers: one per list of modules, each forks workers.
 
-A template that cannot be made safely is a warning, and its workers are started fresh instead. One
-that somebody kills costs nothing but time: workers it had forked go on, those it had not are forked
-by the next, and nothing of it counts as a failed start.
+Workers start fresh, with a warning, where no fork server can be made safely. A fork server that is
+killed from outside costs time only: workers it had forked go on, the others are forked by the next,
+and none of it counts as a failed start.
 """
 
 from __future__ import annotations
@@ -18,182 +18,188 @@ from featpipe.pool.actions import Start
 from featpipe.pool.role import START_ATTEMPTS
 from featpipe.pool.spawn import (
     ForkedProcess,
-    environment_of_template,
+    boot_record_of_forkserver,
+    environment_of_forkserver,
     make_ends,
     start_fresh,
-    template_record,
     to_started,
 )
 from featpipe.pool.workers import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Protocol
+    from collections.abc import Callable, Mapping
 
-    from featpipe.pool.event_loop import Switchboard
+    from featpipe.pool.child import BootRecord
+    from featpipe.pool.event_loop import EventLoop
+    from featpipe.pool.frames import Frame
     from featpipe.pool.role import Role
     from featpipe.pool.spawn import Started
-
-    class Parent(Protocol):
-        """What the nursery needs of the hub."""
-
-        def flush(self, worker: Worker) -> None:
-            """Send what was noted."""
-
-        def on_exit(self, number: int) -> None:
-            """The worker's process has ended."""
-
-        def on_stillborn(self, number: int) -> None:
-            """The worker was never forked: start it another way."""
-
+    from featpipe.pool.workers import WorkerTable
 
 log = logging.getLogger("featpipe.pool")
 
 _ENDING_S = 0.2
 
 
-class _Template:
-    def __init__(self, preload: tuple[str, ...], worker: Worker) -> None:
-        self.preload, self.worker = preload, worker
+class _Forkserver:
+    def __init__(self, preload: tuple[str, ...], process: Worker) -> None:
+        self.preload, self.process = preload, process
         self.is_ready = False
         self.failure = ""
         self.children: dict[int, ForkedProcess] = {}
 
 
-class Nursery:
-    """Forks workers from templates. Lives in the hub's thread."""
+class Forkservers:
+    """Has workers forked. Used in the hub's thread.
 
-    def __init__(self, board: Switchboard, parent: Parent) -> None:
-        self._board, self._parent = board, parent
-        self._templates: dict[tuple[str, ...], _Template] = {}
-        self._barren: set[tuple[str, ...]] = set()
+    Args:
+        loop: the hub's event loop.
+        workers: sends what is queued for a fork server.
+        on_exit: called with the number of a forked worker whose process has ended.
+        on_never_forked: called with the number of a worker to be started in another way.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        workers: WorkerTable,
+        on_exit: Callable[[int], None],
+        on_never_forked: Callable[[int], None],
+    ) -> None:
+        self._loop, self._workers = loop, workers
+        self._on_exit, self._on_never_forked = on_exit, on_never_forked
+        self._servers: dict[tuple[str, ...], _Forkserver] = {}
+        self._unsafe: set[tuple[str, ...]] = set()
         self._n_killed: dict[tuple[str, ...], int] = {}
-        """Templates in a row that somebody killed before they were ready."""
+        """Fork servers in a row that were killed from outside before they were ready."""
 
     def takes(self, role: Role, slot: int) -> bool:
-        """Whether this worker may be forked: a cpu one, with something worth sharing."""
+        """Whether this worker may be forked: on a cpu, with modules to share."""
         return (
             bool(role.preload)
             and role.devices[slot] == "cpu"
-            and role.preload not in self._barren
+            and role.preload not in self._unsafe
             and hasattr(os, "pidfd_open")
-            and os.environ.get("FEATPIPE_START", "template") != "fresh"
+            and os.environ.get("FEATPIPE_START") != "fresh"
         )
 
     def start(
-        self, number: int, role: Role, record: dict[str, object], environment: Mapping[str, str]
+        self, number: int, role: Role, record: BootRecord, environment: Mapping[str, str]
     ) -> Started:
-        """Have a worker forked. Raises PoolBroken when no template can be started."""
-        template = self._templates.get(role.preload)
-        if template is None:
-            template = self._make_template(role.preload)
-        ends = make_ends()
+        """Have a worker forked. Raises PoolBroken when no fork server can be started."""
+        server = self._servers.get(role.preload)
+        if server is None:
+            server = self._start_server(role.preload)
+        ours, theirs = make_ends()
         body = pickle.dumps({**record, "environment": dict(environment)}, 5)
-        for descriptor in ends.theirs:
+        for descriptor in theirs:
             data = frames.frame_with_descriptor(frames.HAND, number)
-            template.worker.send(data, descriptor)
+            server.process.send(data, descriptor)
             os.close(descriptor)
-        template.worker.send(frames.frame(frames.FORK, number, body))
-        self._parent.flush(template.worker)
-        process = template.children[number] = ForkedProcess()
-        return to_started(process, ends.ours)
+        server.process.send(frames.frame(frames.FORK, number, body))
+        self._workers.flush(server.process)
+        process = server.children[number] = ForkedProcess()
+        return to_started(process, ours)
 
-    def template_of(self, number: int) -> Worker | None:
-        """The template that is to fork this worker, or to tell of its end, if there is one."""
-        for template in self._templates.values():
-            if number in template.children:
-                return template.worker
+    def server_of(self, number: int) -> Worker | None:
+        """The fork server that is to fork this worker or to report its end, if there is one."""
+        for server in self._servers.values():
+            if number in server.children:
+                return server.process
         return None
 
-    def give_up(self, template: Worker) -> None:
-        """Kill a template that does not do what it should: if it was never ready, no other is."""
-        template.is_condemned = True
-        template.signal(signal.SIGKILL)
+    def give_up(self, process: Worker) -> None:
+        """Kill a fork server that does not respond: if it was never ready, no other is made."""
+        process.is_condemned = True
+        process.signal(signal.SIGKILL)
 
-    def workers(self) -> list[Worker]:
-        """The templates themselves."""
-        return [template.worker for template in self._templates.values()]
+    def forget_after_fork(self) -> None:
+        """In a forked child: close the copied descriptors."""
+        for server in self._servers.values():
+            server.process.forget_after_fork()
 
     def close(self) -> None:
-        """End the templates; their workers have ended before, or do with their lifelines."""
-        for template in self._templates.values():
-            template.worker.signal(signal.SIGKILL)
-            template.worker.reap(_ENDING_S)
-            template.worker.close()
-        self._templates.clear()
+        """End the fork servers; their workers have ended before, or end by their lifelines."""
+        for server in self._servers.values():
+            server.process.signal(signal.SIGKILL)
+            server.process.reap(_ENDING_S)
+            server.process.close()
+        self._servers.clear()
 
-    def _make_template(self, preload: tuple[str, ...]) -> _Template:
-        record = template_record(preload, logging.getLogger().getEffectiveLevel())
-        started = start_fresh(record, environment_of_template())
-        template = _Template(preload, Worker(0, "template", "cpu", Start(0, "", 0), started))
-        worker = self._templates[preload] = template
-        self._board.listen(template.worker.sock.fileno(), lambda _: self._hear(template))
-        self._board.listen(template.worker.stderr, lambda _: self._hear_stderr(template))
-        self._board.listen(template.worker.process.pidfd, lambda _: self._lose(template))
-        return worker
+    def _start_server(self, preload: tuple[str, ...]) -> _Forkserver:
+        record = boot_record_of_forkserver(preload, logging.getLogger().getEffectiveLevel())
+        started = start_fresh(record, environment_of_forkserver())
+        process = Worker(0, "fork server", "cpu", Start(0, "", 0), started)
+        server = self._servers[preload] = _Forkserver(preload, process)
+        self._loop.listen(process.sock.fileno(), lambda _: self._read(server))
+        self._loop.listen(process.stderr, lambda _: self._read_stderr(server))
+        self._loop.listen(process.process.pidfd, lambda _: self._on_server_exit(server))
+        return server
 
-    def _hear(self, template: _Template, *, is_last: bool = False) -> None:
-        found, is_open = template.worker.read(is_last=is_last)
-        for item in found:
-            kind, _, number, _, body, descriptor = item
-            if kind == frames.FORKED:
-                template.children[number].learn(int.from_bytes(body, "little"), descriptor)
-            elif kind == frames.EXITED:
-                process = template.children.pop(number)
-                process.exit_code = int.from_bytes(body, "little", signed=True)
-                self._parent.on_exit(number)
-            elif kind == frames.READY:
-                template.is_ready = True
-                self._n_killed.pop(template.preload, None)
-            elif kind == frames.START_ERROR:
-                name, message, _, _ = pickle.loads(body)  # noqa: S301  # from our own child
-                template.failure = f"{name}: {message}"
-            else:
-                template.worker.relay_log(item)
-        self._parent.flush(template.worker)
+    def _read(self, server: _Forkserver, *, is_last: bool = False) -> None:
+        found, is_open = server.process.read(is_last=is_last)
+        for message in found:
+            self._handle(server, message)
+        self._workers.flush(server.process)
         if not is_open and not is_last:
-            template.worker.signal(signal.SIGKILL)
-            self._board.ignore(template.worker.sock.fileno())
+            server.process.signal(signal.SIGKILL)
+            self._loop.ignore(server.process.sock.fileno())
 
-    def _hear_stderr(self, template: _Template) -> None:
-        lines, is_open = template.worker.read_stderr()
+    def _handle(self, server: _Forkserver, message: Frame) -> None:
+        number, body = message.number, message.body
+        if message.kind == frames.FORKED:
+            server.children[number].learn(int.from_bytes(body, "little"), message.descriptor)
+        elif message.kind == frames.EXITED:
+            process = server.children.pop(number)
+            process.exit_code = int.from_bytes(body, "little", signed=True)
+            self._on_exit(number)
+        elif message.kind == frames.READY:
+            server.is_ready = True
+            self._n_killed.pop(server.preload, None)
+        elif message.kind == frames.START_ERROR:
+            name, words, _, _ = pickle.loads(body)
+            server.failure = f"{name}: {words}"
+        else:
+            server.process.relay_log(message)
+
+    def _read_stderr(self, server: _Forkserver) -> None:
+        lines, is_open = server.process.read_stderr()
         for line in lines:
-            log.info("template: %s", line)
+            log.info("fork server: %s", line)
         if not is_open:
-            self._board.ignore(template.worker.stderr)
+            self._loop.ignore(server.process.stderr)
 
-    def _lose(self, template: _Template) -> None:
-        """A template has ended. Its living workers go on; the others start another way."""
-        self._hear(template, is_last=True)
-        self._hear_stderr(template)
-        worker = template.worker
-        for descriptor in (worker.sock.fileno(), worker.stderr, worker.process.pidfd):
-            self._board.ignore(descriptor)
-        code = worker.reap(_ENDING_S)
-        story = template.failure or f"exit code {code}: {worker.last_words()}"
-        worker.close()
-        del self._templates[template.preload]
-        if not template.is_ready and self._is_barren(template, code):
-            self._barren.add(template.preload)
-            log.warning("workers start without a template, which takes longer: %s", story)
-        for number, process in template.children.items():
-            if process.pid is None and process.is_given_up:
-                self._parent.on_exit(number)
-            elif process.pid is None:
-                self._parent.on_stillborn(number)
+    def _on_server_exit(self, server: _Forkserver) -> None:
+        """Its living workers go on; those it has not forked start in another way."""
+        self._read(server, is_last=True)
+        self._read_stderr(server)
+        process = server.process
+        self._loop.ignore(process.sock.fileno(), process.stderr, process.process.pidfd)
+        code = process.reap(_ENDING_S)
+        story = server.failure or f"exit code {code}: {process.last_words()}"
+        process.close()
+        del self._servers[server.preload]
+        if not server.is_ready and self._would_fail_again(server, code):
+            self._unsafe.add(server.preload)
+            log.warning("workers start without a fork server, which takes longer: %s", story)
+        for number, child in server.children.items():
+            if child.pid is not None:
+                self._watch_orphan(number, child)
+            elif child.is_killed:
+                self._on_exit(number)
             else:
-                self._watch_orphan(number, process)
+                self._on_never_forked(number)
 
-    def _is_barren(self, template: _Template, code: int | None) -> bool:
+    def _watch_orphan(self, number: int, child: ForkedProcess) -> None:
+        # Its exit code is lost with the fork server; its end is still seen.
+        self._loop.listen(child.pidfd, lambda _: self._on_exit(number))
+
+    def _would_fail_again(self, server: _Forkserver, code: int | None) -> bool:
         """Whether another attempt would only repeat the end of one that was never ready.
 
-        A SIGKILL that is not ours says nothing about the modules; but not for ever.
+        A SIGKILL from outside tells nothing about the modules, but attempts are limited.
         """
-        if template.worker.is_condemned or template.failure or code != -signal.SIGKILL:
+        if server.process.is_condemned or server.failure or code != -signal.SIGKILL:
             return True
-        n_killed = self._n_killed[template.preload] = self._n_killed.get(template.preload, 0) + 1
+        n_killed = self._n_killed[server.preload] = self._n_killed.get(server.preload, 0) + 1
         return n_killed >= START_ATTEMPTS
-
-    def _watch_orphan(self, number: int, process: ForkedProcess) -> None:
-        # Nobody will tell us its exit code, but that it ended we still learn.
-        self._board.listen(process.pidfd, lambda _: self._parent.on_exit(number))

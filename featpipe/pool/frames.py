@@ -1,6 +1,6 @@
 """Frames: the messages on the socket between the parent and one child.
 
-A frame is a fixed header and a body. At most one file descriptor rides with a frame; a stream
+A frame is a fixed header and a body. At most one file descriptor is sent with a frame. A stream
 socket delivers descriptors in order and never merges two of them into one read, so the n-th frame
 that announces a descriptor owns the n-th that arrived.
 """
@@ -15,52 +15,52 @@ import struct
 import threading
 from array import array
 from collections import deque
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    #: kind, flags, number, seconds, body, descriptor (-1 when none rides along)
-    Frame = tuple[int, int, int, float, bytes, int]
-
-#: kind, descriptors, flags, body bytes, number (task or slab), seconds
+#: kind, descriptors, flags, body bytes, number, seconds
 HEADER = struct.Struct("<BBHQQd")
 
 # parent -> child
 TASK, FREE, STOP, FORK, HAND = 1, 2, 3, 4, 5
 # child -> parent
-READY, DONE, ERROR, START_ERROR, LOG, LET_GO, FORKED, EXITED = 11, 12, 13, 14, 15, 16, 17, 18
-# both ways: a slab is announced with its descriptor, and withdrawn
-SLAB, DROP = 21, 22
+READY, DONE, ERROR, START_ERROR, LOG, RELEASED, FORKED, EXITED = 11, 12, 13, 14, 15, 16, 17, 18
+# both ways: a shared-memory segment is announced with its descriptor, and withdrawn
+SEGMENT, DROP = 21, 22
 
-#: Flags of a body: plain pickle, or a parcel (see parcels).
-FLAT, PARCEL = 0, 1
-#: Flags of an answer: the role kept a view of the payload; the child ends with this.
+#: Flags of a body: a plain pickle, or one whose buffers are outside of it (see `payloads`).
+PLAIN, OUT_OF_BAND = 0, 1
+#: Flags of an answer: the role kept a view of the payload; the child exits after this frame.
 HOLDS, FATAL = 2, 4
-#: Flag of START_ERROR: starting again would end the same way.
-FINAL = 16
-#: Flag of FREE: not to be used again.
+#: Flag of FREE: the segment must not be written to again.
 FOR_GOOD = 8
+#: Flag of START_ERROR: another start would fail in the same way.
+FINAL = 16
 
 READ_BYTES = 1 << 16
 _ANCILLARY = socket.CMSG_LEN(4 * 4)
 _NO_WAIT = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
 
 
-def header(
-    kind: int, number: int = 0, size: int = 0, flags: int = 0, seconds: float = 0.0
-) -> bytes:
-    """A header for a frame without a descriptor."""
-    return HEADER.pack(kind, 0, flags, size, number, seconds)
+class Frame(NamedTuple):
+    """One message as it arrived."""
+
+    kind: int
+    flags: int
+    number: int
+    """Of a task, a segment or a worker, as its kind requires."""
+    seconds: float
+    body: bytes
+    descriptor: int
+    """The receiver's to close; -1 when none came with the frame."""
 
 
 def frame(
     kind: int, number: int = 0, body: bytes = b"", flags: int = 0, seconds: float = 0.0
 ) -> bytes:
-    """A whole frame without a descriptor."""
+    """The bytes of a frame without a descriptor."""
     return HEADER.pack(kind, 0, flags, len(body), number, seconds) + body
 
 
@@ -70,7 +70,7 @@ def frame_with_descriptor(kind: int, number: int, body: bytes = b"") -> bytes:
 
 
 def send_with_descriptor(sock: socket.socket, data: bytes | memoryview, descriptor: int) -> int:
-    """Send some of ``data``; once a single byte is out, so is the descriptor."""
+    """Send some of ``data``; the descriptor goes with its first byte."""
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [descriptor]))]
     return sock.sendmsg([data], ancillary)
 
@@ -78,7 +78,7 @@ def send_with_descriptor(sock: socket.socket, data: bytes | memoryview, descript
 def receive(sock: socket.socket, descriptors: deque[int], *, may_wait: bool) -> bytes:
     """One read; descriptors that came along are appended, close-on-exec already set.
 
-    Raises BlockingIOError when there is nothing and it may not wait.
+    Raises BlockingIOError when nothing has arrived and it may not wait.
     """
     options = socket.MSG_CMSG_CLOEXEC if may_wait else _NO_WAIT
     data, ancillary, _, _ = sock.recvmsg(READ_BYTES, _ANCILLARY, options)
@@ -119,12 +119,8 @@ class FrameBuffer:
             if stop > end:
                 break
             body = bytes(source[at + HEADER.size : stop])
-            if n_descriptors and not self.descriptors:
-                # The kernel drops what it has no room for. The others are closed with us.
-                self.descriptors.extend(frame[5] for frame in frames if frame[5] >= 0)
-                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-            descriptor = self.descriptors.popleft() if n_descriptors else -1
-            frames.append((kind, flags, number, seconds, body, descriptor))
+            descriptor = self._claim_descriptor(frames) if n_descriptors else -1
+            frames.append(Frame(kind, flags, number, seconds, body, descriptor))
             at = stop
         if source is data:
             self._rest += data[at:]
@@ -138,26 +134,33 @@ class FrameBuffer:
         while self.descriptors:
             os.close(self.descriptors.popleft())
 
+    def _claim_descriptor(self, frames: list[Frame]) -> int:
+        if not self.descriptors:
+            # The kernel drops what it has no room for. The others are closed with this buffer.
+            self.descriptors.extend(f.descriptor for f in frames if f.descriptor >= 0)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return self.descriptors.popleft()
+
     def _note_wanted(self) -> None:
-        # A body of many megabytes arrives in many reads: knowing its length spares looking again
-        # at each of them.
+        # A body of many megabytes arrives in many reads; its length, once known, saves parsing
+        # the header again at each of them.
         self._wanted = HEADER.size
         if len(self._rest) >= HEADER.size:
             self._wanted += HEADER.unpack_from(self._rest)[3]
 
 
-# The child's end of the socket: blocking, and safe to send on from several threads.
+class Connection:
+    """The child's end of the socket: blocking, and safe to send on from several threads.
 
-
-class Link:
-    """Frames to and from the parent, which always reads: a blocking send ends."""
+    A blocking send always ends, because the parent never stops reading.
+    """
 
     __slots__ = ("_buffer", "_lock", "_sock")
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._buffer = FrameBuffer()
-        # Reentrant: a destructor may log while a frame is being sent by the same thread.
+        # Reentrant: a destructor may log while the same thread sends a frame.
         self._lock = threading.RLock()
 
     def receive(self) -> Sequence[Frame]:
@@ -171,7 +174,7 @@ class Link:
                 return frames
 
     def receive_waiting(self) -> list[Frame]:
-        """Frames that have already arrived, without waiting for any."""
+        """Frames that have already arrived."""
         frames: list[Frame] = []
         with contextlib.suppress(BlockingIOError):
             while data := receive(self._sock, self._buffer.descriptors, may_wait=False):

@@ -9,46 +9,38 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
-    from typing import Protocol
-
-    class Stoppable(Protocol):
-        """What can be asked to begin nothing new."""
-
-        def stop_after_current(self) -> None:
-            """Begin nothing new; safe in a signal handler."""
-
 
 log = logging.getLogger("featpipe.pool")
 
 
 @contextmanager
-def stopping_in_two_steps(pool: Stoppable) -> Iterator[None]:
-    """While this is open, the first SIGINT or SIGTERM calls ``pool.stop_after_current()``.
+def stopping_in_two_steps(stop: Callable[[], bool | None]) -> Iterator[None]:
+    """While this is open, the first SIGINT or SIGTERM calls ``stop()``.
 
-    The second raises KeyboardInterrupt in the main thread. Handlers are restored at the end. In
-    another thread than the main one, where Python allows no handlers, nothing is changed.
+    ``stop`` begins nothing new and must be safe in a signal handler. The second signal raises
+    KeyboardInterrupt in the main thread; the first one does so, too, where ``stop`` returns False
+    because nothing is in flight. Handlers are restored at the end. In another thread than the main
+    one, where Python allows no handlers, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    n_signals = 0
+    is_stopping = False
 
     def handle(number: int, _: FrameType | None) -> None:
-        nonlocal n_signals
-        n_signals += 1
-        if n_signals > 1:
+        nonlocal is_stopping
+        if is_stopping or stop() is False:
             raise KeyboardInterrupt
-        log.warning(
-            "%s: finishing what is in flight; once more stops at once", signal.Signals(number).name
-        )
-        pool.stop_after_current()
+        is_stopping = True
+        name = signal.Signals(number).name
+        log.warning("%s: finishing what is in flight; once more to stop at once", name)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
-            # None: it was installed by something other than Python; there is no putting it back.
+            # None: it was not installed from Python and cannot be restored.
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)

@@ -1,40 +1,39 @@
-"""The open tasks: each is concluded once, whatever happens, in the queue that its sender named."""
+"""The open tasks: each ends exactly once, in the queue that its submitter named."""
 
 from __future__ import annotations
 
+import logging
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from featpipe.pool.outcomes import Completions, Ended
-from featpipe.pool.task import Family, Task
+from featpipe.pool.task import Ended, EndQueue, Family, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from featpipe.errors import PoolError
-    from featpipe.pool.cargo import Cargo
+    from featpipe.pool.payload_store import PayloadStore
+    from featpipe.pool.role import Role
+
+log = logging.getLogger("featpipe.pool")
 
 
 class OpenTasks:
-    """Tasks that were accepted and have not ended. Lives in the hub's thread.
+    """Tasks that were accepted and have not ended. Used in the hub's thread.
 
     Args:
-        roles: their names.
-        cargo: to release what a task carried.
-        halve: cuts a task in two, or says that it cannot be cut. Called with the task and with the
-            cargo that its pieces are to travel in.
+        roles: by name.
+        payloads: to pack and release what the tasks carry.
+        numbers: numbers of new tasks.
     """
 
     def __init__(
-        self,
-        roles: Iterable[str],
-        cargo: Cargo,
-        halve: Callable[[Task, Cargo], Sequence[Task] | None],
+        self, roles: Mapping[str, Role], payloads: PayloadStore, numbers: Iterator[int]
     ) -> None:
-        self._cargo, self._halve = cargo, halve
+        self._roles, self._payloads, self._numbers = roles, payloads, numbers
         self._tasks: dict[int, Task] = {}
-        self._ended: dict[Completions, list[Ended]] = {}
+        self._ended: dict[EndQueue, list[Ended]] = {}
         self.n_ended = dict.fromkeys(roles, 0)
-        self.weight_ended = dict.fromkeys(self.n_ended, 0)
 
     def add(self, task: Task) -> None:
         """A task was accepted."""
@@ -44,7 +43,7 @@ class OpenTasks:
         """A task, or a piece of one, has ended."""
         task, family = ended.task, ended.task.family
         self._tasks.pop(task.number, None)
-        self._cargo.release(task)
+        self._payloads.release(task)
         if family is None:
             self.put(task, ended)
             return
@@ -55,38 +54,62 @@ class OpenTasks:
             pieces = sorted(family.ended, key=lambda piece: piece.task.place)
             self.put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
 
-    def cut(self, task: Task) -> Sequence[Task] | None:
+    def halve(self, task: Task) -> Sequence[Task] | None:
         """The pieces that take the place of a task; None when it cannot be cut."""
-        pieces = self._halve(task, self._cargo)
-        if pieces is None:
+        try:
+            payloads = self._cut(task)
+            pieces = [self._piece(task, place, part) for place, part in enumerate(payloads or ())]
+        except Exception as error:  # the role's own function, and pieces that cannot be pickled
+            log.warning("a batch of %s cannot be halved: %r", task.role, error)
+            return None
+        if not pieces:
             return None
         family = task.family = task.family or Family(task, 1, [])
         if task is not family.whole:
             del self._tasks[task.number]
-        self._cargo.release(task)
+        self._payloads.release(task)
         family.n_open += len(pieces) - 1
         for piece in pieces:
             piece.family = family
             self._tasks[piece.number] = piece
         return pieces
 
+    def _cut(self, task: Task) -> Iterable[object] | None:
+        how = self._roles[task.role].bisect or ""
+        payloads: Iterable[object] | None = (
+            resolve_name(how)(task.payload) if ":" in how else getattr(task.payload, how)()
+        )
+        return payloads
+
+    def _piece(self, whole: Task, place: int, payload: object) -> Task:
+        return Task(
+            next(self._numbers),
+            whole.role,
+            deadline_s=whole.deadline_s,
+            can_halve=True,
+            tag=whole.tag,
+            index=whole.index,
+            payload=payload,
+            packed=self._payloads.pack(payload),
+            place=(*whole.place, place),
+        )
+
     def end_all(self, error: PoolError) -> None:
-        """Every task that is open ends with this error."""
+        """Every open task ends with this error."""
         wholes = [task for task in self._tasks.values() if not task.place]
         self._tasks.clear()
         for task in wholes:
-            self._cargo.release(task)
+            self._payloads.release(task)
             self.put(task, Ended(task, error=error))
 
     def put(self, task: Task, ended: Ended) -> None:
         """Note the end of a whole task, to be handed over with the others of this turn."""
         self.n_ended[task.role] += 1
-        self.weight_ended[task.role] += task.weight
         if task.into is not None:
             self._ended.setdefault(task.into, []).append(ended)
 
     def hand_over(self) -> None:
-        """What was noted, in one go: one wake of another thread instead of many."""
+        """Put the noted ends into their queues: one wake-up of a waiting thread for many tasks."""
         while self._ended:
             into, ended = self._ended.popitem()
             into.put(ended)

@@ -1,4 +1,4 @@
-"""Completions: where the ends of tasks wait for the thread that asked for them."""
+"""Outcomes of tasks, and the queues that a caller takes them from."""
 
 from __future__ import annotations
 
@@ -10,31 +10,26 @@ from typing import TYPE_CHECKING
 from featpipe.errors import (
     CannotTravel,
     PoolBroken,
-    PoolClosed,
     PoolError,
     TaskFailed,
     TaskTimedOut,
     WorkerDied,
 )
-from featpipe.pool.task import FOREIGN, Cause, Loss, original_of
+from featpipe.pool.task import FOREIGN, Cause, Ended, Loss, Task, load_exception
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from featpipe.pool.cargo import Cargo
-    from featpipe.pool.shared_memory import Lease
-    from featpipe.pool.task import Task
-
-# What became of one task.
+    from featpipe.pool.payload_store import PayloadStore
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Exactly one is made for every task: a value, or the error that says why there is none.
+    """Exactly one is made for every task: a value, or the error in its place.
 
     A batch that was halved because it killed its workers has an error here (that of its first bad
     part) and one entry per part in ``parts``; any other outcome is its own only part. So
-    ``for part in outcome.parts`` sees every value that was won.
+    ``for part in outcome.parts`` sees every value that was computed.
     """
 
     role: str
@@ -42,19 +37,19 @@ class Outcome:
     value: object
     error: PoolError | None
     attempts: int
-    """Times the task was handed to a worker."""
+    """Times the task was given to a worker."""
     seconds: float
     """Time spent inside the role's ``run``, by the worker's clock."""
     worker: str
-    """Name of the worker that ended it, such as ``encode-0``; empty when none did."""
+    """Name of the worker that ended it, such as ``encode-0``; empty without one."""
     index: int
     """Place in the input of `Pool.map`; otherwise the number of the task."""
     payload: object = None
     """The payload, kept for roles that halve batches: what the value of a part belongs to."""
     halves: tuple[Outcome, ...] = ()
     is_foreign: bool = False
-    """Whether the error is a worker that somebody killed or stopped from outside, as far as that
-    can be told: the task need not be to blame, and may be submitted again."""
+    """Whether the error is a worker killed or stopped from outside, as far as that can be seen:
+    the task need not be to blame, and may be submitted again."""
 
     @property
     def parts(self) -> tuple[Outcome, ...]:
@@ -67,35 +62,15 @@ class Outcome:
         return self.error is None
 
 
-@dataclass(slots=True, eq=False)
-class Ended:
-    """The end of a task as the hub saw it; nothing is unpickled before somebody asks for it.
-
-    Exactly one of ``body`` (the worker answered), ``loss`` (its worker did not), ``error`` (the
-    pool itself ended) and ``pieces`` (it was halved) says how.
-    """
-
-    task: Task
-    worker: str = ""
-    seconds: float = 0.0
-    body: bytes | None = None
-    flags: int = 0
-    is_error: bool = False
-    lease: Lease | None = None
-    loss: Loss | None = None
-    error: PoolError | None = None
-    pieces: tuple[Ended, ...] = ()
-
-
 class Completions:
     """A queue of outcomes for the tasks that were submitted into it.
 
-    Any number may be used with one pool at the same time, each by a thread of its own.
+    A pool may have any number of them at a time, each used by a thread of its own.
     """
 
-    def __init__(self, cargo: Cargo) -> None:
+    def __init__(self, payloads: PayloadStore) -> None:
         self._queue: SimpleQueue[list[Ended]] = SimpleQueue()
-        self._cargo = cargo
+        self._payloads = payloads
         self._n_submitted = 0
         self._n_taken = 0
 
@@ -113,7 +88,7 @@ class Completions:
         self._queue.put(ended)
 
     def get(self, timeout: float | None = None) -> list[Outcome]:
-        """Every outcome there is, after waiting until there is at least one.
+        """All outcomes that are ready, after waiting for the first.
 
         Empty when ``timeout`` seconds have passed, or at once when no task is open.
 
@@ -134,41 +109,29 @@ class Completions:
     def _take(self, batch: list[Ended], outcomes: list[Outcome]) -> None:
         for place, ended in enumerate(batch):
             if isinstance(ended.error, PoolBroken):
-                if outcomes:  # what was won is handed over first; the next call raises
+                if outcomes:  # these are handed over first; the next call raises
                     self._queue.put(batch[place:])
                     raise Empty
                 self._n_taken += 1
                 if rest := batch[place + 1 :]:  # an empty list would be taken for a time-out
                     self._queue.put(rest)
-                raise _afresh(ended.error) from ended.error.__cause__
+                raise copy_error(ended.error) from ended.error.__cause__
             self._n_taken += 1
             outcomes.append(self._outcome_of(ended))
 
     def _outcome_of(self, ended: Ended) -> Outcome:
         task = ended.task
-        value: object = None
-        error = ended.error and _afresh(ended.error)
-        halves: tuple[Outcome, ...] = ()
-        if ended.pieces:
-            halves = tuple(self._outcome_of(piece) for piece in ended.pieces)
+        halves = tuple(self._outcome_of(piece) for piece in ended.pieces)
+        value, error = self._value_or_error(ended)
+        if halves:
             error = next((half.error for half in halves if half.error is not None), None)
-        elif ended.loss is not None:
-            error = _error_of_loss(ended.loss, task)
-        elif ended.is_error:
-            error = _error_of_answer(ended)
-        elif ended.body is not None:
-            try:
-                value = self._cargo.unpack(ended.body, ended.flags, ended.lease)
-            except Exception as failure:  # any class may fail to unpickle
-                error = _error_of_arrival(ended, failure)
-        seconds = sum(half.seconds for half in halves) if halves else ended.seconds
         return Outcome(
             role=task.role,
             tag=task.tag,
             value=value,
             error=error,
             attempts=task.n_sent,
-            seconds=seconds,
+            seconds=sum(half.seconds for half in halves) if halves else ended.seconds,
             worker=ended.worker,
             index=task.index,
             payload=task.payload,
@@ -176,17 +139,41 @@ class Completions:
             is_foreign=ended.loss is not None and ended.loss.cause in FOREIGN,
         )
 
+    def _value_or_error(self, ended: Ended) -> tuple[object, PoolError | None]:
+        if ended.error is not None:
+            return None, copy_error(ended.error)
+        if ended.loss is not None:
+            return None, _error_of_loss(ended.loss, ended.task)
+        if ended.is_error:
+            return None, _error_of_answer(ended)
+        if ended.body is None:
+            return None, None
+        try:
+            return self._payloads.unpack(ended.body, ended.flags, ended.reference), None
+        except Exception as failure:  # any class may fail to unpickle
+            return None, _error_of_unpickling(ended, failure)
 
-def _afresh(error: PoolError) -> PoolError:
-    """One for each who is told: the frames that raise it, and all they hold, would stay with it."""
+
+def copy_error(error: PoolError) -> PoolError:
+    """A copy to raise: frames that raise an error, and all they refer to, stay alive with it."""
     copy = type(error)(error.message, hint=error.hint)
     copy.__cause__ = error.__cause__
     return copy
 
 
+def _error_of_loss(loss: Loss, task: Task) -> PoolError:
+    story = f"\n--- last words ---\n{loss.story}" if loss.story else ""
+    if loss.cause is Cause.TIMED_OUT:
+        return TaskTimedOut(f"{task.role} ran past its deadline of {task.deadline_s} s{story}")
+    return WorkerDied(
+        f"{task.role} lost {task.n_losses} worker{'s' * (task.n_losses != 1)} to this task:"
+        f" the last one {loss.summary}{story}"
+    )
+
+
 def _error_of_answer(ended: Ended) -> PoolError:
-    kind, message, text, data = pickle.loads(ended.body or b"")  # noqa: S301  # from our own child
-    cause = original_of(data)
+    kind, message, text, data = pickle.loads(ended.body or b"")
+    cause = load_exception(data)
     if isinstance(cause, CannotTravel):
         return cause
     error = TaskFailed(
@@ -197,22 +184,10 @@ def _error_of_answer(ended: Ended) -> PoolError:
     return error
 
 
-def _error_of_arrival(ended: Ended, failure: Exception) -> PoolError:
+def _error_of_unpickling(ended: Ended, failure: Exception) -> PoolError:
     error = TaskFailed(
         f"the result of {ended.task.role} cannot be unpickled here: {failure!r}",
         hint="its class must be importable in this process as well",
     )
     error.__cause__ = failure
     return error
-
-
-def _error_of_loss(loss: Loss, task: Task) -> PoolError:
-    story = f"\n--- last words ---\n{loss.story}" if loss.story else ""
-    if loss.cause is Cause.CANCELLED:
-        return PoolClosed(f"task {task.number} of {task.role} was not begun: {loss.summary}")
-    if loss.cause is Cause.TIMED_OUT:
-        return TaskTimedOut(f"{task.role} ran past its deadline of {task.deadline_s} s{story}")
-    return WorkerDied(
-        f"{task.role} lost {task.n_losses} worker{'s' * (task.n_losses != 1)} to this task:"
-        f" the last one {loss.summary}{story}"
-    )

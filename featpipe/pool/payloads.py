@@ -1,133 +1,139 @@
-"""Parcels: an object as a small pickle plus its large buffers, which stay in slabs.
+"""Payloads as they are sent: a small pickle, and large buffers that stay in shared memory.
 
-Pickle protocol 5 hands the buffers of arrays out of the stream. Small ones ride in the frame; large
-ones are copied once, by their sender, into a slab that the receiver maps. Buffers that already lie
-in a slab this process received are not copied at all: the parcel refers to them.
+Pickle protocol 5 hands the buffers of arrays out of the stream. Small ones are sent in the frame;
+large ones are copied once, by their sender, into a segment that the receiver maps. Buffers that
+already lie in a segment this process received are referred to and not copied.
 """
 
 from __future__ import annotations
 
 import pickle
+from typing import TYPE_CHECKING
 
-from featpipe.pool.frames import FLAT, PARCEL
+from featpipe.pool.frames import OUT_OF_BAND, PLAIN
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from featpipe.pool.shared_memory import Slab, SlabStore
+    from featpipe.pool.shared_memory import Segment, SegmentStore
 
-    #: (uid of a slab, offset, bytes), or the bytes themselves
+    #: (uid of a segment, offset, bytes), or the bytes themselves
     Entry = bytes | tuple[int, int, int]
-    #: Finds the slab a buffer lies in, and where.
-    Locate = Callable[[memoryview], tuple[Slab, int] | None]
+    #: Finds the segment a buffer lies in, and its offset there.
+    Locate = Callable[[memoryview], tuple[Segment, int] | None]
 
-INLINE_BYTES = 32 << 10
+_INLINE_BYTES = 32 << 10
 _ALIGNMENT = 64
 
 
-class Parcel:
-    """An object ready to travel.
+class PackedPayload:
+    """An object ready to be sent.
 
-    ``own`` is the slab made for it, which goes back to its store when the parcel has served;
-    ``slabs`` are all it refers to; ``keep`` holds the buffers of others alive until then.
+    ``own`` is the segment made for it, which goes back to its store after use; ``segments`` are
+    all it refers to; ``buffers`` keeps those of other segments alive until then.
     """
 
-    __slots__ = ("body", "flags", "keep", "own", "slabs")
+    __slots__ = ("body", "buffers", "flags", "own", "segments")
 
     def __init__(
         self,
         body: bytes,
-        flags: int = FLAT,
-        own: Slab | None = None,
-        slabs: tuple[Slab, ...] = (),
-        keep: Sequence[pickle.PickleBuffer] = (),
+        flags: int = PLAIN,
+        own: Segment | None = None,
+        segments: tuple[Segment, ...] = (),
+        buffers: Sequence[pickle.PickleBuffer] = (),
     ) -> None:
-        self.body, self.flags, self.own, self.slabs, self.keep = body, flags, own, slabs, keep
+        self.body, self.flags, self.own = body, flags, own
+        self.segments, self.buffers = segments, buffers
 
 
-def pack(thing: object, store: SlabStore, locate: Locate | None = None) -> Parcel:
-    """Make ``thing`` ready to travel. Raises whatever its pickling raises."""
+def pack(thing: object, store: SegmentStore, locate: Locate | None = None) -> PackedPayload:
+    """Make ``thing`` ready to be sent. Raises whatever its pickling raises."""
     buffers: list[pickle.PickleBuffer] = []
-    meta = pickle.dumps(thing, 5, buffer_callback=buffers.append)
-    return wrap(meta, buffers, store, locate)
+    data = pickle.dumps(thing, 5, buffer_callback=buffers.append)
+    return pack_pickled(data, buffers, store, locate)
 
 
-def wrap(
-    meta: bytes,
+def pack_pickled(
+    data: bytes,
     buffers: Sequence[pickle.PickleBuffer],
-    store: SlabStore,
+    store: SegmentStore,
     locate: Locate | None = None,
-) -> Parcel:
-    """A parcel of what pickling gave."""
-    if not buffers and len(meta) <= INLINE_BYTES:
-        return Parcel(meta)
+) -> PackedPayload:
+    """A payload of a pickle and its out-of-band buffers."""
+    if not buffers and len(data) <= _INLINE_BYTES:
+        return PackedPayload(data)
     raws = [buffer.raw() for buffer in buffers]
-    if len(meta) + sum(raw.nbytes for raw in raws) <= INLINE_BYTES:
-        return Parcel(pickle.dumps((meta, [bytes(raw) for raw in raws]), 5), PARCEL)
-    if len(meta) > INLINE_BYTES:
-        raws.append(memoryview(meta))
-        meta = b""
-    entries, used = _place_known(raws, locate)
-    own = _place_rest(raws, entries, store)
-    body = pickle.dumps((meta, entries), 5)
+    if len(data) + sum(raw.nbytes for raw in raws) <= _INLINE_BYTES:
+        body = pickle.dumps((data, [bytes(raw) for raw in raws]), 5)
+        return PackedPayload(body, OUT_OF_BAND)
+    if len(data) > _INLINE_BYTES:
+        raws.append(memoryview(data))
+        data = b""
+    entries, segments = _refer_to_known(raws, locate)
+    own = _copy_rest(raws, entries, store)
     if own is not None:
-        used.append(own)
-    return Parcel(body, PARCEL, own, tuple(used), buffers)
+        segments.append(own)
+    body = pickle.dumps((data, entries), 5)
+    return PackedPayload(body, OUT_OF_BAND, own, tuple(segments), buffers)
 
 
-def _place_known(
+def _refer_to_known(
     raws: Sequence[memoryview], locate: Locate | None
-) -> tuple[list[Entry], list[Slab]]:
-    """Entries for the buffers that already lie in a slab; empty bytes for the others."""
+) -> tuple[list[Entry], list[Segment]]:
+    """Entries for the buffers that already lie in a segment; empty bytes for the others."""
     entries: list[Entry] = [b""] * len(raws)
-    used: dict[int, Slab] = {}
-    for number, raw in enumerate(raws if locate is not None else ()):
-        found = locate(raw) if locate is not None and raw.nbytes else None
+    if locate is None:
+        return entries, []
+    used: dict[int, Segment] = {}
+    for number, raw in enumerate(raws):
+        found = locate(raw) if raw.nbytes else None
         if found is not None:
-            slab, offset = found
-            entries[number] = (slab.uid, offset, raw.nbytes)
-            used[slab.uid] = slab
+            segment, offset = found
+            entries[number] = (segment.uid, offset, raw.nbytes)
+            used[segment.uid] = segment
     return entries, list(used.values())
 
 
-def _place_rest(raws: Sequence[memoryview], entries: list[Entry], store: SlabStore) -> Slab | None:
-    """Copy the remaining buffers into one slab, or into the frame when no slab is to be had."""
+def _copy_rest(
+    raws: Sequence[memoryview], entries: list[Entry], store: SegmentStore
+) -> Segment | None:
+    """Copy the remaining buffers into one segment, or into the frame when none can be made."""
     rest = [n for n, raw in enumerate(raws) if raw.nbytes and not entries[n]]
     n_bytes = sum(_aligned(raws[n].nbytes) for n in rest)
     if not n_bytes:
         return None
     try:
-        slab = store.take(n_bytes)
-    except OSError:  # no descriptor or no space: the frame itself can carry anything, slower
+        segment = store.take(n_bytes)
+    except OSError:  # descriptors or space ran out: the frame can carry anything, slower
         for n in rest:
             entries[n] = bytes(raws[n])
         return None
     at = 0
-    with memoryview(slab.map) as target:
+    with memoryview(segment.map) as target:
         for n in rest:
             size = raws[n].nbytes
             target[at : at + size] = raws[n]
-            entries[n] = (slab.uid, at, size)
+            entries[n] = (segment.uid, at, size)
             at += _aligned(size)
-    return slab
+    return segment
 
 
 def unpack(
     body: bytes,
     flags: int,
-    slab_of: Callable[[int], Slab],
-    view_of: Callable[[Slab], memoryview] | None,
+    segment_of: Callable[[int], Segment],
+    view_of: Callable[[Segment], memoryview] | None,
 ) -> object:
-    """The object again. Its arrays are read-only views of what ``view_of(slab)`` gives.
+    """The object again. Its arrays are read-only views of ``view_of(segment)``.
 
     Without ``view_of`` they are copies. Raises whatever its unpickling raises.
     """
-    if not flags & PARCEL:
-        return pickle.loads(body)  # noqa: S301  # from our own children, over a private socket
-    meta, entries = pickle.loads(body)  # noqa: S301  # as above
-    if not meta and len(entries) == 1:  # one large pickle without arrays: nothing will look at it
-        return _load_in_place(entries[0], slab_of)
+    if not flags & OUT_OF_BAND:
+        return pickle.loads(body)
+    data, entries = pickle.loads(body)
+    if not data and len(entries) == 1:  # one large pickle without arrays: no view will remain
+        return _load_in_place(entries[0], segment_of)
     views: dict[int, memoryview] = {}
     buffers: list[bytes | memoryview] = []
     for entry in entries:
@@ -136,19 +142,19 @@ def unpack(
             continue
         uid, offset, size = entry
         if uid not in views:
-            slab = slab_of(uid)
-            views[uid] = memoryview(slab.map) if view_of is None else view_of(slab)
+            segment = segment_of(uid)
+            views[uid] = memoryview(segment.map) if view_of is None else view_of(segment)
         piece = views[uid][offset : offset + size]
         buffers.append(bytes(piece) if view_of is None else piece)
-    return pickle.loads(meta or buffers.pop(), buffers=buffers)  # noqa: S301  # as above
+    return pickle.loads(data or buffers.pop(), buffers=buffers)
 
 
-def _load_in_place(entry: Entry, slab_of: Callable[[int], Slab]) -> object:
+def _load_in_place(entry: Entry, segment_of: Callable[[int], Segment]) -> object:
     if isinstance(entry, bytes):
-        return pickle.loads(entry)  # noqa: S301  # as above
+        return pickle.loads(entry)
     uid, offset, size = entry
-    with memoryview(slab_of(uid).map) as whole, whole[offset : offset + size] as meta:
-        return pickle.loads(meta)  # noqa: S301  # as above
+    with memoryview(segment_of(uid).map) as whole, whole[offset : offset + size] as data:
+        return pickle.loads(data)
 
 
 def _aligned(size: int) -> int:

@@ -1,8 +1,8 @@
-"""What can travel to another process, and, when something cannot, where it sits and what to do.
+"""Pickling for another process, with errors that name the path to the part that cannot be sent.
 
-Pickling says "cannot pickle '_thread.lock' object" and nothing else. On failure the object is
-pickled a second time by a tracer that remembers which object inside which it was saving, and the
-chain is written as the expression a reader would type: ``task['opts'].cache``.
+The error of pickling itself is only "cannot pickle '_thread.lock' object". On failure the object is
+pickled a second time by a tracer that keeps the chain of objects being saved, and the chain is
+written as a Python expression: ``task['opts'].cache``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import contextlib
 import io
 import pickle
 import types
+from typing import TYPE_CHECKING
 
 from featpipe.errors import CannotTravel
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -31,54 +31,51 @@ def dumps(
         data = pickle.dumps(thing, 5, buffer_callback=buffer_callback)
     except Exception as error:
         raise explain(thing, name, error) from error
-    # The marks of what pickles well here and fails, or does harm, over there. Both are rare words,
-    # so the second look costs nothing in the common case.
+    # Marks of objects that pickle here and cannot be loaded, or do harm, in a child. Both are rare
+    # words, so the common case pays nothing for the second pass.
     if b"__main__" in data or (b"torch" in data and b"cuda" in data):
-        _refuse_strangers(thing, name)
+        _refuse_unloadable(thing, name)
     return data
 
 
 def explain(thing: object, name: str, error: BaseException) -> CannotTravel:
-    """The error that says why ``thing`` cannot be pickled."""
+    """The error for a ``thing`` that cannot be pickled."""
     tracer = _Tracer()
-    with contextlib.suppress(Exception):  # it fails again: we want to know where
+    with contextlib.suppress(Exception):  # it fails again, and the tracer knows where
         tracer.dump(thing)
     if not tracer.failed_at:
         return CannotTravel(f"{name} cannot be sent to another process: {error}")
-    return _complaint(tracer.failed_at, name, str(error))
+    return _error_at(tracer.failed_at, name, str(error))
 
 
-def _refuse_strangers(thing: object, name: str) -> None:
-    tracer = _Tracer(is_stranger=_is_stranger)
+def _refuse_unloadable(thing: object, name: str) -> None:
+    tracer = _Tracer(is_refused=_is_unloadable)
     try:
         tracer.dump(thing)
-    except _Stranger:
-        raise _complaint(tracer.failed_at, name, "it would not arrive") from None
+    except _Refused:
+        raise _error_at(tracer.failed_at, name, "it would not arrive") from None
 
 
-def _is_stranger(thing: object) -> bool:
+def _is_unloadable(thing: object) -> bool:
     if isinstance(thing, (type, types.FunctionType)):
         return thing.__module__ == "__main__"
-    return type(thing).__module__.partition(".")[0] == "torch" and bool(
-        getattr(thing, "is_cuda", False)
-    )
+    return _package_of(thing) == "torch" and bool(getattr(thing, "is_cuda", False))
 
 
-class _Stranger(Exception):
-    """Something was met that pickles and must not travel."""
+class _Refused(Exception):
+    """An object was met that pickles and cannot be loaded in a child."""
 
 
-# The pure-Python pickler calls its own save() for every object, which is what we listen to.
 class _Tracer(pickle._Pickler):
-    def __init__(self, is_stranger: Callable[[object], bool] | None = None) -> None:
+    """The pure-Python pickler: it calls its own `save` for every object."""
+
+    def __init__(self, is_refused: Callable[[object], bool] | None = None) -> None:
         super().__init__(io.BytesIO(), 5, buffer_callback=lambda _: None)
-        self._is_stranger = is_stranger
+        self._is_refused = is_refused
         self._stack: list[object] = []
         self.failed_at: list[object] = []
 
-    def save(
-        self, obj: object, save_persistent_id: bool = True
-    ) -> None:  # the signature it overrides
+    def save(self, obj: object, save_persistent_id: bool = True) -> None:
         self._stack.append(obj)
         try:
             self._refuse(obj)
@@ -91,18 +88,18 @@ class _Tracer(pickle._Pickler):
             self._stack.pop()
 
     def _refuse(self, thing: object) -> None:
-        if self._is_stranger is not None and self._is_stranger(thing):
-            raise _Stranger
+        if self._is_refused is not None and self._is_refused(thing):
+            raise _Refused
 
 
-def _complaint(chain: Sequence[object], name: str, reason: str) -> CannotTravel:
+def _error_at(chain: Sequence[object], name: str, reason: str) -> CannotTravel:
     culprit = chain[-1]
     kind = type(culprit)
-    what = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    class_name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     return CannotTravel(
-        f"{name}{_path_of(chain)} cannot be sent to another process: {what} {_short(culprit)}"
+        f"{name}{_path_of(chain)} cannot be sent to another process: {class_name} {_short(culprit)}"
         f" ({reason})",
-        hint=_cure_of(culprit),
+        hint=_hint_for(culprit),
     )
 
 
@@ -168,17 +165,14 @@ def _slots_of(owner: object) -> Iterator[str]:
         yield from (slots,) if isinstance(slots, str) else slots
 
 
-def _cure_of(culprit: object) -> str | None:
-    for recognises, cure in _CURES:
-        if recognises(culprit):
-            return cure
-    return None
+def _hint_for(culprit: object) -> str | None:
+    return next((hint for applies, hint in _HINTS if applies(culprit)), None)
 
 
 def _short(thing: object) -> str:
     try:
         return repr(thing)[:80]
-    except Exception:  # a stranger's repr may do anything; the path matters more
+    except Exception:  # a foreign class's repr may raise anything; the path matters more
         return "(no repr)"
 
 
@@ -186,37 +180,36 @@ def _is_lambda(thing: object) -> bool:
     return isinstance(thing, types.FunctionType) and thing.__name__ == "<lambda>"
 
 
-def _lives_in_main(thing: object) -> bool:
+def _is_in_main(thing: object) -> bool:
     return getattr(thing, "__module__", None) == "__main__" and isinstance(
         thing, (type, types.FunctionType)
     )
 
 
 def _is_lock(thing: object) -> bool:
-    return type(thing).__name__.lower().removeprefix("_thread.") in {
-        "lock",
-        "rlock",
-        "condition",
-        "semaphore",
-        "local",
-        "_local",
-    }
+    kinds = {"lock", "rlock", "condition", "semaphore", "local", "_local"}
+    return type(thing).__name__.lower().removeprefix("_thread.") in kinds
 
 
-_CURES: tuple[tuple[Callable[[object], bool], str], ...] = (
+def _package_of(thing: object) -> str:
+    """Of its class."""
+    return type(thing).__module__.partition(".")[0]
+
+
+_HINTS: tuple[tuple[Callable[[object], bool], str], ...] = (
     (
-        lambda thing: type(thing).__module__.partition(".")[0] == "h5py",
+        lambda thing: _package_of(thing) == "h5py",
         "pass the path of the file and the name of the group; the worker opens it itself",
     ),
     (
-        lambda thing: type(thing).__module__.partition(".")[0] == "torch",
+        lambda thing: _package_of(thing) == "torch",
         "send it as a CPU array: .detach().cpu().numpy()",
     ),
     (
         _is_lambda,
         "use a function of a module (for a defaultdict: a named function or functools.partial)",
     ),
-    (_lives_in_main, "workers never import the program's main module: move it to a module"),
+    (_is_in_main, "workers never import the program's main module: move it to a module"),
     (
         lambda thing: isinstance(thing, types.FunctionType),
         "move the function to the top level of a module",

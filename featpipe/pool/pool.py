@@ -1,4 +1,4 @@
-"""The pool: the parent's face of the engine."""
+"""The pool: the public interface of the engine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import PoolClosed, UsageError
 from featpipe.pool import pickling
-from featpipe.pool.bisect import Halver
 from featpipe.pool.hub import Hub
-from featpipe.pool.outcomes import Completions
+from featpipe.pool.outcomes import Completions, copy_error
 from featpipe.pool.scheduler import State
 from featpipe.pool.task import Task
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from featpipe.pool.outcomes import Outcome
     from featpipe.pool.role import Role
 
-#: What an idle worker is given to close its instance, in `close` and at the program's end.
+#: Time for idle workers to close their instances, in `close` and at the program's end.
 _CLOSE_S = 10.0
 _EXIT_S = 1.0
 
@@ -66,14 +65,13 @@ class Pool:
         self._numbers = count(1)
         self._owner = os.getpid()
         self._n_submitted = dict.fromkeys(self._roles, 0)
-        self._weight_submitted = dict.fromkeys(self._roles, 0)
         self._count_lock = threading.Lock()
         self._is_stopping = False
-        self._hub = Hub(self._roles, arguments, Halver(self._roles, self._numbers))
+        self._hub = Hub(self._roles, arguments, self._numbers)
         self._completions = self.completions()
         self._hub.start()
         _HUBS.add(self._hub)
-        # Nothing below refers to this object: a pool that is forgotten is closed.
+        # The hub has no reference to this object: a pool without references is closed.
         self._finalizer = weakref.finalize(self, _shut, self._hub, self._owner, _EXIT_S)
 
     def __enter__(self) -> Self:
@@ -95,38 +93,25 @@ class Pool:
         payload: object,
         *,
         tag: Hashable = None,
-        weight: int = 1,
         deadline_s: float | None = None,
         into: Completions | None = None,
     ) -> Task:
         """Accept a task; its outcome comes out of ``into``, by default out of `completed`.
 
-        Never blocks: `has_room` tells whether there is any use in submitting more. Arrays that came
-        in an outcome travel on by reference; others are copied once, here.
+        Never blocks: `has_room` tells whether more tasks keep the workers busier. Arrays that came
+        in an outcome are sent on by reference; others are copied once, here.
 
-        ``tag`` is handed back in the outcome; ``weight`` is what the task counts in
-        `weight_unfinished`, such as its bytes; ``deadline_s`` overrides the role's.
+        ``tag`` is handed back in the outcome; ``deadline_s`` overrides the role's.
 
         Raises:
             CannotTravel: the payload cannot be pickled; the path to the culprit is named.
-            PoolBroken, PoolClosed: there is no pool to do it.
+            PoolBroken, PoolClosed: the pool has ended.
         """
-        return self._submit(role, payload, tag, weight, deadline_s, into or self._completions, 0)
-
-    def _submit(  # noqa: PLR0913, PLR0917  # the one place where all of a task comes together
-        self,
-        role: str,
-        payload: object,
-        tag: Hashable,
-        weight: int,
-        deadline_s: float | None,
-        into: Completions,
-        index: int | None,
-    ) -> Task:
         self._check_open()
         kind = self._roles.get(role)
         if kind is None:
             raise UsageError(f"no role {role!r} in this pool", hint=f"roles: {list(self._roles)}")
+        into = into or self._completions
         number = next(self._numbers)
         task = Task(
             number,
@@ -134,15 +119,13 @@ class Pool:
             deadline_s=kind.deadline_s if deadline_s is None else deadline_s,
             can_halve=kind.bisect is not None,
             tag=tag,
-            index=number if index is None else index,
-            weight=weight,
+            index=number,
             payload=payload if kind.bisect is not None else None,
+            packed=self._hub.payloads.pack(payload),
             into=into,
         )
-        task.parcel = self._hub.cargo.pack(payload)
         with self._count_lock:
             self._n_submitted[role] += 1
-            self._weight_submitted[role] += weight
             into.expect()
         self._hub.submit(task)
         return task
@@ -159,7 +142,7 @@ class Pool:
 
     def completions(self) -> Completions:
         """A queue of its own for ``submit(..., into=)``."""
-        return Completions(self._hub.cargo)
+        return Completions(self._hub.payloads)
 
     def call(self, role: str, payload: object, *, timeout: float | None = None) -> object:
         """Submit one task, wait for it, return its value or raise its error.
@@ -199,7 +182,8 @@ class Pool:
                 index, payload = next(source, (-1, None))
                 if index < 0:
                     break
-                self._submit(role, payload, None, 1, None, into, index)
+                # Only this thread reads the index, when it takes the outcome.
+                self.submit(role, payload, into=into).index = index
             if not into.n_open:
                 return
             for outcome in into.get():
@@ -221,16 +205,12 @@ class Pool:
         """Tasks of the role that have not ended, with or without a worker."""
         return self._n_submitted[role] - self._hub.open_tasks.n_ended[role]
 
-    def weight_unfinished(self, role: str) -> int:
-        """Their weights, as given to `submit`, added up."""
-        return self._weight_submitted[role] - self._hub.open_tasks.weight_ended[role]
-
     def workers(self) -> list[WorkerView]:
         """Every process there is at this moment."""
         views = []
-        for worker, role, slot, state, n_tasks in self._hub.workers():
+        for worker, role, slot, state, n_tasks in self._hub.worker_states():
             name = "busy" if n_tasks and state is State.READY else state.value
-            if worker is None and state is State.READY:  # collected, its tasks not yet given on
+            if worker is None and state is State.READY:  # ended, its tasks not yet given on
                 name = State.DYING.value
             device = self._roles[role].devices[slot]
             pid = worker.pid if worker is not None else None
@@ -241,16 +221,12 @@ class Pool:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether no new work shall be begun: the loop that feeds the pool should look at it."""
+        """Whether no new work is to be begun; for the loop that feeds the pool."""
         return self._is_stopping
 
     def stop_after_current(self) -> None:
-        """Begin nothing new; what was submitted goes on to its end. Safe in a signal handler."""
+        """Begin nothing new; submitted tasks go on to their ends. Safe in a signal handler."""
         self._is_stopping = True
-
-    def cancel_waiting(self, *roles: str) -> None:
-        """End the tasks that no worker has been given (of all roles, or these) with PoolClosed."""
-        self._hub.cancel_waiting(roles or tuple(self._roles), "it was withdrawn")
 
     def close(self, grace_s: float = _CLOSE_S) -> None:
         """Stop every child: idle ones close their instance, busy ones are cut short.
@@ -262,19 +238,19 @@ class Pool:
         _shut(self._hub, self._owner, grace_s)
 
     def _check_open(self) -> None:
-        if self._hub.ended_by is not None:
-            error = self._hub.ended_by
-            raise type(error)(error.message, hint=error.hint) from error.__cause__
+        error = self._hub.ended_by
+        if error is not None:
+            raise copy_error(error) from error.__cause__
         if not self._finalizer.alive:
             raise PoolClosed("the pool was closed")
 
 
-#: To be told of forks.
+#: Hubs of this process, to be prepared for forks.
 _HUBS: weakref.WeakSet[Hub] = weakref.WeakSet()
 
 
 def _shut(hub: Hub, owner: int, grace_s: float) -> None:
-    """Close a pool, also one that was forgotten, or that is still open when the program ends."""
+    """Close a pool, also one without references, or still open when the program ends."""
     if os.getpid() != owner:
         return
     hub.close(grace_s)
@@ -284,7 +260,7 @@ def _shut(hub: Hub, owner: int, grace_s: float) -> None:
 
 def _before_fork() -> None:
     for hub in list(_HUBS):
-        hub.cargo.before_fork()
+        hub.payloads.before_fork()
 
 
 def _after_fork_in_child() -> None:

@@ -1,4 +1,4 @@
-"""A role: what a kind of child does, named by import path so that only names and data travel."""
+"""A role: one kind of child, named by import path so that only names and data are sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: A role is given up when this many of its workers in a row die before they are ready.
 START_ATTEMPTS = 3
@@ -39,8 +39,8 @@ class Role:
     """A task that runs longer is interrupted by killing its worker."""
     start_deadline_s: float = 300.0
     stopped_deadline_s: float = 30.0
-    """A worker that is stopped (SIGSTOP) while it has something to do is named in a warning, and
-    after so long replaced as if it had died; also where there is no other deadline."""
+    """A worker that is stopped (SIGSTOP) while it has a task or starts is named in a warning, and
+    after so long replaced as if it had died; also without any other deadline."""
     max_memory_bytes: int | None = None
     """Private memory of a worker; a task that wants more fails with out of memory."""
     prefetch: int = 2
@@ -49,13 +49,14 @@ class Role:
     """Children start when there is a task for them; otherwise with the pool."""
     bisect: str | None = None
     """How to halve a payload that kills its worker: ``package.module:function`` giving two
-    payloads (or None when it cannot be halved), or the name of a method of the payload."""
+    payloads (or None when it cannot be halved), such as `halve_sequence` below, or the name of a
+    method of the payload."""
     max_losses: int = 3
-    """A lone task is given up when it has killed this many workers (a timed-out one at once)."""
+    """A task that cannot be halved fails after so many killed workers (after one time-out)."""
     preload: tuple[str, ...] = ()
-    """Modules that a template process imports once, ``package.module`` or ``package.module:name``.
+    """Modules that a fork server imports once, ``package.module`` or ``package.module:name``.
     Workers on ``cpu`` are then forked from it, ready in a fraction of the time and sharing its
-    memory. FEATPIPE_START=fresh in the environment switches templates off."""
+    memory. FEATPIPE_START=fresh in the environment switches fork servers off."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment of the children, over everything the pool sets."""
 
@@ -76,6 +77,12 @@ class Role:
     def window(self) -> int:
         """Tasks worth having unfinished at a time: all workers busy, and as many again ready."""
         return 2 * self.prefetch * len(self.devices)
+
+
+def halve_sequence(payload: Sequence[object]) -> tuple[Sequence[object], Sequence[object]] | None:
+    """For ``Role(bisect="featpipe.pool.role:halve_sequence")``: the halves of a sequence."""
+    middle = len(payload) // 2
+    return (payload[:middle], payload[middle:]) if middle else None
 
 
 def usable_cores() -> int:
@@ -100,7 +107,7 @@ def _refuse_bad_path(role: str, what: str, path: str) -> None:
         )
     if module == "__main__":
         raise UsageError(
-            f"role {role}: {what} {path!r} lives in the program's main module,"
+            f"role {role}: {what} {path!r} is in the program's main module,"
             " which workers never import",
             hint="move it to a module of its own and name that",
         )
@@ -113,7 +120,7 @@ def _quota_cores() -> int:
         ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", _parse_v1),
     ):
         try:
-            with open(path, encoding="ascii") as file:  # noqa: PTH123  # pathlib costs the import
+            with open(path, encoding="ascii") as file:
                 quota, period = parse(file.read().split())
         except (OSError, ValueError, IndexError):
             continue
@@ -127,5 +134,5 @@ def _parse_v2(words: list[str]) -> tuple[int, int]:
 
 
 def _parse_v1(words: list[str]) -> tuple[int, int]:
-    with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us", encoding="ascii") as file:  # noqa: PTH123  # as above
+    with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us", encoding="ascii") as file:
         return int(words[0]), int(file.read())

@@ -1,4 +1,4 @@
-"""Starting a child: a fresh interpreter that knows its parent only by a socket.
+"""Starting a child: a fresh interpreter that is connected to its parent by a socket only.
 
 Neither ``fork`` nor multiprocessing's spawn: the child never imports the caller's ``__main__``, so
 a pool works from a script without a guard, from stdin, a notebook, a thread, a daemon.
@@ -24,76 +24,7 @@ from featpipe.pool.shared_memory import anonymous_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A child's process, whoever started it: ourselves, or a template that forked it.
-
-
-class FreshProcess:
-    """An interpreter that we started and wait for."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self.pid: int | None = process.pid
-        self.pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if it still lives."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
-
-    def collect(self, timeout_s: float) -> int | None:
-        """The exit code, had by force after ``timeout_s``; None when somebody else took it."""
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
-
-    def forget(self) -> None:
-        """It is not ours to wait for: we are a forked child."""
-        self._process.returncode = 0
-
-
-class ForkedProcess:
-    """A fork of a template, which tells us its pid when it has forked and its exit code after.
-
-    Signals go by the process descriptor the template took before it could collect the process:
-    they can never hit another that was given the same pid.
-    """
-
-    def __init__(self) -> None:
-        self.pid: int | None = None
-        self.pidfd = -1
-        self.exit_code: int | None = None
-        self._waiting: list[signal.Signals] = []
-
-    @property
-    def is_given_up(self) -> bool:
-        """Whether it is to be killed as soon as it lives."""
-        return signal.SIGKILL in self._waiting
-
-    def learn(self, pid: int, pidfd: int) -> None:
-        """It lives."""
-        self.pid, self.pidfd = pid, pidfd
-        for number in self._waiting:
-            self.signal(number)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal as soon as it lives."""
-        if self.pidfd < 0:
-            self._waiting.append(number)
-            return
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, number)
-
-    def collect(self, timeout_s: float) -> int | None:  # noqa: ARG002  # the other kind needs it
-        """The exit code, if the template told it."""
-        return self.exit_code
-
-    def forget(self) -> None:
-        """Nothing to do: it was never ours to wait for."""
-
-
-Process = FreshProcess | ForkedProcess
+    from featpipe.pool.child import BootRecord
 
 #: What the fresh interpreter runs: read the length and the boot record, then become the child.
 _BOOT = """\
@@ -126,6 +57,75 @@ _THREAD_VARIABLES = (
 )
 
 
+class FreshProcess:
+    """An interpreter that this process started and waits for."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid: int | None = process.pid
+        self.pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, if it still lives."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def collect(self, timeout_s: float) -> int | None:
+        """The exit code; after ``timeout_s`` by killing it."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def forget(self) -> None:
+        """In a forked child: it is the parent's to wait for."""
+        self._process.returncode = 0
+
+
+class ForkedProcess:
+    """A fork of a fork server, which sends its pid after the fork and its exit code at its end.
+
+    Signals go by the process descriptor the fork server took before it could collect the process:
+    they never reach another process that was given the same pid.
+    """
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        self.pidfd = -1
+        self.exit_code: int | None = None
+        self._waiting: list[signal.Signals] = []
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether it is killed as soon as it lives."""
+        return signal.SIGKILL in self._waiting
+
+    def learn(self, pid: int, pidfd: int) -> None:
+        """It lives."""
+        self.pid, self.pidfd = pid, pidfd
+        for number in self._waiting:
+            self.signal(number)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, as soon as it lives."""
+        if self.pidfd < 0:
+            self._waiting.append(number)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def collect(self, _timeout_s: float) -> int | None:
+        """The exit code, if the fork server has sent it."""
+        return self.exit_code
+
+    def forget(self) -> None:
+        """Nothing to do: it was never this process's to wait for."""
+
+
+Process = FreshProcess | ForkedProcess
+
+
 class Started(NamedTuple):
     """The parent's side of a new child. All descriptors are the receiver's to close."""
 
@@ -134,24 +134,26 @@ class Started(NamedTuple):
     lifeline: int
     stderr: int
     page: int
-    greeting: bytes = b""
-    """To be sent first: what the child is to be."""
+    first_message: bytes = b""
+    """The boot record of a fresh interpreter."""
 
 
 class Ends(NamedTuple):
-    """Descriptors in the order socket, lifeline, stderr, page; each side closes its own."""
+    """Descriptors of one side of a connection, which closes its own."""
 
-    ours: tuple[int, int, int, int]
-    theirs: tuple[int, int, int, int]
+    sock: int
+    lifeline: int
+    """A pipe that the child watches: it ends when the parent does."""
+    stderr: int
+    page: int
+    """Memory in which the child notes the number of the task it has begun."""
 
 
-def boot_record(
-    role: Role, slot: int, worker: int, arguments: bytes, log_level: int
-) -> dict[str, object]:
-    """What a child must know; plain values, and ``arguments`` already pickled."""
+def boot_record(role: Role, slot: int, worker: int, arguments: bytes, log_level: int) -> BootRecord:
+    """What a worker must know; plain values, and ``arguments`` already pickled."""
     return {
         "entry": "featpipe.pool.child",
-        "sys_path": _travelling_path(),
+        "sys_path": _absolute_sys_path(),
         "worker": worker,
         "name": f"{role.name}-{slot}",
         "target": role.target,
@@ -163,56 +165,54 @@ def boot_record(
     }
 
 
-def template_record(preload: tuple[str, ...], log_level: int) -> dict[str, object]:
-    """What a template must know."""
+def boot_record_of_forkserver(preload: tuple[str, ...], log_level: int) -> BootRecord:
+    """What a fork server must know."""
     return {
         "entry": "featpipe.pool.forkserver_child",
-        "sys_path": _travelling_path(),
-        "name": "template",
+        "sys_path": _absolute_sys_path(),
+        "name": "forkserver",
         "preload": preload,
         "log_level": log_level,
     }
 
 
-def start_fresh(record: dict[str, object], environment: Mapping[str, str]) -> Started:
+def start_fresh(record: BootRecord, environment: Mapping[str, str]) -> Started:
     """Start an interpreter, to be sent its record.
 
     Raises:
         PoolBroken: the machine refuses to start processes.
     """
-    ends = make_ends()
+    ours, theirs = make_ends()
     try:
-        process = FreshProcess(_popen(record, environment, ends))
+        process = FreshProcess(_popen(record["name"], environment, theirs))
     except OSError as error:
-        for descriptor in ends.ours:
+        for descriptor in ours:
             os.close(descriptor)
         raise _refusal(error) from error
     finally:
-        for descriptor in ends.theirs:
+        for descriptor in theirs:
             os.close(descriptor)
-    _, lifeline, _, page = ends.theirs
-    data = pickle.dumps({**record, "lifeline": lifeline, "page": page}, 5)
-    return to_started(process, ends.ours, len(data).to_bytes(8, "little") + data)
+    data = pickle.dumps({**record, "lifeline": theirs.lifeline, "page": theirs.page}, 5)
+    return to_started(process, ours, len(data).to_bytes(8, "little") + data)
 
 
-def to_started(process: Process, ours: tuple[int, int, int, int], greeting: bytes = b"") -> Started:
-    """Our ends of a child, ready for use."""
-    sock, lifeline, stderr, page = ours
-    channel = socket.socket(fileno=sock)
-    channel.setblocking(False)
-    return Started(process, channel, lifeline, stderr, page, greeting)
+def to_started(process: Process, ours: Ends, first_message: bytes = b"") -> Started:
+    """The parent's ends of a child, ready for use."""
+    sock = socket.socket(fileno=ours.sock)
+    sock.setblocking(False)
+    return Started(process, sock, ours.lifeline, ours.stderr, ours.page, first_message)
 
 
-def make_ends() -> Ends:
-    """Everything that connects a parent and one child.
+def make_ends() -> tuple[Ends, Ends]:
+    """All that connects a parent and one child: (the parent's ends, the child's).
 
     Raises:
-        PoolBroken: no descriptors are left.
+        PoolBroken: descriptors have run out.
     """
     made: list[int] = []
 
     def keep(*descriptors: int) -> list[int]:
-        made.extend(_safe(descriptor) for descriptor in descriptors)
+        made.extend(_above_stderr(descriptor) for descriptor in descriptors)
         return made[-len(descriptors) :]
 
     try:
@@ -225,23 +225,21 @@ def make_ends() -> Ends:
         for descriptor in made:
             os.close(descriptor)
         raise _refusal(error) from error
-    return Ends(
-        (sock, lifeline, stderr, page), (their_sock, their_lifeline, their_stderr, their_page)
+    return (
+        Ends(sock, lifeline, stderr, page),
+        Ends(their_sock, their_lifeline, their_stderr, their_page),
     )
 
 
-def _popen(
-    record: dict[str, object], environment: Mapping[str, str], ends: Ends
-) -> subprocess.Popen[bytes]:
-    sock, lifeline, stderr, page = ends.theirs
-    stdin = _safe(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+def _popen(name: str, environment: Mapping[str, str], theirs: Ends) -> subprocess.Popen[bytes]:
+    stdin = _above_stderr(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     try:
-        return subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
-            [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(sock), str(record["name"])],
-            pass_fds=(sock, lifeline, page),
+        return subprocess.Popen(
+            [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(theirs.sock), name],
+            pass_fds=(theirs.sock, theirs.lifeline, theirs.page),
             stdin=stdin,
-            stdout=stderr,
-            stderr=stderr,
+            stdout=theirs.stderr,
+            stderr=theirs.stderr,
             env=dict(environment),
         )
     finally:
@@ -255,8 +253,8 @@ def _refusal(error: OSError) -> PoolBroken:
     )
 
 
-def _safe(descriptor: int) -> int:
-    """The same above 2: in a process without standard streams, ours would take their numbers."""
+def _above_stderr(descriptor: int) -> int:
+    """The same above 2: without standard streams, new descriptors would take their numbers."""
     if descriptor > 2:
         return descriptor
     higher = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -264,22 +262,9 @@ def _safe(descriptor: int) -> int:
     return higher
 
 
-def environment_of_template() -> dict[str, str]:
-    """One thread and no card, whatever is imported."""
-    return {**_plain_environment(1), "CUDA_VISIBLE_DEVICES": ""}
-
-
-def _plain_environment(threads: int) -> dict[str, str]:
-    environment = dict(os.environ)
-    environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
-    environment["TOKENIZERS_PARALLELISM"] = "false"
-    environment["PYTHONUNBUFFERED"] = "1"
-    return environment
-
-
 def environment_of(role: Role, slot: int) -> dict[str, str]:
-    """Our environment with the child's threads, its card and nobody else's."""
-    environment = _plain_environment(threads_of(role))
+    """The parent's environment with the worker's threads and only its own card."""
+    environment = _environment_with(threads_of(role))
     card = visible_cards(role.devices[slot], os.environ.get("CUDA_VISIBLE_DEVICES"))
     if card is not None:
         environment["CUDA_VISIBLE_DEVICES"] = card
@@ -287,10 +272,23 @@ def environment_of(role: Role, slot: int) -> dict[str, str]:
     return environment
 
 
+def environment_of_forkserver() -> dict[str, str]:
+    """One thread and no card, whatever is imported."""
+    return {**_environment_with(1), "CUDA_VISIBLE_DEVICES": ""}
+
+
+def _environment_with(threads: int) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    environment["TOKENIZERS_PARALLELISM"] = "false"
+    environment["PYTHONUNBUFFERED"] = "1"
+    return environment
+
+
 def visible_cards(device: str, mask: str | None) -> str | None:
     """CUDA_VISIBLE_DEVICES for a child: none on a cpu, one card on ``cuda:i``, None: leave it.
 
-    ``mask`` is the parent's own; its i-th entry is what the parent calls ``cuda:i``.
+    ``mask`` is the parent's own; its i-th entry is the parent's ``cuda:i``.
     """
     kind, _, index = device.partition(":")
     if kind == "cpu":
@@ -312,7 +310,7 @@ def visible_cards(device: str, mask: str | None) -> str | None:
 
 
 def device_in_child(device: str) -> str:
-    """What the child calls its device: its only card is always the first."""
+    """The child's name for its device: its only card is always the first."""
     return "cuda:0" if device.partition(":")[0] == "cuda" else device
 
 
@@ -339,13 +337,13 @@ def interpreter() -> str:
 
 
 def _interpreter_flags() -> list[str]:
-    """Our own -W, -X, -O ... options, as multiprocessing hands them on."""
+    """The parent's own -W, -X, -O ... options, as multiprocessing hands them on."""
     flags = getattr(subprocess, "_args_from_interpreter_flags", None)
     return list(flags()) if flags is not None else []
 
 
-def _travelling_path() -> list[str]:
-    """sys.path with what is relative made absolute, and with the featpipe that is running."""
+def _absolute_sys_path() -> list[str]:
+    """sys.path without relative entries, and with the featpipe that is running."""
     path = [str(Path(entry).absolute()) if entry else str(Path.cwd()) for entry in sys.path]
     home = str(Path(__file__).absolute().parents[2])
     return path if home in path else [*path, home]

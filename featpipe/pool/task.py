@@ -1,4 +1,4 @@
-"""Why a worker, or a task, was lost."""
+"""A task on its way through the pool, and how it ended."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import pickle
 import signal
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from featpipe.pool.outcomes import Completions, Ended
-    from featpipe.pool.payloads import Parcel
+    from featpipe.errors import PoolError
+    from featpipe.pool.payloads import PackedPayload
+    from featpipe.pool.shared_memory import Reference
 
 
 class Cause(Enum):
@@ -25,14 +26,16 @@ class Cause(Enum):
     OUT_OF_MEMORY = "out of memory"
     TIMED_OUT = "timed out"
     UNSEEN = "unseen"
-    """A fork ended after its template had been lost, and nobody was left to see how."""
+    """A forked worker ended after its fork server, which alone could collect its exit code."""
     STOPPED = "stopped"
-    """By SIGSTOP, for too long: somebody else's doing as a rule."""
+    """By SIGSTOP, for too long: as a rule a signal from outside."""
     START_FAILED = "start failed"
     REFUSED = "refused"
-    """The start failed with an error of ours: a reason that another attempt would only repeat."""
-    CANCELLED = "cancelled"
-    """No process died: the task was withdrawn before a worker had it."""
+    """The start failed with a FeatpipeError: another attempt would fail in the same way."""
+
+
+#: Ends that are as a rule caused from outside and tell little about a role or its task.
+FOREIGN = frozenset({Cause.KILLED, Cause.STOPPED, Cause.UNSEEN})
 
 
 class Loss(NamedTuple):
@@ -46,21 +49,17 @@ class Loss(NamedTuple):
 
     @property
     def original(self) -> BaseException | None:
-        """The exception itself, where it can be had here."""
-        return original_of(self.pickled)
+        """The exception itself, where it can be loaded."""
+        return load_exception(self.pickled)
 
 
-#: Ends that say little about a role or its task: as a rule somebody else's doing.
-FOREIGN = frozenset({Cause.KILLED, Cause.STOPPED, Cause.UNSEEN})
-
-
-def original_of(pickled: bytes | None) -> BaseException | None:
-    """An exception of a child of ours; None when its class cannot be loaded in this process."""
+def load_exception(pickled: bytes | None) -> BaseException | None:
+    """An exception of a child; None when its class cannot be loaded in this process."""
     if pickled is None:
         return None
     try:
-        found = pickle.loads(pickled)  # noqa: S301  # from our own child
-    except Exception:  # loaded there and not here: the text has to do
+        found = pickle.loads(pickled)
+    except Exception:  # its text is in the error all the same
         return None
     return found if isinstance(found, BaseException) else None
 
@@ -70,7 +69,7 @@ def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, s
     if is_out_of_memory:
         return Cause.OUT_OF_MEMORY, "ran out of memory"
     if exit_code is None:
-        return Cause.UNSEEN, "ended after its template, which alone could have told how"
+        return Cause.UNSEEN, "ended after its fork server, which alone could collect its exit code"
     if exit_code >= 0:
         return Cause.EXITED, f"exited with code {exit_code}"
     try:
@@ -80,12 +79,16 @@ def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, s
     return (Cause.KILLED if name == "SIGKILL" else Cause.SIGNALLED), f"was ended by {name}"
 
 
-# A task on its way through the pool, as the parent sees it.
+class EndQueue(Protocol):
+    """Where the ends of tasks are put; `Completions` is one."""
+
+    def put(self, ended: list[Ended]) -> None:
+        """Called in the hub's thread."""
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One payload for one role. The scheduler counts on it; the hub carries it."""
+    """One payload for one role, as the parent keeps it."""
 
     number: int
     role: str
@@ -95,17 +98,18 @@ class Task:
     """Workers that died on it."""
     n_sent: int = 0
     avoid: int = -1
-    """Slot whose worker died on it last: another one shall try next."""
+    """Slot whose worker died on it last: another slot is preferred for the next attempt."""
 
     tag: Hashable = None
     index: int = 0
-    weight: int = 1
     payload: object = None
-    parcel: Parcel | None = None
-    into: Completions | None = None
+    """Kept only where it may have to be halved."""
+    packed: PackedPayload | None = None
+    """None once the task has ended."""
+    into: EndQueue | None = None
     family: Family | None = None
     place: tuple[int, ...] = ()
-    """Where in its family a piece belongs: () for a whole task, (0, 1) for a quarter."""
+    """Place of a piece in its family: () for a whole task, (0, 1) for a quarter."""
 
 
 @dataclass(slots=True, eq=False)
@@ -115,3 +119,23 @@ class Family:
     whole: Task
     n_open: int
     ended: list[Ended]
+
+
+@dataclass(slots=True, eq=False)
+class Ended:
+    """The end of a task as the hub saw it; its value or error is not yet unpickled.
+
+    Exactly one of ``body`` (the worker answered), ``loss`` (its worker did not), ``error`` (the
+    pool itself ended) and ``pieces`` (it was halved) is set.
+    """
+
+    task: Task
+    worker: str = ""
+    seconds: float = 0.0
+    body: bytes | None = None
+    flags: int = 0
+    is_error: bool = False
+    reference: Reference | None = None
+    loss: Loss | None = None
+    error: PoolError | None = None
+    pieces: tuple[Ended, ...] = ()

@@ -1,4 +1,4 @@
-"""The parent's record of one child: its process, its socket, its last words."""
+"""The children that live: the parent's record of each, and the table of all."""
 
 from __future__ import annotations
 
@@ -16,68 +16,24 @@ from featpipe.pool.task import Cause, Loss, cause_of
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from featpipe.pool.actions import Start
-    from featpipe.pool.event_loop import Switchboard
+    from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
-    from featpipe.pool.shared_memory import Slab
+    from featpipe.pool.shared_memory import Segment
     from featpipe.pool.spawn import Started
-
-# Whether the kernel has killed something for want of memory.
-
-
-#: Files that count it, and the first word of their line: this control group in both versions of
-#: control groups, and the whole machine.
-_PLACES = (
-    ("/sys/fs/cgroup/memory.events", "oom_kill"),
-    ("/proc/vmstat", "oom_kill"),
-)
-
-
-def count_oom_kills() -> int:
-    """A number that grows with every kill for want of memory in our control group or machine.
-
-    A process that died by SIGKILL while it grew was most likely the victim.
-    """
-    return sum(_read(Path(path), word) for path, word in (*_PLACES, *_version_one()))
-
-
-def _read(path: Path, word: str) -> int:
-    try:
-        text = path.read_text("ascii")
-    except OSError:
-        return 0
-    for line in text.splitlines():
-        name, _, value = line.partition(" ")
-        if name == word and value.isdecimal():
-            return int(value)
-    return 0
-
-
-def _version_one() -> list[tuple[str, str]]:
-    try:
-        groups = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
-    except OSError:
-        return []
-    places = []
-    for line in groups:
-        _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
-            places.append((f"/sys/fs/cgroup/memory{path}/memory.oom_control", "oom_kill"))
-        elif not controllers:
-            places.append((f"/sys/fs/cgroup{path.rstrip('/')}/memory.events", "oom_kill"))
-    return places
-
 
 _TAIL_BYTES = 16_000
 #: Small frames are joined up to this size: one system call instead of several.
-_JOINED = 1 << 14
-_STDERR_READ = 1 << 16
+_JOINED_BYTES = 1 << 14
+_STDERR_READ_BYTES = 1 << 16
+#: A killed worker that has not ended after this long is killed again.
+_KILL_AGAIN_S = 1.0
 
 
 class Worker:
-    """One child. Nothing here blocks, except `reap` for a process that is ending."""
+    """One child. No method blocks, except `reap` for a process that is ending."""
 
     def __init__(self, number: int, name: str, device: str, start: Start, started: Started) -> None:
         self.number, self.name, self.device, self.start = number, name, device, start
@@ -91,24 +47,25 @@ class Worker:
         self.is_full = False
         """Whether its socket takes no more for now."""
         self.tail = bytearray()
-        #: Slabs it knows of, and slabs it made.
+        #: uids of segments it has mapped, and the segments it made.
         self.known: set[int] = set()
-        self.slabs: dict[int, Slab] = {}
+        self.segments: dict[int, Segment] = {}
         self.reason: Loss | None = None
-        """Why it is ending, when it said so before it did."""
+        """Why it is ending, when it told so before."""
         self.is_condemned = False
+        """Whether it is to be killed for taking too long."""
         self.is_silent = False
         """Whether it has closed its socket: it has ended, or is about to."""
-        self.n_oom_kills = count_oom_kills()
+        self.n_oom_kills = _count_oom_kills()
         self.kill_at = 0.0
-        """When a stop that was asked for is made one."""
+        """When it is killed, if it was asked to stop and has not."""
         self.is_closed = False
-        if started.greeting:
-            self.send(started.greeting)
+        if started.first_message:
+            self.send(started.first_message)
 
     @property
     def pid(self) -> int | None:
-        """Of its process; None while a template has not forked it."""
+        """Of its process; None until the fork server has forked it."""
         return self.process.pid
 
     # its socket
@@ -116,7 +73,7 @@ class Worker:
     def read(self, *, is_last: bool = False) -> tuple[list[Frame], bool]:
         """(frames that are complete, whether more may come): False at the end of the stream.
 
-        One that has ended is read to the last byte: a result in the socket is a task done.
+        A worker that has ended is read to the last byte: a result in the socket is a task done.
         """
         found: list[Frame] = []
         while True:
@@ -133,19 +90,19 @@ class Worker:
                 return found, True
 
     def send(self, data: bytes, descriptor: int = -1) -> None:
-        """Note for the next `flush`; the descriptor is duplicated."""
+        """Queue for the next `flush`; the descriptor is duplicated."""
         if descriptor >= 0:
             self._to_send.append((memoryview(data), os.dup(descriptor)))
             return
         if self._to_send:
             last, its_descriptor = self._to_send[-1]
-            if its_descriptor < 0 and len(last) < _JOINED:
+            if its_descriptor < 0 and len(last) < _JOINED_BYTES:
                 self._to_send[-1] = (memoryview(bytes(last) + data), -1)
                 return
         self._to_send.append((memoryview(data), -1))
 
     def flush(self) -> bool:
-        """Send what was noted. True when nothing is left, False when the socket is full."""
+        """Send what is queued. True when nothing is left, False when the socket is full."""
         while self._to_send:
             data, descriptor = self._to_send[0]
             try:
@@ -157,7 +114,7 @@ class Worker:
             except BlockingIOError:
                 return False
             except OSError:
-                return True  # it is gone; its end is reported by the process descriptor
+                return True  # it is gone; the process descriptor reports its end
             if n_sent == len(data):
                 self._to_send.popleft()
             else:
@@ -167,11 +124,11 @@ class Worker:
     # its stderr
 
     def read_stderr(self) -> tuple[list[str], bool]:
-        """(whole new lines, whether more may come). The tail is kept for the post-mortem."""
+        """(whole new lines, whether more may come). The tail is kept for `last_words`."""
         data = b""
         is_open = True
         try:
-            while part := os.read(self.stderr, _STDERR_READ):
+            while part := os.read(self.stderr, _STDERR_READ_BYTES):
                 data += part
             is_open = False
         except BlockingIOError:
@@ -187,38 +144,38 @@ class Worker:
     # its process
 
     def begun(self) -> int:
-        """Number of the last task it began; 0 when there was none."""
+        """Number of the last task it began; 0 before the first."""
         return int.from_bytes(os.pread(self._page, 8, 0), "little")
 
     def loss(self, exit_code: int | None) -> Loss:
-        """Why it ended, as far as it or its exit code tells."""
+        """Why it ended, as far as its last messages or its exit code tell."""
         if self.is_condemned:
             return Loss(Cause.TIMED_OUT, "took too long", self.last_words())
         if self.reason is not None:
             return self.reason
-        is_starved = exit_code == -signal.SIGKILL and count_oom_kills() > self.n_oom_kills
+        is_starved = exit_code == -signal.SIGKILL and _count_oom_kills() > self.n_oom_kills
         cause, words = cause_of(exit_code, is_out_of_memory=is_starved)
         return Loss(cause, f"({self.name}, pid {self.pid}) {words}", self.last_words())
 
-    def note_last_error(self, body: bytes) -> None:
-        """It says that it ends because its task ran out of memory."""
-        _, message, text, _ = pickle.loads(body)  # noqa: S301  # from our own child
-        self.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {message}", text)
+    def note_out_of_memory(self, message: Frame) -> None:
+        """It ends because its task ran out of memory."""
+        _, words, text, _ = pickle.loads(message.body)
+        self.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {words}", text)
 
-    def note_failed_start(self, item: Frame) -> None:
-        """It says why it could not make its instance."""
-        kind, message, text, pickled = pickle.loads(item[4])  # noqa: S301  # from our own child
-        summary = f"{self.name} could not start: {kind}: {message}"
-        cause = Cause.REFUSED if item[1] & frames.FINAL else Cause.START_FAILED
+    def note_failed_start(self, message: Frame) -> None:
+        """It could not make its instance."""
+        kind, words, text, pickled = pickle.loads(message.body)
+        summary = f"{self.name} could not start: {kind}: {words}"
+        cause = Cause.REFUSED if message.flags & frames.FINAL else Cause.START_FAILED
         self.reason = Loss(cause, summary, text, pickled)
 
-    def relay_log(self, item: Frame) -> None:
-        """What was logged there is logged here, under its name."""
-        name, level, path, line, message, failure, function, created = pickle.loads(item[4])  # noqa: S301  # from our own child
+    def relay_log(self, message: Frame) -> None:
+        """Log here, under its name, a record that was logged there."""
+        name, level, path, line, text, failure, function, created = pickle.loads(message.body)
         logger = logging.getLogger(name)
         if not logger.isEnabledFor(level):
             return
-        record = logger.makeRecord(name, level, path, line, message, (), None, function)
+        record = logger.makeRecord(name, level, path, line, text, (), None, function)
         record.created, record.exc_text = created, failure
         record.processName, record.process = self.name, self.pid
         logger.handle(record)
@@ -228,44 +185,72 @@ class Worker:
         self.process.signal(number)
 
     def reap(self, timeout_s: float) -> int | None:
-        """Collect the exit code, by force after ``timeout_s``."""
+        """Collect the exit code; after ``timeout_s`` by killing it."""
         return self.process.collect(timeout_s)
 
     def forget_after_fork(self) -> None:
-        """In a forked child: the descriptors are copies, and the process is not its to wait for."""
+        """In a forked child: close the copied descriptors; the process is not its to wait for."""
         self.process.forget()
-        for slab in self.close():
-            slab.give_up_descriptor()
+        for segment in self.close():
+            segment.close_descriptor()
 
-    def close(self) -> Iterable[Slab]:
-        """Give up every descriptor; the slabs it made are the caller's."""
+    def close(self) -> list[Segment]:
+        """Close every descriptor; the segments it made are the caller's."""
         self.is_closed = True
         self.sock.close()
         self._arrived.close()
-        for _, descriptor in self._to_send:
+        queued = [descriptor for _, descriptor in self._to_send]
+        for descriptor in (*queued, self.stderr, self.process.pidfd, self._lifeline, self._page):
             if descriptor >= 0:
                 os.close(descriptor)
         self._to_send.clear()
-        for descriptor in (self.stderr, self.process.pidfd, self._lifeline, self._page):
-            if descriptor >= 0:
-                os.close(descriptor)
-        slabs = list(self.slabs.values())
-        self.slabs.clear()
-        return slabs
+        segments = list(self.segments.values())
+        self.segments.clear()
+        return segments
 
 
-# The roster: the children that live, how they are heard, and when each is killed.
+def _count_oom_kills() -> int:
+    """A number that grows with every kill for want of memory in our control group or machine.
+
+    A process that died by SIGKILL while it grew was most likely the victim.
+    """
+    paths = [Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"), *_own_cgroup_files()]
+    return sum(map(_read_oom_kills, paths))
 
 
-#: What was killed is gone after this long, or it is killed again.
-_KILL_AGAIN_S = 1.0
+def _read_oom_kills(path: Path) -> int:
+    try:
+        text = path.read_text("ascii")
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name == "oom_kill" and value.isdecimal():
+            return int(value)
+    return 0
 
 
-class Roster:
+def _own_cgroup_files() -> list[Path]:
+    """Those of this process's own group, in both versions of control groups."""
+    try:
+        groups = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    paths = []
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            paths.append(Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control"))
+        elif not controllers:
+            paths.append(Path(f"/sys/fs/cgroup{path.rstrip('/')}/memory.events"))
+    return paths
+
+
+class WorkerTable:
     """Workers by number. Changed in the hub's thread only; read in any."""
 
-    def __init__(self, board: Switchboard) -> None:
-        self._board = board
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
         self._workers: dict[int, Worker] = {}
         self._unsent: set[Worker] = set()
 
@@ -279,77 +264,76 @@ class Roster:
         return self._workers[number]
 
     def get(self, number: int) -> Worker | None:
-        """None when it is no more."""
+        """None once it was removed."""
         return self._workers.get(number)
 
     def add(
         self,
         worker: Worker,
-        on_word: Callable[[Worker, int], None],
+        on_socket: Callable[[Worker, int], None],
         on_stderr: Callable[[Worker], None],
         on_end: Callable[[Worker], None],
     ) -> None:
         """A child was started."""
         self._workers[worker.number] = worker
         self._unsent.add(worker)
-        self._board.listen(worker.sock.fileno(), lambda events: on_word(worker, events))
-        self._board.listen(worker.stderr, lambda _: on_stderr(worker))
+        self._loop.listen(worker.sock.fileno(), lambda events: on_socket(worker, events))
+        self._loop.listen(worker.stderr, lambda _: on_stderr(worker))
         if worker.process.pidfd >= 0:
-            self._board.listen(worker.process.pidfd, lambda _: on_end(worker))
+            self._loop.listen(worker.process.pidfd, lambda _: on_end(worker))
 
-    def remove(self, worker: Worker) -> list[Slab]:
-        """It is no more: its descriptors are closed, and the slabs it made are the caller's."""
+    def remove(self, worker: Worker) -> list[Segment]:
+        """It has ended: close its descriptors; the segments it made are the caller's."""
         del self._workers[worker.number]
-        for descriptor in (worker.sock.fileno(), worker.stderr, worker.process.pidfd):
-            self._board.ignore(descriptor)
-        return list(worker.close())
+        self._loop.ignore(worker.sock.fileno(), worker.stderr, worker.process.pidfd)
+        return worker.close()
 
     # to the children
 
     def write(self, worker: Worker, data: bytes, descriptor: int = -1) -> None:
-        """Note a frame for the end of this turn."""
+        """Queue a frame for the end of this turn."""
         worker.send(data, descriptor)
         self._unsent.add(worker)
 
     def send_all(self) -> None:
-        """Send what was noted in this turn."""
+        """Send the frames of this turn."""
         for worker in self._unsent:
             self.flush(worker)
         self._unsent.clear()
 
     def flush(self, worker: Worker) -> None:
-        """Send what was noted; what the socket does not take now is sent when it does."""
+        """Send the worker's frames; the rest follows when its socket has room."""
         is_sent = worker.flush()
         if is_sent == worker.is_full and not worker.is_closed:
             worker.is_full = not is_sent
-            self._board.listen_for_room(worker.sock.fileno(), is_wanted=worker.is_full)
+            self._loop.listen_for_room(worker.sock.fileno(), is_wanted=worker.is_full)
 
     # ends
 
     def kill_at(self) -> float:
-        """When the next of those that were told to stop is killed."""
+        """When the next worker that was asked to stop is killed."""
         return min((worker.kill_at for worker in self), default=0.0)
 
     def take_due(self, now: float) -> list[Worker]:
-        """Those whose time to stop by themselves is over; again after a while, should they live."""
+        """Workers to kill now; those that live on are due again after a while."""
         due = [worker for worker in self if worker.kill_at <= now]
         for worker in due:
             worker.kill_at = now + _KILL_AGAIN_S
         return due
 
-    def end(self, is_leased: Callable[[Slab], bool]) -> None:
-        """Kill and collect whoever is left."""
+    def end(self, is_referenced: Callable[[Segment], bool]) -> None:
+        """Kill and collect all that are left."""
         for worker in self:
             worker.signal(signal.SIGKILL)
             worker.reap(0)
-            for slab in worker.close():
-                if not is_leased(slab):
-                    slab.close()
+            for segment in worker.close():
+                if not is_referenced(segment):
+                    segment.close()
         self._workers.clear()
 
-    def forget_after_fork(self, is_leased: Callable[[Slab], bool]) -> None:
-        """In a forked child: the descriptors are copies, and the processes are the parent's."""
+    def forget_after_fork(self, is_referenced: Callable[[Segment], bool]) -> None:
+        """In a forked child: close the copied descriptors; the processes are the parent's."""
         for worker in self:
-            worker.slabs = {u: s for u, s in worker.slabs.items() if not is_leased(s)}
+            worker.segments = {u: s for u, s in worker.segments.items() if not is_referenced(s)}
             worker.forget_after_fork()
         self._workers.clear()

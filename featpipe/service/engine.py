@@ -37,11 +37,11 @@ _BATCH_WEIGHT = 32_768
 #: Seconds until templates that could not be fitted at the start are tried again.
 _PAUSE_S = 5.0
 
-#: What a template process imports once for all workers on the processor.
+#: What the fork server imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.on_demand.worker")
 #: An uploaded file may unpack to this many times its size, and to this much in any case.
 _UNPACKED_TIMES, _UNPACKED_BYTES = 4, 64 << 20
-_HALVE = "featpipe.pool.bisect:halve_sequence"
+_HALVE = "featpipe.pool.role:halve_sequence"
 
 
 class Engine:

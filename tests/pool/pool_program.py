@@ -32,7 +32,7 @@ def wait_for_pids(pool: Pool, phase: str) -> str:
         pids = [view.pid for view in pool.workers()]
     if phase not in {"starting", "idle"}:
         # In the middle of a task: before that they would notice our end without any lifeline.
-        while not all(worker.begun() for worker in pool._hub.roster):
+        while not all(worker.begun() for worker in pool._hub.workers):
             time.sleep(0.01)
     return " ".join(map(str, pids))
 
@@ -42,7 +42,7 @@ def main(phase: str, report: str) -> None:
         target, payload = PHASES[phase]
         preload = ("decimal",) if phase == "forked" else ()
         role = Role("worker", target, devices=("cpu", "cpu"), is_lazy=False, preload=preload)
-        with Pool([role]) as pool, stopping_in_two_steps(pool):
+        with Pool([role]) as pool, stopping_in_two_steps(pool.stop_after_current):
             if phase == "idle":
                 pool.call("worker", payload)
             else:

@@ -247,7 +247,7 @@ def test_a_batch_is_halved_until_the_poison_is_alone() -> None:
         "batch",
         "pool_roles:BatchTrouble",
         devices=("cpu", "cpu"),
-        bisect="featpipe.pool.bisect:halve_sequence",
+        bisect="featpipe.pool.role:halve_sequence",
         max_losses=2,
     )
     batch: list[object] = [*range(7), "poison", *range(8, 13)]
@@ -275,7 +275,7 @@ def test_a_batch_that_hangs_is_halved_too() -> None:
     role = Role(
         "batch",
         "pool_roles:BatchTrouble",
-        bisect="featpipe.pool.bisect:halve_sequence",
+        bisect="featpipe.pool.role:halve_sequence",
         deadline_s=2.0,
     )
     with Pool([role]) as pool:
@@ -410,22 +410,6 @@ def test_a_stop_pulls_no_more_and_finishes_what_was_begun() -> None:
         assert pool.is_stopping
     assert 5 <= len(outcomes) <= 5 + 8
     assert [outcome.value for outcome in outcomes] == list(range(len(outcomes)))
-
-
-def test_waiting_tasks_can_be_withdrawn(tmp_path: Path) -> None:
-    with Pool([trouble(devices=("cpu",))]) as pool:
-        for number in range(20):
-            pool.submit("trouble", ("waits_for", str(tmp_path / "word")), tag=number)
-        pool.cancel_waiting("trouble")
-        withdrawn = pool.completed()  # no other task can have ended
-        (tmp_path / "word").touch()
-        others = []
-        while outcomes := pool.completed():
-            others += outcomes
-    assert {outcome.tag for outcome in (*withdrawn, *others)} == set(range(20))
-    assert len(withdrawn) >= 18
-    assert all(isinstance(outcome.error, PoolClosed) for outcome in withdrawn)
-    assert all(outcome.value == "it came" for outcome in others)
 
 
 def test_a_forgotten_pool_is_closed() -> None:

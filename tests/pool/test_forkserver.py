@@ -1,4 +1,4 @@
-"""Workers forked from a template behave like any other, and only safe templates are forked."""
+"""Workers forked by a fork server behave like any other, and only safe fork servers fork."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def forked(target: str = "Trouble", **options: object) -> Role:
     return Role("forked", f"pool_roles:{target}", **options)  # type: ignore[arg-type]
 
 
-def test_workers_are_forked_from_one_template_that_has_imported_for_them() -> None:
+def test_workers_are_forked_from_one_fork_server_that_has_imported_for_them() -> None:
     with Pool([forked("About", is_lazy=False, threads=3)]) as pool:
         parents = {pool.call("forked", "parent") for _ in range(8)}
         modules, environment = pool.call("forked", "modules"), pool.call("forked", "environment")
-        (template,) = children()[:1]
-    assert parents == {template.pid}
+        (server,) = children()[:1]
+    assert parents == {server.pid}
     assert isinstance(modules, list)
     assert "fractions" in modules
     assert isinstance(environment, dict)
@@ -47,7 +47,7 @@ def test_a_card_is_never_given_to_a_fork() -> None:
         assert pool.call("forked", "parent") == os.getpid()
 
 
-def test_templates_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fork_servers_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEATPIPE_START", "fresh")
     with Pool([forked("About")]) as pool:
         assert pool.call("forked", "parent") == os.getpid()
@@ -57,7 +57,7 @@ def test_templates_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     ("module", "says"),
     [("pool_starts_a_thread", "started 1 threads"), ("no_such_module", "no_such_module")],
 )
-def test_a_template_that_is_not_safe_is_a_warning_and_workers_start_fresh(
+def test_a_fork_server_that_is_not_safe_is_a_warning_and_workers_start_fresh(
     module: str, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -113,14 +113,14 @@ def test_forks_do_not_share_their_random_numbers() -> None:
     assert len(set(values)) == 3
 
 
-def test_workers_outlive_their_template_and_the_next_gets_another() -> None:
+def test_workers_outlive_their_fork_server_and_the_next_gets_another() -> None:
     with Pool([forked(devices=("cpu",), max_losses=2)]) as pool:
         first = pool.call("forked", ("pid", None))
         assert isinstance(first, int)
-        template = psutil.Process(first).parent()
-        assert template is not None
-        template.kill()
-        assert wait_for(lambda: not template.is_running())
+        server = psutil.Process(first).parent()
+        assert server is not None
+        server.kill()
+        assert wait_for(lambda: not server.is_running())
         assert pool.call("forked", ("pid", None)) == first
         os.kill(first, signal.SIGKILL)
         second = pool.call("forked", ("pid", None))
@@ -128,7 +128,7 @@ def test_workers_outlive_their_template_and_the_next_gets_another() -> None:
         assert second != first
         parent = psutil.Process(second).parent()
         assert parent is not None
-        assert parent.pid not in {template.pid, os.getpid()}
+        assert parent.pid not in {server.pid, os.getpid()}
 
 
 SLOW_TO_IMPORT = "pool_waits_to_be_imported"
@@ -136,18 +136,18 @@ SLOW_TO_IMPORT = "pool_waits_to_be_imported"
 
 @pytest.fixture
 def may_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Until this file exists no template that imports the module above is ready."""
+    """Until this file exists no fork server that imports the module above is ready."""
     monkeypatch.setenv("POOL_MAY_IMPORT", str(tmp_path / "may"))
     return tmp_path / "may"
 
 
-def test_a_template_killed_before_it_forks_costs_nothing(may_import: Path) -> None:
+def test_a_fork_server_killed_before_it_forks_costs_nothing(may_import: Path) -> None:
     with Pool([forked(preload=(SLOW_TO_IMPORT,))]) as pool:
         for number in range(5):
             pool.submit("forked", ("fine", number))
         assert wait_for(children)
-        (template,) = children()
-        template.kill()
+        (server,) = children()
+        server.kill()
         may_import.touch()
         values = []
         while outcomes := pool.completed():
@@ -159,24 +159,24 @@ def has_ended(process: psutil.Process) -> bool:
     return wait_for(lambda: not process.is_running())
 
 
-def kill_templates_before_they_are_ready(pool: Pool, n_times: int) -> None:
+def kill_fork_servers_before_they_are_ready(pool: Pool, n_times: int) -> None:
     killed: set[int] = set()
     for _ in range(n_times):
         pool.submit("forked", ("fine", 1))
         assert wait_for(lambda: {child.pid for child in children()} - killed)
-        (template,) = (child for child in children() if child.pid not in killed)
-        template.kill()
-        killed.add(template.pid)
-        assert has_ended(template)
+        (server,) = (child for child in children() if child.pid not in killed)
+        server.kill()
+        killed.add(server.pid)
+        assert has_ended(server)
 
 
 @pytest.mark.parametrize(("n_killed", "is_forked"), [(2, True), (3, False)])
-def test_a_template_killed_while_it_imports_is_made_again_but_not_for_ever(
+def test_a_fork_server_killed_while_it_imports_is_made_again_but_not_for_ever(
     n_killed: int, is_forked: bool, caplog: pytest.LogCaptureFixture, may_import: Path
 ) -> None:
     caplog.set_level(logging.WARNING)
     with Pool([forked("About", preload=(SLOW_TO_IMPORT,), devices=("cpu",))]) as pool:
-        kill_templates_before_they_are_ready(pool, n_killed)
+        kill_fork_servers_before_they_are_ready(pool, n_killed)
         may_import.touch()
         assert (pool.call("forked", "parent") != os.getpid()) is is_forked
         values = []
@@ -186,7 +186,7 @@ def test_a_template_killed_while_it_imports_is_made_again_but_not_for_ever(
     assert len(caplog.records) == (not is_forked)
 
 
-def test_idle_workers_killed_with_their_templates_are_no_failed_starts() -> None:
+def test_idle_workers_killed_with_their_fork_servers_are_no_failed_starts() -> None:
     with Pool([forked(devices=("cpu",), is_lazy=False)]) as pool:
         seen: set[int | None] = {None}
         for _ in range(5):
@@ -195,10 +195,10 @@ def test_idle_workers_killed_with_their_templates_are_no_failed_starts() -> None
             assert view.pid not in seen
             seen.add(view.pid)
             assert view.pid is not None
-            template = psutil.Process(view.pid).parent()
-            assert template is not None
-            template.kill()
-            assert has_ended(template)
+            server = psutil.Process(view.pid).parent()
+            assert server is not None
+            server.kill()
+            assert has_ended(server)
             os.kill(view.pid, signal.SIGKILL)
             assert wait_for(lambda: pool.workers() and pool.workers()[0].pid not in seen)
         assert pool.call("forked", ("fine", 1)) == 1
@@ -216,16 +216,16 @@ def test_a_lost_worker_is_told_apart_from_a_task_that_ends_its_worker() -> None:
 
 
 @pytest.mark.parametrize("grace_s", [None, 0.2])
-def test_a_stopped_template_costs_nothing(grace_s: float | None) -> None:
+def test_a_stopped_fork_server_costs_nothing(grace_s: float | None) -> None:
     role = Role(
         "trouble", "pool_roles:Trouble", preload=("decimal",), stopped_deadline_s=grace_s or 60.0
     )
     with Pool([role]) as pool:
         worker = pool.call("trouble", ("pid", None))
         assert isinstance(worker, int)
-        template = psutil.Process(worker).parent()
-        assert template is not None
-        template.suspend()
+        server = psutil.Process(worker).parent()
+        assert server is not None
+        server.suspend()
         os.kill(worker, signal.SIGKILL)
         pool.submit("trouble", ("fine", 1))
         if grace_s is None:

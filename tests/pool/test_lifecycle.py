@@ -125,7 +125,10 @@ def test_an_idle_program_with_a_pool_is_stopped_by_the_first_interrupt(runs: Run
 
 def test_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with Pool([Role("echo", "pool_roles:Echo")]) as pool, stopping_in_two_steps(pool):
+    with (
+        Pool([Role("echo", "pool_roles:Echo")]) as pool,
+        stopping_in_two_steps(pool.stop_after_current),
+    ):
         assert signal.getsignal(signal.SIGINT) != before[0]
         signal.raise_signal(signal.SIGINT)
         assert pool.is_stopping
@@ -139,7 +142,10 @@ def test_another_thread_installs_no_handlers() -> None:
     seen = []
 
     def use() -> None:
-        with Pool([Role("echo", "pool_roles:Echo")]) as pool, stopping_in_two_steps(pool):
+        with (
+            Pool([Role("echo", "pool_roles:Echo")]) as pool,
+            stopping_in_two_steps(pool.stop_after_current),
+        ):
             seen.append(signal.getsignal(signal.SIGINT))
             assert pool.call("echo", 1) == 1
 
@@ -237,7 +243,7 @@ def test_without_memfd_an_unlinked_file_does(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_without_room_for_slabs_arrays_ride_in_the_frames() -> None:
+def test_without_room_for_segments_arrays_ride_in_the_frames() -> None:
     """A full disk is found out when space is reserved, not by a SIGBUS."""
     if shutil.which("unshare") is None or os.geteuid():
         pytest.skip("needs a mount namespace")

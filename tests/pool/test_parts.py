@@ -15,7 +15,7 @@ from featpipe.errors import UnknownDevice, UsageError
 from featpipe.pool import Role, frames
 from featpipe.pool.payloads import pack, unpack
 from featpipe.pool.role import threads_of, usable_cores
-from featpipe.pool.shared_memory import Atlas, SlabStore, lend, make_slab
+from featpipe.pool.shared_memory import AddressMap, SegmentStore, create_segment, tracked_view
 from featpipe.pool.spawn import visible_cards
 from featpipe.pool.task import Cause, cause_of
 
@@ -40,7 +40,7 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
 
 def test_a_frame_whose_descriptor_did_not_arrive_says_why() -> None:
     with pytest.raises(OSError, match="Too many open files"):
-        frames.FrameBuffer().feed(frames.frame_with_descriptor(frames.SLAB, 1))
+        frames.FrameBuffer().feed(frames.frame_with_descriptor(frames.SEGMENT, 1))
 
 
 def test_each_descriptor_arrives_with_its_own_frame() -> None:
@@ -48,7 +48,7 @@ def test_each_descriptor_arrives_with_its_own_frame() -> None:
     pipes = [os.pipe() for _ in range(5)]
     with ours, theirs:
         for number, (read_end, _) in enumerate(pipes):
-            data = frames.frame_with_descriptor(frames.SLAB, number, b"x" * number)
+            data = frames.frame_with_descriptor(frames.SEGMENT, number, b"x" * number)
             ours.sendall(data[frames.send_with_descriptor(ours, data, read_end) :])
             ours.sendall(frames.frame(frames.TASK, number))
         buffer = frames.FrameBuffer()
@@ -59,7 +59,7 @@ def test_each_descriptor_arrives_with_its_own_frame() -> None:
         with pytest.raises(BlockingIOError):
             frames.receive(theirs, buffer.descriptors, may_wait=False)
     for kind, _, number, _, _, descriptor in found:
-        assert (descriptor >= 0) == (kind == frames.SLAB)
+        assert (descriptor >= 0) == (kind == frames.SEGMENT)
         if descriptor >= 0:
             os.write(pipes[number][1], b"%d" % number)
             assert os.read(descriptor, 10) == b"%d" % number
@@ -69,12 +69,12 @@ def test_each_descriptor_arrives_with_its_own_frame() -> None:
         os.close(pair[1])
 
 
-def make_store() -> tuple[SlabStore, list[int]]:
+def make_store() -> tuple[SegmentStore, list[int]]:
     withdrawn: list[int] = []
-    return SlabStore(7, lambda _: None, withdrawn.append, idle_bytes=1 << 20), withdrawn
+    return SegmentStore(7, lambda _: None, withdrawn.append, idle_bytes=1 << 20), withdrawn
 
 
-def test_a_slab_is_used_again_only_after_it_was_given_back() -> None:
+def test_a_segment_is_used_again_only_after_it_was_given_back() -> None:
     store, _ = make_store()
     first = store.take(1000)
     second = store.take(1000)
@@ -86,7 +86,7 @@ def test_a_slab_is_used_again_only_after_it_was_given_back() -> None:
     store.close()
 
 
-def test_a_discarded_slab_is_never_used_again() -> None:
+def test_a_discarded_segment_is_never_used_again() -> None:
     store, withdrawn = make_store()
     first = store.take(1000)
     store.discard(first.uid)
@@ -95,19 +95,19 @@ def test_a_discarded_slab_is_never_used_again() -> None:
     store.close()
 
 
-def test_idle_slabs_are_kept_up_to_a_limit() -> None:
+def test_idle_segments_are_kept_up_to_a_limit() -> None:
     store, withdrawn = make_store()
-    slabs = [store.take(400_000) for _ in range(4)]
-    for slab in slabs:
-        store.give_back(slab.uid)
-    assert withdrawn == [slab.uid for slab in slabs[:2]]
+    segments = [store.take(400_000) for _ in range(4)]
+    for segment in segments:
+        store.give_back(segment.uid)
+    assert withdrawn == [segment.uid for segment in segments[:2]]
     store.close()
 
 
-def test_a_lease_ends_with_its_last_view() -> None:
-    slab = make_slab(1, 1 << 20)
+def test_a_segment_is_released_with_its_last_view() -> None:
+    segment = create_segment(1, 1 << 20)
     ended: list[bool] = []
-    view, _ = lend(slab, lambda: ended.append(True))
+    view, _ = tracked_view(segment, lambda: ended.append(True))
     array = np.frombuffer(view[64:128], np.uint8)
     part = array[3:9]
     del view, array
@@ -116,7 +116,7 @@ def test_a_lease_ends_with_its_last_view() -> None:
     del part
     gc.collect()
     assert ended == [True]
-    slab.close()
+    segment.close()
 
 
 @given(
@@ -125,19 +125,19 @@ def test_a_lease_ends_with_its_last_view() -> None:
     order=st.sampled_from("CF"),
     is_copied=st.booleans(),
 )
-def test_parcels_give_back_what_was_packed(
+def test_payloads_give_back_what_was_packed(
     sizes: list[int], text: str, order: str, is_copied: bool
 ) -> None:
-    store = SlabStore(0, lambda _: None, lambda _: None)
+    store = SegmentStore(0, lambda _: None, lambda _: None)
     thing = {
         "text": text,
         "arrays": [np.arange(size, dtype=np.int32) for size in sizes],
         "matrix": np.asarray(np.arange(12_000.0).reshape(100, 120), order=order),  # type: ignore[call-overload]
     }
-    parcel = pack(thing, store)
-    slabs = {slab.uid: slab for slab in parcel.slabs}
-    view_of = None if is_copied else lambda slab: memoryview(slab.map)
-    back = unpack(parcel.body, parcel.flags, slabs.__getitem__, view_of)
+    packed = pack(thing, store)
+    segments = {segment.uid: segment for segment in packed.segments}
+    view_of = None if is_copied else lambda segment: memoryview(segment.map)
+    back = unpack(packed.body, packed.flags, segments.__getitem__, view_of)
     assert isinstance(back, dict)
     assert back["text"] == text
     np.testing.assert_array_equal(back["matrix"], thing["matrix"])
@@ -146,19 +146,19 @@ def test_parcels_give_back_what_was_packed(
     store.close()
 
 
-def test_an_array_in_a_known_slab_travels_on_by_reference() -> None:
-    store, atlas = SlabStore(0, lambda _: None, lambda _: None), Atlas()
-    slab = make_slab(99, 1 << 20)
-    view, address = lend(slab, lambda: None)
-    atlas.note(slab, address)
+def test_an_array_in_a_known_segment_travels_on_by_reference() -> None:
+    store, addresses = SegmentStore(0, lambda _: None, lambda _: None), AddressMap()
+    segment = create_segment(99, 1 << 20)
+    view, address = tracked_view(segment, lambda: None)
+    addresses.add(segment, address)
     array = np.frombuffer(view, np.float64)[16:100_000]
-    parcel = pack({"mine": array, "new": np.ones(50_000)}, store, atlas.locate)
-    assert {used.uid for used in parcel.slabs} == {99, parcel.own.uid if parcel.own else 0}
-    assert parcel.own is not None
-    assert parcel.own.size < array.nbytes, "only the new one was copied"
-    atlas.forget(slab)
-    assert pack({"mine": array}, store, atlas.locate).own is not None
-    slab.close()
+    packed = pack({"mine": array, "new": np.ones(50_000)}, store, addresses.locate)
+    assert {used.uid for used in packed.segments} == {99, packed.own.uid if packed.own else 0}
+    assert packed.own is not None
+    assert packed.own.size < array.nbytes, "only the new one was copied"
+    addresses.remove(segment)
+    assert pack({"mine": array}, store, addresses.locate).own is not None
+    segment.close()
     store.close()
 
 
@@ -217,7 +217,7 @@ def test_a_role_that_cannot_work_is_refused(options: dict[str, object]) -> None:
         (-9, False, Cause.KILLED, "SIGKILL"),
         (-9, True, Cause.OUT_OF_MEMORY, "out of memory"),
         (-64, False, Cause.SIGNALLED, "SIG"),
-        (None, False, Cause.UNSEEN, "after its template"),
+        (None, False, Cause.UNSEEN, "after its fork server"),
     ],
 )
 def test_an_end_is_put_into_words(code: int | None, starved: bool, cause: Cause, says: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, Question, Send, Start
+from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
 from featpipe.pool.role import Role
 from featpipe.pool.scheduler import Scheduler
 from featpipe.pool.task import Cause, Loss, Task
@@ -73,7 +73,7 @@ class SchedulerMachine(RuleBasedStateMachine):
                 self.finish(task, loss)
             case Halve(task, loss):
                 return self.halve(task, loss)
-            case Question(worker):
+            case RequestStack(worker):
                 self.condemned.add(worker)
             case Kill(worker):
                 assert worker in self.condemned, "first it is asked for its stack"
@@ -171,16 +171,6 @@ class SchedulerMachine(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
         self.act(self.scheduler.tick(self.now))
-
-    @precondition(lambda self: not self.is_over)
-    @rule(role=st.sampled_from([role.name for role in ROLES]))
-    def is_withdrawn(self, role: str) -> None:
-        held = {task.number for tasks in self.held.values() for task in tasks}
-        for action in self.scheduler.cancel_waiting([role], Loss(Cause.CANCELLED, "withdrawn")):
-            assert isinstance(action, Finish)
-            assert action.task.number not in held
-            del self.open[action.task.number]
-            self.ended[action.task.number] += 1
 
     @precondition(lambda self: self.is_over)
     @rule()

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-#: What moves data: all of the pool's face, forks of a template, and a worker's death in between.
+#: What moves data: all of the pool's face, forks of a fork server, and a worker's death in between.
 SUBSET = (
     "test_pool.py",
     "test_parts.py",
-    "test_template.py::test_arrays_and_logs_come_from_forks_as_from_others",
+    "test_forkserver.py::test_arrays_and_logs_come_from_forks_as_from_others",
     "test_faults.py::test_results_too_big_for_the_socket_survive_a_death_while_sending",
     "test_faults.py::test_a_result_outlives_the_worker_that_made_it",
 )

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from featpipe.pool.watchdog import LONG_S, LOOK_S, Clock, Vigil, Watched, state_of_process
+from featpipe.pool.watchdog import CHECK_S, LONG_S, Clock, StallDetector, Watched, state_of_process
 
 
 def watched(number: int = 1, task: int = 7, *, has_deadline: bool = False) -> Watched:
@@ -15,58 +15,58 @@ def watched(number: int = 1, task: int = 7, *, has_deadline: bool = False) -> Wa
 
 
 class Bench:
-    """A vigil over processes whose states are told."""
+    """A detector over processes whose states are told."""
 
     def __init__(self) -> None:
         self.states: dict[int, str] = {}
-        self.vigil = Vigil(state_of=lambda pid: self.states.get(pid, "S"))
+        self.detector = StallDetector(state_of=lambda pid: self.states.get(pid, "S"))
 
-    def look(self, now: float, *workers: Watched) -> list[int]:
-        return self.vigil.look(workers or [watched()], now)
+    def check(self, now: float, *workers: Watched) -> list[int]:
+        return self.detector.check(workers or [watched()], now)
 
 
 def test_there_is_nothing_to_wake_for_while_nobody_works() -> None:
-    vigil = Vigil()
-    assert vigil.wake_at(0.0, is_busy=False) is None
-    assert vigil.wake_at(1.0, is_busy=True) == 1.0 + LOOK_S
-    assert vigil.wake_at(2.0, is_busy=True) == 1.0 + LOOK_S, "work in between puts nothing off"
-    assert not vigil.is_due(1.0)
-    assert vigil.is_due(1.0 + LOOK_S)
-    assert vigil.wake_at(3.0, is_busy=False) is None
+    detector = StallDetector()
+    assert detector.wake_at(0.0, is_busy=False) is None
+    assert detector.wake_at(1.0, is_busy=True) == 1.0 + CHECK_S
+    assert detector.wake_at(2.0, is_busy=True) == 1.0 + CHECK_S, "work in between puts nothing off"
+    assert not detector.is_due(1.0)
+    assert detector.is_due(1.0 + CHECK_S)
+    assert detector.wake_at(3.0, is_busy=False) is None
 
 
 def test_a_worker_is_given_up_after_it_was_stopped_for_its_time() -> None:
     bench = Bench()
     bench.states[1001] = "T"
-    assert bench.look(0.0) == []
-    assert bench.look(29.9) == []
-    assert bench.look(30.0) == [1]
+    assert bench.check(0.0) == []
+    assert bench.check(29.9) == []
+    assert bench.check(30.0) == [1]
 
 
 def test_one_that_went_on_in_between_starts_anew() -> None:
     bench = Bench()
     bench.states[1001] = "T"
-    bench.look(0.0)
+    bench.check(0.0)
     bench.states[1001] = "R"
-    bench.look(20.0)
+    bench.check(20.0)
     bench.states[1001] = "T"
-    assert bench.look(40.0) == []
-    assert bench.look(60.0) == []
-    assert bench.look(70.0) == [1]
+    assert bench.check(40.0) == []
+    assert bench.check(60.0) == []
+    assert bench.check(70.0) == [1]
 
 
 @pytest.mark.parametrize("state", ["R", "S", "D", "t", ""])
 def test_no_other_state_costs_a_worker_its_life(state: str) -> None:
     bench = Bench()
     bench.states[1001] = state
-    assert [bench.look(float(at)) for at in range(0, 4000, 5)] == [[]] * 800
+    assert [bench.check(float(at)) for at in range(0, 4000, 5)] == [[]] * 800
 
 
 def test_a_stop_is_told_once_and_names_the_process(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
     bench.states[1002] = "T"
     for at in range(3):
-        bench.look(float(at), watched(1), watched(2))
+        bench.check(float(at), watched(1), watched(2))
     (text,) = caplog.messages
     assert "w-2 (pid 1002) is stopped" in text
 
@@ -79,7 +79,7 @@ def test_a_long_task_without_a_deadline_is_told_ever_more_rarely(
     told = []
     for at in range(0, int(LONG_S * 9), 5):
         caplog.clear()
-        bench.look(float(at))
+        bench.check(float(at))
         if caplog.messages:
             told.append(at)
             assert "waiting in the kernel" in caplog.text
@@ -92,7 +92,7 @@ def test_a_task_with_a_deadline_and_a_new_task_are_not_long(
     bench = Bench()
     caplog.set_level(logging.WARNING)
     for at in range(0, 4000, 5):
-        bench.look(float(at), watched(1, has_deadline=True), watched(2, task=at // 100))
+        bench.check(float(at), watched(1, has_deadline=True), watched(2, task=at // 100))
     assert not caplog.messages
 
 
