@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from featpipe.store import Writer
-from featpipe.store.root import FORMAT_VERSION
+from featpipe.store.hdf5_format import FORMAT_VERSION
 from tests.store.test_released_layouts import write_fixture
 
 

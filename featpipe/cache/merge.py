@@ -19,7 +19,8 @@ from featpipe.encoders.builtin import space_name
 from featpipe.encoders.spec import fingerprint_of
 from featpipe.errors import UnreadableDictionary
 from featpipe.store import Reader, Writer
-from featpipe.store.import_vectors import Import, import_old
+from featpipe.store.import_vectors import Import
+from featpipe.store.import_vectors import import_vectors as store_vectors
 from featpipe.store.rewrite import Merge, merge_dictionaries
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def import_vectors(
         raise UnreadableDictionary(f"{source} cannot be read: {error.strerror}") from error
     spec: Mapping[str, object] = {"feature": "imported", "file": content, "group": group}
     fingerprint = fingerprint_of(spec)
-    return import_old(
+    return store_vectors(
         source,
         cache,
         table=tables.space_table(space_name(name or source.stem), fingerprint),

@@ -1,9 +1,8 @@
-"""The dictionary: one HDF5 file of keyed rows. Knows no torch and no documents.
+"""The dictionary: one HDF5 file of keyed rows. Independent of torch and of documents.
 
-Reading and writing are here; whole files are handled by :mod:`verify <featpipe.store.verify>`,
-:mod:`compact <featpipe.store.rewrite>`, :mod:`merge <featpipe.store.rewrite>`,
-:mod:`export <featpipe.store.export>`, :mod:`inspect <featpipe.store.inspect>` and
-:mod:`import_old <featpipe.store.import_vectors>`.
+:mod:`verify <featpipe.store.verify>`, :mod:`rewrite <featpipe.store.rewrite>` (compaction, merge),
+:mod:`export <featpipe.store.export>` and :mod:`import_vectors <featpipe.store.import_vectors>`
+handle whole files.
 """
 
 from featpipe.store.keys import key_of, keys_of

@@ -1,18 +1,18 @@
-"""Room in the file: where new bytes go, and how much of the file is announced.
+"""Allocates space at the end of the file, and announces the file's end to readers.
 
-Guarantees: allocated end <= announced end <= physical size, at every instant and after a power cut.
-libhdf5 opens a file by asking its size, then reading the announced end, then the root address; a
-writer that grows the file between these steps must have published each of them well before the next
-is needed, or the open fails. So the physical size runs three steps ahead and the announced end up
-to two, both sparse; :meth:`Space.trim` gives the slack back.
+Guarantees: allocated end <= announced end <= physical size, at every instant and after a power
+loss. libhdf5 opens a file by asking its size, then reading the announced end, then the root
+address. A writer that grows the file between these steps must have published each value well
+before the next one needs it, or the open fails. So the physical size runs three steps ahead and the
+announced end up to two, both sparse; :meth:`Allocator.trim` gives the slack back.
 
-Space is never used twice while readers may hold an older tree: what a rewrite leaves behind stays
-until :mod:`featpipe.store.rewrite`.
+Space is never used twice, since readers may hold an older tree: space that a rewrite abandons is
+lost until :mod:`featpipe.store.rewrite` compacts the file.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from featpipe.store import hdf5_format as hdf5
 
@@ -24,7 +24,17 @@ PAGE = 4096
 _ARENA = 64 << 10
 
 
-class Space:
+class Allocation(Protocol):
+    """The file of a writer, as a table and its index use it."""
+
+    descriptor: int
+    allocator: Allocator
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Write into space that no reader uses, or publish by one aligned store."""
+
+
+class Allocator:
     """Allocates from the end of the file behind ``descriptor``; ``end`` is the first free byte."""
 
     def __init__(self, disk: Disk, descriptor: int, end: int) -> None:
@@ -53,17 +63,16 @@ class Space:
         return address
 
     def fill(self, address: int, blob: bytes | memoryview) -> None:
-        """Write into space allocated before."""
+        """Write into allocated space."""
         self._disk.write(self._descriptor, address, blob)
 
     def reserve(self, size: int) -> int:
-        """Room for a piece of structure, 8-aligned; small ones lie together."""
+        """Space for a piece of structure, 8-aligned; small pieces share an arena."""
         size = -(-size // 8) * 8
         if size > _ARENA // 2:
             return self.allocate(size, 8)
         if self._arena + size > self._arena_end:
-            # A small file gets small arenas: what is left of one at the end is in the file for
-            # good.
+            # A small file gets small arenas: the rest of the last one stays in the file for good.
             room = max(PAGE, size, min(_ARENA, self.end // 16 // PAGE * PAGE))
             self._arena = self.allocate(room, 8)
             self._arena_end = self._arena + room
@@ -72,10 +81,10 @@ class Space:
         return address
 
     def trim(self) -> None:
-        """Give back what lies beyond the end.
+        """Cut the file at its end.
 
-        The announcement shrinks first: the other order would show a reader a file shorter than it
-        says.
+        The announcement shrinks first: in the other order a reader would see a file shorter than
+        announced.
         """
         self.end = -(-self.end // 8) * 8
         self.announce(self.end)
@@ -86,7 +95,7 @@ class Space:
         self._disk.sync(self._descriptor)
 
     def announce(self, end: int) -> None:
-        """Publish where the file ends; what is announced must be there already."""
+        """Publish the end of the file, which must not exceed its size."""
         self._disk.write(self._descriptor, hdf5.EOF_ADDRESS, hdf5.u64(end))
         self.announced = end
 
@@ -98,8 +107,8 @@ class Space:
         if self.physical < end + 2 * step:
             self._disk.resize(self._descriptor, end + 3 * step)
             self.physical = end + 3 * step
-            # The size must be durable before the superblock may speak of it.
+            # The size must be durable before the superblock announces it.
             self._disk.sync(self._descriptor)
-        # Announce no more than was there a step ago, unless what is wanted now needs it: a reader
+        # Announce no more than the size of a step ago, unless the allocation needs it now: a reader
         # may have asked for the size just before it grew.
         self.announce(min(before, end + 2 * step) if before >= end + step // 2 else end + step)

@@ -1,19 +1,20 @@
-"""A row is real when its checksum is right: 32 bits over its number and all its columns.
+"""Row checksums: 32 bits over a row's number and all its columns. A wrong sum voids the row.
 
-The sum is a multilinear hash, which numpy works out for a whole batch at a tenth of the cost of a
-crc per row: with all arithmetic modulo 2^64,
+The sum is a multilinear hash, which numpy computes for a whole batch at a tenth of the cost of a
+crc per row. With all arithmetic modulo 2^64,
 
     sum(row) = (w[0] * M[0] + w[1] * M[1] + w[2] * M[2] + ...) >> 32
 
 where w[0] is the row's number, w[1] the table's salt, the others the row's little-endian 64-bit
 words, each column padded with zeros to whole words; and M are the odd multipliers of
 :func:`multipliers`. A ragged column's values enter as one word, their crc32; its end offset is a
-column like any other. The salt is random, so bytes left over from another table do not pass, nor do
-those of another row. Every single flipped bit changes the sum.
+column like any other. The salt is random, so bytes of another table do not pass; the row's number
+keeps out those of another row. Every single flipped bit changes the sum.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
 
@@ -24,22 +25,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-#: One column for consecutive rows: (n, ...) fixed values, or a ragged column's bytes with where
-#: each row ends in them, and one entry more at the front for where the first begins.
-Part: TypeAlias = "NDArray[Any] | tuple[memoryview, Sequence[int]]"
+#: An array of any column's type.
+AnyArray: TypeAlias = "NDArray[Any]"  # Any: a column's type is known at run time only
 
-_known = np.zeros(0, np.uint64)
+#: One column for consecutive rows: (n, ...) fixed values, or a ragged column's bytes with the n + 1
+#: offsets of its rows in them.
+Part: TypeAlias = "AnyArray | tuple[memoryview, Sequence[int]]"
 
 
 def multipliers(n: int) -> NDArray[np.uint64]:
     """The first ``n``: splitmix64 of 0, 1, 2 ..., with the lowest bit set. (n,) uint64."""
-    global _known  # noqa: PLW0603 - a table worked out once
-    if len(_known) < n:
-        seed = np.arange(1, max(n, 1024) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        seed = (seed ^ (seed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        seed = (seed ^ (seed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        _known = (seed ^ (seed >> np.uint64(31))) | np.uint64(1)
-    return _known[:n]
+    return _many_multipliers(max(10, n.bit_length()))[:n]
+
+
+@cache
+def _many_multipliers(bits: int) -> NDArray[np.uint64]:
+    seed = np.arange(1, (1 << bits) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    seed = (seed ^ (seed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    seed = (seed ^ (seed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (seed ^ (seed >> np.uint64(31))) | np.uint64(1)
 
 
 def row_checksums(
@@ -63,7 +67,7 @@ def row_checksums(
     return found
 
 
-def _words(values: NDArray[Any], n_rows: int) -> NDArray[np.uint64]:
+def _words(values: AnyArray, n_rows: int) -> NDArray[np.uint64]:
     """(n, words) of (n, ...) values, padded with zeros."""
     flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
     size = len(flat) // max(1, n_rows)
@@ -75,6 +79,5 @@ def _words(values: NDArray[Any], n_rows: int) -> NDArray[np.uint64]:
 
 
 def as_bytes(array: NDArray[np.generic]) -> memoryview:
-    """The bytes of a contiguous array, also of an empty one."""
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
+    """The bytes of a contiguous array, without a copy."""
+    return array.reshape(-1).view(np.uint8).data

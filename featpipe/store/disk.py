@@ -1,8 +1,8 @@
-"""The one seam through which a dictionary is changed: every write-like call, and nothing else.
+"""The seam to the file system: every write-like call of the store goes through a :class:`Disk`.
 
-A :class:`Disk` does what it is told; tests replace it by one that counts, kills the process at the
-n-th call, tears a write, records a trace for replay, or fails with ENOSPC. :func:`writing` is where
-the operating system's errors become ours.
+Tests replace the disk by one that counts calls, kills the process at the n-th, tears a write,
+records a trace for replay, or fails with ENOSPC. :func:`writing` maps the operating system's errors
+to :class:`WriteFailed`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 
 
 def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    """Linux's own call, which the os module lacks; None elsewhere."""
+    """The Linux system call, which the os module lacks; None elsewhere."""
     function = getattr(ctypes.CDLL(None), "sync_file_range", None)
     if function is not None:
         function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
@@ -44,24 +44,21 @@ _sync_file_range = _find_sync_file_range()
 
 
 class Disk:
-    """Real calls. Stateless: files are given by descriptor."""
+    """Calls the operating system. Stateless: files are passed as descriptors."""
 
     def create(self, path: Path) -> int:
-        """A new, empty file; FileExistsError when there is one."""
+        """Create an empty file; FileExistsError when the name is taken."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
 
     def write(self, descriptor: int, offset: int, data: bytes | memoryview) -> None:
-        """All of ``data`` at ``offset``."""
+        """Write all of ``data`` at ``offset``."""
         rest = memoryview(data).cast("B")
         while rest:
             n_written = os.pwrite(descriptor, rest, offset)
             rest, offset = rest[n_written:], offset + n_written
 
     def start(self, descriptor: int, offset: int, size: int) -> None:
-        """Have the kernel begin to store these bytes while we go on: a hint, and no promise.
-
-        Not a write-like call: what is in the file, and what is durable, is as it was.
-        """
+        """Ask the kernel to begin storing these bytes: a hint that makes nothing durable."""
         if _sync_file_range is not None:
             _sync_file_range(descriptor, offset, size, _SYNC_FILE_RANGE_WRITE)
 
@@ -87,7 +84,7 @@ class Disk:
         source.unlink()
 
     def replace(self, source: Path, target: Path) -> None:
-        """Put ``source`` in the place of ``target``, atomically."""
+        """Rename ``source`` over ``target``, atomically."""
         source.replace(target)
 
     def sync_directory(self, path: Path) -> None:
@@ -101,7 +98,7 @@ class Disk:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise the operating system's refusals as WriteFailed, naming the file and the next step."""
+    """Raise OSError as WriteFailed, with the file and the next step."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Tables as files that anything can read: NumPy arrays and JSON lines, or Parquet.
+"""Exports tables: as NumPy arrays and JSON lines, or as Parquet.
 
 ``export_npy`` makes one folder per table with ``<column>.npy`` for every column (for a ragged one
 its flat values and ``<column>_end.npy``) and ``rows.jsonl``: one line per row with its key in
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,16 +24,19 @@ from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from featpipe.store.checksum import AnyArray
     from featpipe.store.table_reader import TableReader
+    from featpipe.store.views import ColumnView
 
 _ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The files made, and rows written by table."""
+    """The files written, and the number of rows by table."""
 
     files: tuple[Path, ...]
     n_rows: dict[str, int]
@@ -80,7 +83,7 @@ def _write_arrays(table: TableReader, target: Path) -> Iterator[Path]:
         yield _write_blocks(target / f"{name}.npy", column.blocks(0, n_values), n_values, column)
 
 
-def _write_blocks(path: Path, blocks: Iterator[NDArray[Any]], n: int, column: Any) -> Path:  # noqa: ANN401 - a ColumnView
+def _write_blocks(path: Path, blocks: Iterator[AnyArray], n: int, column: ColumnView) -> Path:
     header = {"descr": column.dtype.str, "fortran_order": False, "shape": (n, *column.shape)}
     with path.open("xb") as file:
         np.lib.format.write_array_header_1_0(file, header)
@@ -133,19 +136,21 @@ def export_parquet(
             path = Path(folder) / f"{name}.parquet"
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                # Of no rows first: it has the schema, and an empty table is a file, too.
-                none = pa.table(_arrow_columns(pa, table, np.zeros(0, np.int64)))
+                # The schema is that of no rows, so that an empty table is exported, too.
+                none = pa.table(_arrow_columns(table, np.zeros(0, np.int64)))
                 counts[table.name] = 0
                 with pq.ParquetWriter(path, none.schema) as writer:
                     for rows, _ in sound_blocks(table):
-                        writer.write_table(pa.table(_arrow_columns(pa, table, rows)))
+                        writer.write_table(pa.table(_arrow_columns(table, rows)))
                         counts[table.name] += len(rows)
                 files.append(path)
     return Export(tuple(files), counts)
 
 
-def _arrow_columns(pa: Any, table: TableReader, rows: NDArray[np.int64]) -> dict[str, Any]:  # noqa: ANN401 - untyped
-    columns: dict[str, Any] = {}
+def _arrow_columns(table: TableReader, rows: NDArray[np.int64]) -> dict[str, pa.Array]:
+    import pyarrow as pa
+
+    columns = {}
     if table.spec.keyed:
         keys = table.gather(KEYS, rows)
         columns["key"] = pa.FixedSizeBinaryArray.from_buffers(
@@ -154,29 +159,28 @@ def _arrow_columns(pa: Any, table: TableReader, rows: NDArray[np.int64]) -> dict
     for column in table.spec.columns:
         if isinstance(column, Ragged):
             values, lengths = table.ragged_many(column.name, rows)
-            columns[column.name] = _arrow_ragged(pa, column, values, lengths)
+            columns[column.name] = _arrow_ragged(column, values, lengths)
         else:
-            columns[column.name] = _arrow_nested(pa, table.gather(column.name, rows), column.shape)
+            columns[column.name] = _arrow_nested(table.gather(column.name, rows), column.shape)
     return columns
 
 
-def _arrow_nested(pa: Any, values: NDArray[Any], shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - untyped
+def _arrow_nested(values: AnyArray, shape: tuple[int, ...]) -> pa.Array:
+    import pyarrow as pa
+
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
     for extent in reversed(shape):
         array = pa.FixedSizeListArray.from_arrays(array, extent)
     return array
 
 
-def _arrow_ragged(
-    pa: Any,  # noqa: ANN401 - untyped
-    column: Ragged,
-    values: NDArray[Any],
-    lengths: NDArray[np.int64],
-) -> Any:  # noqa: ANN401 - untyped
+def _arrow_ragged(column: Ragged, values: AnyArray, lengths: NDArray[np.int64]) -> pa.Array:
+    import pyarrow as pa
+
     ends = np.concatenate([[0], np.cumsum(lengths)])
     if column.dtype == "|u1" and not column.shape:
         buffers = [None, pa.py_buffer(ends.astype("<i8")), pa.py_buffer(values.tobytes())]
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), buffers)
     return pa.LargeListArray.from_arrays(
-        pa.array(ends, pa.int64()), _arrow_nested(pa, values, column.shape)
+        pa.array(ends, pa.int64()), _arrow_nested(values, column.shape)
     )

@@ -1,13 +1,14 @@
-"""The bytes of HDF5, the oldest parts only: superblock 0, object header 1, chunk B-tree 1.
+"""The bytes of HDF5, its oldest parts only: superblock 0, object header 1, chunk B-tree 1.
 
-Every HDF5 library since 1998 reads these, and none of them carries a checksum, which is what lets
-one aligned 8-byte store publish a row or a whole tree. Pure functions from values to bytes; the
-reverse is in :mod:`featpipe.store.hdf5_parse`. Source: the HDF5 File Format Specification, version
-3.0 (sections II.A superblock, III.A.1 B-tree 1, IV.A.1 object header 1, IV.A.2 messages).
+Every HDF5 library since 1998 reads these parts. They carry no checksums, so one aligned 8-byte
+store can publish a row or a whole tree. Pure functions from values to bytes; the reverse is
+:mod:`featpipe.store.hdf5_parse`. Source: the HDF5 File Format Specification, version 3.0 (sections
+II.A superblock, III.A.1 B-tree 1, IV.A.1 object header 1, IV.A.2 messages).
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 UNDEFINED = 0xFFFF_FFFF_FFFF_FFFF
 
+#: Attributes of a dictionary's root group.
+FORMAT = "featpipe"
+FORMAT_VERSION = 1
+
 SUPERBLOCK_BYTES = 96
-EOF_ADDRESS = 40  #: where the superblock announces the end of the file
-ROOT_ADDRESS = 64  #: where it holds the address of the root group's header
+EOF_ADDRESS = 40  #: of the announced end of the file, in the superblock
+ROOT_ADDRESS = 64  #: of the root group's address, in the superblock
 
 DATASPACE, LINK_INFO, DATATYPE, FILL, LINK = 0x01, 0x02, 0x03, 0x05, 0x06
 EXTERNAL_FILES, LAYOUT, GROUP_INFO, FILTERS, ATTRIBUTE = 0x07, 0x08, 0x0A, 0x0B, 0x0C
@@ -46,12 +51,12 @@ class Message(NamedTuple):
 
 
 def pad8(data: bytes) -> bytes:
-    """With zeros up to a multiple of eight bytes."""
+    """``data`` with zeros up to a multiple of eight bytes."""
     return data + bytes(-len(data) % 8)
 
 
 def u64(value: int) -> bytes:
-    """Eight bytes, little-endian: what one store publishes."""
+    """Eight bytes, little-endian."""
     return struct.pack("<Q", value)
 
 
@@ -83,21 +88,8 @@ def datatype(dtype: str) -> bytes:
     if kind.kind == "f":
         exponent, mantissa, bias = {2: (5, 10, 15), 4: (8, 23, 127), 8: (11, 52, 1023)}[size]
         sign = 8 * size - 1
-        return struct.pack(
-            "<BBBBIHHBBBBI",
-            0x11,
-            0x20,
-            sign,
-            0,
-            size,
-            0,
-            8 * size,
-            mantissa,
-            exponent,
-            0,
-            mantissa,
-            bias,
-        )
+        head = struct.pack("<BBBBI", 0x11, 0x20, sign, 0, size)
+        return head + struct.pack("<HHBBBBI", 0, 8 * size, mantissa, exponent, 0, mantissa, bias)
     return struct.pack("<BBBBIHH", 0x10, 8 if kind.kind == "i" else 0, 0, 0, size, 0, 8 * size)
 
 
@@ -106,7 +98,7 @@ def _text_datatype(size: int) -> bytes:
 
 
 def dataspace(shape: Sequence[int], *, is_growing: bool) -> bytes:
-    """Dataspace 1; ``is_growing`` lets the first dimension grow for ever."""
+    """Dataspace 1; ``is_growing`` leaves the first dimension unlimited."""
     dims = b"".join(u64(size) for size in shape)
     head = struct.pack("<BBBx4x", 1, len(shape), 1 if is_growing else 0)
     if is_growing:
@@ -137,8 +129,8 @@ def hard_link(name: str, address: int) -> Message:
 def group_header(links: Iterable[tuple[str, int]], extras: Sequence[Message]) -> bytes:
     """A group whose links are messages in its header.
 
-    The group info says that up to 65,535 links stay so: a plain HDF5 writer that adds a ninth link
-    must not move them into a fractal heap, which this package does not read.
+    The group info allows 65,535 such links: else a plain HDF5 writer that adds a ninth link would
+    move them into a fractal heap, which this package does not read.
     """
     return object_header(
         [
@@ -153,7 +145,7 @@ def group_header(links: Iterable[tuple[str, int]], extras: Sequence[Message]) ->
 def chunked_header(
     shape: tuple[int, ...], dtype: str, item_bytes: int, chunk_rows: int, tree: int
 ) -> list[Message]:
-    """Messages of a dataset that grows along its first dimension, in chunks without a filter."""
+    """Messages of a dataset that grows along its first dimension, in unfiltered chunks."""
     layout = struct.pack("<BBBQ", 3, 2, len(shape) + 1, tree)
     layout += b"".join(struct.pack("<I", size) for size in (chunk_rows, *shape[1:], item_bytes))
     return [
@@ -180,7 +172,7 @@ def btree_node_bytes(rank: int) -> int:
 
 
 def n_btree_nodes(n_chunks: int) -> int:
-    """Nodes of the tree over ``n_chunks`` chunks, all levels."""
+    """Nodes of the tree over ``n_chunks`` chunks, in all levels."""
     total, level = 0, n_chunks
     while True:
         level = -(-level // BTREE_ENTRIES)
@@ -196,9 +188,7 @@ def chunk_btree(
 
     Chunk i starts at row ``i * chunk_rows``. Returns its bytes and the address of its root node.
     """
-    size = item_bytes * chunk_rows
-    for extent in tail:
-        size *= extent
+    size = item_bytes * chunk_rows * math.prod(tail)
     rank = 1 + len(tail)
     node_bytes = btree_node_bytes(rank)
     zeros = (0,) * rank
@@ -211,14 +201,15 @@ def chunk_btree(
         start = base + len(blob)
         above = []
         for j, entries in enumerate(nodes):
+            is_last = j + 1 == len(nodes)
             left = start + (j - 1) * node_bytes if j else UNDEFINED
-            right = start + (j + 1) * node_bytes if j + 1 < len(nodes) else UNDEFINED
+            right = UNDEFINED if is_last else start + (j + 1) * node_bytes
             node = b"TREE" + struct.pack("<BBHQQ", 1, depth, len(entries), left, right)
             node += b"".join(
                 key.pack(size, 0, row, *zeros) + u64(address) for row, address in entries
             )
-            node += key.pack(size, 0, nodes[j + 1][0][0], *zeros) if j + 1 < len(nodes) else end_key
-            blob += node + bytes(node_bytes - len(node))
+            node += end_key if is_last else key.pack(size, 0, nodes[j + 1][0][0], *zeros)
+            blob += node.ljust(node_bytes, b"\0")
             above.append((entries[0][0], start + j * node_bytes))
         if len(nodes) == 1:
             return blob, start

@@ -1,16 +1,16 @@
-"""Reading the structure of a dictionary: groups, datasets and chunk addresses, and nothing else.
+"""Parses the structure of a dictionary: its groups, datasets and chunk addresses.
 
-Guarantees: bytes come from one buffer and every address and size is held against its length, so a
-damaged or hostile file leads to :class:`UnreadableDictionary` and never to a read outside the file,
-a cycle, or memory beyond what the file itself is worth. libhdf5 is not used: it may hang or abort
-on such files, and costs 20 ms to load. What the file holds beyond the subset that
-:mod:`featpipe.store.hdf5_format` writes (filters, external storage, links to
-other files, dense groups)
-is named and refused where it is needed, and passed over where it is not.
+Guarantees: all bytes come from one buffer, and every address and size is compared with its length.
+A damaged or hostile file leads to :class:`UnreadableDictionary`, never to a read outside the file,
+a cycle, or memory beyond the size of the file. libhdf5 is not used: it may hang or abort on such
+files, and takes 20 ms to load. Features of HDF5 that :mod:`featpipe.store.hdf5_format` does not
+write (filters, external storage, links to other files, dense groups) are refused by name where
+they are needed, and skipped elsewhere.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import UnreadableDictionary
+from featpipe.errors import NewerDictionary, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ _WRITTEN_ANEW = frozenset({hdf5.GROUP_INFO, hdf5.FILL, 0x04})
 
 @dataclass(slots=True)
 class Header:
-    """One object header: a group or a dataset, as it stands in the file."""
+    """One object header: a group or a dataset."""
 
     address: int
     links: dict[str, int] = field(default_factory=dict)
     attributes: dict[str, str | int] = field(default_factory=dict)
-    #: Messages to carry along when the header is rewritten: attributes, foreign links.
+    #: Messages that a rewritten header repeats: attributes, foreign links.
     extras: list[hdf5.Message] = field(default_factory=list)
     is_group: bool = False
     is_dataset: bool = False
-    #: Why this object cannot be read here: a filter, external storage ...; empty when it can.
+    #: Reasons why the object cannot be read: a filter, external storage ...
     refusals: list[str] = field(default_factory=list)
     shape: tuple[int, ...] = ()
     dims_address: int = 0
@@ -62,9 +62,9 @@ class Structure:
     def __init__(self, buffer: memoryview, name: str) -> None:
         self._buffer = buffer
         self._name = name
-        self._groups: dict[int, Header] = {}  # written once, never changed: worth remembering
+        self._groups: dict[int, Header] = {}  # by address; a stored group never changes
         self.reach = hdf5.SUPERBLOCK_BYTES
-        """One past the last byte that anything read so far occupies."""
+        """One past the last byte read so far."""
 
     @property
     def size(self) -> int:
@@ -79,7 +79,7 @@ class Structure:
             raise self.damage(f"{what}: {error}") from error
 
     def damage(self, what: str) -> UnreadableDictionary:
-        """The error that says what is wrong with this file."""
+        """The error for a damaged file."""
         return UnreadableDictionary(
             f"{self._name} is damaged, or not as featpipe writes it: {what}",
             hint=f"featpipe verify --deep {self._name}",
@@ -99,10 +99,7 @@ class Structure:
         with self._reading("superblock"):
             head = bytes(self.bytes_at(0, hdf5.SUPERBLOCK_BYTES))
             if head[8] != 0 or head[13:15] != b"\x08\x08" or head[24:32] != bytes(8):
-                raise UnreadableDictionary(
-                    f"{self._name} is an HDF5 file that featpipe did not write",
-                    hint="files of one dataset per text are taken over by: featpipe import",
-                )
+                raise _foreign(self._name)
             (end,) = struct.unpack_from("<Q", head, hdf5.EOF_ADDRESS)
             (root,) = struct.unpack_from("<Q", head, hdf5.ROOT_ADDRESS)
         if end > self.size:
@@ -151,7 +148,7 @@ class Structure:
         """File offsets of a dataset's chunks, in row order, each wholly inside the file.
 
         Raises UnreadableDictionary when chunks are missing, overlong, filtered or out of order, or
-        when the dataset claims more rows than its chunks hold.
+        hold fewer rows than the dataset claims.
         """
         with self._reading(f"chunks of the dataset at {header.address}"):
             *chunk_shape, item_bytes = header.chunk_shape
@@ -159,9 +156,7 @@ class Structure:
                 raise ValueError(f"chunk shape {header.chunk_shape} for {header.shape}")
             if tuple(chunk_shape[1:]) != header.shape[1:]:
                 raise ValueError("chunks do not span whole rows")
-            size = item_bytes
-            for extent in chunk_shape:
-                size *= extent
+            size = item_bytes * math.prod(chunk_shape)
             found = np.zeros(0, np.int64)
             if header.data_address != hdf5.UNDEFINED:
                 found = self._walk_tree(header.data_address, len(chunk_shape), chunk_shape[0], size)
@@ -213,9 +208,10 @@ class Structure:
         return header
 
     def walk(self, root: int, problems: list[str] | None = None) -> Iterator[tuple[str, Header]]:
-        """Every readable object with its path, groups before what they hold.
+        """Every readable object with its path, a group before its members.
 
-        Each object once, so a cycle ends where it began; what cannot be read is passed over.
+        Each object is visited once, so a cycle ends. Unreadable objects are skipped and described
+        in ``problems``.
         """
         pending = [("", root)]
         seen: set[int] = set()
@@ -239,8 +235,31 @@ class Structure:
             )
 
 
+def check_root(root: Header, name: str) -> None:
+    """Raises UnreadableDictionary for a foreign file, NewerDictionary for a later layout."""
+    version = root.attributes.get("version")
+    if root.attributes.get("format") != hdf5.FORMAT or not isinstance(version, int):
+        raise _foreign(name)
+    if version > hdf5.FORMAT_VERSION:
+        raise NewerDictionary(
+            f"{name} has layout version {version}; this featpipe knows up to {hdf5.FORMAT_VERSION}",
+            hint="update featpipe",
+        )
+    if root.refusals:
+        raise UnreadableDictionary(
+            f"{name} was changed by another program: its root group has {root.refusals[0]}"
+        )
+
+
+def _foreign(name: str) -> UnreadableDictionary:
+    return UnreadableDictionary(
+        f"{name} is an HDF5 file that featpipe did not write",
+        hint="files of one dataset per text are taken over by: featpipe import",
+    )
+
+
 def _take(header: Header, message: hdf5.Message, at: int) -> None:
-    """Add one message to what is known of the object."""
+    """Add one message to the header of its object."""
     kind, flags, body = message
     if flags & 2 and kind in {*_DATASET_KINDS, hdf5.FILTERS}:
         header.refusals.append("a shared message")
@@ -314,7 +333,7 @@ def _link(body: bytes) -> tuple[str, int | None]:
 
 
 def _take_attribute(header: Header, body: bytes) -> None:
-    """Texts of fixed length and unsigned numbers become values; other attributes stay bytes."""
+    """Take texts of fixed length and unsigned numbers as values; other attributes stay bytes."""
     version = body[0]
     if version not in {1, 2, 3} or (version > 1 and body[1] & 3):
         return
@@ -331,7 +350,7 @@ def _take_attribute(header: Header, body: bytes) -> None:
     data = body[offset : offset + size]
     if len(data) != size:
         return
-    with suppress(UnicodeError):  # another program's, in another encoding: not ours to read
+    with suppress(UnicodeError):  # of another program, in another encoding
         label = name.split(b"\0")[0].decode()
         if kind[0] & 15 == 3:
             header.attributes[label] = data.rstrip(b"\0").decode()

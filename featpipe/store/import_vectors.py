@@ -1,7 +1,6 @@
-"""Taking over files of one dataset per text, such as a ``word_emb`` group.
+"""Imports vectors from plain HDF5 files of one dataset per text, such as a ``word_emb`` group.
 
-It is the layout that everyone's first version has, and featpipe's first had, too. A text with a
-slash in it became nested groups there; its path below the group is the text.
+The text is the dataset's path below the group: a text with a slash in it became nested groups.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,14 +20,16 @@ from featpipe.store.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
+    import h5py
+
+    from featpipe.store.checksum import AnyArray
 
 _BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What was taken over, and what was not and why: (text, reason)."""
+    """Result of an import; ``skipped`` holds (text, reason)."""
 
     path: Path
     table: str
@@ -42,7 +43,7 @@ class Import:
         return f"{self.path}: {self.n_rows:,} rows into {self.table}{known}{skipped}"
 
 
-def import_old(  # noqa: PLR0913 - one keyword for each choice
+def import_vectors(  # noqa: PLR0913  # a public call: one keyword for each choice
     source: str | Path,
     target: str | Path,
     *,
@@ -54,10 +55,10 @@ def import_old(  # noqa: PLR0913 - one keyword for each choice
 ) -> Import:
     """Append every vector below ``group`` of ``source`` to ``table`` of the dictionary ``target``.
 
-    ``dtype`` is what vectors are stored as (by default as they are, float64 as float32). The texts
-    themselves go into ``texts_table`` (keys, text) unless None. Vectors of another length than
-    most, and what is no vector, are skipped and listed. Raises UnreadableDictionary when
-    ``source`` cannot be read or has no such group, and what :meth:`Writer.open` raises.
+    Vectors are stored as ``dtype``, by default their own, float64 as float32. The texts go into
+    ``texts_table`` (keys, text) unless None. Datasets that are not vectors, or not of the length of
+    the first batch's majority, are skipped and listed. Raises UnreadableDictionary when ``source``
+    cannot be read or has no such group, and the errors of :meth:`Writer.open`.
     """
     importing = _Importing(table, attributes or {}, dtype, texts_table)
     with Writer.open(target) as writer:
@@ -69,6 +70,8 @@ def import_old(  # noqa: PLR0913 - one keyword for each choice
 
 
 class _Importing:
+    """An import in progress."""
+
     def __init__(
         self, table: str, attributes: Mapping[str, str], dtype: str | None, texts_table: str | None
     ) -> None:
@@ -80,7 +83,7 @@ class _Importing:
         self.n_rows = self.n_known = 0
         self.skipped: list[tuple[str, str]] = []
 
-    def take(self, writer: Writer, batch: list[tuple[str, NDArray[Any]]]) -> None:
+    def take(self, writer: Writer, batch: list[tuple[str, AnyArray]]) -> None:
         if self.shape is None:
             kinds = Counter((vector.shape, vector.dtype.str) for _, vector in batch)
             (self.shape, stored), _ = kinds.most_common(1)[0]
@@ -108,7 +111,7 @@ class _Importing:
 
 def _batches(
     source: Path, group: str, skipped: list[tuple[str, str]]
-) -> Iterator[list[tuple[str, NDArray[Any]]]]:
+) -> Iterator[list[tuple[str, AnyArray]]]:
     import h5py
 
     try:
@@ -132,11 +135,11 @@ def _batches(
         raise UnreadableDictionary(f"{source} cannot be read as HDF5: {error}") from error
 
 
-def _datasets(group: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - h5py is untyped
-    """(path below the group, dataset); links to elsewhere are not followed."""
+def _datasets(group: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
+    """(path below the group, dataset); soft and external links are not followed."""
     import h5py
 
-    pending: list[tuple[str, Any]] = [("", group)]
+    pending = [("", group)]
     while pending:
         path, node = pending.pop()
         for name in node:

@@ -1,19 +1,19 @@
-"""From keys to rows: an open-addressing table of row numbers, four bytes a slot.
+"""The hash index of a table, from keys to rows: open addressing, four bytes a slot.
 
-Guarantees: a find never returns a row whose stored key is not the one asked for, whatever the table
-holds: entries are hints, and each is held against the key column before it counts. A wrong or
-missing entry can only cause a miss. Entries are never moved or removed, so a find may run while
-another process adds to the same table.
+Guarantees: a find never returns a row whose stored key differs from the wanted one, whatever the
+index holds: entries are hints, and each is compared with the key column. A wrong or missing entry
+can only cause a miss. Entries are never moved or removed, so a find may run while another process
+adds to the same index.
 
-A slot holds row + 1, 0 when empty. A key's first eight bytes choose its first slot, the following
-slots are tried in order (keys are hashes: nothing is gained by hashing them again).
+A slot holds row + 1, or 0 when empty. The first eight bytes of a key, themselves a hash, choose its
+first slot; probing is linear.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.store.allocator import Allocation
     from featpipe.store.tree import Group
     from featpipe.store.views import ColumnView, IndexPlace
-    from featpipe.store.writer import Writer
 
 PAGE_SLOTS = 1024  #: slots of one 4 KiB page, the unit of writing
 MIN_CAPACITY = 512
-_MAX_LOAD = 0.72  #: keeps the table between 5.6 and 11.1 bytes a key
+_MAX_LOAD = 0.72  #: 5.6 to 11.1 bytes a key
 _MAX_PROBES = 1 << 16
 _PROBES = range(_MAX_PROBES)
 _BUILD_BLOCK = 1 << 16
-_FEW = 12  #: keys that are quicker handled one by one
-_MANY = 1024  #: keys from which it pays to look at one slot of each before the next
+_FEW = 12  #: up to so many keys, a loop is faster than numpy
+_MANY = 1024  #: from so many keys, probing one slot of each at a time is faster than windows
 _WINDOW = 16
 _STEPS = np.arange(_WINDOW)
 
 
 class IndexDamaged(Exception):
-    """The table has no empty slot within reach: it must be built again from the keys."""
+    """No empty slot within reach: the index must be built again from the keys."""
 
 
 def capacity_for(n_rows: int) -> int:
@@ -58,32 +58,31 @@ def capacity_for(n_rows: int) -> int:
 
 
 class KeyIndex:
-    """The table in memory. Not thread-safe to add to; finds may run beside one adder.
+    """An index in memory. One thread may add; finds may run meanwhile.
 
-    ``slots`` may be a private map of the file: pages are shared with every other process until
-    something is added on them.
+    ``slots`` may be a private map of the file: a page is shared between processes until an entry is
+    added on it.
     """
 
     __slots__ = ("dirty", "mask", "memory", "n_rows", "slots")
 
     def __init__(self, slots: NDArray[np.uint32], n_rows: int) -> None:
         self.slots = slots
-        raw: Any = slots
-        self.memory = memoryview(raw)
+        self.memory = slots.data
         self.mask = len(slots) - 1
         self.n_rows = n_rows  #: rows added so far
         self.dirty = np.zeros(-(-len(slots) // PAGE_SLOTS), np.bool_)  #: pages added to
 
     @classmethod
     def empty(cls, capacity: int) -> KeyIndex:
-        """A table of ``capacity`` empty slots, a power of two."""
+        """An index of ``capacity`` empty slots, a power of two."""
         index = cls(np.zeros(capacity, "<u4"), 0)
         index.dirty[:] = True
         return index
 
     @classmethod
     def mapped(cls, descriptor: int, address: int, capacity: int, n_rows: int) -> KeyIndex:
-        """The table at ``address``, mapped copy-on-write."""
+        """The index at ``address``, mapped copy-on-write."""
         lead = address % mmap.ALLOCATIONGRANULARITY
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         memory = mmap.mmap(
@@ -93,13 +92,13 @@ class KeyIndex:
 
     @classmethod
     def built(cls, keys: ColumnView, n_rows: int) -> KeyIndex:
-        """A new table over the first ``n_rows`` of a key column."""
+        """A new index over the first ``n_rows`` of a key column."""
         index = cls.empty(capacity_for(n_rows))
         index.extend(keys, n_rows)
         return index
 
     def extend(self, keys: ColumnView, n_rows: int) -> None:
-        """Add the rows that the key column holds beyond those added so far, up to ``n_rows``."""
+        """Add the next rows of the key column, up to ``n_rows``."""
         while self.n_rows < n_rows:
             stop = min(n_rows, self.n_rows + _BUILD_BLOCK)
             self.add(keys.slice(self.n_rows, stop))
@@ -107,14 +106,14 @@ class KeyIndex:
     def add(self, keys: NDArray[np.uint64], ends: NDArray[np.intp] | None = None) -> None:
         """Add the next rows, given their keys as (n, 2) uint64. Raises IndexDamaged when full.
 
-        ``ends`` are slots on the way of each key before which there is no empty one.
+        ``ends``, from :meth:`find`, are slots at which the search for an empty one may start.
         """
         n = len(keys)
         entry = np.arange(self.n_rows + 1, self.n_rows + n + 1, dtype=np.uint32)
         slot = (keys[:, 0] & np.uint64(self.mask)).astype(np.intp) if ends is None else ends
         while len(slot) > _FEW:
             free = self.slots.take(slot) == 0
-            # Two of the batch may want one slot: the later store wins, the other goes on.
+            # Two keys of the batch may want one slot: the later store wins, the other key goes on.
             self.slots[slot[free]] = entry[free]
             placed = self.slots.take(slot) == entry
             self.dirty[slot[placed] // PAGE_SLOTS] = True
@@ -143,7 +142,7 @@ class KeyIndex:
     ) -> NDArray[np.int64]:
         """Rows of ``keys`` ((n, 2) uint64) among the first ``n_rows``, -1 when absent: (n,) int64.
 
-        ``ends`` (n,) is filled with slots from which :meth:`add` may go on for absent keys. Raises
+        ``ends`` (n,) receives the slots from which :meth:`add` may go on for absent keys. Raises
         IndexDamaged when a probe does not end.
         """
         found = np.full(len(keys), -1, np.int64)
@@ -155,7 +154,7 @@ class KeyIndex:
             return found
         where = np.arange(len(keys))
         n_probes = 0
-        while len(where) > _MANY:  # one slot at a time: most keys that are there are soon found
+        while len(where) > _MANY:  # one slot at a time: most present keys are found in few steps
             entry = self.slots.take(slot)
             taken = entry != 0
             same, row = _compare(entry, keys, stored, n_rows)
@@ -169,7 +168,7 @@ class KeyIndex:
             rest = self._find_in_windows(keys, slot, stored, n_rows, (found, ends, where))
             where, keys, slot = where[rest], keys[rest], (slot[rest] + _WINDOW) & self.mask
             n_probes = self._count(n_probes, _WINDOW)
-        # The last few take the longest ways, and one after the other they are quicker.
+        # The last few have the longest probes; one after the other is faster.
         for i, key, start in zip(where.tolist(), keys, slot.tolist(), strict=True):
             found[i] = self.find_one(key.tobytes(), start, stored, n_rows)
             ends[i] = start
@@ -188,9 +187,9 @@ class KeyIndex:
         n_rows: int,
         result: tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]],
     ) -> NDArray[np.intp]:
-        """Probe the next ``_WINDOW`` slots of every key at once; returns which are not settled.
+        """Probe the next ``_WINDOW`` slots of every key at once; returns the unsettled keys.
 
-        ``result`` is (found, ends, where in these the keys belong).
+        ``result`` is (found, ends, positions of the keys in both).
         """
         found, ends, where = result
         window = self.slots.take((slot[:, None] + _STEPS) & self.mask)
@@ -200,7 +199,7 @@ class KeyIndex:
         key = np.repeat(np.arange(len(slot)), n_taken)
         entry = window[n_taken[:, None] > _STEPS]
         same, row = _compare(entry, keys.take(key, axis=0), stored, n_rows)
-        hit = np.flatnonzero(same)[::-1]  # of two rows with one key the first shall stay
+        hit = np.flatnonzero(same)[::-1]  # of two rows with one key the first counts
         found[where[key[hit]]] = row[hit]
         ends[where] = (slot + n_taken) & self.mask
         is_open[key[hit]] = True
@@ -209,7 +208,7 @@ class KeyIndex:
     def find_one(self, key: bytes, slot: int, stored: ColumnView, n_rows: int) -> int:
         """The row of ``key``; -1 when absent. Raises IndexDamaged.
 
-        ``slot`` is where to begin: the key's first eight bytes as a number, or further on.
+        The probe begins at ``slot``: the key's first eight bytes as a number, or further on.
         """
         memory, mask, data = self.memory, self.mask, stored.memory
         chunk_rows, offsets = stored.chunk_rows, stored.offset_list
@@ -230,9 +229,9 @@ class KeyIndex:
 def _compare(
     entry: NDArray[np.uint32], keys: NDArray[np.uint64], stored: ColumnView, n_rows: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Whether the row that each entry speaks of has the key beside it, and that row.
+    """Whether each entry's row has the key, and that row.
 
-    A row beyond the visible ones is read as the last visible one: its key decides, too.
+    An entry beyond the visible rows is compared as the last visible row.
     """
     row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
     key = stored.gather(row)
@@ -241,40 +240,37 @@ def _compare(
     return same, row
 
 
-# The writer's side of a table's index: kept in memory, put into the file behind the rows.
-#
-# Entries for new rows are added to a private copy of the index's pages and written in place at
-# intervals: to a reader each entry is either there or not yet, and a hint in any case, so no order
-# matters but one: the count of rows that the index is known to hold moves after the entries are
-# durable.
-
-
-#: Rows that readers may have to add to the index by themselves, besides a quarter of the table.
+#: Rows that readers may have to index themselves, besides a quarter of the table.
 _MIN_BACKLOG = 4096
 
 
 class IndexWriter:
-    """The index of the table in ``group``, whose key column is what ``keys`` returns."""
+    """The writer's side of an index: kept in memory, written to the file behind the rows.
 
-    def __init__(self, writer: Writer, group: Group, keys: Callable[[], ColumnView]) -> None:
-        self._writer = writer
+    New entries go to a private copy of the pages, which is written in place at intervals. Entries
+    are hints, so their order does not matter to readers; only the count of indexed rows moves
+    after the entries are durable. ``keys`` returns the key column of the table in ``group``.
+    """
+
+    def __init__(self, file: Allocation, group: Group, keys: Callable[[], ColumnView]) -> None:
+        self._file = file
         self._group = group
         self._keys = keys
         self._index = KeyIndex.empty(capacity_for(0))
-        self._n_placed = 0  #: slots there is room for in the file
+        self._n_placed = 0  #: slots allocated in the file
         self._n_published = self._n_pending = 0
         self._slots_address = self._count_address = 0
 
     def create(self) -> None:
-        """Make room for the index of a new table."""
+        """Allocate the index of a new table."""
         self._place()
 
     def attach(self, place: IndexPlace | None, n_rows: int) -> None:
-        """Take up the index in the file, and add the rows that it lacks."""
+        """Map the index in the file, and add the rows that it lacks."""
         if place is None:
             self._rebuild(n_rows)
             return
-        descriptor = self._writer.descriptor
+        descriptor = self._file.descriptor
         count = int.from_bytes(os.pread(descriptor, 8, place.count_address), "little")
         self._slots_address, self._count_address = place.address, place.count_address
         self._n_placed = place.capacity
@@ -313,11 +309,11 @@ class IndexWriter:
         self._n_placed = 0
 
     def _place(self) -> None:
-        """New room for the index: the count of rows it holds, and its slots at a page's start."""
+        """Allocate the count of indexed rows, and the slots from the start of a page."""
         self._n_placed = len(self._index.slots)
         size = self._n_placed * 4
-        self._count_address = self._writer.space.allocate(8, 64)
-        self._slots_address = self._writer.space.allocate(size, PAGE if size > PAGE else 64)
+        self._count_address = self._file.allocator.allocate(8, 64)
+        self._slots_address = self._file.allocator.allocate(size, PAGE if size > PAGE else 64)
         self._group.links[INDEX] = Array("<u4", self._n_placed, self._slots_address)
         self._group.links[INDEXED] = Array("<u8", 1, self._count_address)
         self._group.is_dirty = True
@@ -325,9 +321,9 @@ class IndexWriter:
         self._n_published = 0
 
     def write(self, n_rows: int, *, is_last: bool) -> None:
-        """Write changed pages when enough rows have come since, or at the end.
+        """Write changed pages when the backlog is large, or ``is_last``.
 
-        To be followed by a sync, and that by :meth:`publish`.
+        The caller syncs the file, then calls :meth:`publish`.
         """
         backlog = n_rows - self._n_published
         if not backlog or not (is_last or backlog >= max(_MIN_BACKLOG, n_rows // 4)):
@@ -336,15 +332,15 @@ class IndexWriter:
             self._place()
         for first, last in _runs(self._index.dirty):
             slots = self._index.slots[first * PAGE_SLOTS : last * PAGE_SLOTS]
-            self._writer.write(self._slots_address + first * PAGE_SLOTS * 4, as_bytes(slots))
+            self._file.write(self._slots_address + first * PAGE_SLOTS * 4, as_bytes(slots))
         self._index.dirty[:] = False
         self._n_pending = n_rows
 
     def publish(self) -> None:
-        """Say how many rows the durable index holds."""
+        """Publish the count of rows in the durable index."""
         if self._n_pending > self._n_published:
             self._n_published = self._n_pending
-            self._writer.write(self._count_address, hdf5.u64(self._n_published))
+            self._file.write(self._count_address, hdf5.u64(self._n_published))
 
 
 def _runs(dirty: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
-"""Keys: what a text is found by, 128 bits of BLAKE2b over exactly its characters.
+"""Keys: 128 bits of BLAKE2b over exactly the characters of a text.
 
-Guarantees: the same text has the same key in every process, run and version of featpipe; the
-``person`` tag keeps featpipe's keys apart from any other use of the same hash. Lone surrogates,
-which come out of broken documents, are hashed too rather than refused.
+Guarantees: a text has the same key in every process, run and version of featpipe; the ``person``
+tag separates these keys from any other use of the hash. Lone surrogates, which broken documents
+contain, are hashed, not refused.
 """
 
 from __future__ import annotations
@@ -20,27 +20,21 @@ if TYPE_CHECKING:
 KEY_BYTES = 16
 _PERSON = b"featpipe-unit-v1"
 
-#: Written beside keyed tables so that somebody without featpipe can find a text by hand.
-KEY_ALGORITHM = (
-    "blake2b(text.encode('utf-8','surrogatepass'),digest_size=16,person=featpipe-unit-v1)"
-)
-
-
-#: Copying a prepared state is 2.6x as fast as giving size and person anew for each text.
+#: Copying a prepared state is 2.6x as fast as passing size and person for each text.
 _EMPTY = blake2b(digest_size=KEY_BYTES, person=_PERSON)
 
 
 def key_of(text: str) -> bytes:
-    """The 16 bytes that ``text`` is found by."""
+    """The key of ``text``: 16 bytes."""
     state = _EMPTY.copy()
     state.update(text.encode("utf-8", "surrogatepass"))
     return state.digest()
 
 
 def keys_of(texts: Iterable[str]) -> NDArray[np.uint8]:
-    """The keys of many texts: (n, 16) uint8, in their order."""
+    """The keys of many texts, in their order: (n, 16) uint8."""
     digests = []
-    for text in texts:  # as key_of, without the cost of a call for each
+    for text in texts:  # key_of, without a function call for each text
         state = _EMPTY.copy()
         state.update(text.encode("utf-8", "surrogatepass"))
         digests.append(state.digest())

@@ -1,14 +1,14 @@
-"""Who may write: one process at a time, and everybody can see which.
+"""The writer's lock on a dictionary, and the record of its owner.
 
 Guarantees: a second featpipe writer is refused wherever it runs, also in the same process; plain
-HDF5 writers (mode ``r+``) are refused by libhdf5's own lock, plain readers are not; the locks die
-with their owner, so a stale one does not exist. What a dead owner leaves is its record, which says
-after the fact who it was and that it did not close the file.
+HDF5 writers (mode ``r+``) are refused by libhdf5's own lock, plain readers are not; the locks end
+with their owner, so none is ever stale. A dead owner leaves its record, which names it and shows
+that it did not close the file.
 
-Means: ``flock`` shared on the whole file (libhdf5 readers take the same, its writers want it
-exclusive) and an exclusive lock on one byte far beyond the end, owned by the open file description
-rather than by the process: a POSIX lock would be lost when any other handle of the file is closed.
-The record lies between superblock and first object, where no HDF5 library allocates.
+Means: ``flock`` shared on the whole file (libhdf5 readers take the same, its writers an exclusive
+one) and an exclusive lock on one byte far beyond the end, owned by the open file description and
+not by the process: a POSIX lock is lost when any other handle of the file is closed. The record
+lies between superblock and first object, where no HDF5 library allocates.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Owner:
         return f"process {self.pid} on {self.host}, which opened it at {when}"
 
     def to_bytes(self) -> bytes:
-        """The record as it lies in the file: JSON, padded with zeros."""
+        """The record in the file: JSON, padded with zeros."""
         return json.dumps(asdict(self)).encode()[:RECORD_BYTES].ljust(RECORD_BYTES, b"\0")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Owner | None:
-        """None when the record is empty or torn."""
+        """The owner in a record; None when it is empty or torn."""
         with suppress(ValueError, TypeError, KeyError, UnicodeError):
             parts = json.loads(data.rstrip(b"\0"))
             return cls(
@@ -82,10 +82,7 @@ def read_owner(descriptor: int) -> Owner | None:
 
 
 def refuse_special(path: Path) -> None:
-    """Folders, pipes and devices: opening some of them would wait for ever.
-
-    Raises UnreadableDictionary; a path that does not exist is no concern of ours.
-    """
+    """Raises UnreadableDictionary for a folder, pipe or device, since opening it may block."""
     if path.exists() and not path.is_file():
         raise UnreadableDictionary(
             f"{path} is {'a folder' if path.is_dir() else 'no regular file'}",
@@ -94,7 +91,7 @@ def refuse_special(path: Path) -> None:
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:
-    """Own the file until ``descriptor`` is closed. Raises DictionaryLocked at once, never waits."""
+    """Own the file until ``descriptor`` is closed. Raises DictionaryLocked without waiting."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -102,7 +99,7 @@ def lock_for_writing(descriptor: int, path: Path) -> None:
             f"{path} is open for writing in another HDF5 program", hint="close it there first"
         ) from None
     except OSError:
-        pass  # a file system without flock: libhdf5 does without it there, too
+        pass  # a file system without flock: libhdf5 works without it there, too
     try:
         _lock_byte(descriptor)
     except (BlockingIOError, PermissionError):
@@ -114,10 +111,10 @@ def lock_for_writing(descriptor: int, path: Path) -> None:
 
 
 def unlock(descriptor: int) -> None:
-    """Give the file up.
+    """Release both locks.
 
-    Closing is not enough: a memory map keeps the open file, and with it both locks, alive for as
-    long as an array made from it.
+    Closing the descriptor is not enough: a memory map keeps the open file, and its locks, for as
+    long as an array made from the map exists.
     """
     with suppress(OSError):
         _lock_byte(descriptor, fcntl.F_UNLCK)

@@ -1,12 +1,11 @@
-"""Reading a dictionary: by path, at any instant, from any number of processes and threads.
+"""Reads a dictionary by path, at any instant, from any number of processes and threads.
 
-Guarantees: a reader never waits for the writer, never locks, and never sees half of anything; what
-it shows is the dictionary at its last :meth:`Reader.refresh`. It does not outlive its file
-silently: one that was truncated is refused (DictionaryChanged), one that was replaced is opened
-anew by refresh. Nothing of the file is trusted: see :mod:`featpipe.store.hdf5_parse`.
+Guarantees: a reader never waits for the writer, takes no lock, and sees whole rows only: the
+dictionary as of its last :meth:`Reader.refresh`. A truncated file is refused (DictionaryChanged), a
+replaced one is opened by refresh. The file is not trusted: see :mod:`featpipe.store.hdf5_parse`.
 
-Pickles as its path and opens the file again on arrival; a forked child may go on using it, since
-nothing but reads at given offsets and shared maps is behind it.
+A reader pickles as its path and opens the file again on arrival. A forked child may use it further,
+since it only reads at given offsets and from shared maps.
 """
 
 from __future__ import annotations
@@ -18,13 +17,11 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.hdf5_parse import Structure
-from featpipe.store.index import KeyIndex
+from featpipe.store.hdf5_parse import Structure, check_root
 from featpipe.store.lock import refuse_special
-from featpipe.store.root import check_root
 from featpipe.store.schema import CHECKS, datasets_of
 from featpipe.store.table_reader import Snapshot, TableReader
-from featpipe.store.views import Mapping, load_table, spec_of
+from featpipe.store.views import FileMap, load_table, spec_of, walk_objects
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,7 +37,7 @@ class Reader:
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
         self.descriptor = -1
-        self._mapping: Mapping
+        self._mapping: FileMap
         self._structure: Structure
         self._identity = (-1, -1)
         self._open()
@@ -60,7 +57,7 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Give the file up. Arrays that were given out stay valid."""
+        """Close the file. Arrays that were returned stay valid."""
         with self._lock:
             descriptor, self.descriptor = self.descriptor, -1
             if descriptor >= 0:
@@ -73,36 +70,24 @@ class Reader:
     # ---- tables
 
     def tables(self, problems: list[str] | None = None) -> list[str]:
-        """The names of all tables, sorted; what cannot be read is named in ``problems``."""
+        """The names of all tables, sorted; unreadable objects are described in ``problems``."""
         with self._lock:
-            structure = self._structure
-            inside: set[int] = set()
-            names = []
-            for name, header in structure.walk(self._root, problems):
-                if header.address not in inside and spec_of(header) is not None:
-                    inside.update(header.links.values())
-                    names.append(name)
-            return sorted(names)
+            objects = walk_objects(self._structure, self._root, problems)
+            return sorted(name for name, _, spec in objects if spec is not None)
 
-    def strangers(self) -> list[str]:
-        """Paths of objects that another program put into the file."""
+    def foreign_objects(self) -> list[str]:
+        """The paths of objects that another program put into the file, sorted."""
         with self._lock:
-            structure = self._structure
             found: list[str] = []
-            inside: set[int] = set()
-            for name, header in structure.walk(self._root):
-                if header.address in inside:
-                    continue
-                spec = spec_of(header)
+            for name, header, spec in walk_objects(self._structure, self._root):
                 if spec is not None:
-                    inside.update(header.links.values())
                     found += [f"{name}/{child}" for child in set(header.links) - datasets_of(spec)]
                 elif not header.is_group or header.refusals:
                     found.append(name)
             return sorted(found)
 
     def root_attributes(self) -> dict[str, str | int]:
-        """What the file says about itself."""
+        """The attributes of the root group."""
         with self._lock:
             return self._structure.header(self._root).attributes
 
@@ -136,8 +121,8 @@ class Reader:
 
     # ---- time
 
-    def _still_covers(self, mapping: Mapping) -> bool:
-        """Whether the map reaches to the announced end, and the file to the map's.
+    def _still_covers(self, mapping: FileMap) -> bool:
+        """Whether the map covers the announced end of the file, and the file covers the map.
 
         A file grows in large steps, so one map serves for many changes of structure.
         """
@@ -153,7 +138,7 @@ class Reader:
             self._show_length(table)
 
     def _show_length(self, table: TableReader) -> bool:
-        """Show as many rows as there are now; whether there are more."""
+        """Show all rows that are visible now; whether there are more than before."""
         now = table.now
         n_rows = self.read_u64(now.view.headers[CHECKS].dims_address)
         if n_rows == now.n_rows:
@@ -164,7 +149,7 @@ class Reader:
         return True
 
     def refresh(self) -> bool:
-        """Show what has been committed since; says whether there was anything.
+        """Show everything committed so far; returns whether anything changed.
 
         Raises DictionaryChanged when the file was truncated or removed.
         """
@@ -198,20 +183,22 @@ class Reader:
             raise
 
     def _reopen(self) -> None:
-        """The path names another file now: compaction or a merge put a new one in its place."""
+        """Open the file that has replaced this one, after a compaction or a merge."""
         before = self.descriptor
         try:
             self._open()
         except UnreadableDictionary as error:
             self.descriptor = before
-            raise DictionaryChanged(f"{self.path} was replaced by what is no dictionary") from error
+            raise DictionaryChanged(
+                f"{self.path} was replaced by a file that is not a dictionary"
+            ) from error
         os.close(before)
 
     def _load(self, *, is_other_file: bool) -> None:
-        """Read the structure; the root first, so that the map covers all that it leads to."""
+        """Read the structure; the root address first, so that the map covers its whole tree."""
         root = self.read_u64(hdf5.ROOT_ADDRESS)
         if is_other_file or not self._still_covers(self._mapping):
-            self._mapping = Mapping(self.descriptor, self.path)
+            self._mapping = FileMap(self.descriptor, self.path)
         self._structure = Structure(self._mapping.buffer, str(self.path))
         self._structure.superblock()
         check_root(self._structure.header(root), str(self.path))
@@ -224,18 +211,14 @@ class Reader:
             for name, table in list(self._tables.items()):
                 self._bring_up_to_date(name, table)
 
-    # ---- what tables need
+    # ---- for tables: see OpenFile
 
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""
         return int.from_bytes(os.pread(self.descriptor, 8, address), "little")
 
-    def map_index(self, address: int, capacity: int, n_rows: int) -> KeyIndex:
-        """The index at ``address``, which holds ``n_rows`` rows."""
-        return KeyIndex.mapped(self.descriptor, address, capacity, n_rows)
-
     def check_size(self, reach: int) -> None:
-        """Refuse to touch a map of a file that has become shorter: that would end the process."""
+        """Raises DictionaryChanged when the file is shorter than ``reach``."""
         try:
             size = os.lseek(self.descriptor, 0, os.SEEK_END)
         except OSError:
@@ -244,5 +227,5 @@ class Reader:
             raise DictionaryChanged(f"{self.path} was truncated under its reader")
 
     def damage(self, what: str) -> UnreadableDictionary:
-        """The error that says what is wrong with this file."""
+        """The error for a damaged file."""
         return self._structure.damage(what)

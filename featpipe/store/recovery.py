@@ -1,60 +1,115 @@
-"""After a writer died: rows that are whole but not yet visible are made so, the rest is void.
+"""Opens a file for writing: creates a missing one, recovers one whose last writer died.
 
-Guarantees: every row before the first one with a wrong checksum is real, whoever wrote it, and
-becomes visible; nothing after it does. Lengths move only after the rows are durable. A table that
-is damaged is left as it is and reported; it does not keep the others from being used.
+Guarantees: a new file gets its name when it is whole and durable. Recovery makes visible every row
+before the first one with a wrong checksum, and no row after it; lengths move only after the rows
+are durable. A damaged table is left as it is and reported; the other tables stay usable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
+from featpipe.store.allocator import PAGE
+from featpipe.store.lock import RECORD_ADDRESS, lock_for_writing, this_process
 from featpipe.store.schema import CHECKS, END_SUFFIX
-from featpipe.store.views import load_table, spec_of
+from featpipe.store.views import load_table, walk_objects
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from featpipe.store.disk import Disk
     from featpipe.store.hdf5_parse import Structure
-    from featpipe.store.views import Mapping, TableView
+    from featpipe.store.views import FileMap, TableView
 
 _BLOCK = 512
 
 
+def open_or_create(disk: Disk, path: Path) -> int:
+    """A descriptor of the file, locked for writing. Raises DictionaryLocked, OSError."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            try:
+                return create_dictionary(disk, path)
+            except FileExistsError:
+                continue
+        try:
+            lock_for_writing(descriptor, path)
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        # Replaced between opening and locking: the new file is the one to own.
+        os.close(descriptor)
+
+
+def create_dictionary(disk: Disk, path: Path) -> int:
+    """Create an empty dictionary at ``path``; returns its descriptor, locked.
+
+    The file is written under another name, made durable and then linked to ``path``. Raises
+    FileExistsError when the name was taken meanwhile, OSError when the file cannot be written.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+    descriptor = disk.create(aside)
+    try:
+        extras = [
+            hdf5.attribute("format", hdf5.FORMAT),
+            hdf5.attribute("version", hdf5.FORMAT_VERSION),
+            hdf5.attribute("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())),
+        ]
+        group = hdf5.group_header([], extras)
+        end = PAGE + len(group)
+        disk.resize(descriptor, end)
+        disk.write(descriptor, PAGE, group)
+        head = hdf5.superblock(end, PAGE).ljust(RECORD_ADDRESS, b"\0")
+        disk.write(descriptor, 0, head + replace(this_process(), is_closed=True).to_bytes())
+        disk.sync(descriptor)
+        lock_for_writing(descriptor, path)
+        disk.link(aside, path)
+        disk.sync_directory(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was found: where the file's used part ends, rows regained and damage by table."""
+    """The result of a recovery: end of the file's used part, rows regained and damage by table."""
 
     end: int
     regained: dict[str, int]
     damaged: dict[str, str]
 
 
-def recover(disk: Disk, descriptor: int, mapping: Mapping, structure: Structure) -> Recovery:
-    """Make the dictionary behind ``descriptor`` whole again.
-
-    Raises UnreadableDictionary, OSError.
-    """
+def recover(disk: Disk, descriptor: int, mapping: FileMap, structure: Structure) -> Recovery:
+    """Publish the whole rows of each table. Raises UnreadableDictionary, OSError."""
     announced, root = structure.superblock()
     regained: dict[str, int] = {}
     damaged: dict[str, str] = {}
-    has_strangers = False
+    has_foreign = False
     lengths: list[tuple[int, int]] = []
-    inside: set[int] = set()
-    for name, header in structure.walk(root):
-        if header.address in inside:
+    for name, header, spec in walk_objects(structure, root):
+        if spec is None:
+            has_foreign |= not header.is_group or bool(header.refusals)
             continue
-        if spec_of(header) is None:
-            has_strangers |= not header.is_group or bool(header.refusals)
-            continue
-        inside.update(header.links.values())
         try:
             view = load_table(structure, mapping, name, header)
             n_real = count_real_rows(view)
             lengths += _lengths(view, n_real)
-            has_strangers |= view.has_strangers
+            has_foreign |= view.has_foreign
         except UnreadableDictionary as error:
             damaged[name] = error.message
             continue
@@ -64,13 +119,13 @@ def recover(disk: Disk, descriptor: int, mapping: Mapping, structure: Structure)
         disk.sync(descriptor)
         for address, n_rows in lengths:
             disk.write(descriptor, address, hdf5.u64(n_rows))
-    # What foreign objects occupy is not known here: nothing below the announced end is free then.
-    end = announced if has_strangers or damaged else structure.reach
+    # The extent of foreign and damaged objects is unknown: everything announced counts as used.
+    end = announced if has_foreign or damaged else structure.reach
     return Recovery(end, regained, damaged)
 
 
 def count_real_rows(view: TableView) -> int:
-    """Rows up to the first one beyond the visible ones that is not whole."""
+    """Visible rows, and those after them up to the first whose checksum is wrong."""
     row = view.n_rows
     while row < view.n_capacity:
         stop = min(row + _BLOCK, view.n_capacity)
@@ -84,7 +139,7 @@ def count_real_rows(view: TableView) -> int:
 
 
 def _lengths(view: TableView, n_rows: int) -> list[tuple[int, int]]:
-    """(address, length) of headers that do not show ``n_rows`` yet, in order of publishing."""
+    """(address, length) of the lengths to change for ``n_rows`` rows, in order of publishing."""
     wanted = {}
     for name in view.values:
         ends = view.fixed[name + END_SUFFIX]

@@ -1,8 +1,12 @@
-"""Several dictionaries into a new one: the union by key, nothing encoded again.
+"""Rewrites whole dictionaries: compaction of one, merge of several.
 
-Keys are hashes of content and tables are named by fingerprint, so the same key in the same table
-means the same row; where the bytes differ all the same, the first file's row is kept and the key
-reported.
+Compaction leaves out damaged rows and the space that rewrites and crashes abandoned. The path names
+the old file or the whole new one at every instant; the file stays locked meanwhile; readers keep
+the old one until they refresh.
+
+A merge is the union by key. Keys are hashes of content and tables are named by fingerprint, so
+equal keys in the same table mean equal rows; where bytes differ all the same, the first file's row
+is kept and the key reported.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,74 +29,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.store.checksum import AnyArray
     from featpipe.store.schema import ColumnData
     from featpipe.store.table_reader import TableReader
 
-# Rows from one dictionary to another, as they are: what compact and merge are made of.
-
-
-#: Bytes of rows handled at a time.
+#: Bounds of a block of rows.
 _BLOCK_BYTES = 16 << 20
 _MAX_ROWS = 1 << 14
 
 
-def rows_of(table: TableReader, rows: NDArray[np.int64]) -> dict[str, ColumnData]:
-    """These rows, in the form that :meth:`TableWriter.append` takes."""
-    data: dict[str, ColumnData] = {}
-    if table.spec.keyed:
-        data[KEYS] = table.gather(KEYS, rows)
-    for column in table.spec.columns:
-        if isinstance(column, Ragged):
-            data[column.name] = table.ragged_many(column.name, rows)
-        else:
-            data[column.name] = table.gather_bits(column.name, rows)
-    return data
-
-
-def sound_blocks(table: TableReader) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """A table's rows in blocks, damaged ones left out: (row numbers, how many were damaged)."""
-    width = max(1, sum(column.row_bytes for column in table.now.view.fixed.values()))
-    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // width))
-    for start in range(0, table.n_rows, size):
-        stop = min(start + size, table.n_rows)
-        bad = table.now.view.bad_rows(start, stop)
-        yield np.setdiff1d(np.arange(start, stop, dtype=np.int64), bad), len(bad)
-
-
-def equal_rows(
-    left: TableReader,
-    left_rows: NDArray[np.int64],
-    right: TableReader,
-    right_rows: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Whether pairs of rows hold the same bytes in every column: (n,) bool."""
-    equal = np.ones(len(left_rows), np.bool_)
-    for column in left.spec.columns:
-        if isinstance(column, Column):
-            ours = _as_bytes(left.gather_bits(column.name, left_rows))
-            theirs = _as_bytes(right.gather_bits(column.name, right_rows))
-            equal &= (ours == theirs).all(axis=1)
-        else:
-            for i, (a, b) in enumerate(zip(left_rows.tolist(), right_rows.tolist(), strict=True)):
-                one, other = left.ragged(column.name, a), right.ragged(column.name, b)
-                equal[i] &= one.tobytes() == other.tobytes()
-    return equal
-
-
-def _as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    flat = np.ascontiguousarray(array).reshape(len(array), -1)
-    return flat.view(np.uint8)
-
-
-# A dictionary without what rewrites and crashes left in it, and without damaged rows.
-#
-# Guarantees: the file under the name is the old one or the whole new one, at every instant; nobody
-# writes meanwhile; readers that have the old one open keep it until they refresh.
-
-
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What was kept. ``n_dropped`` rows were damaged; bytes are those on disk."""
+    """Result of a compaction. ``n_dropped`` rows were damaged; bytes are those on disk."""
 
     path: Path
     n_rows: int
@@ -109,20 +57,20 @@ class Compaction:
 
 
 def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compaction:
-    """Rewrite the dictionary at ``path`` and put the result in its place.
+    """Rewrite the dictionary at ``path`` and replace it by the result.
 
     Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
-    holds objects of another program, or tables too damaged to read, which a rewrite would lose.
+    holds objects of another program or unreadable tables, which a rewrite would lose.
     """
     path = Path(path).resolve()
     disk = disk or Disk()
     aside = path.with_name(f".{path.name}.compact")
-    Reader(path).close()  # a missing file is an error here, and not the start of a new one
+    Reader(path).close()  # raises for a missing file, which the writer would create
     owner = Writer.open(path, disk=disk)
     try:
         aside.unlink(missing_ok=True)
         with Reader(path) as reader:
-            _refuse_strangers(reader)
+            _refuse_foreign(reader)
             with Writer.open(aside, disk=disk) as target:
                 counts = [copy_table(reader.table(name), target) for name in reader.tables()]
         before, after = (file.stat().st_blocks * 512 for file in (path, aside))
@@ -140,7 +88,7 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
 
 
 def copy_table(table: TableReader, target: Writer) -> tuple[int, int]:
-    """Append a table's sound rows to that of the same name; (rows kept, rows damaged)."""
+    """Append a table's sound rows to the one of the same name; (rows kept, rows damaged)."""
     written = target.table(table.name, table.spec)
     values = {name: table.n_values(name) for name in table.now.view.values}
     written.reserve(written.n_rows + table.n_rows, values)
@@ -152,10 +100,10 @@ def copy_table(table: TableReader, target: Writer) -> tuple[int, int]:
     return n_kept, n_damaged
 
 
-def _refuse_strangers(reader: Reader) -> None:
+def _refuse_foreign(reader: Reader) -> None:
     problems: list[str] = []
     reader.tables(problems)
-    problems += reader.strangers()
+    problems += reader.foreign_objects()
     if problems:
         raise DictionaryError(
             f"{reader.path} holds what compacting would lose: {'; '.join(problems)}",
@@ -177,7 +125,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What was merged. ``n_doubled`` rows were there already, ``unread`` tables too damaged."""
+    """Result of a merge: ``n_doubled`` rows were in several files, ``unread`` tables unreadable."""
 
     path: Path
     n_rows: int
@@ -200,12 +148,10 @@ def merge_dictionaries(
 ) -> Merge:
     """Write the union of ``sources`` to ``output``, which must not exist.
 
-    ``leave_out(name)`` says which tables the caller will merge itself: those whose rows refer to
-    other rows by number.
-
-    Damaged rows, and tables that cannot be read, are left out and reported. Raises DictionaryError
-    when ``output`` exists or a table has another schema in another file, UnreadableDictionary,
-    WriteFailed; ``output`` is removed then.
+    ``leave_out(name)`` is true for tables that the caller merges itself: those whose rows refer to
+    other rows by number. Damaged rows and unreadable tables are left out and reported. Raises
+    DictionaryError when ``output`` exists or a table has another schema in another file,
+    UnreadableDictionary, WriteFailed; ``output`` is removed then.
     """
     path = Path(output).absolute()
     if path.exists():
@@ -224,7 +170,7 @@ def merge_dictionaries(
 
 
 class _Merging:
-    """Counts while files are taken in one after the other."""
+    """A merge in progress."""
 
     def __init__(self, path: Path, leave_out: Callable[[str], bool]) -> None:
         self.path = path
@@ -267,7 +213,7 @@ class _Merging:
         self,
         before: TableReader,
         table: TableReader,
-        rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+        rows: NDArray[np.int64],
         source: Path,
     ) -> None:
         keys = table.gather(KEYS, rows)
@@ -286,3 +232,51 @@ class _Merging:
             tuple(self.conflicts),
             tuple(self.unread),
         )
+
+
+def rows_of(table: TableReader, rows: NDArray[np.int64]) -> dict[str, ColumnData]:
+    """These rows as :meth:`TableWriter.append` takes them."""
+    data: dict[str, ColumnData] = {}
+    if table.spec.keyed:
+        data[KEYS] = table.gather(KEYS, rows)
+    for column in table.spec.columns:
+        if isinstance(column, Ragged):
+            data[column.name] = table.ragged_many(column.name, rows)
+        else:
+            data[column.name] = table.gather_bits(column.name, rows)
+    return data
+
+
+def sound_blocks(table: TableReader) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """A table's rows in blocks: (numbers of sound rows, count of damaged ones)."""
+    width = max(1, sum(column.row_bytes for column in table.now.view.fixed.values()))
+    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // width))
+    for start in range(0, table.n_rows, size):
+        stop = min(start + size, table.n_rows)
+        bad = table.now.view.bad_rows(start, stop)
+        yield np.setdiff1d(np.arange(start, stop, dtype=np.int64), bad), len(bad)
+
+
+def equal_rows(
+    left: TableReader,
+    left_rows: NDArray[np.int64],
+    right: TableReader,
+    right_rows: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Whether pairs of rows hold the same bytes in every column: (n,) bool."""
+    equal = np.ones(len(left_rows), np.bool_)
+    for column in left.spec.columns:
+        if isinstance(column, Column):
+            ours = _as_bytes(left.gather_bits(column.name, left_rows))
+            theirs = _as_bytes(right.gather_bits(column.name, right_rows))
+            equal &= (ours == theirs).all(axis=1)
+        else:
+            for i, (a, b) in enumerate(zip(left_rows.tolist(), right_rows.tolist(), strict=True)):
+                one, other = left.ragged(column.name, a), right.ragged(column.name, b)
+                equal[i] &= one.tobytes() == other.tobytes()
+    return equal
+
+
+def _as_bytes(array: AnyArray) -> NDArray[np.uint8]:
+    flat = np.ascontiguousarray(array).reshape(len(array), -1)
+    return flat.view(np.uint8)

@@ -1,15 +1,15 @@
-"""The shape of a table: its columns, whether rows are found by key, and what it says about itself.
+"""Schemas of tables and the rows that fit them: columns, keys, attributes, and checked batches.
 
-Values only: frozen, comparable, picklable. What is written to the file is :meth:`TableSpec.to_json`
-plus each attribute under its own name, so that a reader without featpipe sees plain HDF5
-attributes.
+Schemas are values: frozen, comparable, picklable. The file holds :meth:`TableSpec.to_json` and each
+attribute under its own name, so that other programs see plain HDF5 attributes.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from featpipe.store.checksum import AnyArray
 
 BFLOAT16 = "bfloat16"
 
@@ -39,10 +41,11 @@ _STORED_DTYPES = frozenset(
     {BFLOAT16, *(np.dtype(f"<{kind}{size}").str for kind in _KINDS for size in _KINDS[kind])}
 )
 _MAX_ATTRIBUTE_BYTES = 60_000
+_MAX_ROW_BYTES = 1 << 30
 
 
 def canonical_dtype(dtype: DTypeLike) -> str:
-    """``"<f2"``, ``"|u1"`` ... or ``"bfloat16"``: one spelling for each type a column may have."""
+    """The one spelling of a column's type: ``"<f2"``, ``"|u1"`` ... or ``"bfloat16"``."""
     if isinstance(dtype, str) and dtype == BFLOAT16:
         return BFLOAT16
     kind = np.dtype(dtype)
@@ -53,85 +56,65 @@ def canonical_dtype(dtype: DTypeLike) -> str:
     return kind.newbyteorder("<").str
 
 
-def storage_dtype(dtype: str) -> np.dtype[Any]:
-    """The numpy type of a column's bytes: bfloat16 is handled as its 16 bits."""
+def storage_dtype(dtype: str) -> np.dtype[np.generic]:
+    """The numpy type of a column's bytes; bfloat16 is stored as its 16 bits."""
     return np.dtype("<u2" if dtype == BFLOAT16 else dtype)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One value of fixed shape per row. ``dtype`` is a numpy type or ``"bfloat16"``."""
+class _Values:
+    """Values of one type and shape; ``dtype`` is a numpy type or ``"bfloat16"``."""
 
     name: str
     dtype: DTypeLike
     shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        _normalise(self)
+        object.__setattr__(self, "dtype", canonical_dtype(self.dtype))
+        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+        if not self.name or "/" in self.name or self.name in {".", ".."} or "\0" in self.name:
+            raise DictionaryError(f"{self.name!r} cannot be the name of a column")
+        if any(size < 1 for size in self.shape):
+            raise DictionaryError(f"column {self.name!r} has an empty shape: {self.shape}")
+        if self.row_bytes >= _MAX_ROW_BYTES:
+            raise DictionaryError(f"one row of column {self.name!r} is larger than 1 GiB")
 
     @property
-    def storage(self) -> np.dtype[Any]:
+    def storage(self) -> np.dtype[np.generic]:
         """The numpy type of the bytes."""
         return storage_dtype(str(self.dtype))
 
     @property
     def row_bytes(self) -> int:
         """Bytes of one value: of one row for a Column, of one element for a Ragged."""
-        return _row_bytes(self)
+        return self.storage.itemsize * math.prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Ragged:
+class Column(_Values):
+    """One value of fixed shape per row."""
+
+    __slots__ = ()
+
+
+class Ragged(_Values):
     """Any number of values per row.
 
     Row i is ``values[end[i-1]:end[i]]``, with a flat ``name`` dataset and a ``name_end`` column.
     """
 
-    name: str
-    dtype: DTypeLike
-    shape: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        _normalise(self)
-
-    @property
-    def storage(self) -> np.dtype[Any]:
-        """The numpy type of the bytes."""
-        return storage_dtype(str(self.dtype))
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one element."""
-        return _row_bytes(self)
+    __slots__ = ()
 
 
 AnyColumn: TypeAlias = "Column | Ragged"
 
 
-def _normalise(column: AnyColumn) -> None:
-    object.__setattr__(column, "dtype", canonical_dtype(column.dtype))
-    object.__setattr__(column, "shape", tuple(int(size) for size in column.shape))
-    if not column.name or "/" in column.name or column.name in {".", ".."} or "\0" in column.name:
-        raise DictionaryError(f"{column.name!r} cannot be the name of a column")
-    if any(size < 1 for size in column.shape):
-        raise DictionaryError(f"column {column.name!r} has an empty shape: {column.shape}")
-    if _row_bytes(column) >= 1 << 30:
-        raise DictionaryError(f"one row of column {column.name!r} is larger than 1 GiB")
-
-
-def _row_bytes(column: AnyColumn) -> int:
-    size = storage_dtype(str(column.dtype)).itemsize
-    for extent in column.shape:
-        size *= extent
-    return size
-
-
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What a table holds.
+    """The schema of a table.
 
-    ``keyed`` tables have a (n, 16) uint8 ``keys`` column besides, are found by it, and hold no key
-    twice; the others are plain logs. ``attributes`` are text, and part of the table's identity.
+    A ``keyed`` table has a (n, 16) uint8 ``keys`` column besides, which finds its rows, and holds
+    no key twice; other tables are plain logs. ``attributes`` are texts, part of the table's
+    identity.
     """
 
     columns: tuple[AnyColumn, ...]
@@ -141,18 +124,7 @@ class TableSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "attributes", dict(sorted(self.attributes.items())))
-        names = list(_RESERVED_COLUMNS)
-        for column in self.columns:
-            names.append(column.name)
-            if isinstance(column, Ragged):
-                names.append(column.name + END_SUFFIX)
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise DictionaryError(
-                f"columns named twice, or as the store's own: {', '.join(doubled)}"
-            )
-        if not self.columns and not self.keyed:
-            raise DictionaryError("a table needs a column")
+        self._check_columns()
         for name, text in self.attributes.items():
             if name in _RESERVED_ATTRIBUTES or not name:
                 raise DictionaryError(f"{name!r} cannot be the name of an attribute")
@@ -161,15 +133,26 @@ class TableSpec:
                     f"attribute {name!r} is longer than {_MAX_ATTRIBUTE_BYTES} bytes"
                 )
 
+    def _check_columns(self) -> None:
+        ends = [c.name + END_SUFFIX for c in self.columns if isinstance(c, Ragged)]
+        names = [*_RESERVED_COLUMNS, *(c.name for c in self.columns), *ends]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise DictionaryError(
+                f"columns named twice, or as the store's own: {', '.join(doubled)}"
+            )
+        if not self.columns and not self.keyed:
+            raise DictionaryError("a table needs a column")
+
     def column(self, name: str) -> AnyColumn:
-        """The declared column of this name. Raises DictionaryError."""
+        """The column of this name. Raises DictionaryError."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise DictionaryError(f"no column {name!r}: there are {[c.name for c in self.columns]}")
 
     def to_json(self) -> str:
-        """Everything but the attributes, which are written one by one."""
+        """The schema without the attributes, which are written one by one."""
         columns = [
             {
                 "name": column.name,
@@ -201,9 +184,9 @@ class TableSpec:
 
 
 def fixed_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
-    """(name, dtype, shape) of the datasets with one entry per row, in the order they are written.
+    """(name, dtype, shape) of the datasets with one entry per row, in the order of writing.
 
-    ``checks`` is last on purpose: it makes a row real, and its length is the one readers go by.
+    ``checks`` is last: the checksum makes a row real, and readers take the table's length from it.
     """
     found: list[tuple[str, str, tuple[int, ...]]] = [(KEYS, "|u1", (16,))] if spec.keyed else []
     for column in spec.columns:
@@ -214,21 +197,18 @@ def fixed_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
     return [*found, (CHECKS, "<u4", ())]
 
 
+def value_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
+    """(name, dtype, shape) of the flat datasets behind ragged columns."""
+    return [(c.name, str(c.dtype), c.shape) for c in spec.columns if isinstance(c, Ragged)]
+
+
 def datasets_of(spec: TableSpec) -> set[str]:
     """The names of all datasets of a table."""
     names = {name for name, _, _ in [*fixed_datasets(spec), *value_datasets(spec)]}
     return names | {INDEX, INDEXED} if spec.keyed else names
 
 
-def value_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
-    """(name, dtype, shape) of the flat datasets behind ragged columns."""
-    return [(c.name, str(c.dtype), c.shape) for c in spec.columns if isinstance(c, Ragged)]
-
-
-# Rows about to be appended: checked against the table's schema, contiguous, little-endian.
-
-
-#: What a column is given as: (n, *shape) values, or for a ragged one (flat values, lengths).
+#: Data of a column: (n, *shape) values, or for a ragged one (flat values, lengths).
 ColumnData: TypeAlias = "ArrayLike | tuple[ArrayLike, ArrayLike]"
 
 _KEY_COLUMN = Column(KEYS, "u1", (16,))
@@ -236,22 +216,23 @@ _KEY_COLUMN = Column(KEYS, "u1", (16,))
 
 @dataclass(slots=True)
 class Batch:
-    """``n_rows`` rows: ``fixed`` holds (n, ...) arrays by column, ``ragged`` (values, lengths)."""
+    """Rows to append, checked against a schema: contiguous and little-endian.
+
+    ``fixed`` holds (n_rows, ...) arrays by column, ``ragged`` (values, lengths).
+    """
 
     n_rows: int
-    fixed: dict[str, NDArray[Any]]
-    ragged: dict[str, tuple[NDArray[Any], NDArray[np.int64]]]
+    fixed: dict[str, AnyArray]
+    ragged: dict[str, tuple[AnyArray, NDArray[np.int64]]]
 
     @classmethod
     def of(cls, spec: TableSpec, data: Mapping[str, ColumnData]) -> Batch:
-        """Raises DictionaryError unless ``data`` holds exactly the table's columns, alike long."""
+        """Check ``data``: exactly the table's columns, of equal length. Raises DictionaryError."""
         wanted = {column.name for column in spec.columns} | ({KEYS} if spec.keyed else set())
         if set(data) != wanted:
             raise DictionaryError(f"rows need the columns {sorted(wanted)}, not {sorted(data)}")
-        fixed: dict[str, NDArray[Any]] = {}
         ragged = {}
-        if spec.keyed:
-            fixed[KEYS] = _exactly(data[KEYS], _KEY_COLUMN)
+        fixed = {KEYS: _exactly(data[KEYS], _KEY_COLUMN)} if spec.keyed else {}
         for column in spec.columns:
             if isinstance(column, Ragged):
                 ragged[column.name] = _ragged(data[column.name], column)
@@ -278,8 +259,8 @@ class Batch:
         return Batch(len(rows), {name: array[rows] for name, array in self.fixed.items()}, ragged)
 
 
-def _exactly(given: Any, column: AnyColumn) -> NDArray[Any]:  # noqa: ANN401 - any array
-    """``given`` as the column stores it; a type that would lose or invent precision is refused."""
+def _exactly(given: object, column: AnyColumn) -> AnyArray:
+    """``given`` as the column stores it; a type that loses or invents precision is refused."""
     array = np.asarray(given)
     if str(column.dtype) == BFLOAT16 and array.dtype.kind == "f":
         array = to_bfloat16(array)
@@ -293,7 +274,7 @@ def _exactly(given: Any, column: AnyColumn) -> NDArray[Any]:  # noqa: ANN401 - a
     return np.ascontiguousarray(array, storage)
 
 
-def _ragged(given: Any, column: Ragged) -> tuple[NDArray[Any], NDArray[np.int64]]:  # noqa: ANN401
+def _ragged(given: object, column: Ragged) -> tuple[AnyArray, NDArray[np.int64]]:
     if not isinstance(given, tuple) or len(given) != 2:
         raise DictionaryError(f"ragged column {column.name!r} is given as (values, lengths)")
     values = _exactly(given[0], column)
@@ -306,7 +287,7 @@ def _ragged(given: Any, column: Ragged) -> tuple[NDArray[Any], NDArray[np.int64]
     return values, lengths
 
 
-def to_bfloat16(values: NDArray[Any]) -> NDArray[np.uint16]:
+def to_bfloat16(values: AnyArray) -> NDArray[np.uint16]:
     """Floats as bfloat16 bits, rounded to nearest even; a NaN stays one."""
     narrow = np.ascontiguousarray(values, np.float32)
     bits = narrow.view(np.uint32)

@@ -1,4 +1,4 @@
-"""Reading one table: gather by row, find by key, and views instead of copies where possible."""
+"""Reads one table: gathers rows, finds keys, returns views instead of copies where possible."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from os import SEEK_END, lseek
 from struct import Struct
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,32 +14,50 @@ from featpipe.errors import DictionaryChanged, DictionaryError
 from featpipe.store.hdf5_format import UNDEFINED
 from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for
 from featpipe.store.keys import KEY_BYTES
-from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Column, from_bfloat16
+from featpipe.store.schema import BFLOAT16, END_SUFFIX, Column, from_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
-    from featpipe.store.reader import Reader
+    from featpipe.errors import UnreadableDictionary
+    from featpipe.store.checksum import AnyArray
     from featpipe.store.schema import TableSpec
-    from featpipe.store.views import ColumnView, IndexPlace, Mapping, TableView
+    from featpipe.store.views import ColumnView, FileMap, IndexPlace, TableView
 
-head_of = Struct("<Q").unpack_from  #: what the index goes by: a key's first eight bytes
+head_of = Struct("<Q").unpack_from  #: a key's first eight bytes, which the index probes by
 
-#: Single look-ups ask for the file's size once in a while only: it is a fifth of their time.
+#: Seconds between checks of the file's size in single look-ups, where it is a fifth of their time.
 _CHECK_EVERY_S = 0.001
 
-_SCALAR_KEYS = 48  #: up to here one probe after the other is faster than numpy's overhead
-_LONG = 24  #: values per row from where copying row by row is faster than by value
+_SCALAR_KEYS = 48  #: up to so many keys, single probes are faster than numpy
+_LONG = 24  #: values per row from which copying by row is faster than by value
+
+
+class OpenFile(Protocol):
+    """The file of a reader, as its tables use it."""
+
+    path: Path
+    descriptor: int
+
+    def read_u64(self, address: int) -> int:
+        """Eight bytes of the file as they are now."""
+
+    def check_size(self, reach: int) -> None:
+        """Raises DictionaryChanged when the file is shorter than ``reach``."""
+
+    def damage(self, what: str) -> UnreadableDictionary:
+        """The error for a damaged file."""
 
 
 class Snapshot:
-    """One table at one time. Replaced as a whole, so a thread sees one or the other."""
+    """One table at one time. It is replaced as a whole, so a thread sees the old or the new one."""
 
     __slots__ = ("fixed", "key_column", "mapping", "n_rows", "reach", "view")
 
-    def __init__(self, mapping: Mapping, view: TableView, n_rows: int) -> None:
+    def __init__(self, mapping: FileMap, view: TableView, n_rows: int) -> None:
         self.mapping = mapping
         self.reach = view.reach
         self.view = view
@@ -58,7 +76,7 @@ class Snapshot:
         return other
 
     def __getattr__(self, name: str) -> ColumnView:
-        """Reached for what is not set: ``key_column``, where there are no keys."""
+        """Raises DictionaryError for ``key_column``, which tables without keys do not set."""
         if name != "key_column":
             raise AttributeError(name)
         raise DictionaryError(f"table {self.view.name} has no keys to be found by")
@@ -68,23 +86,23 @@ class TableReader:
     """A table as of its reader's last refresh. Thread-safe.
 
     Arrays that are views of the file are read-only and stay valid after the reader is closed.
-    Methods raise DictionaryError for rows that are not there, DictionaryChanged when the file was
-    truncated.
+    Methods raise DictionaryError for absent rows and columns, DictionaryChanged when the file was
+    truncated or replaced.
     """
 
-    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
-        self._reader = reader
+    def __init__(self, file: OpenFile, snapshot: Snapshot) -> None:
+        self._file = file
         self.now = snapshot
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
         self._check_at = 0.0
         self._is_replaced = False
-        self._ready: Snapshot | None = None  #: the last snapshot whose rows the index holds
+        self._ready: Snapshot | None = None  #: the snapshot whose rows the index holds
 
     @property
     def name(self) -> str:
-        """The path of its group."""
+        """The path of the table's group."""
         return self.now.view.name
 
     @property
@@ -94,12 +112,12 @@ class TableReader:
 
     @property
     def spec(self) -> TableSpec:
-        """Its schema and attributes."""
+        """The schema and attributes."""
         return self.now.view.spec
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What the table says about itself."""
+        """The table's attributes."""
         return dict(self.now.view.spec.attributes)
 
     def __len__(self) -> int:
@@ -107,20 +125,20 @@ class TableReader:
 
     # ---- rows
 
-    def column(self, name: str) -> NDArray[Any]:
+    def column(self, name: str) -> AnyArray:
         """A whole column, (n_rows, *shape): a read-only view if it lies in one chunk, else a copy.
 
-        bfloat16 comes as its 16 bits. A ragged column's offsets have its name with ``_end``.
+        bfloat16 is returned as its 16 bits. The offsets of a ragged column are ``<name>_end``.
         """
         now = self._checked()
         return self._fixed(now, name).slice(0, now.n_rows)
 
-    def blocks(self, name: str) -> Iterator[NDArray[Any]]:
-        """A whole column as read-only views, one per chunk: nothing is copied."""
+    def blocks(self, name: str) -> Iterator[AnyArray]:
+        """A whole column as read-only views, one per chunk, without a copy."""
         now = self._checked()
         return self._fixed(now, name).blocks(0, now.n_rows)
 
-    def slice(self, name: str, start: int, stop: int) -> NDArray[Any]:
+    def slice(self, name: str, start: int, stop: int) -> AnyArray:
         """Rows start:stop of a column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, start, stop)
@@ -130,19 +148,19 @@ class TableReader:
         self,
         name: str,
         rows: ArrayLike,
-        out: NDArray[Any] | None = None,
+        out: AnyArray | None = None,
         *,
         is_cold: bool = False,
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """A copy of these rows, (len(rows), *shape), into ``out`` when given.
 
-        bfloat16 comes as float32, exactly. ``is_cold`` asks the disk for all of the rows before the
-        first is touched: many times as fast when they are not in memory, slower when they are.
+        bfloat16 is returned as float32, exactly. ``is_cold`` asks the disk for all rows before the
+        first is read: many times as fast when they are not in memory, slower when they are.
         """
         now = self._checked()
         wanted = _rows(now, rows)
         column = self._fixed(now, name)
-        if name != KEYS and _is_bfloat16(now.view.spec, name):
+        if _is_bfloat16(now.view.spec, name):
             widened = from_bfloat16(self._gathered(column, wanted, None, is_cold=is_cold))
             if out is None:
                 return widened
@@ -154,31 +172,31 @@ class TableReader:
         self,
         column: ColumnView,
         rows: NDArray[np.int64],
-        out: NDArray[Any] | None,
+        out: AnyArray | None,
         *,
         is_cold: bool,
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         if not is_cold:
             return column.gather(rows, out)
-        descriptor, places = self._reader.descriptor, column.places(rows)
+        descriptor, places = self._file.descriptor, column.places(rows)
         with self.now.mapping.fetching(descriptor, places, column.row_bytes):
             return column.gather(rows, out)
 
-    def row(self, name: str, row: int) -> NDArray[Any]:
+    def row(self, name: str, row: int) -> AnyArray:
         """One row of a column as a read-only view."""
         now = self._checked()
         _check_range(now, row, row + 1)
         return self._fixed(now, name).row(row)
 
-    def ragged(self, name: str, row: int) -> NDArray[Any]:
+    def ragged(self, name: str, row: int) -> AnyArray:
         """The values of one row of a ragged column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, row, row + 1)
         start, stop = self._ends(now, name, row, row + 1).tolist()
         return self._values(now, name).slice(start, stop)
 
-    def ragged_many(self, name: str, rows: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The values of these rows one after the other, and the length of each."""
+    def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, NDArray[np.int64]]:
+        """The concatenated values of these rows, and the length of each."""
         now = self._checked()
         wanted = _rows(now, rows)
         values = self._values(now, name)
@@ -190,17 +208,17 @@ class TableReader:
         starts = ends_column.gather(np.maximum(wanted - 1, 0)).astype(np.int64)
         starts[wanted == 0] = 0
         if (starts < 0).any() or (stops < starts).any() or (stops > values.n_capacity).any():
-            raise self._reader.damage(f"offsets of {self.name}/{name} lead outside its values")
+            raise self._file.damage(f"offsets of {self.name}/{name} lead outside its values")
         lengths = stops - starts
         return _gather_ranges(values, starts, lengths), lengths
 
     def n_values(self, name: str) -> int:
-        """How many values a ragged column holds in all."""
+        """The number of values of a ragged column, over all rows."""
         now = self._checked()
         return int(self._ends(now, name, now.n_rows, now.n_rows)[-1])
 
-    def gather_bits(self, name: str, rows: ArrayLike) -> NDArray[Any]:
-        """As :meth:`gather`, but bfloat16 comes as its 16 bits."""
+    def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
+        """As :meth:`gather`, with bfloat16 as its 16 bits."""
         now = self._checked()
         return self._fixed(now, name).gather(_rows(now, rows))
 
@@ -210,10 +228,10 @@ class TableReader:
         """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""
         return self._find(self._checked(), keys)
 
-    def look_up(self, name: str, keys: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def look_up(self, name: str, keys: NDArray[np.uint8]) -> tuple[AnyArray, NDArray[np.bool_]]:
         """A column's rows by key: (n, *shape), zeros where absent, and (n,) whether present.
 
-        One look at the file: what another thread refreshes meanwhile cannot come in between.
+        Both come from one snapshot, whatever another thread refreshes meanwhile.
         """
         now = self._checked()
         rows = self._find(now, keys)
@@ -224,8 +242,7 @@ class TableReader:
         else:
             found = np.zeros((len(rows), *column.shape), column.dtype)
             found[is_there] = column.gather(rows[is_there])
-        is_narrow = name != KEYS and _is_bfloat16(now.view.spec, name)
-        return from_bfloat16(found) if is_narrow else found, is_there
+        return from_bfloat16(found) if _is_bfloat16(now.view.spec, name) else found, is_there
 
     def _find(self, now: Snapshot, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
         wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)
@@ -244,7 +261,7 @@ class TableReader:
         except IndexDamaged:
             return self._rebuilt(now).find_one(key, head_of(key)[0], now.key_column, now.n_rows)
 
-    def get(self, name: str, key: bytes) -> NDArray[Any] | None:
+    def get(self, name: str, key: bytes) -> AnyArray | None:
         """One key's row of a column, a read-only view; None when absent."""
         now = self._checked() if monotonic() > self._check_at else self.now
         index = self._index if self._ready is now else self._ready_index(now)
@@ -256,7 +273,7 @@ class TableReader:
             return None if row < 0 else self.row(name, row)
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
-        """The index with every row of ``now`` in it."""
+        """The index with every row of ``now``."""
         with self._lock:
             if self._ready is not now:
                 self._index = self._prepared(now)
@@ -265,14 +282,14 @@ class TableReader:
             return self._index
 
     def _prepared(self, now: Snapshot) -> KeyIndex:
-        """Map the index and add the rows that the writer has not put into it yet."""
+        """Map the index, and add the rows that the writer has not indexed yet."""
         place, index = now.view.index, self._index
         if place is None or capacity_for(now.n_rows) > place.capacity:
             if index.n_rows > now.n_rows or capacity_for(now.n_rows) > len(index.slots):
                 return KeyIndex.built(now.key_column, now.n_rows)
         elif place != self._index_place:
-            n_rows = min(self._reader.read_u64(place.count_address), now.n_rows)
-            index = self._reader.map_index(place.address, place.capacity, n_rows)
+            n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
+            index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
         try:
             index.extend(now.key_column, now.n_rows)
         except IndexDamaged:
@@ -280,7 +297,7 @@ class TableReader:
         return index
 
     def _rebuilt(self, now: Snapshot) -> KeyIndex:
-        """A private index made from the keys: the file's is damaged."""
+        """A private index built from the keys, in place of a damaged one."""
         with self._lock:
             self._index = KeyIndex.built(now.key_column, now.n_rows)
             self._ready = now
@@ -291,23 +308,23 @@ class TableReader:
     def _checked(self) -> Snapshot:
         now = self.now
         try:
-            if lseek(self._reader.descriptor, 0, SEEK_END) >= now.reach:
+            if lseek(self._file.descriptor, 0, SEEK_END) >= now.reach:
                 self._check_at = monotonic() + _CHECK_EVERY_S
                 return now
         except OSError:
             pass
         if self._is_replaced:
             raise DictionaryChanged(
-                f"{self._reader.path} was replaced: row numbers of table {self.name} are void",
+                f"{self._file.path} was replaced: row numbers of table {self.name} are void",
                 hint="take the table from the reader again",
             )
-        self._reader.check_size(now.reach)  # says what is wrong
+        self._file.check_size(now.reach)  # raises the reason
         return now
 
     def retire(self) -> None:
-        """The path names another file now, in which rows may have other numbers: answer no more.
+        """Refuse further calls: in the file that now has the path, rows may have other numbers.
 
-        Whoever is in the middle of a look-up ends it in the old file, which is still whole.
+        A look-up in progress ends in the old file, which is still whole.
         """
         self._is_replaced = True
         now = self.now.longer(self.now.n_rows)
@@ -315,7 +332,7 @@ class TableReader:
         self.now, self._check_at = now, 0.0
 
     def show(self, snapshot: Snapshot) -> None:
-        """Answer from this snapshot from now on."""
+        """Use this snapshot from now on."""
         self.now = snapshot
 
     def _fixed(self, now: Snapshot, name: str) -> ColumnView:
@@ -337,7 +354,7 @@ class TableReader:
         try:
             return now.view.ends_before(name, start, stop)
         except ValueError as error:
-            raise self._reader.damage(f"{self.name}: {error}") from error
+            raise self._file.damage(f"{self.name}: {error}") from error
 
 
 def _is_bfloat16(spec: TableSpec, name: str) -> bool:
@@ -364,7 +381,7 @@ def _rows(now: Snapshot, rows: ArrayLike) -> NDArray[np.int64]:
         wanted = wanted.astype(np.int64)
     if wanted.ndim != 1:
         raise DictionaryError(f"rows are a list of numbers, not of shape {wanted.shape}")
-    # As unsigned numbers negative ones are huge: one pass tells both.
+    # Viewed as unsigned, negative numbers are huge: one pass checks both bounds.
     if len(wanted) and int(wanted.view(np.uint64).max()) >= now.n_rows:
         raise DictionaryError(f"row outside the {now.n_rows} rows of table {now.view.name}")
     return wanted
@@ -377,7 +394,7 @@ def _check_range(now: Snapshot, start: int, stop: int) -> None:
 
 def _gather_ranges(
     column: ColumnView, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> NDArray[Any]:
+) -> AnyArray:
     total = int(lengths.sum())
     if total > _LONG * len(lengths):
         ranges = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)

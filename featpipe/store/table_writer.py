@@ -1,19 +1,20 @@
-"""One table being written: rows into chunks, room for more, and what a commit has to publish.
+"""Writes one table: rows into chunks, space for more chunks, and the lengths a commit publishes.
 
-Order within an append: columns first, checksums last, so that a row never has its checksum before
-its bytes. Nothing here is visible to readers: lengths and structure move in :meth:`Writer.commit`.
+An append writes columns first and checksums last, so a checksum is never there before the bytes of
+its row. Readers see nothing of it: lengths and structure move in :meth:`Writer.commit`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from featpipe.errors import DictionaryError
 from featpipe.store import hdf5_format as hdf5
+from featpipe.store.allocator import Allocation
 from featpipe.store.checksum import as_bytes, row_checksums
 from featpipe.store.index import IndexWriter
 from featpipe.store.schema import (
@@ -31,38 +32,50 @@ from featpipe.store.tree import Dataset, Group
 from featpipe.store.views import ColumnView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping as MappingOf
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
     from featpipe.store.checksum import Part
     from featpipe.store.schema import ColumnData, TableSpec
     from featpipe.store.tree import Node
-    from featpipe.store.views import Mapping, TableView
-    from featpipe.store.writer import Writer
+    from featpipe.store.views import FileMap, TableView
 
 #: Chunk sizes in bytes. A table starts at the first and is rewritten into the next when it has
-#: reached an eighth of it: small tables stay small, and what the rewrites leave behind is 2 MiB in
-#: all. The last is larger than libhdf5's chunk cache, so that plain HDF5 reads of one row read one
-#: row.
+#: reached an eighth of it: small tables stay small, and all rewrites together abandon 2 MiB. The
+#: last is larger than libhdf5's chunk cache, so that a plain HDF5 read of one row reads one row.
 _CHUNK_BYTES = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
+
+
+class WritableFile(Allocation, Protocol):
+    """The file of a writer, as its tables use it."""
+
+    def mapping(self) -> FileMap:
+        """The file in memory, up to its present size."""
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Wraps every change: a refusal by the disk takes the writer back to the last commit."""
+
+    def touch(self, table: TableWriter) -> None:
+        """Have the next commit publish the table."""
 
 
 class TableWriter:
     """Append-only access to one table; made by :meth:`Writer.table`.
 
     ``n_rows`` counts appended rows, committed or not. After a WriteFailed it is back at the last
-    commit: what was appended since is to be appended again.
+    commit: later rows have to be appended again.
     """
 
-    def __init__(self, writer: Writer, name: str, spec: TableSpec) -> None:
+    def __init__(self, file: WritableFile, name: str, spec: TableSpec) -> None:
         self.name = name
         self.spec = spec
         self.n_rows = 0
-        self.scrub_to = 0  #: rows up to here may hold remains of a failed append
-        self._writer = writer
+        self.scrub_to = 0  #: a failed append may have left remains up to this row
+        self._file = file
         self._index: IndexWriter | None = None
-        self._keys: tuple[ColumnView, Mapping, list[int]] | None = None
+        self._keys: tuple[ColumnView, FileMap, list[int]] | None = None
 
     def create(self) -> Group:
         """The nodes of a new, empty table."""
@@ -81,12 +94,12 @@ class TableWriter:
         self.n_rows = 0
         self._n_values = dict.fromkeys(self._values, 0)
         if self.spec.keyed:
-            self._index = IndexWriter(self._writer, self.group, self._key_column)
+            self._index = IndexWriter(self._file, self.group, self._key_column)
             self._index.create()
         return self.group
 
     def attach(self, view: TableView) -> Group:
-        """Take up an existing table at its visible rows."""
+        """Continue an existing table after its visible rows."""
         self._salt = view.salt
         self._fixed = {n: _attached(view, n, d) for n, d, _ in fixed_datasets(self.spec)}
         self._values = {n: _attached(view, n, d) for n, d, _ in value_datasets(self.spec)}
@@ -98,22 +111,22 @@ class TableWriter:
             for name in self._values
         }
         if self.spec.keyed:
-            self._index = IndexWriter(self._writer, self.group, self._key_column)
+            self._index = IndexWriter(self._file, self.group, self._key_column)
             self._index.attach(view.index, n)
         return self.group
 
     # ---- appending
 
-    def append(self, data: MappingOf[str, ColumnData]) -> int:
+    def append(self, data: Mapping[str, ColumnData]) -> int:
         """Append rows; returns how many.
 
         ``data`` holds every column: (n, *shape) values, or (flat values, lengths) for a ragged one,
-        and (n, 16) uint8 ``keys`` in a keyed table. There, rows whose key is present already, or
-        came earlier in the same batch, are skipped. Raises DictionaryError for data that does not
-        fit and WriteFailed when the file cannot be written; nothing is acknowledged before commit.
+        and (n, 16) uint8 ``keys`` in a keyed table, where rows are skipped whose key is in the
+        table or earlier in the batch. Raises DictionaryError for data that does not fit and
+        WriteFailed when the file cannot be written; nothing is acknowledged before commit.
         """
         batch = Batch.of(self.spec, data)
-        with self._writer.changing():
+        with self._file.changing():
             ends = np.zeros(batch.n_rows, np.intp)
             if self._index is not None:
                 fresh = self._find_new(batch, self._index, ends)
@@ -121,7 +134,7 @@ class TableWriter:
                     batch, ends = batch.only(fresh), ends[fresh]
             if batch.n_rows:
                 self._append(batch, ends)
-                self._writer.touch(self)
+                self._file.touch(self)
         return batch.n_rows
 
     def find(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -134,7 +147,7 @@ class TableWriter:
     def _find_new(
         self, batch: Batch, index: IndexWriter, ends: NDArray[np.intp]
     ) -> NDArray[np.intp]:
-        """Rows of the batch whose keys are not there yet, the first of each key."""
+        """Rows of the batch whose keys are absent, the first of each key."""
         keys = batch.keys
         fresh = np.flatnonzero(index.find(keys, self.n_rows, ends) < 0)
         heads = np.sort(keys[fresh, 0])
@@ -152,8 +165,8 @@ class TableWriter:
             name: np.cumsum(lengths) + self._n_values[name]
             for name, (_, lengths) in batch.ragged.items()
         }
-        self._make_room(start + n, ends)
-        # From here until n_rows moves, the rows beyond it may hold anything.
+        self._allocate(start + n, ends)
+        # Until n_rows moves, the rows beyond it may hold anything.
         self.scrub_to = start + n
         parts: list[Part] = []
         for name, dataset in self._fixed.items():
@@ -179,36 +192,36 @@ class TableWriter:
         size = dataset.row_bytes
         while data:
             room = (dataset.chunk_rows - row % dataset.chunk_rows) * size
-            self._writer.write(dataset.offset_of(row), data[:room])
+            self._file.write(dataset.offset_of(row), data[:room])
             data, row = data[room:], row + room // size
 
     def scrub(self) -> None:
-        """Void the checksums that a failed append may have left behind the last real row."""
+        """Void the checksums that a failed append may have left after the last real row."""
         crc = self._fixed[CHECKS]
         stop = min(self.scrub_to, crc.n_capacity)
         if stop > self.n_rows:
             self._write(crc, self.n_rows, memoryview(bytes((stop - self.n_rows) * crc.row_bytes)))
         self.scrub_to = 0
 
-    # ---- room
+    # ---- space
 
-    def reserve(self, n_rows: int, n_values: MappingOf[str, int] | None = None) -> None:
-        """Make room for a table of ``n_rows``, and ``n_values`` in ragged columns, at once.
+    def reserve(self, n_rows: int, n_values: Mapping[str, int] | None = None) -> None:
+        """Allocate for ``n_rows`` in all, and ``n_values`` in ragged columns, at once.
 
-        Spares the rewrites that a growing table goes through. Raises WriteFailed.
+        Avoids the rewrites of a growing table. Raises WriteFailed.
         """
-        with self._writer.changing():
-            self._make_room_in(self._fixed, self.n_rows, n_rows)
+        with self._file.changing():
+            self._allocate_rows(self._fixed, self.n_rows, n_rows)
             for name, n in (n_values or {}).items():
-                self._make_room_in({name: self._values[name]}, self._n_values[name], n)
+                self._allocate_rows({name: self._values[name]}, self._n_values[name], n)
 
-    def _make_room(self, n_rows: int, ends: MappingOf[str, NDArray[np.int64]]) -> None:
-        self._make_room_in(self._fixed, self.n_rows, n_rows)
+    def _allocate(self, n_rows: int, ends: Mapping[str, NDArray[np.int64]]) -> None:
+        self._allocate_rows(self._fixed, self.n_rows, n_rows)
         for name, dataset in self._values.items():
-            self._make_room_in({name: dataset}, self._n_values[name], int(ends[name][-1]))
+            self._allocate_rows({name: dataset}, self._n_values[name], int(ends[name][-1]))
 
-    def _make_room_in(self, datasets: dict[str, Dataset], n_now: int, n_wanted: int) -> None:
-        """Chunks for ``n_wanted`` rows in datasets that are chunked alike."""
+    def _allocate_rows(self, datasets: dict[str, Dataset], n_now: int, n_wanted: int) -> None:
+        """Have chunks for ``n_wanted`` rows in datasets of equal chunk length."""
         some = next(iter(datasets.values()))
         chunk_rows = _chunk_rows(datasets, n_wanted)
         if chunk_rows <= some.chunk_rows:
@@ -230,17 +243,17 @@ class TableWriter:
             size = dataset.chunk_rows * dataset.row_bytes
             align = math.lcm(64, dataset.row_bytes)
             for _ in range(max(missing, len(dataset.chunks) // 64)):
-                dataset.chunks.append(self._writer.space.allocate(size, align))
+                dataset.chunks.append(self._file.allocator.allocate(size, align))
             dataset.is_dirty = True
 
     def _view(self, dataset: Dataset) -> ColumnView:
         storage = storage_dtype(dataset.dtype)
-        mapping = self._writer.mapping()
+        mapping = self._file.mapping()
         return ColumnView(mapping, storage, dataset.shape, dataset.chunk_rows, dataset.chunks)
 
     def _key_column(self) -> ColumnView:
-        """The keys as (n, 2) uint64, as far as there are chunks for them."""
-        keys, mapping = self._fixed[KEYS], self._writer.mapping()
+        """The keys as (n, 2) uint64, up to the capacity of their chunks."""
+        keys, mapping = self._fixed[KEYS], self._file.mapping()
         if self._keys is None or self._keys[1:] != (mapping, keys.chunks):
             column = ColumnView(mapping, np.dtype("<u8"), (2,), keys.chunk_rows, keys.chunks)
             self._keys = column, mapping, list(keys.chunks)
@@ -249,21 +262,21 @@ class TableWriter:
     # ---- publishing
 
     def write_index(self, *, is_last: bool) -> None:
-        """Before a commit's sync."""
+        """Write the index; called before the sync of a commit."""
         if self._index is not None:
             self._index.write(self.n_rows, is_last=is_last)
 
     def mark_structure(self) -> None:
-        """Have every column's header written anew, with the length it has now."""
+        """Mark every column's header to be stored again, with its present length."""
         for dataset, n_rows in self._lengths():
             dataset.n_rows = n_rows
             dataset.is_dirty = True
 
     def publish(self) -> None:
-        """Move the visible lengths; that of the checksums, which readers go by, last."""
+        """Publish the lengths; that of the checksums, which readers use, last."""
         for dataset, n_rows in self._lengths():
             if dataset.n_rows != n_rows:
-                self._writer.write(dataset.dims_address, hdf5.u64(n_rows))
+                self._file.write(dataset.dims_address, hdf5.u64(n_rows))
                 dataset.n_rows = n_rows
         if self._index is not None:
             self._index.publish()
@@ -274,7 +287,7 @@ class TableWriter:
 
 
 def _chunk_rows(datasets: dict[str, Dataset], n_rows: int) -> int:
-    """Rows of a chunk, the same for all of ``datasets``, that suit ``n_rows``."""
+    """The chunk length, in rows, for all of ``datasets`` at ``n_rows`` rows."""
     widest = max(dataset.row_bytes for dataset in datasets.values())
     fitting = [size for size in _CHUNK_BYTES if n_rows * widest * 8 >= size]
     return max(1, max(fitting, default=_CHUNK_BYTES[0]) // widest)

@@ -1,8 +1,8 @@
-"""The writer's picture of the file's objects, written copy-on-write.
+"""The groups and datasets that a writer changes, stored copy-on-write.
 
 Guarantees: :func:`store` writes changed objects, and the groups above them, to fresh space and
-touches nothing that is reachable already; until the root address moves, the file is what it was.
-Objects that are not loaded are plain addresses and carried over as they are, foreign ones included.
+changes no reachable byte; until the root address moves, readers see the old tree. Objects that are
+not loaded are plain addresses and are kept as they are, foreign ones included.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from featpipe.store import hdf5_format as hdf5
 from featpipe.store.schema import storage_dtype
 
 if TYPE_CHECKING:
-    from featpipe.store.allocator import Space
+    from featpipe.store.allocator import Allocator
 
 Node: TypeAlias = "Group | Dataset | Array | int"
 
@@ -32,7 +32,7 @@ class Group:
 
 @dataclass(slots=True)
 class Dataset:
-    """A growing, chunked dataset. ``n_rows`` is the length that its header shows, or will show."""
+    """A growing, chunked dataset. ``n_rows`` is the length in its header."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -52,39 +52,39 @@ class Dataset:
 
     @property
     def n_capacity(self) -> int:
-        """Rows there are chunks for."""
+        """Rows that its chunks hold."""
         return len(self.chunks) * self.chunk_rows
 
     def offset_of(self, row: int) -> int:
-        """Where a row lies in the file."""
+        """The file offset of a row."""
         chunk, within = divmod(row, self.chunk_rows)
         return self.chunks[chunk] + within * self.row_bytes
 
     def start_over(self, chunk_rows: int) -> None:
-        """No chunks, to be filled again with others of this length."""
+        """Drop all chunks; later ones have ``chunk_rows`` rows."""
         self.chunk_rows, self.chunks, self._n_in_tree = chunk_rows, [], 0
 
     def keep_tree(self, address: int) -> None:
-        """The chunks are listed already, by the tree at ``address``."""
+        """Use the stored tree at ``address``, which lists the present chunks."""
         self._tree, self._n_in_tree = address, len(self.chunks)
 
-    def tree(self, space: Space) -> int:
-        """Address of the chunk tree, written anew only when there are more chunks."""
+    def tree(self, allocator: Allocator) -> int:
+        """Address of the chunk tree, which is written again only when chunks were added."""
         if self.chunks and len(self.chunks) != self._n_in_tree:
             nodes = hdf5.n_btree_nodes(len(self.chunks))
-            base = space.reserve(nodes * hdf5.btree_node_bytes(1 + len(self.shape)))
+            base = allocator.reserve(nodes * hdf5.btree_node_bytes(1 + len(self.shape)))
             item = storage_dtype(self.dtype).itemsize
             blob, self._tree = hdf5.chunk_btree(
                 self.chunks, self.chunk_rows, self.shape, item, base
             )
-            space.fill(base, blob)
+            allocator.fill(base, blob)
             self._n_in_tree = len(self.chunks)
         return self._tree
 
 
 @dataclass(slots=True)
 class Array:
-    """A dataset of fixed shape in one piece, whose bytes are written elsewhere."""
+    """A contiguous dataset of fixed length, whose values are written elsewhere."""
 
     dtype: str
     n_items: int
@@ -94,42 +94,42 @@ class Array:
     is_dirty: bool = True
 
 
-def store(node: Node, space: Space) -> int:
-    """Write what changed below ``node``, children first; returns the node's address."""
+def store(node: Node, allocator: Allocator) -> int:
+    """Write the changed objects below ``node``, children first; returns the node's address."""
     if isinstance(node, int):
         return node
     if isinstance(node, Group):
-        return _store_group(node, space)
+        return _store_group(node, allocator)
     if node.is_dirty:
         if isinstance(node, Dataset):
             item = storage_dtype(node.dtype).itemsize
             messages = hdf5.chunked_header(
-                (node.n_rows, *node.shape), node.dtype, item, node.chunk_rows, node.tree(space)
+                (node.n_rows, *node.shape), node.dtype, item, node.chunk_rows, node.tree(allocator)
             )
         else:
             size = node.n_items * storage_dtype(node.dtype).itemsize
             messages = hdf5.contiguous_header((node.n_items,), node.dtype, size, node.data_address)
-        node.address = space.put(hdf5.object_header([*messages, *node.extras]))
+        node.address = allocator.put(hdf5.object_header([*messages, *node.extras]))
         if isinstance(node, Dataset):
             node.dims_address = node.address + hdf5.DIMS_OFFSET
         node.is_dirty = False
     return node.address
 
 
-def _store_group(group: Group, space: Space) -> int:
+def _store_group(group: Group, allocator: Allocator) -> int:
     addresses = {}
     for name, child in group.links.items():
         before = child if isinstance(child, int) else child.address
-        addresses[name] = store(child, space)
+        addresses[name] = store(child, allocator)
         group.is_dirty |= addresses[name] != before
     if group.is_dirty:
-        group.address = space.put(hdf5.group_header(addresses.items(), group.extras))
+        group.address = allocator.put(hdf5.group_header(addresses.items(), group.extras))
         group.is_dirty = False
     return group.address
 
 
 def is_dirty(node: Node) -> bool:
-    """Whether anything below ``node`` waits to be stored."""
+    """Whether ``node`` or anything below it is not stored yet."""
     if isinstance(node, int):
         return False
     if isinstance(node, Group) and any(is_dirty(child) for child in node.links.values()):

@@ -1,8 +1,8 @@
-"""Is a dictionary whole? What is damaged is named, and what can be saved is counted.
+"""Verifies a dictionary: names what is damaged, counts the rows that can be saved.
 
-The quick check reads the structure of every table. The deep one works out every row's checksum
-again, looks every key up in the index, and has libhdf5 read the file, in a child process: on a
-damaged file it may hang or abort, and that is its verdict, not our end.
+The quick check reads the structure of every table. The deep check also computes every row's
+checksum, looks every key up in the index, and reads the file through libhdf5, in a child process,
+since libhdf5 may hang or abort on a damaged file.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store.reader import Reader
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from featpipe.store.table_reader import TableReader
 
 _BLOCK = 4096
@@ -35,7 +37,7 @@ with h5py.File(sys.argv[1], "r", locking=False) as file:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """One table: ``damaged_rows`` fail their checksum, ``unfound_rows`` are missed by key."""
+    """One table: ``damaged_rows`` have a wrong checksum, ``unfound_rows`` are not found by key."""
 
     name: str
     n_rows: int
@@ -45,12 +47,12 @@ class TableCheck:
 
     @property
     def is_good(self) -> bool:
-        """Nothing to complain of."""
+        """Whether no damage was found."""
         return not (self.damaged_rows or self.unfound_rows or self.problem)
 
     @property
     def n_savable(self) -> int:
-        """Rows that compacting carries over."""
+        """Rows that compaction keeps."""
         return self.n_rows - len(self.damaged_rows)
 
     def __str__(self) -> str:
@@ -66,7 +68,7 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A dictionary: its tables, and what is wrong outside of them."""
+    """A dictionary: its tables, and problems outside of them."""
 
     path: Path
     is_deep: bool
@@ -75,7 +77,7 @@ class Verification:
 
     @property
     def is_good(self) -> bool:
-        """Nothing to complain of."""
+        """Whether no damage was found."""
         return not self.problems and all(table.is_good for table in self.tables)
 
     def __str__(self) -> str:
@@ -87,7 +89,7 @@ class Verification:
 
 
 def verify_dictionary(path: str | Path, *, is_deep: bool = False) -> Verification:
-    """Check without changing anything; may run beside a writer. Raises nothing for damage."""
+    """Check without changing anything; may run beside a writer. Damage raises no error."""
     path = Path(path).absolute()
     problems: list[str] = []
     tables: list[TableCheck] = []
@@ -115,13 +117,13 @@ def _check_table(reader: Reader, name: str, *, is_deep: bool) -> TableCheck:
     return TableCheck(name, table.n_rows, tuple(damaged.tolist()), tuple(unfound))
 
 
-def _damaged_rows(table: TableReader) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _damaged_rows(table: TableReader) -> list[NDArray[np.int64]]:
     starts = range(0, table.n_rows, _BLOCK)
     return [table.now.view.bad_rows(at, min(at + _BLOCK, table.n_rows)) for at in starts]
 
 
 def _unfound_rows(table: TableReader) -> list[int]:
-    """Rows whose key leads elsewhere: a key held twice, or an index that lost it."""
+    """Rows whose key leads elsewhere: a doubled key, or a damaged index."""
     unfound: list[int] = []
     for start in range(0, table.n_rows, _BLOCK):
         stop = min(start + _BLOCK, table.n_rows)

@@ -1,12 +1,18 @@
-"""One table as it stands in the file: its schema, its columns in memory, how many rows are real."""
+"""Tables as memory: the file mapped once, columns and checked tables as views of it.
+
+A :class:`FileMap` holds the mapped bytes, a :class:`ColumnView` is one dataset as an array over
+them, and a :class:`TableView`, made by :func:`load_table`, is one table whose datasets agree with
+its schema.
+"""
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,17 +39,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.store.checksum import Part
+    from featpipe.store.checksum import AnyArray, Part
     from featpipe.store.hdf5_parse import Header, Structure
 
-# A file seen as memory: one read-only map, and arrays that are views of it.
 
-
-class Mapping:
+class FileMap:
     """The first ``size`` bytes of an open file, mapped read-only and shared.
 
-    Arrays made from it keep the map alive, so that a view outlives its reader. The file must not be
-    truncated below ``size``: readers check before they touch (see :meth:`Reader.refresh`).
+    Arrays made from it keep the map alive, so a view outlives its reader. Touching the map of a
+    file that was truncated below ``size`` ends the process: readers check the size first (see
+    :meth:`Reader.check_size`).
     """
 
     def __init__(self, descriptor: int, name: object) -> None:
@@ -53,7 +58,7 @@ class Mapping:
         self.bytes = mmap.mmap(descriptor, self.size, mmap.MAP_SHARED, mmap.PROT_READ)
         self.buffer = memoryview(self.bytes)
 
-    def rows(self, dtype: np.dtype[Any], shape: tuple[int, ...], row_bytes: int) -> NDArray[Any]:
+    def rows(self, dtype: np.dtype[np.generic], shape: tuple[int, ...], row_bytes: int) -> AnyArray:
         """The whole file as rows of this type: (size // row_bytes, *shape), a view."""
         return np.ndarray((self.size // row_bytes, *shape), dtype, buffer=self.bytes)
 
@@ -61,10 +66,10 @@ class Mapping:
     def fetching(
         self, descriptor: int, places: NDArray[np.int64], row_bytes: int
     ) -> Iterator[None]:
-        """Have the disk read these rows of ``row_bytes``, all at once, in the order they lie in.
+        """Ask the disk to read these rows of ``row_bytes`` all at once, in file order.
 
-        Without it a random gather waits for one page after the other; and the kernel would read
-        ahead around each, which here is wasted.
+        Without this request a random gather waits for one page after the other, and the kernel
+        reads ahead around each in vain.
         """
         advise = getattr(os, "posix_fadvise", None)
         if advise is None or not len(places):
@@ -83,14 +88,11 @@ class Mapping:
             self.bytes.madvise(mmap.MADV_NORMAL)
 
 
-# One dataset of the file as an array in memory: rows by number, copied only where need be.
-
-
 class ColumnView:
-    """Rows of ``dtype`` and ``shape``, ``chunk_rows`` of them at each file offset of ``offsets``.
+    """One dataset: rows of ``dtype`` and ``shape``, ``chunk_rows`` of them at each file offset.
 
     Offsets are multiples of the row's size, so the whole file is one array of such rows and a
-    gather is one ``np.take``. How many of the rows are real is the caller's knowledge.
+    gather is one ``np.take``. The view does not know how many of its rows are real.
     """
 
     __slots__ = (
@@ -109,24 +111,22 @@ class ColumnView:
 
     def __init__(
         self,
-        mapping: Mapping,
-        dtype: np.dtype[Any],
+        mapping: FileMap,
+        dtype: np.dtype[np.generic],
         shape: tuple[int, ...],
         chunk_rows: int,
         offsets: Sequence[int] | NDArray[np.int64],
     ) -> None:
         self.dtype = dtype
         self.shape = shape
-        self.row_bytes = dtype.itemsize
-        for extent in shape:
-            self.row_bytes *= extent
+        self.row_bytes = dtype.itemsize * math.prod(shape)
         self.chunk_rows = chunk_rows
         self.offsets = np.asarray(offsets, np.int64)
         self.offset_list: list[int] = self.offsets.tolist()
         self.memory = mapping.bytes
         if (self.offsets % self.row_bytes).any():
             raise ValueError("chunks are not aligned to rows")
-        #: What to add to a row's number to get its place in the file counted in rows.
+        #: By chunk: a row's position in the file, counted in rows, minus its number.
         self.shift = self.offsets // self.row_bytes - np.arange(len(self.offsets)) * chunk_rows
         self._shifts: list[int] = self.shift.tolist()
         self.n_capacity = len(self.offsets) * chunk_rows
@@ -134,35 +134,35 @@ class ColumnView:
 
     @property
     def reach(self) -> int:
-        """One past the last byte of any of its chunks."""
+        """One past the last byte of its chunks."""
         return max(self.offset_list, default=0) + self.chunk_rows * self.row_bytes
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where rows lie in the file, counted in rows."""
+        """The positions of rows in the file, counted in rows."""
         if len(self.shift) == 1:
             return rows + int(self.shift[0])
         places: NDArray[np.int64] = rows + self.shift.take(rows // self.chunk_rows, mode="clip")
         return places
 
-    def gather(self, rows: NDArray[np.int64], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def gather(self, rows: NDArray[np.int64], out: AnyArray | None = None) -> AnyArray:
         """A copy of these rows.
 
-        Row numbers are the caller's to check; one outside reads some other bytes of the file,
-        never beyond it.
+        The caller checks row numbers; one out of range reads other bytes of the file, never bytes
+        outside it.
         """
         if not len(self.shift):
             return out if out is not None else np.zeros((len(rows), *self.shape), self.dtype)
-        # "clip" is not only a guard: with out= it lets numpy write straight into the result.
+        # "clip" is a guard, and with out= it lets numpy write into the result without a copy.
         return self._rows.take(self.places(rows), axis=0, out=out, mode="clip")
 
-    def slice(self, start: int, stop: int) -> NDArray[Any]:
+    def slice(self, start: int, stop: int) -> AnyArray:
         """Rows start:stop: a read-only view when they lie in one chunk, else a copy."""
         parts = list(self.blocks(start, stop))
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros((0, *self.shape), self.dtype)
 
-    def blocks(self, start: int, stop: int) -> Iterator[NDArray[Any]]:
+    def blocks(self, start: int, stop: int) -> Iterator[AnyArray]:
         """Rows start:stop as read-only views, one per chunk. ValueError beyond the last chunk."""
         if not 0 <= start <= stop <= self.n_capacity:
             raise ValueError(f"rows {start}:{stop} of {self.n_capacity}")
@@ -178,15 +178,15 @@ class ColumnView:
         chunk, within = divmod(row, self.chunk_rows)
         return self.offset_list[chunk] + within * self.row_bytes
 
-    def row(self, row: int) -> NDArray[Any]:
+    def row(self, row: int) -> AnyArray:
         """One row, a read-only view."""
-        found: NDArray[Any] = self._rows[row + self._shifts[row // self.chunk_rows]]
+        found: AnyArray = self._rows[row + self._shifts[row // self.chunk_rows]]
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """Where a table's index lies: its slots, and the count of rows it is known to hold."""
+    """File offsets of a table's index: its slots, and the count of rows in it."""
 
     address: int
     capacity: int
@@ -195,7 +195,7 @@ class IndexPlace:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """A snapshot: everything but ``n_rows`` is fixed by the tree that it was read from."""
+    """A table at one time: all but ``n_rows`` is fixed by the tree it was read from."""
 
     name: str
     spec: TableSpec
@@ -209,30 +209,30 @@ class TableView:
 
     @property
     def reach(self) -> int:
-        """One past the last byte of the file that any row of it may occupy."""
+        """One past the last byte of the file that its rows and index may occupy."""
         columns = [*self.fixed.values(), *self.values.values()]
         ends = [column.reach for column in columns]
         return max(*ends, self.index.address + self.index.capacity * 4 if self.index else 0)
 
     @property
     def n_capacity(self) -> int:
-        """Rows there are chunks for."""
+        """Rows that its chunks hold."""
         return self.fixed[CHECKS].n_capacity
 
     @property
-    def has_strangers(self) -> bool:
-        """Whether another program has put something into the table's group."""
+    def has_foreign(self) -> bool:
+        """Whether the table's group holds objects of another program."""
         return not set(self.headers) <= datasets_of(self.spec)
 
-    def keys(self, mapping: Mapping) -> ColumnView:
+    def keys(self, mapping: FileMap) -> ColumnView:
         """The key column as (n, 2) uint64."""
         column = self.fixed[KEYS]
         return ColumnView(mapping, np.dtype("<u8"), (2,), column.chunk_rows, column.offsets)
 
     def ends_before(self, name: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Where rows start:stop of a ragged column begin and end, in its values: (n + 1,).
+        """The bounds of rows start:stop of a ragged column in its values: (n + 1,).
 
-        ValueError when they run backwards or beyond the values there is room for.
+        ValueError when they descend, or exceed the capacity of the values.
         """
         ends = np.zeros(stop - start + 1, np.int64)
         ends[1:] = self.fixed[name + END_SUFFIX].slice(start, stop)
@@ -245,7 +245,7 @@ class TableView:
         return ends
 
     def checksums(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """The checksums that rows start:stop should have, from their bytes. Raises ValueError."""
+        """Checksums computed from the bytes of rows start:stop. Raises ValueError."""
         parts: list[Part] = []
         for name, column in self.fixed.items():
             if name != CHECKS:
@@ -258,7 +258,7 @@ class TableView:
         return row_checksums(self.salt, start, stop - start, parts)
 
     def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Rows of start:stop whose checksum is wrong, one by one when offsets are damaged."""
+        """Rows of start:stop whose checksum is wrong; damaged offsets are searched by bisection."""
         try:
             wrong = self.checksums(start, stop) != self.fixed[CHECKS].slice(start, stop)
             return np.flatnonzero(wrong) + start
@@ -270,7 +270,7 @@ class TableView:
 
 
 def spec_of(header: Header) -> TableSpec | None:
-    """The schema that a group's attributes describe; None when it is no table."""
+    """The schema in a group's attributes; None when the group is not a table."""
     described = header.attributes.get(COLUMNS_ATTRIBUTE)
     if not isinstance(described, str) or not isinstance(header.attributes.get(SALT_ATTRIBUTE), int):
         return None
@@ -282,23 +282,39 @@ def spec_of(header: Header) -> TableSpec | None:
         return None
 
 
-def load_table(structure: Structure, mapping: Mapping, name: str, group: Header) -> TableView:
+def walk_objects(
+    structure: Structure, root: int, problems: list[str] | None = None
+) -> Iterator[tuple[str, Header, TableSpec | None]]:
+    """(path, header, schema) of every table, and of every object outside tables with schema None.
+
+    Unreadable objects are skipped and described in ``problems``.
+    """
+    inside: set[int] = set()
+    for name, header in structure.walk(root, problems):
+        if header.address in inside:
+            continue
+        spec = spec_of(header)
+        if spec is not None:
+            inside.update(header.links.values())
+        yield name, header, spec
+
+
+def load_table(structure: Structure, mapping: FileMap, name: str, group: Header) -> TableView:
     """The table in ``group``, validated against its schema. Raises UnreadableDictionary."""
     spec = spec_of(group)
     if spec is None:
         raise structure.damage(f"/{name} does not describe itself as a table")
     headers = {child: structure.header(at) for child, at in group.links.items()}
-    fixed = {
-        label: _column(structure, mapping, f"{name}/{label}", headers.get(label), dtype, shape)
-        for label, dtype, shape in fixed_datasets(spec)
-    }
-    values = {
-        label: _column(structure, mapping, f"{name}/{label}", headers.get(label), dtype, shape)
-        for label, dtype, shape in value_datasets(spec)
-    }
+    fixed, values = (
+        {
+            label: _column(structure, mapping, f"{name}/{label}", headers.get(label), dtype, shape)
+            for label, dtype, shape in datasets
+        }
+        for datasets in (fixed_datasets(spec), value_datasets(spec))
+    )
     if len({(column.chunk_rows, len(column.offsets)) for column in fixed.values()}) != 1:
         raise structure.damage(f"columns of /{name} are chunked differently")
-    index = _index(structure, headers) if spec.keyed else None
+    index = _index_place(structure, headers) if spec.keyed else None
     return TableView(
         name=name,
         spec=spec,
@@ -314,7 +330,7 @@ def load_table(structure: Structure, mapping: Mapping, name: str, group: Header)
 
 def _column(
     structure: Structure,
-    mapping: Mapping,
+    mapping: FileMap,
     path: str,
     header: Header | None,
     dtype: str,
@@ -337,8 +353,8 @@ def _column(
         raise structure.damage(f"/{path}: {error}") from error
 
 
-def _index(structure: Structure, headers: dict[str, Header]) -> IndexPlace | None:
-    """None when the index is damaged: it is derived, and can be built again from the keys."""
+def _index_place(structure: Structure, headers: dict[str, Header]) -> IndexPlace | None:
+    """The table's index; None when it is damaged and has to be built from the keys."""
     slots, count = headers.get(INDEX), headers.get(INDEXED)
     if slots is None or count is None or slots.refusals or count.refusals:
         return None

@@ -1,23 +1,22 @@
-"""Writing a dictionary: one owner, append-only, atomic at every instant.
+"""Writes a dictionary: one owner, append-only, atomic at every instant.
 
 Guarantees:
 
 - When :meth:`Writer.commit` returns, every row appended before it survives SIGKILL of any process
   at any time, and power loss; plain HDF5 readers see it from then on.
 - The file can be opened at any instant, by featpipe or by any HDF5 reader, also while tables are
-  made, and shows whole rows only, of each table the first n in the order they were appended.
-- A :class:`WriteFailed` leaves the file good and the writer usable: nothing since the last commit
-  counts, and may be appended again once there is space.
+  made, and shows whole rows only: of each table the first n in the order of appending.
+- A :class:`WriteFailed` leaves the file good and the writer usable: rows appended since the last
+  commit do not count, and may be appended again once there is space.
 
-The order of things in a commit is what this rests on: rows, checksums and new structure are written
-where no reader looks yet; one sync makes them durable; then single aligned 8-byte stores publish
-them, the root address when structure changed (and a second sync, for without a durable root the
-rows in new chunks would be lost with the power), else the lengths of the columns.
+The guarantees rest on the order of a commit: rows, checksums and new structure are written where no
+reader looks yet; one sync makes them durable; then single aligned 8-byte stores publish them: the
+root address when structure changed (and a second sync, since without a durable root the rows in
+new chunks would be lost with the power), else the lengths of the columns.
 
-What a commit costs is the disk's to say: one sync of new blocks, in which a file system writes the
-data and its own journal. ``scripts/bench_store.py`` prints beside ours the time of a bare file that
-gets the same vectors by one pwrite and one fdatasync; nothing durable is quicker than that, and
-what is ours above it is keys, checksums and index: a few pages more and the working out of them.
+The cost of a commit is one sync of new blocks, which includes the file system's own journal.
+``scripts/bench_store.py`` compares it with a bare file that gets the same vectors by one pwrite and
+one fdatasync; the difference is keys, checksums and index: a few pages more and their computation.
 """
 
 from __future__ import annotations
@@ -30,23 +29,21 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryError, WriteFailed
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.allocator import Space
+from featpipe.store.allocator import Allocator
 from featpipe.store.disk import Disk, writing
-from featpipe.store.hdf5_parse import Structure
+from featpipe.store.hdf5_parse import Structure, check_root
 from featpipe.store.lock import (
     RECORD_ADDRESS,
     Owner,
-    lock_for_writing,
     read_owner,
     refuse_special,
     this_process,
     unlock,
 )
-from featpipe.store.recovery import Recovery, recover
-from featpipe.store.root import check_root, create_dictionary
+from featpipe.store.recovery import Recovery, open_or_create, recover
 from featpipe.store.table_writer import TableWriter
 from featpipe.store.tree import Group, is_dirty, store
-from featpipe.store.views import Mapping, load_table, spec_of
+from featpipe.store.views import FileMap, load_table, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,14 +51,14 @@ if TYPE_CHECKING:
 
     from featpipe.store.schema import TableSpec
 
-_LARGE = 128 << 10  #: bytes that the disk is asked to begin with at once
+_LARGE = 128 << 10  #: bytes of a write whose storing is started at once
 
 
 class Writer:
-    """The one process that writes a dictionary. Not thread-safe; not for use in a forked child.
+    """The one writer of a dictionary. Not thread-safe; not for use in a forked child.
 
-    ``previous`` is the last owner's record when it did not close the file (it was killed, or the
-    power went), and ``recovery`` what was found then; both None after a clean close.
+    ``previous`` is the record of a last owner that did not close the file (killed, or power loss),
+    and ``recovery`` the result of the recovery then; both None after a clean close.
     """
 
     def __init__(self, path: Path, descriptor: int, disk: Disk) -> None:
@@ -75,24 +72,24 @@ class Writer:
         self._touched: dict[str, TableWriter] = {}
         self._is_broken = False
         self._must_sync = False
-        self._map: Mapping | None = None
+        self._map: FileMap | None = None
         self._root = Group()
-        self.space = Space(disk, descriptor, 0)
+        self.allocator = Allocator(disk, descriptor, 0)
 
     @classmethod
     def open(cls, path: str | Path, *, disk: Disk | None = None) -> Writer:
         """Own the dictionary at ``path``; a missing one is created, a dead writer's is recovered.
 
         Raises DictionaryLocked when another writer owns it, UnreadableDictionary or NewerDictionary
-        when it is not one we may write, WriteFailed when the disk refuses.
+        when featpipe, or this version of it, cannot write it, WriteFailed when the disk refuses.
         """
-        # What a link names is what is owned: creating goes aside and renames, which a link to
-        # nothing would refuse for ever.
+        # A symbolic link is resolved: creating links a new file to the name, which a dangling link
+        # would refuse for ever.
         path = Path(path).resolve()
         refuse_special(path)
         disk = disk or Disk()
         with writing(path):
-            writer = cls(path, _open_or_create(disk, path), disk)
+            writer = cls(path, open_or_create(disk, path), disk)
             try:
                 writer._start()
             except BaseException:
@@ -119,9 +116,9 @@ class Writer:
     # ---- tables
 
     def table(self, name: str, spec: TableSpec) -> TableWriter:
-        """The table at ``name`` (any depth of groups), made when there is none.
+        """The table at ``name`` (any depth of groups), created when absent.
 
-        Raises DictionaryError when there is one with another schema or other attributes.
+        Raises DictionaryError when it exists with another schema or other attributes.
         """
         name = name.strip("/")
         known = self._tables.get(name)
@@ -138,7 +135,7 @@ class Writer:
         return table
 
     def _place(self, table: TableWriter) -> None:
-        """Find the table's group in the file, or make it, with the groups above it."""
+        """Attach the table's group in the file, or create it, with the groups above it."""
         group = self._root
         *parents, last = table.name.split("/")
         for part in parents:
@@ -205,7 +202,7 @@ class Writer:
     def _publish_structure(self) -> None:
         for table in self._touched.values():
             table.mark_structure()
-        root = store(self._root, self.space)
+        root = store(self._root, self.allocator)
         self._disk.sync(self.descriptor)
         self._check_name()
         self.write(hdf5.ROOT_ADDRESS, hdf5.u64(root))
@@ -215,7 +212,7 @@ class Writer:
         self._disk.sync(self.descriptor)
 
     def _check_name(self) -> None:
-        """A file that lost its name takes writes for ever, and then is gone."""
+        """Raises WriteFailed when the path no longer names the file: its rows would be lost."""
         try:
             named = self.path.stat()
         except FileNotFoundError:
@@ -225,17 +222,17 @@ class Writer:
             raise WriteFailed(f"{self.path} was replaced while it was being written")
 
     def close(self) -> None:
-        """Commit, complete the indexes, trim the file and give it up.
+        """Commit, complete the indexes, trim the file and release it.
 
-        Raises WriteFailed, after which the file is given up all the same.
+        Raises WriteFailed; the file is released all the same.
         """
         if self.descriptor < 0:
             return
         try:
             self._commit(is_last=True)
             with writing(self.path):
-                self.space.trim()
-                # Last: a file that says it was closed is not looked through at the next opening.
+                self.allocator.trim()
+                # Last: a file recorded as closed is not recovered at the next opening.
                 record = replace(this_process(), is_closed=True)
                 self.write(RECORD_ADDRESS, record.to_bytes())
                 self._disk.sync(self.descriptor)
@@ -243,40 +240,40 @@ class Writer:
             self.abandon()
 
     def abandon(self) -> None:
-        """Give the file up as a killed process would: what is not committed is left to recovery."""
+        """Release the file as a killed process would: uncommitted rows are left to recovery."""
         descriptor, self.descriptor = self.descriptor, -1
         self._map = None
         if descriptor < 0:
             return
-        if self._pid == os.getpid():  # a forked child has the parent's locks, not locks of its own
+        if self._pid == os.getpid():  # a forked child shares its parent's locks
             unlock(descriptor)
         os.close(descriptor)
 
     def __del__(self) -> None:
         self.abandon()
 
-    # ---- what tables need
+    # ---- for tables: see WritableFile
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Write into space that no reader looks at, or publish by one aligned store."""
+        """Write into space that no reader uses, or publish by one aligned store."""
         self._disk.write(self.descriptor, offset, data)
         if len(data) >= _LARGE:
-            # The disk is busy with these while checksums and index are worked out.
+            # The disk stores these while checksums and index are computed.
             self._disk.start(self.descriptor, offset, len(data))
 
     def touch(self, table: TableWriter) -> None:
-        """Remember, in order of first use, what the next commit has to publish."""
+        """Have the next commit publish the table, in order of first use."""
         self._touched.setdefault(table.name, table)
 
-    def mapping(self) -> Mapping:
-        """The file in memory, as far as it reaches now."""
-        if self._map is None or self._map.size != self.space.physical:
-            self._map = Mapping(self.descriptor, self.path)
+    def mapping(self) -> FileMap:
+        """The file in memory, up to its present size."""
+        if self._map is None or self._map.size != self.allocator.physical:
+            self._map = FileMap(self.descriptor, self.path)
         return self._map
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Wrap whatever writes: a refusal by the disk takes the writer back to the last commit."""
+        """Wraps every change: a refusal by the disk takes the writer back to the last commit."""
         if self.descriptor < 0:
             raise DictionaryError(f"the writer of {self.path} is closed")
         if self._pid != os.getpid():
@@ -296,20 +293,20 @@ class Writer:
         return Structure(self.mapping().buffer, str(self.path))
 
     def _start(self) -> None:
-        mapping = Mapping(self.descriptor, self.path)
+        mapping = FileMap(self.descriptor, self.path)
         structure = Structure(mapping.buffer, str(self.path))
         end, root = structure.superblock()
         check_root(structure.header(root), str(self.path))
         owner = read_owner(self.descriptor)
-        self.space = Space(self._disk, self.descriptor, end)
-        self.space.physical = mapping.size
+        self.allocator = Allocator(self._disk, self.descriptor, end)
+        self.allocator.physical = mapping.size
         if owner is None or not owner.is_closed:
             self.recovery = recover(self._disk, self.descriptor, mapping, structure)
             self.previous = owner
-            self.space.end = self.recovery.end
-            self.space.trim()
+            self.allocator.end = self.recovery.end
+            self.allocator.trim()
         self.write(RECORD_ADDRESS, this_process().to_bytes())
-        self.space.open_ahead()
+        self.allocator.open_ahead()
         self._load_root()
 
     def _load_root(self) -> None:
@@ -319,11 +316,11 @@ class Writer:
         self._root = Group(dict(header.links), header.extras, address, is_dirty=False)
 
     def _reload(self) -> None:
-        """Forget everything since the last commit and take up the file as it is."""
+        """Forget everything since the last commit and load the file as it is."""
         remains = {name: max(t.n_rows, t.scrub_to) for name, t in self._tables.items()}
         with writing(self.path):
             self._map = None
-            self.space.announce(self.space.announced)
+            self.allocator.announce(self.allocator.announced)
             self._load_root()
             # A sync that failed may have dropped earlier stores for good: publish everything again.
             self.write(hdf5.ROOT_ADDRESS, hdf5.u64(self._root.address))
@@ -335,26 +332,3 @@ class Writer:
                 self.touch(table)
             self._must_sync = True
         self._is_broken = False
-
-
-def _open_or_create(disk: Disk, path: Path) -> int:
-    """A locked descriptor of the file that ``path`` names."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            try:
-                return create_dictionary(disk, path)
-            except FileExistsError:
-                continue
-        try:
-            lock_for_writing(descriptor, path)
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                return descriptor
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        # Replaced between opening and locking: the new file is the one to own.
-        os.close(descriptor)

@@ -111,7 +111,7 @@ class DictionaryMachine(RuleBasedStateMachine):
     def refuse(self, batch: list[str], at: int, n_times: int) -> None:
         """The disk refuses for a while: what was pending is to be appended again."""
         self.store.writer._disk = FailingDisk(errno.ENOSPC, at, n_times)
-        self.store.writer.space._disk = self.store.writer._disk
+        self.store.writer.allocator._disk = self.store.writer._disk
         self.remember(batch)
         try:
             self.store.append(batch, vectors_of(batch))
@@ -120,7 +120,7 @@ class DictionaryMachine(RuleBasedStateMachine):
             again = list(self.pending)
         else:
             again = []
-        self.store.writer._disk = self.store.writer.space._disk = self.disk
+        self.store.writer._disk = self.store.writer.allocator._disk = self.disk
         self.store.append(again, vectors_of(again))
         self.commit()
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from featpipe.errors import DictionaryError, NewerDictionary, UnreadableDictionary
 from featpipe.store import Reader, Writer, keys_of
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.root import create_dictionary
+from featpipe.store.recovery import create_dictionary
 from featpipe.store.verify import verify_dictionary
 from tests.store.hostile import TEXTS_IN_FILE, check_hostile, damaged_copies, make_victim
 from tests.store.samples import VECTORS, vectors_of
@@ -222,7 +222,7 @@ def test_keys_that_collide_in_the_table_are_told_apart(path: Path) -> None:
 
 
 def test_a_newer_layout_is_refused_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("featpipe.store.root.FORMAT_VERSION", 2)
+    monkeypatch.setattr("featpipe.store.hdf5_format.FORMAT_VERSION", 2)
     with Writer.open(path):
         pass
     monkeypatch.undo()

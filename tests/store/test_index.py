@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from featpipe.store.index import IndexDamaged, KeyIndex, capacity_for
-from featpipe.store.views import ColumnView, Mapping
+from featpipe.store.views import ColumnView, FileMap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ def column_of(keys: NDArray[np.uint64], path: Path) -> ColumnView:
     """The keys as they lie in a file, after a page of something else."""
     path.write_bytes(bytes(4096) + keys.tobytes())
     with path.open("rb") as file:
-        mapping = Mapping(file.fileno(), path)
+        mapping = FileMap(file.fileno(), path)
     return ColumnView(mapping, np.dtype("<u8"), (2,), len(keys), [4096])
 
 

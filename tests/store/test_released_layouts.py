@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from featpipe.store import Column, Ragged, Reader, TableSpec, Writer, keys_of
-from featpipe.store.root import FORMAT_VERSION
+from featpipe.store.hdf5_format import FORMAT_VERSION
 from featpipe.store.verify import verify_dictionary
 from tests.store.samples import ragged_text
 

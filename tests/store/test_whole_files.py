@@ -13,8 +13,7 @@ import pytest
 from featpipe.errors import DictionaryError, DictionaryLocked, MissingExtra, UnreadableDictionary
 from featpipe.store import Reader, TableSpec, Writer, key_of, keys_of
 from featpipe.store.export import export_npy, export_parquet
-from featpipe.store.import_vectors import import_old
-from featpipe.store.inspect import inspect_dictionary
+from featpipe.store.import_vectors import import_vectors
 from featpipe.store.rewrite import compact_dictionary, merge_dictionaries
 from featpipe.store.schema import CHECKS
 from featpipe.store.verify import verify_dictionary
@@ -272,7 +271,7 @@ def test_old_files_of_one_dataset_per_text_are_taken_over(path: Path, tmp_path: 
         file["word_emb/scalar"] = 3.0
         file["word_emb/away"] = h5py.ExternalLink("/etc/passwd", "/")
         file["word_emb/soft"] = h5py.SoftLink("/word_emb/x")
-    done = import_old(old, path, table="embeddings/word@old", attributes={"spec": "old"})
+    done = import_vectors(old, path, table="embeddings/word@old", attributes={"spec": "old"})
     assert done.n_rows == 4
     assert sorted(text for text, _ in done.skipped) == ["odd", "scalar"]
     with Reader(path) as reader:
@@ -282,29 +281,9 @@ def test_old_files_of_one_dataset_per_text_are_taken_over(path: Path, tmp_path: 
         words = reader.table("texts")
         row = words.find_one(key_of("甲/乙"))
         assert words.ragged("text", row).tobytes().decode() == "甲/乙"
-    again = import_old(old, path, table="embeddings/word@old", attributes={"spec": "old"})
+    again = import_vectors(old, path, table="embeddings/word@old", attributes={"spec": "old"})
     assert (again.n_rows, again.n_known) == (0, 4)
     with pytest.raises(UnreadableDictionary, match="no group"):
-        import_old(old, path, table="t", group="para_emb")
+        import_vectors(old, path, table="t", group="para_emb")
     with pytest.raises(UnreadableDictionary):
-        import_old(tmp_path / "absent", path, table="t")
-
-
-def test_a_dictionary_says_what_it_holds(path: Path) -> None:
-    fill(path, TEXTS_A)
-    found = inspect_dictionary(path)
-    assert found.version == 1
-    assert found.owner is not None
-    assert found.owner.is_closed
-    tables = {table.name: table for table in found.tables}
-    assert tables["embeddings/a"].columns == ("vectors f2[8]",)
-    assert tables["embeddings/a"].n_rows == 701
-    assert tables["runs"].columns == ("record u1…",)
-    assert "embeddings/a: 701 rows by key" in str(found)
-    assert 0 < found.spare_bytes < found.disk_bytes
-    with path.open("r+b") as file:
-        file.truncate(found.size_bytes + (1 << 30))
-    longer = inspect_dictionary(path)
-    assert longer.disk_bytes == found.disk_bytes
-    assert "more in the file's length only" in str(longer)
-    assert longer.empty_bytes > (1 << 30) - found.disk_bytes
+        import_vectors(tmp_path / "absent", path, table="t")
