@@ -160,13 +160,15 @@ class Pipeline:
         """Whether there is work in flight that :meth:`stop_after_current` would wait for."""
         return self._run is not None
 
-    def stop_after_current(self) -> None:
+    def stop_after_current(self) -> bool:
         """Let the running ``build`` finish what is in flight, commit and return its report.
 
-        Safe to call from a signal handler or another thread.
+        Safe to call from a signal handler or another thread. Returns whether a build is running.
         """
-        if self._run is not None:
-            self._run.stop_after_current()
+        if self._run is None:
+            return False
+        self._run.stop_after_current()
+        return True
 
     def close(self) -> None:
         """Stop the workers; the cache is left trimmed."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +11,10 @@ import click
 
 from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT
 from featpipe.cli.progress import open_view
+from featpipe.pool import stopping_in_two_steps
 from featpipe.settings import LEVELS, BuildSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
     from featpipe.build.pipeline import Pipeline
     from featpipe.encoders.spec import EncoderSettings, TaggerSettings
     from featpipe.report import RunReport
@@ -94,7 +90,8 @@ def build_cache(ctx: click.Context, /, **options: object) -> None:
 
 
 def _build(pipeline: Pipeline, options: dict[str, object]) -> RunReport:
-    with open_view(as_json=bool(options["as_json"])) as view, _stopping(pipeline):
+    view_of_run = open_view(as_json=bool(options["as_json"]))
+    with view_of_run as view, stopping_in_two_steps(pipeline.stop_after_current):
         report = pipeline.build(
             _many(options["documents"]),
             include=_many(options["include"]),
@@ -121,27 +118,6 @@ def _preview(pipeline: Pipeline, options: dict[str, object]) -> int:
         click.echo(f"cannot be read: {lost.source}: {lost.reason}", err=True)
     click.echo(found.summary())
     return len(found.quarantined)
-
-
-@contextmanager
-def _stopping(pipeline: Pipeline) -> Iterator[None]:
-    """First Ctrl-C or SIGTERM: finish what is in flight. Second: stop at once."""
-    asked = False
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
-        nonlocal asked
-        if asked or not pipeline.is_running:
-            raise KeyboardInterrupt
-        asked = True
-        pipeline.stop_after_current()
-        click.echo("stopping after what is in flight; once more to stop at once", err=True)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _print_left_out(report: RunReport) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from featpipe.cli.main import EXIT_FATAL
-
-if TYPE_CHECKING:
-    from types import FrameType
+from featpipe.pool import stopping_in_two_steps
 
 _MIB = 1 << 20
 _BROKER_VARIABLE = "FEATPIPE_BROKER"
@@ -180,12 +176,8 @@ def consume(
         )
     )
 
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
-        consumer.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    consumer.run()
+    with stopping_in_two_steps(consumer.stop):
+        consumer.run()
 
 
 def configure_logging(*, as_json: bool, level: int = logging.INFO) -> None:
