@@ -236,7 +236,7 @@ def measure_embeddings(port: int, rounds: int) -> float:
     from featpipe.encoders.builtin import find_builtin_model
     from featpipe.encoders.encoder import Encoder
     from featpipe.on_demand.space import find_space
-    from featpipe.pool.role import usable_cores
+    from featpipe.pool.devices import usable_cores
 
     with Cache.open(CACHE_PATH[0]) as cache:
         _, settings = find_space(cache, find_builtin_model())

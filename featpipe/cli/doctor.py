@@ -27,8 +27,7 @@ from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.errors import FeatpipeError
 from featpipe.pool import Pool, Role
-from featpipe.pool.devices import count_cards
-from featpipe.pool.role import usable_cores
+from featpipe.pool.devices import count_cards, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

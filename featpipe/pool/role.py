@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -79,26 +78,6 @@ class Role:
         return 2 * self.prefetch * len(self.devices)
 
 
-def halve_sequence(payload: Sequence[object]) -> tuple[Sequence[object], Sequence[object]] | None:
-    """For ``Role(bisect="featpipe.pool.role:halve_sequence")``: the halves of a sequence."""
-    middle = len(payload) // 2
-    return (payload[:middle], payload[middle:]) if middle else None
-
-
-def usable_cores() -> int:
-    """Cores this process may use: affinity, and the quota of its control group if smaller."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(cores or 1, _quota_cores()))
-
-
-def threads_of(role: Role) -> int:
-    """Threads per worker, so that workers x threads do not exceed the usable cores."""
-    if role.threads is not None:
-        return role.threads
-    n_cpu = sum(device == "cpu" for device in role.devices)
-    return max(1, usable_cores() // max(1, n_cpu))
-
-
 def _refuse_bad_path(role: str, what: str, path: str) -> None:
     module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
@@ -113,26 +92,7 @@ def _refuse_bad_path(role: str, what: str, path: str) -> None:
         )
 
 
-def _quota_cores() -> int:
-    """Whole cores of the control group's quota, rounded up; a large number when there is none."""
-    for path, parse in (
-        ("/sys/fs/cgroup/cpu.max", _parse_v2),
-        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", _parse_v1),
-    ):
-        try:
-            with open(path, encoding="ascii") as file:
-                quota, period = parse(file.read().split())
-        except (OSError, ValueError, IndexError):
-            continue
-        if quota > 0:
-            return max(1, -(-quota // period))
-    return 1 << 16
-
-
-def _parse_v2(words: list[str]) -> tuple[int, int]:
-    return (0, 1) if words[0] == "max" else (int(words[0]), int(words[1]))
-
-
-def _parse_v1(words: list[str]) -> tuple[int, int]:
-    with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us", encoding="ascii") as file:
-        return int(words[0]), int(file.read())
+def halve_sequence(payload: Sequence[object]) -> tuple[Sequence[object], Sequence[object]] | None:
+    """For ``Role(bisect="featpipe.pool.role:halve_sequence")``: the halves of a sequence."""
+    middle = len(payload) // 2
+    return (payload[:middle], payload[middle:]) if middle else None

@@ -17,14 +17,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.errors import PoolBroken, UnknownDevice
-from featpipe.pool.role import Role, threads_of
+from featpipe.errors import PoolBroken
+from featpipe.pool.devices import device_in_child, threads_of, visible_cards
 from featpipe.pool.shared_memory import anonymous_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featpipe.pool.child import BootRecord
+    from featpipe.pool.role import Role
 
 #: What the fresh interpreter runs: read the length and the boot record, then become the child.
 _BOOT = """\
@@ -283,35 +284,6 @@ def _environment_with(threads: int) -> dict[str, str]:
     environment["TOKENIZERS_PARALLELISM"] = "false"
     environment["PYTHONUNBUFFERED"] = "1"
     return environment
-
-
-def visible_cards(device: str, mask: str | None) -> str | None:
-    """CUDA_VISIBLE_DEVICES for a child: none on a cpu, one card on ``cuda:i``, None: leave it.
-
-    ``mask`` is the parent's own; its i-th entry is the parent's ``cuda:i``.
-    """
-    kind, _, index = device.partition(":")
-    if kind == "cpu":
-        return ""
-    if kind != "cuda":
-        return None
-    if not (index or "0").isdecimal():
-        raise UnknownDevice(f"{device!r} is not a device", hint="cpu, cuda, cuda:0, cuda:1 ...")
-    number = int(index or "0")
-    if mask is None:
-        return str(number)
-    cards = [card.strip() for card in mask.split(",") if card.strip()]
-    if number >= len(cards):
-        raise UnknownDevice(
-            f"{device} is not visible to this process: CUDA_VISIBLE_DEVICES is {mask!r}",
-            hint=f"it shows {len(cards)} cards, cuda:0 being the first of them",
-        )
-    return cards[number]
-
-
-def device_in_child(device: str) -> str:
-    """The child's name for its device: its only card is always the first."""
-    return "cuda:0" if device.partition(":")[0] == "cuda" else device
 
 
 def interpreter() -> str:

@@ -14,8 +14,7 @@ from featpipe.extraction.warm_worker import FEW_KERNELS, warm_role
 from featpipe.extraction.worker import Done, ExtractTask, ReloadTask
 from featpipe.on_demand.checkpoints import choose_checkpoints
 from featpipe.pool import Role
-from featpipe.pool.devices import check_devices, default_devices
-from featpipe.pool.role import usable_cores
+from featpipe.pool.devices import check_devices, default_devices, usable_cores
 from featpipe.service.batcher import Batcher, Workload
 from featpipe.service.metrics import ServiceMetrics
 from featpipe.service.request_queue import BatcherLimits

@@ -13,10 +13,9 @@ from hypothesis import given
 
 from featpipe.errors import UnknownDevice, UsageError
 from featpipe.pool import Role, frames
+from featpipe.pool.devices import threads_of, usable_cores, visible_cards
 from featpipe.pool.payloads import pack, unpack
-from featpipe.pool.role import threads_of, usable_cores
 from featpipe.pool.shared_memory import AddressMap, SegmentStore, create_segment, tracked_view
-from featpipe.pool.spawn import visible_cards
 from featpipe.pool.task import Cause, cause_of
 
 
