@@ -11,17 +11,15 @@ from __future__ import annotations
 import re
 import threading
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from featpipe.cache.cache import Cache
 from featpipe.cache.texts import Texts
-from featpipe.cache.write import TermTables, WriteTask
-from featpipe.errors import MissingExtra, PoolBroken, UsageError, raise_original
+from featpipe.cache.write import CacheWriter
+from featpipe.errors import FeatpipeError, MissingExtra, UsageError
 from featpipe.on_demand.text_encoder import TextEncoder
-from featpipe.pool import Pool, Role
 from featpipe.store import Column, Ragged, TableSpec
 
 try:
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from featpipe.cache.write import Rows
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SPEC = TableSpec(
@@ -111,7 +111,7 @@ class CacheByteStore(BaseStore[str, bytes]):
         self._table, self._wait_s = f"bytes/{namespace}", wait_s
         self._lock = threading.RLock()
         self._cache: Cache | None = None
-        self._pool: Pool | None = None
+        self._writer: CacheWriter | None = None
         self._rows: dict[str, int] = {}
         self._n_read = 0
         self._depth = 0
@@ -205,48 +205,31 @@ class CacheByteStore(BaseStore[str, bytes]):
         if not rows:
             return
         values = [bytes(value) for _, value, _ in rows]
-        task = WriteTask(
-            {
-                self._table: {
-                    "is_kept": np.array([is_kept for *_, is_kept in rows], np.uint8),
-                    "name": Texts.from_strings([name for name, *_ in rows]).ragged,
-                    "value": (
-                        np.frombuffer(b"".join(values), np.uint8),
-                        np.array([len(value) for value in values], np.int64),
-                    ),
-                }
-            }
-        )
+        columns: Rows = {
+            "is_kept": np.array([is_kept for *_, is_kept in rows], np.uint8),
+            "name": Texts.from_strings([name for name, *_ in rows]).ragged,
+            "value": (
+                np.frombuffer(b"".join(values), np.uint8),
+                np.array([len(value) for value in values], np.int64),
+            ),
+        }
         with self._lock:
             try:
-                if self._pool is None:
-                    self._pool = Pool([self._role()])
-                self._pool.call("write", task)
-            except PoolBroken as error:
+                if self._writer is None:
+                    specs = {self._table: _SPEC}
+                    self._writer = CacheWriter.open(self.path, specs, wait_s=self._wait_s)
+                self._writer.append({self._table: columns})
+                self._writer.settle()
+            except FeatpipeError:
                 self._stop_writing()
-                raise_original(error)
+                raise
             if not self._depth:
                 self._stop_writing()
 
     def _stop_writing(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
-
-    def _role(self) -> Role:
-        arguments: dict[str, Any] = {
-            "cache": str(self.path),
-            "specs": {self._table: _SPEC},
-            "terms": TermTables("", ""),
-            "wait_until": monotonic() + self._wait_s,
-        }
-        return Role(
-            name="write",
-            target="featpipe.cache.write:WriteRole",
-            arguments=arguments,
-            threads=1,
-            start_deadline_s=self._wait_s + 300,
-        )
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
 
 
 def _decoded(values: NDArray[Any]) -> str:
