@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - its name everywhere
+import torch.nn.functional as F
 
 from featpipe.encoders.attention import Layout, attend, has_varlen
 from featpipe.encoders.checkpoint import first_position

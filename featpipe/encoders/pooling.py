@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - its name everywhere
+import torch.nn.functional as F
 
 from featpipe.encoders.linear import make_linear
 from featpipe.encoders.weights import check_complete, read_tensors
