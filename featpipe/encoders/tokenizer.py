@@ -95,8 +95,7 @@ class Tokenizer:
                 if fast.holds_literal(text)
                 else fast.encode([text], with_offsets=with_offsets)
                 for text in texts
-            ],
-            with_offsets=with_offsets,
+            ]
         )
 
 

@@ -78,7 +78,7 @@ class FastWordPiece:
         """Tokens of texts without literals and surrogates."""
         parts: list[Tokens] = []
         start = 0
-        while start < len(texts):
+        while start < len(texts) or not parts:
             stop, size = start, 0
             while stop < len(texts) and (
                 stop == start or size + len(texts[stop]) < _PASS_CHARACTERS
@@ -87,7 +87,7 @@ class FastWordPiece:
                 stop += 1
             parts.append(self._encode_pass(texts[start:stop], with_offsets=with_offsets))
             start = stop
-        return concatenate(parts, with_offsets=with_offsets)
+        return concatenate(parts)
 
     def _encode_pass(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
         # A line break after each text: a separator, which `of` has checked.
