@@ -345,13 +345,8 @@ def given_of(extractor: Extractor, document: str | Path | Document | CachedDocum
     return Stored(known.path) if known else Inline(document)
 
 
-<<<<<<< HEAD
-def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
-    evidence, cache = extractor.evidence, extractor.cache
-=======
 def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> PageFeatures:
-    evidence, shelf = extractor.evidence, extractor.shelf
->>>>>>> f545772 (A page holds data only; its features are derived above it, so no module of scoring imports another in a circle)
+    evidence, cache = extractor.evidence, extractor.cache
     if isinstance(given, Inline):
         return evidence.page_of_text(given.text, given.name)
     if isinstance(given, Loaded):

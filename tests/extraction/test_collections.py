@@ -197,5 +197,5 @@ def test_a_clause_of_several_sentences_is_a_candidate_without_its_number_and_nam
     )
     scored = fit_field(samples, "clause", ("assignment",)).score(new)
     start, end = new.tokens.start[scored.found.first], new.tokens.end[scored.found.last - 1]
-    texts = {new.text[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
+    texts = {new.page.text[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
     assert "Nobody may assign this Agreement to others. Any attempt is void at once." in texts

@@ -17,11 +17,7 @@ from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
-<<<<<<< HEAD
-from featpipe.extraction.scoring.page import page_of_text
 from featpipe.user_cache import KeptFiles
-=======
->>>>>>> f545772 (A page holds data only; its features are derived above it, so no module of scoring imports another in a circle)
 
 TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
 NAMES = ("海南毓坤有限公司", "包头华信有限公司")

@@ -80,8 +80,8 @@ def make_word_pairs(tokens: Tokens, n_sentences: int) -> WordPairs:
     terms, sentences = np.divmod(cells, n_sentences)
     pointers = np.searchsorted(terms, np.arange(len(distinct) + 1))
     order = np.argsort(first).astype(np.int32)
-    variant = Okapi()
-    known = compute_statistics(variant, np.diff(pointers), n_sentences, len(tokens), order)
-    norms = variant.norms(lengths, known.mean_length)[sentences] if len(tokens) else np.empty(0)
-    weights = known.idf[terms] * variant.columns(frequencies, norms).factor
+    okapi = Okapi()
+    known = compute_statistics(okapi, np.diff(pointers), n_sentences, len(tokens), order)
+    norms = okapi.norms(lengths, known.mean_length)[sentences] if len(tokens) else np.empty(0)
+    weights = known.idf[terms] * okapi.factors(frequencies, norms)
     return WordPairs(pairs, distinct, lengths, pointers, sentences, weights)
