@@ -267,10 +267,11 @@ def _half_of_memory() -> int:
 
 
 def _limits(settings: BuildSettings) -> LoadLimits:
-    return LoadLimits(
-        max_bytes=settings.max_document_bytes,
-        max_characters=settings.max_document_characters,
-        use_ocr=settings.use_ocr,
+    default = LoadLimits(use_ocr=settings.use_ocr)
+    return replace(
+        default,
+        max_bytes=settings.max_document_bytes or default.max_bytes,
+        max_characters=settings.max_document_characters or default.max_characters,
     )
 
 
