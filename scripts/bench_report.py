@@ -22,7 +22,7 @@ from featpipe import Cache
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.html_report.contents import Contents
 from featpipe.html_report.page import report_pieces
-from featpipe.html_report.report import ReportSettings, _main
+from featpipe.html_report.report import ReportSettings, render_contents
 from featpipe.html_report.results import Results
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def write_page(cache: Path, n: int, path: Path) -> dict[str, float]:
         contents = Contents(Results("bench", fields), tagger)
         for document in documents:
             contents.add(document)
-        main_part = _main(opened, ReportSettings(), contents, documents, documents)
+        main_part = render_contents(opened, ReportSettings(), contents, documents, documents)
     main_part |= {"results": "bench", "tagger": "", "changes": None}
     with path.open("w", encoding="utf-8") as file:
         file.writelines(report_pieces(main_part, contents.blocks))

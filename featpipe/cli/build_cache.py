@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +16,7 @@ from featpipe.settings import LEVELS, BuildSettings
 
 if TYPE_CHECKING:
     from featpipe.build.pipeline import Pipeline
-    from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+    from featpipe.encoders.spec import Dtype, OnTruncate, Pooling, Precision
     from featpipe.report import RunReport
 
 #: Quarantined documents listed one by one; the record in the cache holds all of them.
@@ -60,28 +60,59 @@ _MOST_READERS = 4
 @click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
 @click.pass_context
-def build_cache(ctx: click.Context, /, **options: object) -> None:
+def build_cache(
+    ctx: click.Context,
+    documents: tuple[str, ...],
+    cache: str,
+    model: str | None,
+    ner: str | None,
+    device: tuple[str, ...],
+    workers: int | None,
+    level: tuple[str, ...],
+    pooling: Pooling | None,
+    dtype: Dtype,
+    precision: Precision,
+    max_length: int | None,
+    prompt: str | None,
+    prompt_name: str | None,
+    on_truncate: OnTruncate,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    ocr: bool,
+    deadline: float | None,
+    wait: float,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Make sure every paragraph, sentence and word of DOCS has its features in the cache.
 
     DOCS are files and folders (read to the bottom). What the cache holds is never computed again:
     run the command twice, or after an interruption, and only the rest is done.
     """
     from featpipe.build.pipeline import Pipeline
+    from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 
-    encoder = _encoder_settings(options)
+    encoder = EncoderSettings(
+        pooling=pooling,
+        dtype=dtype,
+        precision=precision,
+        max_length=max_length,
+        prompt=prompt,
+        prompt_name=prompt_name,
+        on_truncate=on_truncate,
+    )
+    tagger = TaggerSettings(precision="auto" if precision == "approx" else precision)
+    settings = _build_settings(level, wait, deadline, use_ocr=ocr)
+    devices = device or ("cpu",) * (workers or 0) or None
+    chosen = _Chosen(documents, include, exclude)
     with Pipeline(
-        cache=str(options["cache"]),
-        model=_text(options["model"]),
-        ner=_text(options["ner"]),
-        devices=_devices(options),
-        encoder=encoder,
-        tagger=_tagger_settings(options),
-        settings=_build_settings(options),
+        cache, model, ner, devices=devices, encoder=encoder, tagger=tagger, settings=settings
     ) as pipeline:
-        if options["dry_run"]:
-            ctx.exit(EXIT_LEFT_OUT if _preview(pipeline, options) else 0)
-        report = _build(pipeline, options)
-    if not options["as_json"]:
+        if dry_run:
+            n_unreadable = _preview(pipeline, chosen, as_json=as_json)
+            ctx.exit(EXIT_LEFT_OUT if n_unreadable else 0)
+        report = _build(pipeline, chosen, as_json=as_json)
+    if not as_json:
         _print_left_out(report)
         click.echo(report.summary())
     if report.was_interrupted:
@@ -89,29 +120,47 @@ def build_cache(ctx: click.Context, /, **options: object) -> None:
     ctx.exit(0 if report.is_complete else EXIT_LEFT_OUT)
 
 
-def _build(pipeline: Pipeline, options: dict[str, object]) -> RunReport:
-    view_of_run = open_view(as_json=bool(options["as_json"]))
-    with view_of_run as view, stopping_in_two_steps(pipeline.stop_after_current):
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Documents of a run, as `Pipeline.build` takes them."""
+
+    documents: tuple[str, ...]
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+
+def _build_settings(
+    level: tuple[str, ...], wait_s: float, deadline_s: float | None, *, use_ocr: bool
+) -> BuildSettings:
+    settings = BuildSettings(
+        levels=tuple(name for name in LEVELS if name in level) or LEVELS,
+        lock_wait_s=wait_s,
+        use_ocr=use_ocr,
+        n_prepare_workers=min(os.cpu_count() or 1, _MOST_READERS) if use_ocr else 1,
+    )
+    if deadline_s is None:
+        return settings
+    return replace(settings, document_deadline_s=deadline_s, ocr_deadline_s=deadline_s)
+
+
+def _build(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
+    with (
+        open_view(as_json=as_json) as view,
+        stopping_in_two_steps(pipeline.stop_after_current),
+    ):
         report = pipeline.build(
-            _many(options["documents"]),
-            include=_many(options["include"]),
-            exclude=_many(options["exclude"]),
-            listen=view.show,
+            chosen.documents, include=chosen.include, exclude=chosen.exclude, listen=view.show
         )
-    if options["as_json"]:
+    if as_json:
         whole = {"event": "report", **report.as_dict(), "summary": report.summary()}
         click.echo(json.dumps(whole, ensure_ascii=False))
     return report
 
 
-def _preview(pipeline: Pipeline, options: dict[str, object]) -> int:
-    """Print what would be done; returns how many documents cannot be read."""
-    found = pipeline.preview(
-        _many(options["documents"]),
-        include=_many(options["include"]),
-        exclude=_many(options["exclude"]),
-    )
-    if options["as_json"]:
+def _preview(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
+    """Print what a run would do; returns how many documents cannot be read."""
+    found = pipeline.preview(chosen.documents, include=chosen.include, exclude=chosen.exclude)
+    if as_json:
         click.echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
         return len(found.quarantined)
     for lost in found.quarantined[:_MOST_LISTED]:
@@ -150,55 +199,3 @@ def _describe_long(report: RunReport) -> str:
         f"windows {report.n_long} long texts were read in {report.n_extra_windows} further "
         f"windows with {report.n_long_tokens} tokens; nothing was truncated"
     )
-
-
-def _encoder_settings(options: dict[str, object]) -> EncoderSettings:
-    from featpipe.encoders.spec import EncoderSettings
-
-    return EncoderSettings(
-        pooling=options["pooling"],  # type: ignore[arg-type]  # click.Choice checked it
-        dtype=options["dtype"],  # type: ignore[arg-type]  # likewise
-        precision=options["precision"],  # type: ignore[arg-type]  # likewise
-        max_length=options["max_length"],  # type: ignore[arg-type]  # likewise
-        prompt=_text(options["prompt"]),
-        prompt_name=_text(options["prompt_name"]),
-        on_truncate=options["on_truncate"],  # type: ignore[arg-type]  # likewise
-    )
-
-
-def _tagger_settings(options: dict[str, object]) -> TaggerSettings:
-    from featpipe.encoders.spec import TaggerSettings
-
-    precision = "auto" if options["precision"] == "approx" else options["precision"]
-    return TaggerSettings(
-        precision=precision  # type: ignore[arg-type]  # likewise
-    )
-
-
-def _build_settings(options: dict[str, object]) -> BuildSettings:
-    settings = BuildSettings(
-        levels=tuple(level for level in LEVELS if level in _many(options["level"])) or LEVELS,
-        lock_wait_s=float(str(options["wait"])),
-        use_ocr=bool(options["ocr"]),
-        n_prepare_workers=min(os.cpu_count() or 1, _MOST_READERS) if options["ocr"] else 1,
-    )
-    if options["deadline"] is None:
-        return settings
-    deadline_s = float(str(options["deadline"]))
-    return replace(settings, document_deadline_s=deadline_s, ocr_deadline_s=deadline_s)
-
-
-def _devices(options: dict[str, object]) -> list[str] | None:
-    if options["device"]:
-        return _many(options["device"])
-    if options["workers"]:
-        return ["cpu"] * int(str(options["workers"]))
-    return None
-
-
-def _many(value: object) -> list[str]:
-    return list(value) if isinstance(value, tuple | list) else []
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -74,6 +74,7 @@ def serve(
     a key it listens to this machine only.
     """
     from featpipe.errors import MissingExtra
+    from featpipe.html_report import service_page
     from featpipe.service.settings import ServiceSettings, find_key
 
     settings = ServiceSettings(
@@ -112,7 +113,7 @@ def serve(
     engine = Engine(settings)
     for note in engine.chosen.notes:
         click.echo(note, err=True)
-    if not server.serve(engine):
+    if not server.serve(engine, service_page()):
         raise SystemExit(EXIT_FATAL)
 
 

@@ -125,9 +125,11 @@ class Checkpoint:
         if not isinstance(given, Mapping):
             return ()
         by_number = {str(number): str(label) for number, label in given.items()}
-        if by_number.keys() != {str(number) for number in range(len(by_number))}:
+        names = [by_number.get(str(number)) for number in range(len(by_number))]
+        found = tuple(name for name in names if name is not None)
+        if len(found) != len(names):
             raise CheckpointError(f"{self.path}: id2label does not number its labels from 0")
-        return tuple(by_number[str(number)] for number in range(len(by_number)))
+        return found
 
 
 def describe_checkpoint(name: str | Path) -> Checkpoint:

@@ -7,25 +7,22 @@ the pack.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - its name everywhere
 
 from featpipe.encoders.linear import make_linear
 from featpipe.encoders.weights import check_complete, read_tensors
 from featpipe.errors import MissingWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.recipe import Step
     from featpipe.encoders.windows import Vectors
-
-    Layer = Callable[[torch.Tensor], torch.Tensor]
-    """Shapes: (n, in) -> (n, out), float32."""
 
 _CPU = torch.device("cpu")
 
@@ -62,6 +59,14 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
     at = ends - 1 if pooling == "last" else ends - lengths
     rows[has_tokens] = states[at[has_tokens]]
     return rows
+
+
+class Layer(Protocol):
+    """Shapes: (n, in) -> (n, out), float32."""
+
+    def __call__(self, x: torch.Tensor, /) -> torch.Tensor:
+        """The layer's output."""
+        ...
 
 
 class Steps:

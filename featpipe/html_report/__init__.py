@@ -1,7 +1,7 @@
-"""The evidence page: one self-contained HTML file that shows what was extracted, and from where.
+"""One self-contained HTML file with the extracted values and their places in the documents.
 
-It loads nothing from anywhere, opens from a file, speaks Chinese and English, and treats every
-document as hostile: texts travel as JSON in which no markup can end, and reach the page as text.
+The page loads nothing, opens from a file, and is in Chinese and English. Every document is treated
+as hostile: texts are embedded as JSON that cannot contain markup, and are shown as text.
 """
 
 from featpipe.html_report.page import service_page

@@ -1,40 +1,73 @@
-"""Documents and their values as the page holds them: short, plain JSON.
+"""Documents and their values as the page's script reads them: short, plain JSON.
 
-Per document there is an entry in the table of contents, with its values, and a block with its text
-and all that is only seen when the document is opened. Offsets count code points, as everywhere.
+Each document has an entry, which the page needs at once, and a block with its text and details,
+which it reads when the document is opened. Offsets count code points.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
+
+from featpipe.html_report.page import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from featpipe.cache.documents import CachedDocument
-    from featpipe.extraction.results import ExtractedValue, FieldResult
+    from featpipe.extraction.results import ExtractedValue
     from featpipe.html_report.results import Results
 
-#: What is shown of one document's text; the page says so where there is more.
+#: Characters of a document's text that the page holds; it names the number when there are more.
 MOST_CHARACTERS = 400_000
 
-#: Stands in nothing that can be written as UTF-8. Replaced by one character, so offsets hold.
-_surrogate = re.compile("[\ud800-\udfff]")
 
-Json = dict[str, Any]
+class ValueRow(NamedTuple):
+    """One value; ``template`` and ``field`` are numbers."""
+
+    template: int
+    field: int
+    text: str
+    value: str
+    unit: str
+    bound: str
+    probability: float
+    start: int
+    end: int
+    page: int | None
+    nearest: str
+
+
+class NothingFound(NamedTuple):
+    """A template was applied to the document and found no value."""
+
+    template: int
+    field: int = -1
+
+
+class Entry(TypedDict):
+    """A document in the table of contents."""
+
+    id: str
+    title: str
+    kind: str
+    chars: int
+    pages: int
+    labels: list[int]
+    """Entities per label, by the label's number."""
+    notes: list[str]
+    values: list[ValueRow | NothingFound]
 
 
 @dataclass(slots=True)
 class Names:
-    """Numbers for strings that occur again and again."""
+    """Numbers for strings that occur often."""
 
     listed: list[str] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
-        """The same number for the same string."""
+        """The place of a string in ``listed``."""
         if name not in self._numbers:
             self._numbers[name] = len(self.listed)
             self.listed.append(name)
@@ -45,8 +78,8 @@ class Contents:
     """Collects documents; ``entries`` and ``blocks`` run parallel.
 
     Args:
-        results: whose values are shown.
-        tagger: whose entities, None for none.
+        results: the values.
+        tagger: the entities' tagger, None for none.
 
     """
 
@@ -55,28 +88,22 @@ class Contents:
         self._tagger = tagger
         self.templates = results.field_names()
         self.labels, self.parts = Names(), Names()
-        self.entries: list[Json] = []
-        self.blocks: list[Json] = []
+        self.entries: list[Entry] = []
+        self.blocks: list[dict[str, object]] = []
 
     def add(self, document: CachedDocument) -> None:
-        """One document of the cache."""
+        """Append a document of the cache."""
         meta, text = document.meta, shown(document.text)
-        entities = document.entities(self._tagger) if self._tagger else []
-        counts = [0] * len(self.labels.listed)
-        flat: list[float] = []
-        for entity in entities:
-            label = self.labels.number(entity.label)
-            counts += [0] * (label + 1 - len(counts))
-            counts[label] += 1
-            flat += (entity.start, entity.end, label, round(entity.score, 3))
+        entities, counts = self._entities(document)
         values, details = self._values(document.path)
+        pages = _list(meta.get("pages"))
         self.entries.append(
             {
                 "id": shown(document.id),
                 "title": shown(str(meta.get("title") or _first_line(text))),
                 "kind": str(meta.get("media_type", "")),
                 "chars": len(text),
-                "pages": len(_list(meta.get("pages"))),
+                "pages": len(pages),
                 "labels": counts,
                 "notes": [shown(str(note)) for note in _list(meta.get("notes"))],
                 "values": values,
@@ -85,16 +112,16 @@ class Contents:
         self.blocks.append(
             {
                 "text": text[:MOST_CHARACTERS],
-                "entities": flat,
+                "entities": entities,
                 "headings": _list(meta.get("headings")),
                 "tables": _list(meta.get("tables")),
-                "pages": _list(meta.get("pages")),
+                "pages": pages,
                 "details": details,
             }
         )
 
     def add_absent(self, place: str) -> None:
-        """A document of the results that the cache does not hold: values without a text."""
+        """Append a document of the results that the cache does not hold: values without a text."""
         values, details = self._values(place)
         self.entries.append(
             {"id": shown(place), "title": shown(place), "kind": "", "chars": 0, "pages": 0,
@@ -102,19 +129,31 @@ class Contents:
         )  # fmt: skip
         self.blocks.append({"text": None, "details": details})
 
-    def _values(self, place: str) -> tuple[list[list[object]], list[list[object]]]:
-        values, details = [], []
+    def _entities(self, document: CachedDocument) -> tuple[list[float], list[int]]:
+        """Flat (start, end, label, score) of all entities, and their number per label."""
+        counts = [0] * len(self.labels.listed)
+        flat: list[float] = []
+        for entity in document.entities(self._tagger) if self._tagger else ():
+            label = self.labels.number(entity.label)
+            counts += [0] * (label + 1 - len(counts))
+            counts[label] += 1
+            flat += (entity.start, entity.end, label, round(entity.score, 3))
+        return flat, counts
+
+    def _values(self, place: str) -> tuple[list[ValueRow | NothingFound], list[list[object]]]:
+        values: list[ValueRow | NothingFound] = []
+        details = []
         for number, (template, names) in enumerate(self.templates.items()):
             fields = self._results.fields.get((template, place))
             if fields is None:
                 continue
+            n_before = len(values)
             for at, name in enumerate(names):
-                for value in _values_of(fields, name):
+                for value in fields[name].values if name in fields else ():
                     values.append(_value_row(number, at, value))
                     details.append(self._detail(value))
-            if not any(row[0] == number for row in values):
-                # Asked for and nothing found: that is a finding too.
-                values.append([number, -1])
+            if len(values) == n_before:
+                values.append(NothingFound(number))
         return values, details
 
     def _detail(self, value: ExtractedValue) -> list[object]:
@@ -133,17 +172,8 @@ def choose_documents(
     return [documents[at] for at in sorted(listed[:limit])]
 
 
-def shown(text: str) -> str:
-    """A text as UTF-8 can hold it; as many characters as before."""
-    return _surrogate.sub("\ufffd", text)
-
-
-def _values_of(fields: Mapping[str, FieldResult], name: str) -> Sequence[ExtractedValue]:
-    return fields[name].values if name in fields else ()
-
-
-def _value_row(template: int, field_number: int, value: ExtractedValue) -> list[object]:
-    return [
+def _value_row(template: int, field_number: int, value: ExtractedValue) -> ValueRow:
+    return ValueRow(
         template,
         field_number,
         shown(value.text),
@@ -155,12 +185,12 @@ def _value_row(template: int, field_number: int, value: ExtractedValue) -> list[
         value.end,
         value.page,
         shown(str(value.nearest)),
-    ]
+    )
 
 
 def _first_line(text: str) -> str:
     return text.lstrip().partition("\n")[0][:80]
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else []

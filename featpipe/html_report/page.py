@@ -1,7 +1,7 @@
-"""The page: one file of HTML, with its style, its script and its data in it.
+"""The page: one HTML file that contains its style, its script and its data.
 
-Guarantees: nothing is loaded from anywhere and no other script can run, whatever a document holds.
-The content security policy names the style and the script by their hashes; data lies in blocks of
+Guarantees: the page loads nothing, and no other script can run, whatever a document holds. The
+content security policy names the style and the script by their hashes; data lies in blocks of
 JSON in which ``<``, ``>`` and ``&`` are escaped, so that no text can end a block; the script makes
 text nodes and never parses markup.
 """
@@ -9,6 +9,7 @@ text nodes and never parses markup.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -24,29 +25,35 @@ _SCRIPTS = (
     "fields.js", "changes.js", "runs.js", "map.js", "service.js", "main.js",
 )  # fmt: skip
 
+_surrogate = re.compile("[\ud800-\udfff]")
 _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 
 
 def service_page() -> str:
-    """The page of the service: a person pastes or drops a document, and sees the values light up.
+    """The page of the service, which shows the values of a pasted or dropped document.
 
-    It talks to ``templates`` and ``extract`` beside its own address, and to nothing else.
+    It sends requests to ``templates`` and ``extract`` beside its own address only.
     """
     nothing: dict[str, list[object]] = {"templates": [], "labels": [], "parts": [], "docs": []}
     return "".join(_pieces({"mode": "service", **nothing}, (), connect="'self'"))
 
 
 def report_pieces(contents: object, blocks: Iterable[object]) -> Iterator[str]:
-    """The report, piece by piece: ``contents`` is needed at once, a block when it is opened."""
+    """The report in pieces: ``contents``, then one block per document."""
     return _pieces(contents, blocks, connect="'none'")
 
 
 def as_json(value: object) -> str:
-    """JSON that is also safe inside HTML and JavaScript."""
+    """JSON that is safe inside HTML and JavaScript."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_ESCAPES)
+
+
+def shown(text: str) -> str:
+    """A text that UTF-8 can hold: each surrogate becomes U+FFFD, so that offsets stay right."""
+    return _surrogate.sub("\ufffd", text)
 
 
 def _pieces(contents: object, blocks: Iterable[object], connect: str) -> Iterator[str]:

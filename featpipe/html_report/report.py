@@ -1,4 +1,4 @@
-"""Writing the report of a cache: what is in it is read, nothing is computed again."""
+"""Writes the report of a cache. Everything is read from the cache; nothing is computed again."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
-from featpipe.html_report.comparison import compare
-from featpipe.html_report.contents import Contents, choose_documents, shown
-from featpipe.html_report.page import report_pieces
-from featpipe.html_report.results import Results, list_runs, read_file, read_stored
-from featpipe.html_report.space_map import project, unit_rows
+from featpipe.html_report.contents import Contents, ValueRow, choose_documents
+from featpipe.html_report.page import report_pieces, shown
+from featpipe.html_report.results import Results, compare, list_runs, read_file, read_stored
+from featpipe.html_report.space_map import draw_maps
 from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
@@ -31,19 +26,18 @@ if TYPE_CHECKING:
 #: Quarantined documents listed per run; the record in the cache holds all of them.
 _MOST_QUARANTINED = 500
 _MOST_RUNS = 100
-_MOST_SENTENCES = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """What a report shows.
+    """The choices of a report.
 
     Attributes:
-        results: a file of ``featpipe extract -o``; what ``reprocess`` left in the cache without.
+        results: a file of ``featpipe extract -o``; by default the results in the cache.
         compare: a run of ``reprocess`` (its id, the beginning of it, or ``previous``) or a file
-            of results; what differs from it is shown.
-        limit: documents at most, those with values first.
-        space: which vectors the map shows, when the cache has several; the first one without.
+            of results; the page lists the differences from it.
+        limit: most documents, those with values first.
+        space: the vectors of the maps; by default the first space of the cache.
 
     """
 
@@ -59,7 +53,7 @@ class ReportSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReportSize:
-    """What was written."""
+    """Counts of the written page."""
 
     n_documents: int
     n_in_cache: int
@@ -70,7 +64,7 @@ class ReportSize:
 def write_report(
     cache: Cache, path: str | Path, settings: ReportSettings | None = None
 ) -> ReportSize:
-    """Write the evidence page of a cache.
+    """Write the report of a cache to one HTML file.
 
     Raises:
         UsageError: no such run; a file of results that cannot be used; a path that cannot be
@@ -88,24 +82,26 @@ def write_report(
         contents.add(document)
     for place in _absent(now, documents)[: settings.limit - len(chosen)]:
         contents.add_absent(place)
-    main = _main(cache, settings, contents, chosen, documents) | {
+    main = render_contents(cache, settings, contents, chosen, documents) | {
         "results": shown(now.name),
         "tagger": tagger or "",
         "changes": _changes(cache, settings, now, documents, chosen),
     }
     n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
-    n_values = sum(len(row) > 2 for entry in contents.entries for row in entry["values"])
+    n_values = sum(
+        isinstance(row, ValueRow) for entry in contents.entries for row in entry["values"]
+    )
     return ReportSize(len(contents.entries), len(documents), n_values, n_bytes)
 
 
-def _main(
+def render_contents(
     cache: Cache,
     settings: ReportSettings,
     contents: Contents,
     chosen: Sequence[CachedDocument],
     documents: Sequence[CachedDocument],
 ) -> dict[str, object]:
-    """What the page needs at once: everything but the texts."""
+    """The part of the page that it needs at once: everything but the texts."""
     dictionary = _dictionary(cache, settings.space)
     return {
         "mode": "report",
@@ -122,7 +118,7 @@ def _main(
         "docs": contents.entries,
         "runs": [_plain_run(run) for run in read_runs(cache)[-_MOST_RUNS:]],
         "results_runs": [asdict(run) for run in list_runs(cache)[-_MOST_RUNS:]],
-        "maps": _maps(dictionary, chosen, contents) if dictionary else [],
+        "maps": draw_maps(dictionary, chosen, contents.entries) if dictionary else [],
     }
 
 
@@ -157,49 +153,9 @@ def _plain_run(run: RunReport) -> dict[str, object]:
     }
 
 
-# ---- the map
-
-
 def _dictionary(cache: Cache, space: str | None) -> Dictionary | None:
     names = cache.spaces()
     return cache.dictionary(space or names[0]) if names or space else None
-
-
-def _maps(
-    dictionary: Dictionary, chosen: Sequence[CachedDocument], contents: Contents
-) -> list[dict[str, object]]:
-    """Documents as the mean of their sentences, and the sentences in which values stand."""
-    means: list[NDArray[np.float32]] = []
-    sentences: list[NDArray[np.float32]] = []
-    of_document: list[list[object]] = []
-    of_sentence: list[list[object]] = []
-    for number, document in enumerate(chosen):
-        stored, found = dictionary.lookup_keys(document.keys("sentence"))
-        if not found.any():
-            continue
-        rows = unit_rows(stored)
-        means.append(rows[found].mean(axis=0))
-        of_document.append([number])
-        starts = document.spans("sentence")[:, 0]
-        for row in contents.entries[number]["values"]:
-            at = int(np.searchsorted(starts, row[7], side="right")) - 1 if len(row) > 2 else -1
-            if at >= 0 and found[at] and len(sentences) < _MOST_SENTENCES:
-                sentences.append(rows[at])
-                of_sentence.append([number, row[0], row[1], row[2][:60], row[7]])
-    both = (("documents", means, of_document), ("sentences", sentences, of_sentence))
-    return [_map(kind, vectors, points) for kind, vectors, points in both if len(vectors) > 1]
-
-
-def _map(
-    kind: str, vectors: list[NDArray[np.float32]], points: list[list[object]]
-) -> dict[str, object]:
-    plane = project(np.stack(vectors))
-    places = [[round(float(x), 4), round(float(y), 4)] for x, y in plane.points]
-    return {
-        "kind": kind,
-        "shares": [round(share, 4) for share in plane.shares],
-        "points": [place + point for place, point in zip(places, points, strict=True)],
-    }
 
 
 def _write(path: Path, pieces: Iterable[str]) -> int:

@@ -1,4 +1,4 @@
-"""Values to show: of the cache, as they stand or as a run left them, or of a file of results."""
+"""The values of a report: from the cache, from one of its runs, or from a file; and differences."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from featpipe.errors import UsageError
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.results_table import ResultsReader
+from featpipe.html_report.page import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,15 +19,20 @@ if TYPE_CHECKING:
     from featpipe.cache.cache import Cache
     from featpipe.cache.documents import CachedDocument
 
-#: Asks for the run before the last one.
+    #: A value in a file of results: parsed JSON, of any form until `_checked`.
+    Record = dict[str, Any]
+
+#: Names the run before the last one.
 PREVIOUS = "previous"
+_NOTHING = FieldResult()
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What stands for each (template, place of a document): field -> values.
+    """Field -> values, for each (template, place of a document).
 
-    A place is the path of a cached document, or the id in the file where the cache has none.
+    A place is the path of a cached document, or the id in the file of a document that the cache
+    does not hold.
     """
 
     name: str
@@ -42,7 +48,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class ResultsRun:
-    """One run of ``featpipe reprocess``, as its rows in the log tell."""
+    """One run of ``featpipe reprocess``."""
 
     run: str
     templates: tuple[str, ...]
@@ -50,7 +56,7 @@ class ResultsRun:
 
 
 def list_runs(cache: Cache) -> list[ResultsRun]:
-    """Every run that left results, oldest first."""
+    """Every run that wrote results, oldest first."""
     seen: dict[str, tuple[dict[str, None], set[str]]] = {}
     for record in ResultsReader(cache.reader).log():
         templates, places = seen.setdefault(str(record["run"]), ({}, set()))
@@ -60,7 +66,7 @@ def list_runs(cache: Cache) -> list[ResultsRun]:
 
 
 def read_stored(cache: Cache, run: str | None = None) -> Results:
-    """What the cache says now, or what it said when a run had ended.
+    """The results in the cache, as they are or as they were at the end of a run.
 
     Args:
         cache: opened.
@@ -89,7 +95,7 @@ def read_stored(cache: Cache, run: str | None = None) -> Results:
 
 
 def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
-    """What ``featpipe extract -o FILE.jsonl`` wrote.
+    """The results in a file of ``featpipe extract -o FILE.jsonl``.
 
     Raises:
         UsageError: the file cannot be read, or a line of it is no extraction.
@@ -111,12 +117,48 @@ def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
     return Results(path.name, found)
 
 
-def _field_of(values: list[dict[str, Any]]) -> FieldResult:
+def compare(
+    before: Results, now: Results, numbers: Mapping[str, int], names: Mapping[str, str]
+) -> dict[str, object]:
+    """The changed fields of every document, as plain JSON.
+
+    A field has changed when its list of meanings (``value``) has, as in ``featpipe reprocess
+    --diff``; places and probabilities are not compared. Documents in only one of the two sets are
+    counted, not listed.
+
+    Args:
+        before: older results.
+        now: newer results.
+        numbers: place of a document -> its number on the page.
+        names: place of a document -> its readable name.
+
+    """
+    shared = sorted(before.fields.keys() & now.fields.keys())
+    items = []
+    for template, place in shared:
+        for field, old, new in _changed(
+            before.fields[template, place], now.fields[template, place]
+        ):
+            name = names.get(place, place)
+            items.append(
+                [template, field, numbers.get(place, -1), shown(name), _spell(old), _spell(new)]
+            )
+    return {
+        "before": before.name,
+        "now": now.name,
+        "items": items,
+        "compared": len(shared),
+        "only_before": len(before.fields.keys() - now.fields.keys()),
+        "only_now": len(now.fields.keys() - before.fields.keys()),
+    }
+
+
+def _field_of(values: list[Record]) -> FieldResult:
     return FieldResult(tuple(ExtractedValue.from_dict(_checked(dict(value))) for value in values))
 
 
-def _checked(value: dict[str, Any]) -> dict[str, Any]:
-    """A file may say anything; what the page computes with must be what it says it is."""
+def _checked(value: Record) -> Record:
+    """Check the types that the page computes with."""
     numbers = (value["probability"], *value.get("parts", {}).values())
     if not all(isinstance(n, int | float) and isfinite(n) for n in numbers):
         raise TypeError("probability and parts are finite numbers")
@@ -144,3 +186,19 @@ def _find_run(runs: Sequence[ResultsRun], name: str) -> str:
         return name if name in found else found[0]
     what = "several runs begin with" if found else "no run of reprocess named"
     raise UsageError(f"{what} {name!r}", hint="featpipe runs list CACHE")
+
+
+def _changed(
+    old: Mapping[str, FieldResult], new: Mapping[str, FieldResult]
+) -> Iterator[tuple[str, FieldResult, FieldResult]]:
+    for name in dict.fromkeys((*old, *new)):
+        one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
+        if [value.value for value in one.values] != [value.value for value in other.values]:
+            yield name, one, other
+
+
+def _spell(result: FieldResult) -> list[list[object]]:
+    return [
+        [shown(value.text), round(float(value.probability), 4), value.start, value.end]
+        for value in result.values
+    ]

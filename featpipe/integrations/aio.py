@@ -1,7 +1,7 @@
-"""asyncio: the library without holding up the event loop.
+"""asyncio: the library without blocking the event loop.
 
-Everything slow runs in threads, which wait for worker processes or read the cache; cancelling a
-build lets what is in flight be finished and committed before the cancellation goes on.
+Guarantees: everything slow runs in threads, which wait for worker processes or read the cache. A
+cancelled build finishes and commits its work in flight before `CancelledError` is raised.
 
 ::
 
@@ -14,7 +14,8 @@ build lets what is in flight be finished and committed before the cancellation g
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self
 
 from featpipe.build.pipeline import Pipeline
 from featpipe.cache.cache import Cache
@@ -35,18 +36,18 @@ if TYPE_CHECKING:
     from featpipe.cache.nearest import Neighbour
     from featpipe.documents import Document
     from featpipe.extraction.results import Extraction
+    from featpipe.extraction.template import Template
     from featpipe.report import RunReport
 
     Given = str | Path | Document | CachedDocument
-
-_END = object()
+    Templates = str | Path | Sequence[Template]
 
 
 class AsyncPipeline:
-    """A `Pipeline`. Args and errors: its."""
+    """A `Pipeline`; arguments and errors are those of `Pipeline`."""
 
-    def __init__(self, *args: object, **named: object) -> None:
-        self.pipeline = Pipeline(*args, **named)  # type: ignore[arg-type]  # handed through
+    def __init__(self, *args: Any, **named: Any) -> None:
+        self.pipeline = Pipeline(*args, **named)
 
     async def build(
         self,
@@ -58,8 +59,8 @@ class AsyncPipeline:
     ) -> RunReport:
         """As `Pipeline.build`; ``listen`` is called in the event loop.
 
-        When this is cancelled, nothing more is begun, what is in flight is committed, and only
-        then `CancelledError` is raised: no worker is left behind, nothing finished is lost.
+        When this is cancelled, no further work is begun and work in flight is committed; then
+        `CancelledError` is raised. No worker is left behind.
         """
         loop = asyncio.get_running_loop()
 
@@ -79,7 +80,7 @@ class AsyncPipeline:
             raise
 
     async def _finish(self, running: asyncio.Future[RunReport]) -> None:
-        """Stop, and wait for the end; asked again and again, since a run may just be starting."""
+        """Stop, and wait for the end. Repeated, since a run that is starting misses a request."""
         while not running.done():
             self.pipeline.stop_after_current()
             await asyncio.wait([running], timeout=0.05)
@@ -97,12 +98,12 @@ class AsyncPipeline:
 
 
 class AsyncExtractor:
-    """An `Extractor`. Args and errors: its; it may also be given one that is open."""
+    """An `Extractor`, either an open one or made from the arguments of `Extractor`."""
 
-    def __init__(self, templates: Extractor | object, *args: object, **named: object) -> None:
+    def __init__(self, templates: Extractor | Templates, *args: Any, **named: Any) -> None:
         self._is_own = not isinstance(templates, Extractor)
         self.extractor = (
-            templates if isinstance(templates, Extractor) else Extractor(templates, *args, **named)  # type: ignore[arg-type]  # handed through
+            templates if isinstance(templates, Extractor) else Extractor(templates, *args, **named)
         )
 
     async def extract(self, document: Given, template: str | None = None) -> Extraction:
@@ -120,34 +121,25 @@ class AsyncExtractor:
 
         Raises:
             UsageError: ``n_at_once`` below 1.
-            DocumentError: a document that cannot be read ends the iteration where it stands.
+            DocumentError: a document that cannot be read; the iteration ends there.
 
         """
         if n_at_once < 1:
             raise UsageError(f"n_at_once must be at least 1, not {n_at_once}")
-        source, is_over = _iterate(documents), False
-        waiting: list[asyncio.Task[Extraction]] = []
+        running: deque[asyncio.Task[Extraction]] = deque()
         try:
-            while True:
-                while len(waiting) < n_at_once and not is_over:
-                    document = await anext(source, _END)
-                    if document is _END:
-                        is_over = True
-                        break
-                    task = asyncio.create_task(self.extract(document, template))  # type: ignore[arg-type]  # no end
-                    waiting.append(task)
-                if not waiting:
-                    return
-                # Kept in the list until it is done, so that a cancellation here waits for it, too.
-                extraction = await asyncio.shield(waiting[0])
-                del waiting[0]
-                yield extraction
+            async for document in _iterate(documents):
+                running.append(asyncio.create_task(self.extract(document, template)))
+                if len(running) == n_at_once:
+                    yield await _take_first(running)
+            while running:
+                yield await _take_first(running)
         finally:
-            # Threads cannot be cut short: they are let run out, so that the cache may be closed.
-            await asyncio.gather(*waiting, return_exceptions=True)
+            # Threads cannot be stopped: wait for them, so that the cache may be closed.
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def close(self) -> None:
-        """Let go of the cache, if the extractor was opened here."""
+        """Close the extractor, if it was opened here."""
         if self._is_own:
             await asyncio.to_thread(self.extractor.close)
 
@@ -159,7 +151,7 @@ class AsyncExtractor:
 
 
 class AsyncCache:
-    """A `Cache`, and vectors for texts it lacks.
+    """A `Cache` that also encodes texts it lacks.
 
     Args:
         cache: the file.
@@ -202,11 +194,11 @@ class AsyncCache:
             yield document
 
     async def refresh(self) -> None:
-        """See what the writer has committed since."""
+        """Read what the writer has committed since."""
         await asyncio.to_thread(self.cache.refresh)
 
     async def close(self) -> None:
-        """Stop the worker, if there is one, and let go of the file."""
+        """Stop the worker, if there is one, and close the file."""
         if self._encoder is not None:
             await asyncio.to_thread(self._encoder.close)
         self.cache.close()
@@ -216,6 +208,13 @@ class AsyncCache:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+
+async def _take_first(running: deque[asyncio.Task[Extraction]]) -> Extraction:
+    # Removed when it is done and not before, so that a cancellation here waits for it, too.
+    extraction = await asyncio.shield(running[0])
+    running.popleft()
+    return extraction
 
 
 async def _iterate(documents: Iterable[Given] | AsyncIterable[Given]) -> AsyncIterator[Given]:

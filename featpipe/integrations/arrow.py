@@ -1,14 +1,20 @@
-"""Arrow: the units and documents of a cache as record batches, and as Parquet files.
+"""Arrow: units and documents of a cache as record batches, Parquet files and Hugging Face datasets.
 
-Unlike ``featpipe export``, which writes the tables of the file as they are, these are tables for
-people who train and analyse: a text beside its vector, a document beside its entities. Everything
-is read in batches, so that memory does not grow with the cache.
+Guarantees: a text stands beside its vector, a document beside its entities; batches are read one
+at a time, so that memory does not grow with the cache (a dataset is held in memory). A surrogate,
+which UTF-8 cannot hold, becomes U+FFFD, so that offsets in code points stay right. ``featpipe
+export``, in contrast, writes the tables of the file as they are.
+
+::
+
+    write_units(cache.dictionary(level="sentence"), "sentences.parquet")
+    dataset = unit_dataset(cache.dictionary(level="sentence"))
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,14 +27,14 @@ except ImportError as error:
     raise MissingExtra("this needs pyarrow", hint="pip install 'featpipe[arrow]'") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from datasets import Dataset
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
-
-    Batches = Callable[[], Iterator[Any]]
 
 _DOCUMENTS = 64
 _surrogate = re.compile("[\ud800-\udfff]")
@@ -53,10 +59,10 @@ _DOCUMENT = pa.schema(
 )
 
 
-def unit_schema(dictionary: Dictionary) -> Any:  # noqa: ANN401 - pyarrow is untyped
-    """``text``, ``key`` (16 bytes) and ``vector`` (dim numbers); the space stands in the metadata.
+def unit_schema(dictionary: Dictionary) -> pa.Schema:
+    """``text``, ``key`` (16 bytes) and ``vector`` (dim numbers); the metadata names the space.
 
-    float16 stays what it is; bfloat16, which Arrow lacks, becomes float32, exactly.
+    float16 stays float16; bfloat16, which Arrow lacks, becomes float32, exactly.
     """
     kind = pa.float16() if dictionary.spec.get("dtype") == "float16" else pa.float32()
     fields = [
@@ -68,7 +74,7 @@ def unit_schema(dictionary: Dictionary) -> Any:  # noqa: ANN401 - pyarrow is unt
     return pa.schema(fields, metadata={"featpipe.space": dictionary.name, "featpipe.level": level})
 
 
-def unit_batches(dictionary: Dictionary) -> Iterator[Any]:
+def unit_batches(dictionary: Dictionary) -> Iterator[pa.RecordBatch]:
     """Every distinct text of a space (of its level, if it has one) with its vector."""
     schema = unit_schema(dictionary)
     kind = schema.field("vector").type.value_type
@@ -85,8 +91,8 @@ def unit_batches(dictionary: Dictionary) -> Iterator[Any]:
         yield pa.record_batch(columns, schema=schema)
 
 
-def document_batches(cache: Cache, tagger: str | None = None) -> Iterator[Any]:
-    """Every document with its text and entities; a surrogate that UTF-8 cannot hold becomes U+FFFD.
+def document_batches(cache: Cache, tagger: str | None = None) -> Iterator[pa.RecordBatch]:
+    """Every document with its text and entities.
 
     Raises:
         UnknownSpace: several taggers, and none named.
@@ -102,7 +108,7 @@ def document_batches(cache: Cache, tagger: str | None = None) -> Iterator[Any]:
         yield pa.RecordBatch.from_pylist(some, schema=_DOCUMENT)
 
 
-def document_schema() -> Any:  # noqa: ANN401 - pyarrow is untyped
+def document_schema() -> pa.Schema:
     """``id``, ``title``, ``media_type``, ``text`` and ``entities``."""
     return _DOCUMENT
 
@@ -117,7 +123,39 @@ def write_documents(cache: Cache, path: str | Path, tagger: str | None = None) -
     return _write(path, _DOCUMENT, document_batches(cache, tagger))
 
 
-def _write(path: str | Path, schema: Any, batches: Iterator[Any]) -> int:  # noqa: ANN401 - untyped
+def unit_dataset(dictionary: Dictionary) -> Dataset:
+    """A Hugging Face dataset with the rows of `unit_batches`, in memory.
+
+    Raises:
+        MissingExtra: ``datasets`` is not installed.
+
+    """
+    return _dataset(unit_schema(dictionary), unit_batches(dictionary))
+
+
+def document_dataset(cache: Cache, tagger: str | None = None) -> Dataset:
+    """A Hugging Face dataset with the rows of `document_batches`, in memory.
+
+    Raises:
+        MissingExtra: ``datasets`` is not installed.
+
+    """
+    return _dataset(_DOCUMENT, document_batches(cache, tagger))
+
+
+def _dataset(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Dataset:
+    try:
+        from datasets import Dataset
+        from datasets.table import InMemoryTable
+    except ImportError as error:
+        raise MissingExtra(
+            "this needs Hugging Face datasets", hint="pip install 'featpipe[datasets]'"
+        ) from error
+    # Dataset.from_generator would hash the generator, and write the rows to the home folder.
+    return Dataset(InMemoryTable(pa.Table.from_batches(batches, schema)))
+
+
+def _write(path: str | Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
     n_rows = 0
     try:
         with pq.ParquetWriter(path, schema) as writer:
@@ -149,5 +187,5 @@ def _plain(document: CachedDocument, tagger: str | None) -> dict[str, object]:
 
 
 def _text(text: str | None) -> str | None:
-    """As UTF-8 can hold it, and as long as before: offsets in code points hold."""
+    """As UTF-8 can hold it, with the same number of code points."""
     return None if text is None else _surrogate.sub("\ufffd", text)

@@ -1,5 +1,8 @@
 """FAISS: an index over one space of a cache, from exact to approximate.
 
+Guarantees: scores are cosines. An index is used with the space and level it was built from, and
+with no other. Ids are places among the keys, which stay the same when a cache is compacted.
+
 ::
 
     index = SpaceIndex.build(cache.dictionary(level="sentence"), factory="HNSW32")
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -28,22 +31,20 @@ if TYPE_CHECKING:
 
     from featpipe.cache.dictionary import Dictionary
 
-#: At most so many vectors teach an index that learns (IVF, PQ): more do not better it.
+#: Most vectors that an index with a training step (IVF, PQ) is trained on.
 _MOST_TRAINING = 200_000
 
 
 class SpaceIndex:
     """Nearest texts by cosine.
 
-    Ids are places in ``keys``, which stay true when a cache is compacted.
-
     Attributes:
-        index: the FAISS index, for whoever wants to set ``nprobe`` or ``efSearch``.
-        keys: (n, 16) of the texts, by id.
+        index: the FAISS index; set ``nprobe`` or ``efSearch`` on it.
+        keys: (n, 16) uint8, the key of each id's text.
 
     """
 
-    def __init__(self, dictionary: Dictionary, index: Any, keys: NDArray[np.uint8]) -> None:  # noqa: ANN401 - untyped
+    def __init__(self, dictionary: Dictionary, index: faiss.Index, keys: NDArray[np.uint8]) -> None:
         self._dictionary = dictionary
         self.index = index
         self.keys = keys
@@ -54,7 +55,7 @@ class SpaceIndex:
 
         Args:
             dictionary: of an open cache.
-            factory: as FAISS spells it: ``Flat`` (exact), ``HNSW32``, ``IVF1024,Flat`` ...
+            factory: for FAISS's index factory: ``Flat`` (exact), ``HNSW32``, ``IVF1024,Flat`` ...
 
         Raises:
             UsageError: FAISS cannot make such an index, or not of so few vectors.
@@ -72,10 +73,11 @@ class SpaceIndex:
         return made
 
     def update(self) -> int:
-        """Add what was stored since; returns how many. Call the cache's ``refresh`` before.
+        """Add vectors stored since, and return their number. Call the cache's ``refresh`` before.
 
         Raises:
-            UsageError: an index over one level, which may gain texts anywhere: build it again.
+            UsageError: an index over one level (new texts may stand anywhere in it), or a cache
+                that was rewritten in another order: build the index again.
 
         """
         if self._dictionary.level is not None:
@@ -103,7 +105,7 @@ class SpaceIndex:
         ]
 
     def save(self, path: str | Path) -> None:
-        """Write the index, and beside it (``.json``, ``.npy``) whose vectors it holds."""
+        """Write the index, and beside it its space (``.json``) and keys (``.npy``)."""
         path = Path(path)
         about = {"space": self._dictionary.name, "level": self._dictionary.level}
         try:
@@ -119,7 +121,7 @@ class SpaceIndex:
 
         Raises:
             UsageError: it cannot be read.
-            UnknownSpace: it is of another space or level: never another model's vector.
+            UnknownSpace: it is of another space or level.
 
         """
         path = Path(path)
@@ -154,7 +156,7 @@ class SpaceIndex:
 
 
 def _sample(dictionary: Dictionary) -> NDArray[np.float32]:
-    """Vectors to learn from, spread over the whole space; the same ones every time."""
+    """Vectors to train on, at equal steps over the whole space."""
     n = len(dictionary.keys())
     step = max(1, -(-n // _MOST_TRAINING))
     kept, at = [], 0
@@ -166,7 +168,7 @@ def _sample(dictionary: Dictionary) -> NDArray[np.float32]:
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """At length 1, so that the inner product is the cosine; zero stays zero."""
+    """Scaled to length 1, so that the inner product is the cosine; zero stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     whole = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return np.ascontiguousarray(whole, np.float32)

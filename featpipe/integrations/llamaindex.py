@@ -1,5 +1,9 @@
 """LlamaIndex: a cache as an embedding model.
 
+Guarantees: a text has the same vector as a document and as a query. Vectors are read from the
+cache; a text that it lacks is encoded in a worker process. The space's name is the model's name,
+so that LlamaIndex keeps it beside the vectors that it stores. This process imports no torch.
+
 ::
 
     Settings.embed_model = FeatpipeEmbedding(cache="c.h5")
@@ -8,7 +12,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import MissingExtra
 from featpipe.on_demand.text_encoder import TextEncoder
@@ -26,7 +30,7 @@ except ImportError as error:
 
 
 class FeatpipeEmbedding(BaseEmbedding):
-    """Vectors of one space, read from the cache; what it lacks is encoded in a worker.
+    """Vectors of one space.
 
     Args:
         cache: the file.
@@ -49,10 +53,9 @@ class FeatpipeEmbedding(BaseEmbedding):
         cache: str | Path,
         model: str | Path | None = None,
         device: str = "cpu",
-        **further: Any,  # noqa: ANN401 - whatever the base class takes
+        **further: object,
     ) -> None:
         encoder = TextEncoder(cache, model, device=device)
-        # The space is the model's name: LlamaIndex keeps it beside what it stores.
         further.setdefault("model_name", encoder.space)
         named = None if model is None else str(model)
         super().__init__(cache=str(cache), model=named, device=device, **further)
@@ -60,16 +63,16 @@ class FeatpipeEmbedding(BaseEmbedding):
 
     @classmethod
     def class_name(cls) -> str:
-        """As it stands in what LlamaIndex writes."""
+        """The name in files that LlamaIndex writes."""
         return "FeatpipeEmbedding"
 
     @property
     def encoder(self) -> TextEncoder:
-        """Where the vectors come from."""
+        """The source of the vectors."""
         return self._encoder
 
     def close(self) -> None:
-        """Stop the worker and let go of the cache."""
+        """Stop the worker and close the cache."""
         self._encoder.close()
 
     def __enter__(self) -> Self:
@@ -79,7 +82,7 @@ class FeatpipeEmbedding(BaseEmbedding):
         self.close()
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return [list(map(float, vector)) for vector in self._encoder.encode(texts)]
+        return [vector.tolist() for vector in self._encoder.encode(texts)]
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]

@@ -1,5 +1,10 @@
 """scikit-learn: texts to vectors as a step of a pipeline.
 
+Guarantees: nothing is learned, so a transformer gives the same vectors however it was fitted.
+``fit`` opens the cache and chooses the space: a wrong model is found before the first text.
+Vectors are read from the cache; a text that it lacks is encoded in a worker process. This process
+imports no torch.
+
 ::
 
     make_pipeline(EmbeddingTransformer("c.h5"), LogisticRegression()).fit(texts, labels)
@@ -7,7 +12,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -25,13 +30,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+    from sklearn.utils import Tags
 
 
 class EmbeddingTransformer(TransformerMixin, BaseEstimator):
     """Texts (n,) to vectors (n, dim) float32 of one space of a cache.
-
-    Nothing is learned: ``fit`` opens the cache and chooses the space, so that a wrong model is
-    known before the first text. What the cache lacks is encoded in a worker.
 
     Args:
         cache: the file.
@@ -39,7 +42,7 @@ class EmbeddingTransformer(TransformerMixin, BaseEstimator):
         device: where to encode what is missing.
 
     Attributes:
-        encoder_: where the vectors come from.
+        encoder_: source of the vectors.
         space_: name of the space.
 
     """
@@ -54,8 +57,8 @@ class EmbeddingTransformer(TransformerMixin, BaseEstimator):
         self.model = model
         self.device = device
 
-    def fit(self, X: object = None, y: object = None) -> Self:  # noqa: N803, ARG002  # the protocol's names
-        """Open the cache; the texts are not looked at.
+    def fit(self, X: object = None, y: object = None) -> Self:
+        """Open the cache; the texts are ignored.
 
         Raises:
             UnknownSpace: the cache holds no vectors by this very model.
@@ -66,37 +69,37 @@ class EmbeddingTransformer(TransformerMixin, BaseEstimator):
         self.space_ = self.encoder_.space
         return self
 
-    def transform(self, X: Iterable[str]) -> NDArray[np.float32]:  # noqa: N803  # the protocol's name
+    def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
         """Vectors in the order of the texts.
 
         Raises:
-            ValueError: something else than a list, array or series of strings.
+            ValueError: not a list, array or series of strings.
             NotFittedError: before ``fit``.
 
         """
         check_is_fitted(self, "encoder_")
         if isinstance(X, str):
-            raise ValueError("texts are expected, not one text")  # noqa: TRY004  # scikit-learn's way
+            raise ValueError("texts are expected, not one text")
         texts = list(np.asarray(X, object).ravel() if hasattr(X, "__array__") else X)
         strange = next((text for text in texts if not isinstance(text, str)), None)
         if strange is not None:
             raise ValueError(f"texts are strings, not {type(strange).__name__}")
         return self.encoder_.encode([str(text) for text in texts])
 
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:  # noqa: ARG002  # the protocol's
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """``zh-small0``, ``zh-small1`` ...: the space's name and the place in the vector."""
         check_is_fitted(self, "encoder_")
         name = self.space_.partition("@")[0]
         return np.asarray([f"{name}{at}" for at in range(self.encoder_.dim)], object)
 
     def close(self) -> None:
-        """Stop the worker and let go of the cache, if fitted; ``fit`` opens them again."""
+        """Stop the worker and close the cache, if fitted; ``fit`` opens them again."""
         encoder = self.__dict__.pop("encoder_", None)
         if encoder is not None:
             encoder.close()
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's own type
-        """Strings in one dimension; the same answer however it is fitted."""
+    def __sklearn_tags__(self) -> Tags:
+        """One-dimensional strings; must be fitted before ``transform``."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.one_d_array = True

@@ -1,18 +1,18 @@
-"""A batcher: one kind of work for the pool, shared by all requests.
+"""A batcher: one kind of work for a pool of workers, shared by all requests.
 
 Guarantees:
 
 - Every `submit` ends: with an answer, with the item's own error, or at its deadline.
-- Items of different requests travel in one batch; an item that kills its worker is found by halving
-  and the others of its batch are answered all the same.
-- What waits is bounded, in number and in weight; beyond it `submit` refuses at once.
-- Workers that somebody kills cost time and no answer: what they had in hand is done again, as often
-  as the item's deadline and `_MAX_REPEATS` allow. So does a pool that breaks: another is opened at
-  once, what waits goes on waiting, and what was in hand is done again.
+- Items of different requests share a batch. An item that kills its worker is found by bisection,
+  and the others of its batch are answered.
+- The queue is bounded in number and in weight; beyond it `submit` refuses at once.
+- A worker that is killed from outside costs time and no answer: its items are run again, as often
+  as their deadlines and `_MAX_REPEATS` allow. The same holds for a pool that breaks: another one is
+  opened at once, and queued items stay queued.
 - Workers that repeatedly cannot be started (damaged model, no memory) do not end the batcher: it
   refuses requests with the reason and tries again after growing pauses.
 
-All methods belong to the event loop's thread; one thread of the batcher waits for the pool.
+All methods belong to the event loop's thread; one thread per pool waits for its outcomes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
 from featpipe.pool import Pool
@@ -37,101 +37,58 @@ if TYPE_CHECKING:
     from featpipe.service.metrics import ServiceMetrics
     from featpipe.service.request_queue import BatcherLimits
 
-# The collector: one thread that carries the ends of a pool's tasks into an event loop.
-
-
-class OutcomeThread:
-    """Calls ``post`` from a thread of its own with every end of a task, and with the pool's own.
-
-    Args:
-        into: where the tasks end.
-        post: must not block; called with an outcome, or with PoolBroken as the last.
-        name: of the thread.
-
-    """
-
-    def __init__(
-        self, into: Completions, post: Callable[[Outcome | PoolBroken], None], name: str
-    ) -> None:
-        self._into, self._post = into, post
-        self._has_open = threading.Event()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"collect-{name}", daemon=True)
-        self._thread.start()
-
-    def wake(self) -> None:
-        """A task was submitted."""
-        self._has_open.set()
-
-    def stop(self) -> None:
-        """End the thread when the tasks that are open have ended; returns at once."""
-        self._over.set()
-        self._has_open.set()
-
-    def _run(self) -> None:
-        while True:
-            self._has_open.wait()
-            try:
-                outcomes = self._into.get()
-            except PoolBroken as error:
-                self._post(error)
-                return
-            for outcome in outcomes:
-                self._post(outcome)
-            if self._into.n_open > 0:
-                continue
-            if self._is_over():
-                return
-            # In this order: what is submitted after the look sets it again.
-            self._has_open.clear()
-            if self._into.n_open > 0 or self._is_over():
-                self._has_open.set()
-
-    def _is_over(self) -> bool:
-        return self._over.is_set()
-
-
 logger = getLogger(__name__)
+
+ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT")
+
+#: A group, a task's payload or a task's result: the pool passes them on untyped.
+Untyped = Any
 
 #: Seconds until workers that cannot be started are tried again: at once, then doubled each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
-#: Pools in a row that break before those who wait are told so.
+#: Pools in a row that break before queued items fail.
 _MAX_BROKEN = 3
-#: Times that an item is done again whose workers were killed from outside, or whose pool broke in
-#: the middle of it. Not without end: it may itself be what brings its workers to the end.
+#: Times that an item is run again after its workers were killed from outside or its pool broke.
+#: Bounded, because the item itself may be the cause.
 _MAX_REPEATS = 8
+#: Tag of the task that finds out when a worker is ready; batches count from 1.
+_PING = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
-    """How items become tasks of a role, and its values become answers, one per item in order."""
+class Workload(Generic[ItemT, AnswerT]):
+    """How items become tasks of a role, and a task's result becomes one answer per item."""
 
     role: Role
-    make: Callable[[Any, tuple[Any, ...]], object]
-    """(group, items) -> payload; the role's ``bisect`` can halve it."""
-    count: Callable[[Any], int]
+    make: Callable[[Untyped, tuple[ItemT, ...]], object]
+    """(group, items) -> payload, which the role's ``bisect`` can halve."""
+    count: Callable[[Untyped], int]
     """Items in a payload."""
-    answers: Callable[[Any], Sequence[object]]
-    """A value's answers; an exception among them is that item's."""
+    answers: Callable[[Untyped], Sequence[object]]
+    """The answers in a result, in the order of the items; an exception is that item's error."""
     ping: object
     """A payload without items: answered as soon as a worker is ready."""
 
 
-class Batcher:
-    """One role's work for every request.
+class Batcher(Generic[ItemT, AnswerT]):
+    """One workload for all requests.
 
     Args:
-        workload: what it does.
-        limits: how much it takes on.
-        metrics: where it counts.
-        tracer: spans of queue and workers below that of each request, if there are to be any.
+        workload: role, and the way from items to tasks and back.
+        limits: of the queue and of a batch.
+        metrics: counted into.
+        tracer: makes spans for the queue and the workers below that of each request.
         is_eager: start workers at once, and be ready only when one is.
+
+    Attributes:
+        problem: why there are no workers, "" while there are.
 
     """
 
     def __init__(
         self,
-        workload: Workload,
+        workload: Workload[ItemT, AnswerT],
         limits: BatcherLimits,
         metrics: ServiceMetrics,
         tracer: Tracer | None = None,
@@ -141,25 +98,24 @@ class Batcher:
         self.name = workload.role.name
         self.is_ready = not is_eager
         self.problem = ""
-        """Why there are no workers, while there are none."""
         self._workload, self._limits, self._metrics = workload, limits, metrics
         self._tracer = tracer or Tracer(is_on=False)
         self._is_eager = is_eager
         self._queue = RequestQueue(limits)
         self._batches: dict[int, list[Item]] = {}
         self._n_open = self._weight_open = 0
-        self._next_batch = 1
+        self._next_batch = _PING + 1
         self._seconds_per_item = 0.05
         self._pool: Pool | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reopening: asyncio.TimerHandle | None = None
         self._n_broken = 0
         """Pools in a row that broke before they answered anything."""
-        self._is_taking = False
+        self._is_accepting = False
         self._is_closed = False
 
     def open(self) -> None:
-        """Start the pool. Returns at once; `is_ready` tells when a worker is."""
+        """Start the pool. Returns at once; `is_ready` becomes true when a worker is ready."""
         self._loop = asyncio.get_running_loop()
         self._reopening = None
         if self._is_closed:
@@ -169,91 +125,86 @@ class Batcher:
         except (FeatpipeError, OSError) as error:
             self._break(error)
             return
-        self._into = self._pool.completions()
+        self._completions = self._pool.completions()
         post = partial(_post, self._loop, self, self._pool)
-        self._outcomes = OutcomeThread(self._into, post, self.name)
-        self._is_taking = True
+        self._outcomes = OutcomeThread(self._completions, post, self.name)
+        self._is_accepting = True
         if self._is_eager:
-            self._submit_batch(0, self._workload.ping)
+            self._run(self._pool, _PING, self._workload.ping)
         self._pump()
 
     async def submit(
-        self, item: object, *, group: Hashable = None, weight: int = 1, timeout_s: float
-    ) -> Any:  # noqa: ANN401  # as various as the roles
-        """The answer to one item.
+        self, payload: ItemT, *, group: Hashable = None, weight: int = 1, timeout_s: float
+    ) -> AnswerT:
+        """Queue one item and wait for its answer.
 
         Args:
-            item: one of the workload's.
+            payload: the item.
             group: only items of one group share a batch.
-            weight: in bytes, or whatever the limits count.
-            timeout_s: what is left of the request's time.
+            weight: in the unit of the limits (bytes or characters).
+            timeout_s: rest of the request's time.
 
         Raises:
-            Failure: refused, failed or late; `failure_of` made it.
+            Failure: refused, failed or late.
 
         """
         self._refuse_excess(weight)
         future: asyncio.Future[object] = self._loop.create_future()
-        one = Item(item, weight, self._loop.time(), future, group)
-        self._queue.add(one)
+        item = Item(payload, weight, self._loop.time(), future, group)
+        self._queue.add(item)
         self._n_open += 1
         self._weight_open += weight
-        future.add_done_callback(partial(self._forget, one))
+        future.add_done_callback(partial(self._forget, item))
         self._pump()
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await future
         except TimeoutError:
-            self._metrics.refused.add(self.name, "deadline")
+            self._metrics.refused.labels(self.name, "deadline").inc()
             raise Failure(
                 504, "deadline_exceeded", f"no answer within {timeout_s:.1f} s",
                 hint="ask again when the service is less busy, or send less at a time",
             ) from None  # fmt: skip
         finally:
-            one.record_spans(self._tracer, self.name, self._loop.time())
+            item.record_spans(self._tracer, self.name, self._loop.time())
         if isinstance(answer, BaseException):
             raise failure_of(answer) from answer
-        return answer
+        return cast("AnswerT", answer)
 
     @property
     def n_open(self) -> int:
-        """Items that wait for or are with workers."""
+        """Items in the queue or with workers."""
         return self._n_open
 
-    @property
-    def n_free(self) -> int:
-        """Items that would be accepted now."""
-        return max(0, self._limits.max_waiting - self._n_open)
-
     def workers(self) -> list[WorkerView]:
-        """Processes of this batcher."""
+        """The processes of its pool."""
         return self._pool.workers() if self._pool is not None else []
 
     def close(self) -> None:
-        """Stop the workers; what is open fails. Blocks for a moment: call it from a thread."""
+        """Stop the workers; open items fail. Blocks for up to seconds: call it from a thread."""
         self._is_closed = True
         self.is_ready = False
         if self._pool is not None:
             self._pool.close(grace_s=2.0)
             self._outcomes.stop()
 
-    # ---- taking on
+    # ---- accepting
 
     def _refuse_excess(self, weight: int) -> None:
         if self._is_closed:
             raise failure_of(PoolClosed("closed"))
-        if not self._is_taking:
-            self._metrics.refused.add(self.name, "no_workers")
+        if not self._is_accepting:
+            self._metrics.refused.labels(self.name, "no_workers").inc()
             raise Failure(
                 503, "workers_unavailable", f"the workers for {self.name} cannot be started",
                 hint="the log says why", retry_after_s=_pause_after(self._n_broken),
             )  # fmt: skip
         limits = self._limits
         is_full = self._n_open >= limits.max_waiting
-        # One that is heavier than everything together may still come when it is alone.
+        # An item heavier than the limit is accepted when it is the only one.
         is_heavy = self._n_open and self._weight_open + weight > limits.max_waiting_weight
         if is_full or is_heavy:
-            self._metrics.refused.add(self.name, "full")
+            self._metrics.refused.labels(self.name, "full").inc()
             n_workers = len(self._workload.role.devices)
             raise Failure(
                 429, "busy", f"{self._n_open} requests for {self.name} are waiting",
@@ -262,43 +213,42 @@ class Batcher:
             )  # fmt: skip
 
     def _forget(self, item: Item, _: asyncio.Future[object]) -> None:
-        """An item ended, was given up or was cancelled."""
+        """The item ended, was given up or was cancelled."""
         self._n_open -= 1
         self._weight_open -= item.weight
 
-    # ---- handing out
+    # ---- sending
 
     def _pump(self) -> None:
-        """Hand out what is ripe."""
+        """Send the batches that are due."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         n_workers = len(self._workload.role.devices)
-        # A batch more than there are workers: the next one is there when the last is done.
+        # One batch more than workers, so that a worker that ends one can begin the next at once.
         while self._pool is not None and len(self._batches) <= n_workers:
             is_idle = len(self._batches) < n_workers
             batch = self._queue.take(self._loop.time(), is_idle=is_idle)
             if not batch:
-                ripe_at = self._queue.ripe_at()
-                if ripe_at is not None:
-                    self._timer = self._loop.call_at(ripe_at, self._pump)
+                due_at = self._queue.due_at()
+                if due_at is not None:
+                    self._timer = self._loop.call_at(due_at, self._pump)
                 return
-            self._send(batch)
+            self._send(self._pool, batch)
 
-    def _send(self, batch: list[Item]) -> None:
+    def _send(self, pool: Pool, batch: list[Item]) -> None:
         number = self._next_batch
         self._next_batch += 1
         self._batches[number] = batch
-        self._metrics.batch_items.observe(len(batch), self.name)
+        self._metrics.batch_items.labels(self.name).observe(len(batch))
         for item in batch:
             item.sent, item.n_together = self._loop.time(), len(batch)
-        payloads = tuple(item.payload for item in batch)
-        self._submit_batch(number, self._workload.make(batch[0].group, payloads))
+        payloads = cast("tuple[ItemT, ...]", tuple(item.payload for item in batch))
+        self._run(pool, number, self._workload.make(batch[0].group, payloads))
 
-    def _submit_batch(self, number: int, payload: object) -> None:
-        assert self._pool is not None  # noqa: S101  # `submit` refused where there is none
+    def _run(self, pool: Pool, number: int, payload: object) -> None:
         try:
-            self._pool.submit(self.name, payload, tag=number, into=self._into)
+            pool.submit(self.name, payload, tag=number, into=self._completions)
         except PoolBroken as error:
             self._break(error)
             return
@@ -308,35 +258,36 @@ class Batcher:
             return
         self._outcomes.wake()
 
-    # ---- taking answers
+    # ---- taking outcomes
 
     def take_end(self, pool: Pool, end: Outcome | PoolBroken) -> None:
         """Called in the loop's thread with every end of a task, and with that of the pool."""
         if pool is not self._pool:
-            return  # it broke before: what it had in hand is with another
+            return  # that pool broke before, and its items are in the queue again
         if isinstance(end, PoolBroken):
             self._break(end)
+        elif end.tag == _PING:
+            self._take_ping(pool, end)
         else:
-            self._take(end)
+            self._take_batch(end)
 
-    def _take(self, outcome: Outcome) -> None:
-        number = outcome.tag
-        if number == 0:
-            self._take_ping(outcome)
-            return
-        items = self._batches.pop(cast("int", number))
-        self._note(outcome, len(items))
+    def _take_ping(self, pool: Pool, outcome: Outcome) -> None:
+        if outcome.error is None:
+            self._note_health()
+            logger.info("%s is ready", self.name)
+        elif outcome.is_foreign:
+            self._run(pool, _PING, self._workload.ping)
+        elif not self._is_closed:
+            self._break(outcome.error)
+
+    def _take_batch(self, outcome: Outcome) -> None:
+        items = self._batches.pop(cast("int", outcome.tag))
+        self._count(outcome, len(items))
         repeated: list[Item] = []
         at = 0
         for part in outcome.parts:
             n = self._workload.count(part.payload)
-            if part.error is None:
-                answers = self._workload.answers(part.value)
-                self._note_health()
-            else:
-                answers = [part.error] * n
-                self._log_loss(part)
-            for item, answer in zip(items[at : at + n], answers, strict=True):
+            for item, answer in zip(items[at : at + n], self._answers(part, n), strict=True):
                 item.outcome = part
                 if part.is_foreign and item.n_repeats < _MAX_REPEATS:
                     repeated.append(item)
@@ -346,66 +297,112 @@ class Batcher:
         self._repeat(repeated)
         self._pump()
 
-    def _take_ping(self, outcome: Outcome) -> None:
-        if outcome.error is None:
+    def _answers(self, part: Outcome, n: int) -> Sequence[object]:
+        if part.error is None:
+            answers = self._workload.answers(part.value)
             self._note_health()
-            logger.info("%s is ready", self.name)
-        elif outcome.is_foreign:
-            self._submit_batch(0, self._workload.ping)
-        elif not self._is_closed:
-            self._break(outcome.error)
+            return answers
+        if not isinstance(part.error, PoolClosed):
+            logger.warning("%s: %s", self.name, part.error)
+        return [part.error] * n
 
     def _note_health(self) -> None:
         """A worker answered."""
         self.is_ready, self.problem, self._n_broken = True, "", 0
 
     def _repeat(self, items: Sequence[Item]) -> None:
-        """Whoever had these in hand was lost: they come first, one by one."""
+        """Queue items whose workers were lost again: first, and each in a batch of its own."""
         for item in items:
             item.n_repeats += 1
         self._queue.put_back(items)
 
-    def _note(self, outcome: Outcome, n_items: int) -> None:
-        self._metrics.batch_seconds.observe(outcome.seconds, self.name)
+    def _count(self, outcome: Outcome, n_items: int) -> None:
+        self._metrics.batch_seconds.labels(self.name).observe(outcome.seconds)
         n_lost = max(outcome.attempts - 1, 0) + sum(part.attempts for part in outcome.halves)
         if n_lost:
-            self._metrics.repeated.add(self.name, by=n_lost)
+            self._metrics.repeated.labels(self.name).inc(n_lost)
         if n_items and outcome.error is None:
             each = outcome.seconds / n_items
             self._seconds_per_item += 0.1 * (each - self._seconds_per_item)
 
-    def _log_loss(self, part: Outcome) -> None:
-        if not isinstance(part.error, PoolClosed):
-            logger.warning("%s: %s", self.name, part.error)
+    # ---- losing the pool
 
     def _break(self, error: Exception) -> None:
-        """No workers: it is tried again, and if that keeps failing, whoever waits is told."""
+        """There are no workers: open another pool later, and fail items if that keeps failing."""
         if self._is_closed or self._reopening is not None:
             return
         self.is_ready = False
         self.problem = str(getattr(error, "message", error)).splitlines()[0]
         logger.error("%s has no workers: %s", self.name, error)
         self._n_broken += 1
-        in_hand = [item for batch in self._batches.values() for item in batch]
+        sent = [item for batch in self._batches.values() for item in batch]
         self._batches.clear()
-        self._keep_or_tell(in_hand)
+        self._keep_or_fail(sent)
         pool, self._pool = self._pool, None
         if pool is not None:
             self._outcomes.stop()
             threading.Thread(target=pool.close, args=(0.0,), daemon=True).start()
         self._reopening = self._loop.call_later(_pause_after(self._n_broken), self.open)
 
-    def _keep_or_tell(self, in_hand: Sequence[Item]) -> None:
+    def _keep_or_fail(self, sent: Sequence[Item]) -> None:
         broken = PoolBroken("workers cannot be started")
         if self._n_broken < _MAX_BROKEN:
-            for item in in_hand:
+            for item in sent:
                 if item.n_repeats >= _MAX_REPEATS:
                     item.settle(broken)
-            self._repeat([item for item in in_hand if not item.future.done()])
+            self._repeat([item for item in sent if not item.future.done()])
             return
-        self._is_taking = False
-        for item in (*self._queue.clear(), *in_hand):
+        self._is_accepting = False
+        for item in (*self._queue.clear(), *sent):
             item.settle(broken)
+
+
+class OutcomeThread:
+    """Calls ``post`` from a thread of its own with every end of a task, and with the pool's own.
+
+    Args:
+        completions: of the pool.
+        post: must not block; called with an outcome, or with PoolBroken as the last.
+        name: of the thread.
+
+    """
+
+    def __init__(
+        self, completions: Completions, post: Callable[[Outcome | PoolBroken], None], name: str
+    ) -> None:
+        self._completions, self._post = completions, post
+        self._has_open = threading.Event()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"collect-{name}", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """A task was submitted."""
+        self._has_open.set()
+
+    def stop(self) -> None:
+        """End the thread when the tasks that are open have ended; returns at once."""
+        self._is_over.set()
+        self._has_open.set()
+
+    def _run(self) -> None:
+        while True:
+            self._has_open.wait()
+            try:
+                outcomes = self._completions.get()
+            except PoolBroken as error:
+                self._post(error)
+                return
+            for outcome in outcomes:
+                self._post(outcome)
+            if self._completions.n_open > 0:
+                continue
+            if self._is_over.is_set():
+                return
+            # Cleared before the second look: a task submitted after that look sets it again.
+            self._has_open.clear()
+            if self._completions.n_open > 0 or self._is_over.is_set():
+                self._has_open.set()
 
 
 def _pause_after(n_broken: int) -> float:
@@ -416,9 +413,12 @@ def _pause_after(n_broken: int) -> float:
 
 
 def _post(
-    loop: asyncio.AbstractEventLoop, batcher: Batcher, pool: Pool, end: Outcome | PoolBroken
+    loop: asyncio.AbstractEventLoop,
+    batcher: Batcher[ItemT, AnswerT],
+    pool: Pool,
+    end: Outcome | PoolBroken,
 ) -> None:
     try:
         loop.call_soon_threadsafe(batcher.take_end, pool, end)
-    except RuntimeError:  # the loop is closed: the service is over, and nobody waits
+    except RuntimeError:  # the loop is closed: no request waits any more
         return

@@ -24,9 +24,17 @@ from featpipe.service.tracing import Tracer
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from typing import TypeVar
 
+    from featpipe.cache.search import Hit
+    from featpipe.cache.search_role import SearchQuery
+    from featpipe.extraction.worker import Given
     from featpipe.on_demand.checkpoints import Chosen
+    from featpipe.on_demand.messages import Embedded, EmbedQuery
     from featpipe.service.settings import ServiceSettings
+
+    ItemT = TypeVar("ItemT")
+    AnswerT = TypeVar("AnswerT")
 
 logger = getLogger("featpipe.service")
 
@@ -38,6 +46,8 @@ _PAUSE_S = 5.0
 
 #: What the fork server imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.on_demand.worker")
+#: An uploaded file may unpack to this many times its size, and to this much in any case.
+_UNPACKED_TIMES, _UNPACKED_BYTES = 4, 64 << 20
 _HALVE = "featpipe.pool.role:halve_sequence"
 
 
@@ -66,7 +76,7 @@ class Engine:
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
         self.watcher: TemplateWatcher | None = None
-        self.extract: Batcher | None = None
+        self.extract: Batcher[Given, Done] | None = None
         if settings.templates is not None:
             self._open_templates(settings.templates, devices)
         self.embed = self._batcher(embedding_workload(settings, devices, self.chosen), max_batch=64)
@@ -87,11 +97,12 @@ class Engine:
 
     def start(self) -> None:
         """Start the workers; call it in the event loop."""
-        for batcher in self.batchers:
-            if batcher is not self.extract:
-                batcher.open()
-        if self.watcher is not None:
-            self._watching = asyncio.create_task(self._publish_and_watch(self.watcher))
+        self.embed.open()
+        if self.search is not None:
+            self.search.open()
+        if self.watcher is not None and self.extract is not None:
+            watching = self._publish_and_watch(self.watcher, self.extract)
+            self._watching = asyncio.create_task(watching)
 
     async def stop(self) -> None:
         """End the workers, and let go of the cache."""
@@ -107,19 +118,22 @@ class Engine:
         self.watcher = TemplateWatcher(publication)
         self.extract = self._batcher(extraction_workload(settings, publication), settings.max_batch)
 
-    async def _publish_and_watch(self, watcher: TemplateWatcher) -> None:
-        """Documents are taken as soon as there is something to extract."""
+    async def _publish_and_watch(
+        self, watcher: TemplateWatcher, extract: Batcher[Given, Done]
+    ) -> None:
+        """Open the batcher of extraction when there is a template, then watch the files."""
         while not watcher.templates:
             try:
                 await watcher.publish()
             except TemplateError as error:
                 logger.error("no templates can be used: %s", error.message)  # noqa: TRY400  # a fault of files, not of code
                 await asyncio.sleep(_PAUSE_S)
-        assert self.extract is not None  # noqa: S101  # it is made with the watcher
-        self.extract.open()
+        extract.open()
         await watcher.watch()
 
-    def _batcher(self, workload: Workload, max_batch: int, *, is_eager: bool = True) -> Batcher:
+    def _batcher(
+        self, workload: Workload[ItemT, AnswerT], max_batch: int, *, is_eager: bool = True
+    ) -> Batcher[ItemT, AnswerT]:
         limits = BatcherLimits(
             max_waiting=self.settings.max_waiting,
             max_waiting_weight=self.settings.max_waiting_bytes,
@@ -130,10 +144,17 @@ class Engine:
         return Batcher(workload, limits, self.metrics, self.tracer, is_eager=is_eager)
 
 
-def extraction_workload(settings: ServiceSettings, publication: Publication) -> Workload:
+def extraction_workload(
+    settings: ServiceSettings, publication: Publication
+) -> Workload[Given, Done]:
     """Documents under templates. A group is (template, whether the text is sent back)."""
+    size = settings.max_body_bytes
+    limits = LoadLimits(
+        max_bytes=max(size, settings.max_batch_bytes),
+        max_unpacked_bytes=max(_UNPACKED_BYTES, _UNPACKED_TIMES * size),
+    )
     return Workload(
-        warm_role(publication, LoadLimits(), settings.document_deadline_s),
+        warm_role(publication, limits, settings.document_deadline_s),
         make=lambda group, items: ExtractTask(items, group[0], with_text=group[1]),
         count=lambda task: len(task.documents) if isinstance(task, ExtractTask) else 1,
         answers=_extraction_answers,
@@ -143,7 +164,7 @@ def extraction_workload(settings: ServiceSettings, publication: Publication) -> 
 
 def embedding_workload(
     settings: ServiceSettings, devices: tuple[str, ...], chosen: Chosen
-) -> Workload:
+) -> Workload[EmbedQuery, Embedded]:
     """Texts or token ids to vectors."""
     # One worker with every core answers a request sooner than several with one core each.
     cards = tuple(device for device in devices if device != "cpu")
@@ -172,7 +193,7 @@ def embedding_workload(
     )
 
 
-def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload:
+def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload[SearchQuery, list[Hit]]:
     """Queries to ranked sentences."""
     return Workload(
         Role(

@@ -1,19 +1,87 @@
-"""ServiceMetrics: everything the service counts, under one registry."""
+"""The metrics of one service, in a registry of its own.
+
+Several applications may run in one process: nothing is registered with the default registry of
+``prometheus_client``.
+"""
 
 from __future__ import annotations
 
 import os
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from featpipe.metrics import COUNTS, Counter, Gauge, Histogram, Registry
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featpipe.metrics import Sample
+    from prometheus_client import Metric
+
     from featpipe.pool import WorkerView
+
+#: Upper bounds in seconds: from a cached document to the longest deadline.
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+#: Upper bounds for items of a batch.
+_ITEMS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0)
+
+
+class ServiceMetrics:
+    """Counters of requests, batches and processes. The label ``lane`` holds a batcher's name."""
+
+    def __init__(self) -> None:
+        self.registry = registry = _Registry()
+        self.requests = Counter(
+            "featpipe_requests_total", "Requests by route and status.", ("route", "status"),
+            registry=registry,
+        )  # fmt: skip
+        self.seconds = Histogram(
+            "featpipe_request_seconds", "From the first byte to the last.", ("route",),
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self.refused = Counter(
+            "featpipe_refused_total", "Work that was not done, by reason.", ("lane", "reason"),
+            registry=registry,
+        )  # fmt: skip
+        self.repeated = Counter(
+            "featpipe_repeated_total", "Batches begun again after a lost worker.", ("lane",),
+            registry=registry,
+        )  # fmt: skip
+        self.batch_items = Histogram(
+            "featpipe_batch_items", "Items that went to a worker together.", ("lane",),
+            buckets=_ITEMS, registry=registry,
+        )  # fmt: skip
+        self.batch_seconds = Histogram(
+            "featpipe_batch_seconds", "Time of a batch inside its worker.", ("lane",),
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self.documents = Counter(
+            "featpipe_documents_total", "Documents by what became of them.", ("outcome",),
+            registry=registry,
+        )  # fmt: skip
+        self.texts = Counter(
+            "featpipe_texts_total", "Texts that were given a vector.", registry=registry
+        )
+        self.tokens = Counter("featpipe_tokens_total", "Tokens of those texts.", registry=registry)
+        self.in_flight = Gauge("featpipe_in_flight", "Requests being answered.", registry=registry)
+        build = Gauge("featpipe_build_info", "The version.", ("version",), registry=registry)
+        build.labels(version("featpipe")).set(1)
+
+    def watch(self, batchers: Sequence[Watched]) -> None:
+        """Export the state of these batchers and the memory of their processes."""
+        self.registry.register(_BatcherCollector(batchers))
+
+
+class _Registry(CollectorRegistry):
+    """Leaves out the ``_created`` samples that the client adds to counters and histograms."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, read now."""
+        for family in super().collect():
+            family.samples = [s for s in family.samples if not s.name.endswith("_created")]
+            yield family
 
 
 class Watched(Protocol):
@@ -30,76 +98,36 @@ class Watched(Protocol):
         """Its processes."""
 
 
-class ServiceMetrics:
-    """Counters of requests, batchers and processes."""
+class _BatcherCollector(Collector):
+    """Gauges that are read at each scrape."""
 
-    def __init__(self) -> None:
-        self.registry = Registry()
-        self.requests = Counter(
-            "featpipe_requests_total", "Requests by route and status.", ("route", "status")
-        )
-        self.seconds = Histogram(
-            "featpipe_request_seconds", "From the first byte to the last.", ("route",)
-        )
-        self.refused = Counter(
-            "featpipe_refused_total", "Work that was not done, by reason.", ("lane", "reason")
-        )
-        self.repeated = Counter(
-            "featpipe_repeated_total", "Batches begun again after a lost worker.", ("lane",)
-        )
-        self.batch_items = Histogram(
-            "featpipe_batch_items", "Items that went to a worker together.", ("lane",), COUNTS
-        )
-        self.batch_seconds = Histogram(
-            "featpipe_batch_seconds", "Time of a batch inside its worker.", ("lane",)
-        )
-        self.documents = Counter(
-            "featpipe_documents_total", "Documents by what became of them.", ("outcome",)
-        )
-        self.texts = Counter("featpipe_texts_total", "Texts that were given a vector.")
-        self.tokens = Counter("featpipe_tokens_total", "Tokens of those texts.")
-        self.in_flight = 0
-        self.registry.add(
-            self.requests, self.seconds, self.refused, self.repeated, self.batch_items,
-            self.batch_seconds, self.documents, self.texts, self.tokens,
-            Gauge("featpipe_in_flight", "Requests being answered.", self._read_in_flight),
-            Gauge("featpipe_build_info", "The version.", _read_version, ("version",)),
-        )  # fmt: skip
+    def __init__(self, batchers: Sequence[Watched]) -> None:
+        self._batchers = batchers
 
-    def watch(self, batchers: Sequence[Watched]) -> None:
-        """Show the state of these batchers and the memory of their processes."""
-
-        def open_items() -> Iterator[Sample]:
-            yield from (((batcher.name,), batcher.n_open) for batcher in batchers)
-
-        def ready() -> Iterator[Sample]:
-            yield from (((batcher.name,), int(batcher.is_ready)) for batcher in batchers)
-
-        def memory() -> Iterator[Sample]:
-            yield ("service",), resident_bytes(os.getpid())
-            for batcher in batchers:
-                for worker in batcher.workers():
-                    if worker.pid is not None:
-                        yield (worker.name,), resident_bytes(worker.pid)
-
-        self.registry.add(
-            Gauge("featpipe_open_items", "Items not answered yet.", open_items, ("lane",)),
-            Gauge("featpipe_ready", "1 when the lane has workers.", ready, ("lane",)),
-            Gauge("featpipe_resident_bytes", "Memory of a process.", memory, ("process",)),
-        )  # fmt: skip
-
-    def _read_in_flight(self) -> Iterator[Sample]:
-        yield (), self.in_flight
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The three gauges."""
+        open_items = GaugeMetricFamily(
+            "featpipe_open_items", "Items not answered yet.", labels=("lane",)
+        )
+        ready = GaugeMetricFamily(
+            "featpipe_ready", "1 when the lane has workers.", labels=("lane",)
+        )
+        memory = GaugeMetricFamily(
+            "featpipe_resident_bytes", "Memory of a process.", labels=("process",)
+        )
+        memory.add_metric(("service",), resident_bytes(os.getpid()))
+        for batcher in self._batchers:
+            open_items.add_metric((batcher.name,), batcher.n_open)
+            ready.add_metric((batcher.name,), int(batcher.is_ready))
+            for worker in batcher.workers():
+                if worker.pid is not None:
+                    memory.add_metric((worker.name,), resident_bytes(worker.pid))
+        yield from (open_items, ready, memory)
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 when it is gone."""
+    """Resident memory of a process; 0 when it has ended."""
     try:
-        words = Path(f"/proc/{pid}/statm").read_text("ascii").split()
-    except OSError:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
         return 0
-    return int(words[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _read_version() -> Iterator[Sample]:
-    yield (version("featpipe"),), 1

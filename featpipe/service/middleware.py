@@ -1,8 +1,8 @@
-"""The guard: what every request passes before anything else looks at it.
+"""The outermost middleware: request ids, access, limits of bodies, metrics and the access log.
 
-Guarantees, in this order: every answer carries a request id; a stranger is refused before his body
-is read; a body is refused the moment it exceeds its limit, whatever its header said; an exception
-that nobody expected becomes a plain error with that id, and is logged whole.
+Guarantees, in this order: every answer carries a request id; a caller without the key is refused
+before the body is read; a body is refused as soon as it exceeds its limit, whatever its header
+announced; an unexpected exception becomes a plain error with that id, and is logged with its stack.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import json
 import re
 from logging import DEBUG, INFO, getLogger
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from featpipe.service.errors import Failure, failure_of
 from featpipe.service.settings import is_loopback
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from featpipe.service.metrics import ServiceMetrics
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 logger = getLogger("featpipe.service")
 access = getLogger("featpipe.access")
 
-#: Answered without a key: they tell nothing, and whoever watches the service has none.
+#: Answered without a key: they hold nothing secret, and load balancers have none.
 _OPEN = frozenset({"/healthz", "/readyz"})
 _PAGES = frozenset({"/", "/favicon.ico"})
-#: Asked every few seconds by machines: not worth a line each.
-_WATCHED = frozenset({"/healthz", "/readyz", "/metrics"})
+#: Polled every few seconds by machines: logged at DEBUG only.
+_POLLED = frozenset({"/healthz", "/readyz", "/metrics"})
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
@@ -40,10 +41,10 @@ class RequestMiddleware:
     """ASGI middleware, the outermost.
 
     Args:
-        app: what is guarded.
+        app: the application inside.
         settings: limits and key.
-        metrics: where requests are counted.
-        tracer: spans, if there are to be any.
+        metrics: requests are counted there.
+        tracer: makes the span of each request.
 
     """
 
@@ -64,12 +65,12 @@ class RequestMiddleware:
         scope.setdefault("state", {})["request_id"] = request_id
         exchange = _Exchange(scope, receive, send, request_id)
         started = perf_counter()
-        self._metrics.in_flight += 1
+        self._metrics.in_flight.inc()
         with self._tracer.serving(f"{scope['method']} {scope['path']}", headers) as span:
             try:
                 await self._serve(scope, headers, exchange)
             finally:
-                self._metrics.in_flight -= 1
+                self._metrics.in_flight.dec()
                 self._record(scope, exchange, perf_counter() - started, span)
 
     async def _serve(self, scope: Scope, headers: dict[str, str], exchange: _Exchange) -> None:
@@ -86,11 +87,11 @@ class RequestMiddleware:
             await exchange.refuse(exchange.overflow or failure_of(error))
 
     def _check_caller(self, scope: Scope, headers: dict[str, str]) -> None:
-        """Refuse strangers.
+        """Refuse callers without the key.
 
         Raises:
-            Failure: no key or a wrong one; or, where none is needed, a name under which a browser
-                was lured here (its page could otherwise read this machine's service).
+            Failure: no key or a wrong one. Where none is needed: a foreign name in ``Host``, by
+                which a web page could make a browser read this machine's service (DNS rebinding).
 
         """
         key = self._settings.api_key
@@ -105,7 +106,7 @@ class RequestMiddleware:
                     hint="use the address it prints, or start it with --allow-host NAME",
                 )  # fmt: skip
             return
-        if scope["path"] in _PAGES:  # the page itself holds nothing, and asks for the key
+        if scope["path"] in _PAGES:  # the page holds nothing secret, and asks for the key
             return
         given = headers.get("x-api-key") or _bearer(headers.get("authorization", ""))
         # As bytes: the comparison takes the same time wherever the two differ.
@@ -121,16 +122,16 @@ class RequestMiddleware:
         is_batch = scope["path"] == "/extract/batch"
         return settings.max_batch_bytes if is_batch else settings.max_body_bytes
 
-    def _record(self, scope: Scope, exchange: _Exchange, seconds: float, span: Any) -> None:  # noqa: ANN401  # opentelemetry may be absent
+    def _record(self, scope: Scope, exchange: _Exchange, seconds: float, span: Span | None) -> None:
         route = getattr(scope.get("route"), "path", "other")
         status = exchange.status
-        self._metrics.requests.add(route, str(status))
-        self._metrics.seconds.observe(seconds, route)
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
         fields = {
             "request_id": exchange.request_id, "method": scope["method"], "route": route,
             "status": status, "seconds": round(seconds, 4),
         }  # fmt: skip
-        level = DEBUG if route in _WATCHED else INFO
+        level = DEBUG if route in _POLLED else INFO
         access.log(level, "%s %s %d", scope["method"], route, status, extra=fields)
         if span is not None:
             span.update_name(f"{scope['method']} {route}")
@@ -141,12 +142,12 @@ class RequestMiddleware:
 
 
 class _Exchange:
-    """One request and its answer: counts what comes in, and knows what went out."""
+    """One request and its answer: measures the body, and keeps the status that was sent."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         self.request_id = request_id
         self.status = 499
-        """Until an answer begins: the client left."""
+        """499 until an answer begins: the client left."""
         self.overflow: Failure | None = None
         self._is_head = scope["method"] == "HEAD"
         self._receive, self._send = receive, send
@@ -154,7 +155,7 @@ class _Exchange:
         self._n_bytes, self._limit = 0, 0
 
     def limit_body(self, limit: int, announced: str | None) -> None:
-        """Refuse a body that says it is too long; one that does not say is measured.
+        """Set the limit, and refuse a body whose ``Content-Length`` exceeds it.
 
         Raises:
             Failure: too long.
@@ -169,7 +170,7 @@ class _Exchange:
         message = await self._receive()
         self._n_bytes += len(message.get("body", b""))
         if self._n_bytes > self._limit:
-            # Frameworks turn what is raised here into answers of their own: `send` replaces them.
+            # Frameworks answer an exception raised here on their own; `send` drops that answer.
             self.overflow = _too_large(self._limit)
             raise self.overflow
         return message
@@ -183,12 +184,12 @@ class _Exchange:
         await self._send(message)
 
     async def finish(self) -> None:
-        """After the application: an overflow it has made its own answer of is still ours."""
+        """Answer an overflow that the application handled itself."""
         if self.overflow is not None:
             await self.refuse(self.overflow)
 
     async def refuse(self, failure: Failure) -> None:
-        """Answer with an error, unless an answer has begun: then the connection is cut short."""
+        """Answer with an error; when an answer has begun, raise, which closes the connection."""
         if self._is_begun:
             if failure is not self.overflow:
                 raise failure

@@ -1,8 +1,8 @@
-"""RequestQueue: what is to be done, in order of arrival, and what of it goes to a worker together.
+"""The queue of a batcher: items in order of arrival, and which of them form the next batch.
 
-Decided from facts and the time that is passed in. A worker that has nothing to do is given what
-there is, at once; a batch that is made ahead, while all are busy, waits for company until it is
-full or its first has waited ``linger_s``.
+It decides from its items and the time that is passed in. An idle worker gets the waiting items at
+once. A batch that is made ahead, while all workers are busy, is due when it is full or when its
+first item has waited for ``linger_s``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatcherLimits:
-    """How much a batcher takes on."""
+    """Bounds of the queue, with the items that workers have, and of a batch."""
 
     max_waiting: int
     max_waiting_weight: int
@@ -33,7 +33,7 @@ class BatcherLimits:
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """Times are those of the event loop, in seconds."""
+    """One unit of work of one request. Times are those of the event loop, in seconds."""
 
     payload: object
     weight: int
@@ -41,27 +41,27 @@ class Item:
     future: asyncio.Future[object]
     group: Hashable
     n_repeats: int = 0
-    """Times that it was begun again, as those who had it in hand were lost."""
+    """Times that it was queued again because its workers were lost."""
     sent: float | None = None
     """When it went to the pool last."""
     n_together: int = 0
     """Items of its batch."""
     outcome: Outcome | None = None
-    """Of its batch, or of its part of one that was halved."""
+    """Of its batch, or of its part of a batch that was bisected."""
 
     def settle(self, answer: object) -> None:
-        """Give it its answer, or its error, unless nobody waits any more."""
+        """Set its answer or its error, unless its request has ended."""
         if not self.future.done():
             self.future.set_result(answer)
 
-    def record_spans(self, tracer: Tracer, batcher: str, now: float) -> None:
+    def record_spans(self, tracer: Tracer, name: str, now: float) -> None:
         """Two spans below that of the request: in the queue, and with the workers until ``now``."""
         if not tracer.is_on:
             return
         zero = time.time_ns() - int(now * 1e9)
         arrived, ended = zero + int(self.arrived * 1e9), zero + int(now * 1e9)
         sent = ended if self.sent is None else zero + int(self.sent * 1e9)
-        tracer.record(f"{batcher} queue", arrived, sent, {"featpipe.repeats": self.n_repeats})
+        tracer.record(f"{name} queue", arrived, sent, {"featpipe.repeats": self.n_repeats})
         if self.sent is None:
             return
         facts: dict[str, str | int | float] = {"featpipe.batch_items": self.n_together}
@@ -71,7 +71,7 @@ class Item:
             facts["featpipe.worker_seconds"] = round(self.outcome.seconds, 6)
             if self.outcome.error is not None:
                 facts["error.type"] = type(self.outcome.error).__name__
-        tracer.record(f"{batcher} run", sent, ended, facts)
+        tracer.record(f"{name} run", sent, ended, facts)
 
 
 class RequestQueue:
@@ -82,18 +82,18 @@ class RequestQueue:
         self._queues: dict[Hashable, deque[Item]] = {}
 
     def add(self, item: Item) -> None:
-        """The last of its group."""
+        """Append to the item's group."""
         self._queues.setdefault(item.group, deque()).append(item)
 
     def put_back(self, items: Sequence[Item]) -> None:
-        """These come first again, in this order."""
+        """Put these first, in this order."""
         for item in reversed(items):
             self._queues.setdefault(item.group, deque()).appendleft(item)
 
     def take(self, now: float, *, is_idle: bool) -> list[Item]:
-        """The next batch, of the group whose first waits longest; empty when none is ripe."""
+        """The next batch, of the group whose first item waits longest; empty when none is due."""
         queue = self._first()
-        if queue is None or not (is_idle or self._is_full(queue) or now >= self._ripe_at(queue)):
+        if queue is None or not (is_idle or self._is_full(queue) or now >= self._due_at(queue)):
             return []
         batch: list[Item] = []
         weight = 0
@@ -102,20 +102,20 @@ class RequestQueue:
             if batch and weight + item.weight > self._limits.max_batch_weight:
                 break
             if batch and (batch[0].n_repeats or item.n_repeats):
-                break  # it has lost workers, so it goes alone and takes nobody along
+                break  # it has lost workers, so its batch holds no other item
             queue.popleft()
             if not item.future.done():
                 batch.append(item)
                 weight += item.weight
         return batch
 
-    def ripe_at(self) -> float | None:
-        """When `take` gives something although nobody is idle; None while nothing waits."""
+    def due_at(self) -> float | None:
+        """When `take` gives a batch although no worker is idle; None while the queue is empty."""
         queue = self._first()
-        return None if queue is None else self._ripe_at(queue)
+        return None if queue is None else self._due_at(queue)
 
     def clear(self) -> list[Item]:
-        """All of them; nothing waits any more."""
+        """Remove and return all items."""
         items = [item for queue in self._queues.values() for item in queue]
         self._queues.clear()
         return items
@@ -125,7 +125,7 @@ class RequestQueue:
         return min(self._queues.values(), key=lambda queue: queue[0].arrived, default=None)
 
     def _drop_ended(self) -> None:
-        """Nobody waits for these any more: they cost the workers nothing."""
+        """Items whose requests have ended cost the workers nothing."""
         for group in list(self._queues):
             queue = self._queues[group]
             while queue and queue[0].future.done():
@@ -140,5 +140,5 @@ class RequestQueue:
             or sum(item.weight for item in queue) >= self._limits.max_batch_weight
         )
 
-    def _ripe_at(self, queue: deque[Item]) -> float:
+    def _due_at(self, queue: deque[Item]) -> float:
         return queue[0].arrived + self._limits.linger_s

@@ -1,8 +1,8 @@
 """The server: listens, and on SIGTERM or Ctrl-C ends in order.
 
-First readiness is denied (for ``notice_s``, so that balancers look elsewhere), then no connection
-is accepted, then what is in flight is answered (for ``drain_s`` at most), then the workers end, and
-the program exits with 0. A second signal does not wait.
+Readiness is denied first (for ``notice_s``, so that load balancers use other servers); then no
+connection is accepted; then requests in flight are answered (for ``drain_s`` at most); then the
+workers end, and the program exits with 0. A second signal skips all waiting.
 """
 
 from __future__ import annotations
@@ -26,14 +26,27 @@ if TYPE_CHECKING:
 logger = getLogger("featpipe.service")
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server with our way of ending. Args: ``engine``, ready to be started."""
+def serve(engine: Engine, page: str = "") -> bool:
+    """Serve until a signal comes; returns whether the server could start.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: ready to be started.
+        page: HTML for ``/``.
+
+    """
+    server = Server(engine, page)
+    server.run()
+    return server.started
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, ending as the module's docstring describes."""
+
+    def __init__(self, engine: Engine, page: str = "") -> None:
         settings = engine.settings
         super().__init__(
             uvicorn.Config(
-                create_app(engine),
+                create_app(engine, page),
                 host=settings.host,
                 port=settings.port,
                 log_config=None,
@@ -47,13 +60,14 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """In the place of uvicorn's: it would end the process by the signal, not with 0."""
+        """Replaces uvicorn's, which would end the process by the signal and not with 0."""
         loop = asyncio.get_running_loop()
 
-        def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a handler's signature
+        def on_signal(number: int, _: FrameType | None) -> None:
             loop.call_soon_threadsafe(self._stop, number)
 
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, on_signal) for number in numbers}
         try:
             yield
         finally:
@@ -71,10 +85,3 @@ class Server(uvicorn.Server):
 
     def _refuse_connections(self) -> None:
         self.should_exit = True
-
-
-def serve(engine: Engine) -> bool:
-    """Serve until a signal comes; whether the service could begin at all."""
-    server = Server(engine)
-    server.run()
-    return server.started

@@ -1,4 +1,4 @@
-"""The watcher: a publication in an event loop, which it never holds up."""
+"""Deploys changed template files from the event loop, in a thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WATCH_S = 1.0
 
 
 class TemplateWatcher:
-    """Watches the files of a ``publication``, and publishes what changes."""
+    """Watches the files of a ``publication``, and publishes changes one at a time."""
 
     def __init__(self, publication: Publication) -> None:
         self.publication = publication
@@ -29,26 +29,26 @@ class TemplateWatcher:
 
     @property
     def templates(self) -> Mapping[str, FittedTemplate]:
-        """What is at work."""
+        """The templates in use."""
         return self.publication.templates
 
     @property
     def problem(self) -> str:
-        """Why the files are not what is at work, "" if they are."""
+        """Why the files cannot be used; "" when they are in use."""
         return self.publication.problem
 
     async def publish(self) -> Change:
-        """Look at the files now.
+        """Compare the files with the templates in use, and replace these by changed ones.
 
         Raises:
-            TemplateError: they cannot be used; everything is as it was.
+            TemplateError: they cannot be used; the templates stay as they were.
 
         """
         async with self._lock:
             return await asyncio.to_thread(self.publication.publish)
 
     async def watch(self) -> None:
-        """Publish whatever changes, until cancelled."""
+        """Publish changes until cancelled. An error is logged once, not at every look."""
         while True:
             await asyncio.sleep(_WATCH_S)
             if self._lock.locked():

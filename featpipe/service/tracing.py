@@ -1,19 +1,22 @@
-"""Spans for OpenTelemetry, where it is installed and asked for; otherwise they cost nothing.
+"""OpenTelemetry spans; a tracer that is off imports nothing and records nothing.
 
-The program that embeds featpipe may have configured tracing itself: then its provider is used.
-`configure_tracing` sets one up from the usual ``OTEL_*`` variables for our own commands.
+A program that embeds featpipe and has configured tracing keeps its own provider.
+`configure_tracing` makes a provider from the ``OTEL_*`` variables for featpipe's own commands.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from featpipe.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Span
 
 _HINT = "pip install 'featpipe[otel]'"
 
@@ -38,18 +41,7 @@ class Tracer:
             self._tracer = trace.get_tracer("featpipe")
 
     @contextmanager
-    def span(
-        self, name: str, attributes: Mapping[str, str | int | float] | None = None
-    ) -> Iterator[Any]:
-        """A span inside the current one; None is handed out when tracing is off."""
-        if not self.is_on:
-            yield None
-            return
-        with self._tracer.start_as_current_span(name, attributes=dict(attributes or {})) as span:
-            yield span
-
-    @contextmanager
-    def serving(self, name: str, headers: Mapping[str, str]) -> Iterator[Any]:
+    def serving(self, name: str, headers: Mapping[str, str]) -> Iterator[Span | None]:
         """The span of a request, below the caller's if its headers name one (``traceparent``)."""
         if not self.is_on:
             yield None
@@ -62,14 +54,14 @@ class Tracer:
     def record(
         self, name: str, began_ns: int, ended_ns: int, attributes: Mapping[str, str | int | float]
     ) -> None:
-        """A span inside the current one, of something that has ended. Times since the epoch."""
+        """A span inside the current one that has ended; nanoseconds since the epoch."""
         if self.is_on:
             span = self._tracer.start_span(name, start_time=began_ns, attributes=dict(attributes))
             span.end(ended_ns)
 
 
 def configure_tracing() -> None:
-    """A provider that exports as ``OTEL_TRACES_EXPORTER`` says: ``otlp`` (default) or ``console``.
+    """Set a provider that exports to ``OTEL_TRACES_EXPORTER``: ``otlp`` (default) or ``console``.
 
     Raises:
         MissingExtra: the packages are not installed.
@@ -90,14 +82,14 @@ def configure_tracing() -> None:
         raise MissingExtra("tracing needs opentelemetry's SDK and exporter", hint=_HINT) from error
     if chosen not in {"otlp", "console"}:
         raise UsageError(f"OTEL_TRACES_EXPORTER is {chosen!r}", hint="use otlp or console")
-    # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes on top of ours.
+    # OTEL_RESOURCE_ATTRIBUTES are added by Resource.create.
     name = os.environ.get("OTEL_SERVICE_NAME", "featpipe")
     provider = TracerProvider(resource=Resource.create({"service.name": name}))
     provider.add_span_processor(processor)
     trace.set_tracer_provider(provider)
 
 
-def _console() -> Any:  # noqa: ANN401  # the package may be absent
+def _console() -> SpanExporter:
     import sys
 
     from opentelemetry.sdk.trace.export import ConsoleSpanExporter
@@ -105,7 +97,7 @@ def _console() -> Any:  # noqa: ANN401  # the package may be absent
     return ConsoleSpanExporter(out=sys.stderr)
 
 
-def _otlp() -> Any:  # noqa: ANN401  # the package may be absent
+def _otlp() -> SpanExporter:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     return OTLPSpanExporter()

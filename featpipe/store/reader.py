@@ -24,6 +24,8 @@ from featpipe.store.table_reader import Snapshot, TableReader
 from featpipe.store.views import FileMap, load_table, spec_of, walk_objects
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from featpipe.store.hdf5_parse import Header
 
 
@@ -46,7 +48,12 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:

@@ -22,7 +22,8 @@ import pytest
 from tiny_checkpoints import save_encoder
 
 from featpipe import Pipeline
-from featpipe.consumer import Consumer, ConsumerSettings, Journal, read_job
+from featpipe.consumer import Consumer, ConsumerSettings
+from featpipe.consumer.jobs import Journal, read_job
 from featpipe.errors import UsageError, WriteFailed
 
 HERE = Path(__file__).parent
@@ -50,7 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Broker:
-    """Sends orders, and takes what comes out."""
+    """Sends messages, and takes the answers."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -93,7 +94,7 @@ class Broker:
 
 
 @contextmanager
-def consuming(broker: Broker, home: Path, **settings: Any) -> Iterator[Consumer]:  # noqa: ANN401  # of ConsumerSettings
+def consuming(broker: Broker, home: Path, **settings: Any) -> Iterator[Consumer]:
     given = {"templates": home / "lease.toml", **settings}
     consumer = Consumer(
         ConsumerSettings(

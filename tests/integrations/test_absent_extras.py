@@ -15,7 +15,6 @@ import pytest
         ("llamaindex", "llama_index", "llamaindex"),
         ("sklearn", "sklearn", "sklearn"),
         ("arrow", "pyarrow", "arrow"),
-        ("datasets", "datasets", "datasets"),
         ("faiss", "faiss", "ann"),
     ],
 )
@@ -23,11 +22,24 @@ def test_an_absent_package_is_named_with_its_extra(face: str, package: str, extr
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from featpipe.errors import MissingExtra\n"
-        f"try:\n    import featpipe.adapters.{face}\n"
+        f"try:\n    import featpipe.integrations.{face}\n"
         "except MissingExtra as error: print(error.hint)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"pip install 'featpipe[{extra}]'"
+
+
+def test_datasets_are_named_where_they_are_needed() -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    code = (
+        "import sys; sys.modules['datasets'] = None\n"
+        "from featpipe.errors import MissingExtra\n"
+        "from featpipe.integrations import arrow\n"
+        "try:\n    arrow.document_dataset(None)\n"
+        "except MissingExtra as error: print(error.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "pip install 'featpipe[datasets]'"
 
 
 @pytest.mark.parametrize(
@@ -37,16 +49,14 @@ def test_an_absent_package_is_named_with_its_extra(face: str, package: str, extr
         ("llamaindex", "llama_index"),
         ("sklearn", "sklearn"),
         ("arrow", "pyarrow"),
-        ("datasets", "datasets"),
         ("faiss", "faiss"),
         ("aio", "asyncio"),
-        ("report", "html"),
     ],
 )
 def test_no_face_imports_torch_into_the_caller(face: str, package: str) -> None:
     pytest.importorskip(package, reason=f"{package} is not installed")
     code = (
-        f"import sys; import featpipe.adapters.{face}\n"
+        f"import sys; import featpipe.integrations.{face}\n"
         "print([m for m in ('torch', 'transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -55,11 +55,9 @@ def test_datasets_maps_filters_and_saves(
     pytest.importorskip("datasets", reason="datasets is not installed")
     from datasets import load_from_disk
 
-    from featpipe.integrations.datasets import document_dataset, unit_dataset
-
     with Cache.open(filled) as cache:
-        units = unit_dataset(cache.dictionary(level="sentence"))
-        documents = document_dataset(cache)
+        units = arrow.unit_dataset(cache.dictionary(level="sentence"))
+        documents = arrow.document_dataset(cache)
         stored = np.asarray(cache.dictionary()[KNOWN[1]], np.float32)
     assert documents["id"][:] == ["a.txt", "b.txt"]
     found = units.filter(lambda row: row["text"] == KNOWN[1])

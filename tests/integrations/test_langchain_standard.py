@@ -10,7 +10,6 @@ on ``PYTHONPATH``, pytest with ``-o strict=false -W ignore::pytest.PytestUnknown
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,18 +21,13 @@ from featpipe import Pipeline
 pytest.importorskip("langchain_core", reason="langchain-core is not installed")
 pytest.importorskip("langchain_tests", reason="langchain-tests is not installed")
 
-from langchain_tests.integration_tests import (
-    BaseStoreAsyncTests,
-    BaseStoreSyncTests,
-    EmbeddingsIntegrationTests,
-)
+from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
 
-from featpipe.integrations.langchain import CacheByteStore, FeatpipeEmbeddings
+from featpipe.integrations.langchain import FeatpipeEmbeddings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-    from langchain_core.stores import BaseStore
 
 
 @pytest.fixture(scope="session")
@@ -72,23 +66,3 @@ class TestUnit(Opened, EmbeddingsUnitTests):
 
 class TestIntegration(Opened, EmbeddingsIntegrationTests):
     pass
-
-
-class Stored:
-    @pytest.fixture
-    def three_values(self) -> tuple[bytes, bytes, bytes]:
-        return b"\0\xff", b"", "长".encode()
-
-
-class TestByteStore(Stored, BaseStoreSyncTests[bytes]):
-    @pytest.fixture
-    def kv_store(self, tmp_path: Path) -> Iterator[BaseStore[str, bytes]]:
-        with CacheByteStore(tmp_path / "c.h5") as store:
-            yield store
-
-
-class TestByteStoreFromALoop(Stored, BaseStoreAsyncTests[bytes]):
-    @pytest.fixture
-    def kv_store(self, tmp_path: Path) -> Iterator[BaseStore[str, bytes]]:
-        with CacheByteStore(tmp_path / "c.h5") as store:
-            yield store

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from featpipe.cli.serve import configure_logging
+from featpipe.html_report import service_page
 from featpipe.service import engine
 from featpipe.service.server import serve
 from featpipe.service.settings import ServiceSettings
@@ -32,7 +33,7 @@ def main() -> None:
     threading.Thread(target=end_with_input, daemon=True).start()
     make_workload = engine.extraction_workload
 
-    def poisoned(*args: Any) -> engine.Workload:  # noqa: ANN401  # whatever it takes
+    def poisoned(*args: Any) -> engine.Workload:  # whatever it takes
         workload = make_workload(*args)
         target = "service_poison:PoisonedExtractRole"
         return replace(workload, role=replace(workload.role, target=target))
@@ -42,7 +43,7 @@ def main() -> None:
     if settings.is_traced:
         configure_tracing()
     assert not {"torch", "transformers"} & set(sys.modules)
-    sys.exit(0 if serve(engine.Engine(settings)) else 3)
+    sys.exit(0 if serve(engine.Engine(settings), service_page()) else 3)
 
 
 def end_with_input() -> None:

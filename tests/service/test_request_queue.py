@@ -45,7 +45,7 @@ def test_a_worker_without_work_is_given_what_there_is_at_once(
     queue.put("b", 1.0)
     assert queue.names(1.0, is_idle=True) == ["a", "b"]
     assert queue.names(1.0, is_idle=True) == []
-    assert queue.ripe_at() is None
+    assert queue.due_at() is None
 
 
 def test_a_batch_made_ahead_waits_for_company_but_not_for_long(
@@ -55,7 +55,7 @@ def test_a_batch_made_ahead_waits_for_company_but_not_for_long(
     queue.put("a", 1.0)
     queue.put("b", 1.2)
     assert queue.names(1.4, is_idle=False) == []
-    assert queue.ripe_at() == 1.5
+    assert queue.due_at() == 1.5
     assert queue.names(1.5, is_idle=False) == ["a", "b"]
     for name in "cdef":
         queue.put(name, 2.0)
@@ -92,7 +92,7 @@ def test_what_nobody_waits_for_is_left_out(loop: asyncio.AbstractEventLoop) -> N
     items[2].settle("answered")
     assert queue.names(1.0, is_idle=True) == ["b", "d"]
     queue.put("e", 1.0).future.cancel()
-    assert queue.ripe_at() is None
+    assert queue.due_at() is None
 
 
 def test_what_lost_its_workers_comes_first_and_alone(loop: asyncio.AbstractEventLoop) -> None:

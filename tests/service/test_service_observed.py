@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from service_watch import running, wait_for
 
 from featpipe.errors import FeatpipeError, UsageError
-from featpipe.metrics import Counter, Histogram, Registry
 from featpipe.service.errors import failure_of
 from featpipe.service.metrics import ServiceMetrics
 from featpipe.service.middleware import RequestMiddleware
@@ -43,19 +43,20 @@ def test_metrics_are_what_prometheus_reads(service: Service) -> None:
     assert {s.labels["lane"] for s in families["featpipe_ready"].samples} >= {"extract", "embed"}
 
 
-def test_label_values_cannot_break_a_line() -> None:
-    registry = Registry()
-    counter, histogram = Counter("c_total", "a\nb\\", ("x",)), Histogram("h", "h", bounds=(1, 2.5))
-    registry.add(counter, histogram)
+def test_no_label_value_breaks_a_line_and_each_registry_counts_alone() -> None:
+    metrics, other = ServiceMetrics(), ServiceMetrics()
     nasty = 'a"b\\c\nd} 1\nc_total 99'
-    counter.add(nasty, by=2)
+    metrics.refused.labels("extract", nasty).inc(2)
     for value in (0.5, 1, 2, 9):
-        histogram.observe(value)
-    families = {f.name: f for f in text_string_to_metric_families(registry.render())}
-    assert [(s.labels, s.value) for s in families["c"].samples] == [({"x": nasty}, 2.0)]
-    buckets = [(s.labels.get("le"), s.value) for s in families["h"].samples]
-    assert [value for _, value in buckets] == [2.0, 3.0, 4.0, 12.5, 4.0]
-    assert [float(bound) for bound, _ in buckets[:3]] == [1.0, 2.5, float("inf")]
+        metrics.batch_items.labels("extract").observe(value)
+    text = generate_latest(metrics.registry).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    refused = [s for s in families["featpipe_refused"].samples if s.name.endswith("_total")]
+    assert [(s.labels["reason"], s.value) for s in refused] == [(nasty, 2.0)]
+    buckets = {s.labels.get("le"): s.value for s in families["featpipe_batch_items"].samples[:4]}
+    assert buckets == {"1.0": 2.0, "2.0": 3.0, "4.0": 3.0, "8.0": 3.0}
+    assert b"extract" not in generate_latest(other.registry)
+    assert not [name for name in families if name.endswith("_created")]
 
 
 def test_every_line_of_the_log_is_an_object_with_the_request_in_it(service: Service) -> None:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from featpipe.documents.formats.zip_xml import attribute, children, value_of
+from featpipe.documents.formats.zip_xml import attribute, child, children
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,20 +45,23 @@ class Numbering:
     def read(cls, root: Element | None) -> Numbering:
         """From the root of ``numbering.xml``."""
         numbering = cls()
+        if root is None:
+            return numbering
         abstract = {
             attribute(element, "abstractNumId") or "": _levels(element)
             for element in children(root, "abstractNum")
         }
         for element in children(root, "num"):
             number = attribute(element, "numId") or ""
-            name = value_of(element, "abstractNumId") or ""
+            reference = child(element, "abstractNumId")
+            name = (attribute(reference, "val") or "") if reference is not None else ""
             own, restarts = _overrides(element, abstract.get(name, {}))
             numbering.lists[number] = (name, own)
             numbering.overridden[number] = restarts
         return numbering
 
     def next_label(self, number: str, level: int) -> str:
-        """Count one paragraph; the label before it, "" for bullets and unknown lists."""
+        """Count one paragraph and say what stands before it; "" for bullets and unknown lists."""
         if number not in self.lists or not 0 <= level < _MAX_LEVELS:
             return ""
         name, levels = self.lists[number]
@@ -105,7 +108,8 @@ def _overrides(element: Element, levels: dict[int, Level]) -> tuple[dict[int, Le
 
 
 def _value(element: Element, name: str, default: str) -> str:
-    value = value_of(element, name)
+    found = child(element, name)
+    value = attribute(found, "val") if found is not None else None
     return default if value is None else value
 
 

@@ -12,15 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
-from featpipe.documents.formats.zip_xml import (
-    Container,
-    attribute,
-    child,
-    children,
-    local,
-    relation_id,
-)
+from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -53,9 +46,11 @@ class Formats:
         if styles is None:
             return
         own: dict[int, str] = {}
-        for entry in children(child(styles, "numFmts"), "numFmt"):
+        listed = child(styles, "numFmts")
+        for entry in children(listed, "numFmt") if listed is not None else ():
             own[int(entry.get("numFmtId", "0"))] = entry.get("formatCode", "")
-        for entry in children(child(styles, "cellXfs"), "xf"):
+        formats = child(styles, "cellXfs")
+        for entry in children(formats, "xf") if formats is not None else ():
             number = int(attribute(entry, "numFmtId") or 0)
             self._kinds.append(_kind(number, own.get(number)))
 
@@ -114,7 +109,7 @@ _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_COLUMNS = 16_384
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
     """Read an .xlsx file.
 
     Raises:
@@ -131,7 +126,7 @@ class _Workbook:
     def __init__(self, container: Container, limits: LoadLimits) -> None:
         self.container = container
         self.limits = limits
-        self.builder = DocumentBuilder(limits, title=container.title())
+        self.draft = Draft(limits, title=container.title())
         part = container.main_part("xl/workbook.xml")
         self.root = container.xml(part)
         self.related = container.related(part)
@@ -142,24 +137,25 @@ class _Workbook:
         self.formats = Formats(container.xml_or_none(parts.get("styles", "")), is_1904=is_1904)
         self.n_cells = 0
 
-    def read(self) -> DocumentBuilder:
+    def read(self) -> Draft:
         """The text of all sheets."""
-        sheets = list(children(child(self.root, "sheets"), "sheet"))
+        listed = child(self.root, "sheets")
+        sheets = list(children(listed, "sheet")) if listed is not None else []
         if len(sheets) > self.limits.max_pages:
             raise DocumentTooLarge(f"more than {self.limits.max_pages:,} sheets")
         for number, sheet in enumerate(sheets, start=1):
-            kind, name = self.related.get(relation_id(sheet), ("", ""))
+            kind, name = self.related.get(_relation_id(sheet), ("", ""))
             if kind != "worksheet" or name not in self.container:
                 continue
             if sheet.get("state", "visible") != "visible":
-                self.builder.note("hidden sheets are read like the others")
-            start = self.builder.length
+                self.draft.note("hidden sheets are read like the others")
+            start = self.draft.length
             cells = self._cells(name)
             if any(cell.text for cell in cells):
-                self.builder.add(sheet.get("name", ""), level=1)
-                self.builder.add_table(cells)
-            self.builder.end_page(number, start)
-        return self.builder
+                self.draft.add(sheet.get("name", ""), level=1)
+                self.draft.add_table(cells)
+            self.draft.end_page(number, start)
+        return self.draft
 
     def _cells(self, name: str) -> list[RawCell]:
         """The cells of a sheet that hold something, read as a stream: a sheet can be large."""
@@ -209,6 +205,13 @@ class _Workbook:
             style = cell.get("s", "0")
             return self.formats.written(raw, int(style) if style.isdecimal() else 0)
         return _unescaped(raw)
+
+
+def _relation_id(element: Element) -> str:
+    for key, value in element.attrib.items():
+        if key.startswith("{") and key.endswith("}id"):
+            return value
+    return ""
 
 
 def _shared_texts(container: Container, name: str) -> Iterator[str]:

@@ -46,8 +46,8 @@ async def embed(request: Request, body: EmbeddingsBody) -> Response:
     found = [answer for answer in answers if isinstance(answer, Embedded)]
     vectors = shorten(np.concatenate([one.vectors for one in found]), body.dimensions)
     n_tokens = int(sum(one.n_tokens.sum() for one in found))
-    engine.metrics.texts.add(by=len(vectors))
-    engine.metrics.tokens.add(by=n_tokens)
+    engine.metrics.texts.inc(len(vectors))
+    engine.metrics.tokens.inc(n_tokens)
     return Response(
         _render(vectors, body.encoding_format, engine.chosen.name, n_tokens),
         media_type="application/json",
@@ -130,7 +130,7 @@ async def _ask(engine: Engine, query: EmbedQuery, timeout_s: float) -> Embedded 
     """The answer or the failure: a piece that fails must not cancel its siblings in mid-air."""
     weight = sum(map(len, query.texts or query.tokens))
     try:
-        answer: Embedded = await engine.embed.submit(query, weight=weight, timeout_s=timeout_s)
+        answer = await engine.embed.submit(query, weight=weight, timeout_s=timeout_s)
     except Failure as failure:
         return failure
     return answer

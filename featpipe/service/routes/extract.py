@@ -245,15 +245,15 @@ async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, A
 
     """
     template = _template_of(engine, job.template)
-    done: Done = await extract_batcher(engine).submit(
+    done = await extract_batcher(engine).submit(
         job.given, group=(template, job.with_text), weight=job.n_bytes, timeout_s=timeout_s
     )
     if done.quarantined is not None:
-        engine.metrics.documents.add(done.quarantined.error)
+        engine.metrics.documents.labels(done.quarantined.error).inc()
         if isinstance(job.given, Stored):
             raise Failure(404, "unknown_document", done.quarantined.reason)
         raise failure_named(done.quarantined.error, done.quarantined.reason)
-    engine.metrics.documents.add("extracted")
+    engine.metrics.documents.labels("extracted").inc()
     answer: dict[str, Any] = {
         "document": done.document,
         "extractions": [_without_paths(extraction.as_dict()) for extraction in done.extractions],
@@ -264,7 +264,7 @@ async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, A
     return answer
 
 
-def extract_batcher(engine: Engine) -> Batcher:
+def extract_batcher(engine: Engine) -> Batcher[Given, Done]:
     """The batcher of extraction.
 
     Raises:
@@ -326,7 +326,7 @@ async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, Any
         job = job_of(body)
         found["result"] = await _ask_patiently(engine, job)
     except RequestValidationError as error:
-        found["error"] = {"code": "invalid_line", "message": words_of(error), "hint": None}
+        found["error"] = {"code": "invalid_line", "message": describe_invalid(error), "hint": None}
     except Exception as error:  # one line fails, not the batch
         failure = failure_of(error)
         found["error"] = {"code": failure.code, "message": failure.message, "hint": failure.hint}
@@ -356,7 +356,7 @@ def _without_paths(extraction: dict[str, Any]) -> dict[str, Any]:
     return extraction
 
 
-def words_of(error: RequestValidationError) -> str:
+def describe_invalid(error: RequestValidationError) -> str:
     """What is wrong with a body, in one line."""
     parts = []
     for one in error.errors():

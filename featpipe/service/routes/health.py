@@ -1,20 +1,23 @@
-"""``/healthz``, ``/readyz``, ``/metrics`` and the page."""
+"""``/healthz``, ``/readyz``, ``/metrics`` and the page at ``/``."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from featpipe.metrics import CONTENT_TYPE
-from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
-from featpipe.service.schemas import HealthAnswer, ReadyAnswer, failures
+from featpipe.service.schemas import HealthAnswer, LaneBody, ReadyAnswer, failures
+
+if TYPE_CHECKING:
+    from featpipe.service.engine import Engine
 
 router = APIRouter(tags=["operation"])
 
-#: The page carries its own style and script, talks to this service, and to nobody else.
+#: The page has its style and script inline, and sends requests to this service only.
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
@@ -22,26 +25,26 @@ _PAGE_POLICY = (
 
 
 @router.get("/healthz", response_model=HealthAnswer)
-async def healthz() -> dict[str, str]:
+async def healthz() -> HealthAnswer:
     """Whether the process answers at all."""
-    return {"status": "ok", "version": version("featpipe")}
+    return HealthAnswer(status="ok", version=version("featpipe"))
 
 
 @router.get("/readyz", response_model=ReadyAnswer, responses={503: {"model": ReadyAnswer}})
 async def readyz(request: Request) -> JSONResponse:
     """Whether requests should be sent here: 503 while starting, draining, or without workers."""
     engine: Engine = request.app.state.engine
-    batchers: dict[str, Any] = {
-        batcher.name: {
-            "is_ready": batcher.is_ready,
-            "n_open": batcher.n_open,
-            "n_workers": len(batcher.workers()),
-            "problem": "workers cannot be started; the log says why" if batcher.problem else "",
-        }
+    lanes = {
+        batcher.name: LaneBody(
+            is_ready=batcher.is_ready,
+            n_open=batcher.n_open,
+            n_workers=len(batcher.workers()),
+            problem="workers cannot be started; the log says why" if batcher.problem else "",
+        )
         for batcher in engine.batchers
     }
-    content = {"is_ready": engine.is_ready, "is_draining": engine.is_draining, "lanes": batchers}
-    return JSONResponse(content, 200 if engine.is_ready else 503)
+    answer = ReadyAnswer(is_ready=engine.is_ready, is_draining=engine.is_draining, lanes=lanes)
+    return JSONResponse(answer.model_dump(), 200 if engine.is_ready else 503)
 
 
 @router.get(
@@ -52,13 +55,15 @@ async def readyz(request: Request) -> JSONResponse:
 async def metrics(request: Request) -> Response:
     """Counters, gauges and histograms for Prometheus."""
     engine: Engine = request.app.state.engine
-    return Response(engine.metrics.registry.render(), headers={"content-type": CONTENT_TYPE})
+    text = generate_latest(engine.metrics.registry)
+    return Response(text, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
-async def page() -> HTMLResponse:
+async def page(request: Request) -> HTMLResponse:
     """A page to paste a document into and see its values."""
-    from featpipe.html_report import service_page
-
+    html: str = request.app.state.page
+    if not html:
+        raise HTTPException(404)
     headers = {"Content-Security-Policy": _PAGE_POLICY, "Referrer-Policy": "no-referrer"}
-    return HTMLResponse(service_page(), headers=headers)
+    return HTMLResponse(html, headers=headers)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 
 from featpipe.cache.search_role import SearchQuery
-from featpipe.on_demand.messages import Embedded, EmbedQuery
+from featpipe.on_demand.messages import EmbedQuery
 from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure
 from featpipe.service.schemas import SearchAnswer, SearchBody, failures
-
-if TYPE_CHECKING:
-    from featpipe.cache.search import Hit
 
 router = APIRouter(tags=["search"])
 
@@ -37,11 +34,11 @@ async def search(request: Request, body: SearchBody) -> dict[str, Any]:
     until = loop.time() + min(body.deadline_s or settings.deadline_s, settings.deadline_s)
     vector = None
     if body.hybrid:
-        embedded: Embedded = await engine.embed.submit(
+        embedded = await engine.embed.submit(
             EmbedQuery((body.query,)), weight=len(body.query), timeout_s=until - loop.time()
         )
         vector = embedded.vectors[0].copy()
     query = SearchQuery(body.query, body.k, body.level, vector)
-    hits: list[Hit] = await engine.search.submit(query, timeout_s=until - loop.time())
+    hits = await engine.search.submit(query, timeout_s=until - loop.time())
     names = ("document", "start", "end", "text", "score")
     return {"hits": [{name: getattr(hit, name) for name in names} for hit in hits]}

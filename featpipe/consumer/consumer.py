@@ -1,0 +1,344 @@
+"""The loop between the broker and the pool."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from logging import getLogger
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Protocol, Self, cast
+
+from featpipe.cache.cache import Cache
+from featpipe.consumer.jobs import Journal, read_job
+from featpipe.documents import LoadLimits
+from featpipe.errors import MissingExtra, TemplateError, UsageError
+from featpipe.extraction.deploy import Publication
+from featpipe.extraction.warm_worker import warm_role
+from featpipe.extraction.worker import ExtractTask
+from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.pool import Pool
+from featpipe.pool.devices import check_devices, default_devices
+
+try:
+    import kombu
+    import kombu.exceptions
+    from prometheus_client import CollectorRegistry, Counter
+except ImportError as error:
+    raise MissingExtra("the consumer needs kombu", hint="pip install 'featpipe[amqp]'") from error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from featpipe.consumer.jobs import Job
+    from featpipe.extraction.worker import Done
+    from featpipe.pool import Outcome
+
+logger = getLogger("featpipe.consumer")
+
+#: Seconds between two looks at the broker while workers are busy.
+_POLL_S = 0.02
+#: Seconds between two looks at the template files.
+_WATCH_S = 1.0
+#: Seconds until a lost broker is tried again: doubled each time.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+
+
+class Message(Protocol):
+    """A message of kombu."""
+
+    body: str | bytes
+    headers: dict[str, object] | None
+    properties: dict[str, str] | None
+
+    def ack(self) -> None:
+        """Remove it from its queue."""
+
+
+class Producer(Protocol):
+    """A sender of kombu."""
+
+    def publish(self, body: str | bytes, **properties: object) -> None:
+        """Send; returns when the broker has confirmed."""
+
+
+class Channel(Protocol):
+    """A channel of kombu."""
+
+    def close(self) -> None:
+        """Give fetched messages that are not acknowledged back to their queue."""
+
+
+class Connection(Protocol):
+    """A connection of kombu, opened on first use."""
+
+    connection_errors: tuple[type[Exception], ...]
+    channel_errors: tuple[type[Exception], ...]
+
+    def channel(self) -> Channel:
+        """A new channel."""
+
+    def ensure_connection(self, *, max_retries: int) -> object:
+        """Connect."""
+
+    def drain_events(self, *, timeout: float) -> None:
+        """Hand the next arrived message to its consumer."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """Broker, queues, and the cache, templates and models to extract with."""
+
+    broker: str = field(repr=False)
+    """Such as ``amqp://user:password@host//``; never logged."""
+    cache: Path
+    templates: Path
+    queue: str = "featpipe.documents"
+    results: str = "featpipe.results"
+    dead: str = "featpipe.dead"
+    journal: Path | None = None
+    model: str | None = None
+    ner: str | None = None
+    devices: tuple[str, ...] = ()
+    document_deadline_s: float = 60.0
+    prefetch: int = 16
+    target: str | None = None
+    """Another class for the workers, in tests."""
+
+
+class Consumer:
+    """Answers messages until `stop`.
+
+    Args:
+        settings: checked when the cache and the templates are opened here.
+
+    Attributes:
+        metrics: registry of ``prometheus_client``, of this consumer alone.
+
+    Raises:
+        FeatpipeError: the cache, a model or a template cannot be used.
+
+    """
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self._settings = settings
+        self.metrics = CollectorRegistry()
+        self._messages = Counter(
+            "featpipe_messages_total", "Messages by outcome.", ("outcome",), registry=self.metrics
+        )
+        with Cache.open(settings.cache) as cache:
+            chosen = choose_checkpoints(cache, settings.model, settings.ner)
+        devices = check_devices(settings.devices) or default_devices()
+        self._publication = Publication(settings.templates, settings.cache, chosen, devices)
+        role = warm_role(self._publication, LoadLimits(), settings.document_deadline_s)
+        self._role = role if settings.target is None else replace(role, target=settings.target)
+        connection = self._connect()
+        self._broker_errors: tuple[type[Exception], ...] = (
+            *connection.connection_errors,
+            *connection.channel_errors,
+            kombu.exceptions.OperationalError,
+            OSError,
+        )
+        self._journal = Journal(settings.journal)
+        self._is_stopping = False
+        self._open: dict[int, tuple[Message, Job, str]] = {}
+        """Task number -> message, its job and its content key."""
+        self._n_tasks = 0
+        self._watched_at = 0.0
+
+    def stop(self) -> None:
+        """Take no further message, finish those in hand, return. Safe in a signal handler."""
+        self._is_stopping = True
+
+    def run(self) -> None:
+        """Answer messages until `stop`; a lost broker is tried again until it is back.
+
+        Templates that were never fitted are fitted before the first message is taken.
+
+        Raises:
+            TemplateError: they cannot be fitted.
+            PoolBroken: the workers cannot be started; messages in hand come again.
+
+        """
+        pause_s = _FIRST_PAUSE_S
+        try:
+            self._publication.publish()
+            with Pool([self._role]) as pool:
+                while not self._is_stopping:
+                    try:
+                        with self._connect() as connection:
+                            connection.ensure_connection(max_retries=1)
+                            pause_s = _FIRST_PAUSE_S
+                            self._serve(connection, pool)
+                    except self._broker_errors as error:
+                        logger.warning("the broker is lost: %s", type(error).__name__)
+                        self._open.clear()  # its messages come again
+                        self._pause(pause_s)
+                        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        finally:
+            self._journal.close()
+            self._publication.close()
+
+    # ---- one connection
+
+    def _connect(self) -> Connection:
+        """A connection that is not open yet, with publisher confirms."""
+        connection: Connection = kombu.Connection(
+            self._settings.broker, transport_options={"confirm_publish": True}, connect_timeout=5
+        )
+        return connection
+
+    def _serve(self, connection: Connection, pool: Pool) -> None:
+        channel = connection.channel()
+        queues = {
+            name: kombu.Queue(name, channel=channel, durable=True)
+            for name in (self._settings.queue, self._settings.results, self._settings.dead)
+        }
+        for queue in queues.values():
+            queue.declare()
+        confirming = connection.channel()
+        producer: Producer = kombu.Producer(confirming)
+        consumer = kombu.Consumer(
+            channel,
+            [queues[self._settings.queue]],
+            on_message=lambda message: self._take(message, pool, producer),
+            prefetch_count=self._settings.prefetch,
+        )
+        with consumer:
+            while not self._is_stopping:
+                self._update_templates(pool, producer)
+                self._drain(connection, 0.5 if not self._open else 0.001)
+                self._collect(pool, producer)
+        # The consumer is cancelled, so no message comes; those in hand are still answered.
+        while self._open:
+            self._collect(pool, producer)
+        channel.close()  # fetched messages that were not begun go back to the queue
+        confirming.close()
+
+    def _update_templates(self, pool: Pool, producer: Producer) -> None:
+        """Use changed templates, between documents and not during one.
+
+        Messages in hand are answered first: an answer is kept under the state it was asked in.
+        """
+        if monotonic() < self._watched_at + _WATCH_S:
+            return
+        self._watched_at = monotonic()
+        if not self._publication.is_behind:
+            return
+        while self._open:
+            self._collect(pool, producer)
+        problem = self._publication.problem
+        try:
+            change = self._publication.publish()
+        except TemplateError as error:
+            if error.message != problem:
+                logger.warning("the templates are as they were: %s", error.message)
+        else:
+            logger.info("templates changed: %s", ", ".join(change.changed + change.removed))
+
+    def _drain(self, connection: Connection, timeout: float) -> None:
+        try:
+            connection.drain_events(timeout=timeout)
+        except (TimeoutError, socket.timeout):  # noqa: UP041  # kombu's transports raise either
+            return
+
+    def _take(self, message: Message, pool: Pool, producer: Producer) -> None:
+        try:
+            job = read_job(message.body, self._publication.templates)
+        except UsageError as error:
+            self._reject(message, producer, "invalid_message", error.message)
+            return
+        key = job.key(self._state())
+        answer = self._journal.get(key)
+        if answer is not None:
+            self._answer(message, producer, job, key, answer)
+            return
+        self._n_tasks += 1
+        self._open[self._n_tasks] = (message, job, key)
+        pool.submit("extract", ExtractTask((job.given,), job.template), tag=self._n_tasks)
+
+    def _collect(self, pool: Pool, producer: Producer) -> None:
+        if not self._open:
+            return
+        for outcome in pool.completed(timeout=_POLL_S):
+            number = cast("int", outcome.tag)
+            held = self._open.get(number)
+            if held is not None:  # else its connection was lost
+                self._finish(outcome, held, producer)
+                del self._open[number]
+
+    def _finish(self, outcome: Outcome, held: tuple[Message, Job, str], producer: Producer) -> None:
+        message, job, key = held
+        if outcome.error is not None:
+            error: BaseException = outcome.error.__cause__ or outcome.error
+            reason = str(getattr(error, "message", error)).splitlines()[0]
+            self._reject(message, producer, type(error).__name__, reason)
+            return
+        (done,) = cast("tuple[Done]", outcome.value)
+        if done.quarantined is not None:
+            self._reject(message, producer, done.quarantined.error, done.quarantined.reason)
+            return
+        content = [extraction.as_dict() for extraction in done.extractions]
+        answer = json.dumps(content, ensure_ascii=False)
+        self._journal.put(key, answer)
+        self._answer(message, producer, job, key, answer)
+
+    def _answer(
+        self, message: Message, producer: Producer, job: Job, key: str, answer: str
+    ) -> None:
+        body = f'{{"id": {json.dumps(job.id)}, "key": "{key}", "extractions": {answer}}}'
+        properties = message.properties or {}
+        self._publish(
+            producer,
+            body,
+            properties.get("reply_to") or self._settings.results,
+            message_id=key,
+            correlation_id=properties.get("correlation_id") or job.id or None,
+        )
+        # Acknowledged second: after a crash in between, the answer is sent twice and not never.
+        message.ack()
+        self._messages.labels("answered").inc()
+
+    def _reject(self, message: Message, producer: Producer, error: str, reason: str) -> None:
+        logger.warning("a message goes to %s: %s: %s", self._settings.dead, error, reason)
+        headers = {**(message.headers or {}), "x-error": error, "x-reason": reason[:1000]}
+        self._publish(producer, message.body, self._settings.dead, headers=headers)
+        message.ack()
+        self._messages.labels("dead").inc()
+
+    def _publish(
+        self, producer: Producer, body: str | bytes, queue: str, **properties: object
+    ) -> None:
+        producer.publish(
+            body,
+            routing_key=queue,
+            delivery_mode=2,
+            content_type="application/json",
+            content_encoding="utf-8",
+            timeout=30,
+            confirm_timeout=30,
+            **properties,
+        )
+
+    def _state(self) -> str:
+        """Digest of the templates and spaces, on which an answer depends beside its document."""
+        fitted = self._publication.templates
+        parts = [f"{name}={one.fingerprint}" for name, one in sorted(fitted.items())]
+        parts += sorted({one.space for one in fitted.values()})
+        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+    def _pause(self, seconds: float) -> None:
+        until = monotonic() + seconds
+        while not self._is_stopping and monotonic() < until:
+            sleep(0.05)
