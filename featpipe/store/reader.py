@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -117,36 +118,9 @@ class Reader:
         if group is None:
             raise UnknownSpace(f"{self.path} has no table {name}")
         view = load_table(self._structure, self._mapping, name, group)
-        return Snapshot(self._mapping, view, view.n_rows)
+        return Snapshot.of(self._mapping, view)
 
-    # ---- time
-
-    def _still_covers(self, mapping: FileMap) -> bool:
-        """Whether the map covers the announced end of the file, and the file covers the map.
-
-        A file grows in large steps, so one map serves for many changes of structure.
-        """
-        announced = self.read_u64(hdf5.EOF_ADDRESS)
-        return announced <= mapping.size <= os.lseek(self.descriptor, 0, os.SEEK_END)
-
-    def _bring_up_to_date(self, name: str, table: TableReader) -> None:
-        group = self._group(name)
-        view = table.now.view
-        if group is None or group.address != view.group.address:
-            table.show(self._snapshot(name))
-        else:
-            self._show_length(table)
-
-    def _show_length(self, table: TableReader) -> bool:
-        """Show all rows that are visible now; whether there are more than before."""
-        now = table.now
-        n_rows = self.read_u64(now.view.headers[CHECKS].dims_address)
-        if n_rows == now.n_rows:
-            return False
-        if not now.n_rows <= n_rows <= now.view.n_capacity:
-            raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
-        table.show(now.longer(n_rows))
-        return True
+    # ---- opening and refreshing
 
     def refresh(self) -> bool:
         """Show everything committed so far; returns whether anything changed.
@@ -210,6 +184,33 @@ class Reader:
         else:
             for name, table in list(self._tables.items()):
                 self._bring_up_to_date(name, table)
+
+    def _still_covers(self, mapping: FileMap) -> bool:
+        """Whether the map covers the announced end of the file, and the file covers the map.
+
+        A file grows in large steps, so one map serves for many changes of structure.
+        """
+        announced = self.read_u64(hdf5.EOF_ADDRESS)
+        return announced <= mapping.size <= os.lseek(self.descriptor, 0, os.SEEK_END)
+
+    def _bring_up_to_date(self, name: str, table: TableReader) -> None:
+        group = self._group(name)
+        view = table.now.view
+        if group is None or group.address != view.group.address:
+            table.show(self._snapshot(name))
+        else:
+            self._show_length(table)
+
+    def _show_length(self, table: TableReader) -> bool:
+        """Show all rows that are visible now; whether there are more than before."""
+        now = table.now
+        n_rows = self.read_u64(now.view.headers[CHECKS].dims_address)
+        if n_rows == now.n_rows:
+            return False
+        if not now.n_rows <= n_rows <= now.view.n_capacity:
+            raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
+        table.show(replace(now, n_rows=n_rows))
+        return True
 
     # ---- for tables: see OpenFile
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, replace
 from os import SEEK_END, lseek
 from struct import Struct
 from time import monotonic
@@ -52,34 +53,28 @@ class OpenFile(Protocol):
         """The error for a damaged file."""
 
 
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One table at one time. It is replaced as a whole, so a thread sees the old or the new one."""
 
-    __slots__ = ("fixed", "key_column", "mapping", "n_rows", "reach", "view")
+    mapping: FileMap
+    view: TableView
+    n_rows: int
+    reach: int
+    keys: ColumnView | None
 
-    def __init__(self, mapping: FileMap, view: TableView, n_rows: int) -> None:
-        self.mapping = mapping
-        self.reach = view.reach
-        self.view = view
-        self.fixed = view.fixed
-        self.n_rows = n_rows
-        if view.spec.keyed:
-            self.key_column = view.keys(mapping)
+    @classmethod
+    def of(cls, mapping: FileMap, view: TableView) -> Snapshot:
+        """The table with the visible rows of ``view``."""
+        keys = view.keys(mapping) if view.spec.keyed else None
+        return cls(mapping, view, view.n_rows, view.reach, keys)
 
-    def longer(self, n_rows: int) -> Snapshot:
-        """The same with more rows."""
-        other = Snapshot.__new__(Snapshot)
-        for name in self.__slots__:
-            if name != "key_column" or self.view.spec.keyed:
-                setattr(other, name, getattr(self, name))
-        other.n_rows = n_rows
-        return other
-
-    def __getattr__(self, name: str) -> ColumnView:
-        """Raises DictionaryError for ``key_column``, which tables without keys do not set."""
-        if name != "key_column":
-            raise AttributeError(name)
-        raise DictionaryError(f"table {self.view.name} has no keys to be found by")
+    @property
+    def key_column(self) -> ColumnView:
+        """The keys as (n, 2) uint64. Raises DictionaryError for a table without keys."""
+        if self.keys is None:
+            raise DictionaryError(f"table {self.view.name} has no keys to be found by")
+        return self.keys
 
 
 class TableReader:
@@ -192,7 +187,7 @@ class TableReader:
         """The values of one row of a ragged column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, row, row + 1)
-        start, stop = self._ends(now, name, row, row + 1).tolist()
+        start, stop = self._bounds(now, name, row, row + 1).tolist()
         return self._values(now, name).slice(start, stop)
 
     def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, NDArray[np.int64]]:
@@ -201,7 +196,7 @@ class TableReader:
         wanted = _rows(now, rows)
         values = self._values(now, name)
         if len(wanted) and (np.diff(wanted) == 1).all():
-            ends = self._ends(now, name, int(wanted[0]), int(wanted[-1]) + 1)
+            ends = self._bounds(now, name, int(wanted[0]), int(wanted[-1]) + 1)
             return values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
         ends_column = self._fixed(now, name + END_SUFFIX)
         stops = ends_column.gather(wanted).astype(np.int64)
@@ -215,7 +210,7 @@ class TableReader:
     def n_values(self, name: str) -> int:
         """The number of values of a ragged column, over all rows."""
         now = self._checked()
-        return int(self._ends(now, name, now.n_rows, now.n_rows)[-1])
+        return int(self._bounds(now, name, now.n_rows, now.n_rows)[-1])
 
     def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
         """As :meth:`gather`, with bfloat16 as its 16 bits."""
@@ -267,7 +262,7 @@ class TableReader:
         index = self._index if self._ready is now else self._ready_index(now)
         try:
             row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
-            return None if row < 0 else now.fixed[name].row(row)
+            return None if row < 0 else now.view.fixed[name].row(row)
         except (IndexDamaged, KeyError):
             row = self.find_one(key)
             return None if row < 0 else self.row(name, row)
@@ -327,9 +322,7 @@ class TableReader:
         A look-up in progress ends in the old file, which is still whole.
         """
         self._is_replaced = True
-        now = self.now.longer(self.now.n_rows)
-        now.reach = UNDEFINED
-        self.now, self._check_at = now, 0.0
+        self.now, self._check_at = replace(self.now, reach=UNDEFINED), 0.0
 
     def show(self, snapshot: Snapshot) -> None:
         """Use this snapshot from now on."""
@@ -337,7 +330,7 @@ class TableReader:
 
     def _fixed(self, now: Snapshot, name: str) -> ColumnView:
         try:
-            return now.fixed[name]
+            return now.view.fixed[name]
         except KeyError:
             raise DictionaryError(
                 f"table {self.name} has no column {name!r}: there are {list(now.view.fixed)}"
@@ -349,10 +342,10 @@ class TableReader:
         except KeyError:
             raise DictionaryError(f"table {self.name} has no ragged column {name!r}") from None
 
-    def _ends(self, now: Snapshot, name: str, start: int, stop: int) -> NDArray[np.int64]:
+    def _bounds(self, now: Snapshot, name: str, start: int, stop: int) -> NDArray[np.int64]:
         self._values(now, name)
         try:
-            return now.view.ends_before(name, start, stop)
+            return now.view.bounds(name, start, stop)
         except ValueError as error:
             raise self._file.damage(f"{self.name}: {error}") from error
 

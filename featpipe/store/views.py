@@ -95,20 +95,6 @@ class ColumnView:
     gather is one ``np.take``. The view does not know how many of its rows are real.
     """
 
-    __slots__ = (
-        "_rows",
-        "_shifts",
-        "chunk_rows",
-        "dtype",
-        "memory",
-        "n_capacity",
-        "offset_list",
-        "offsets",
-        "row_bytes",
-        "shape",
-        "shift",
-    )
-
     def __init__(
         self,
         mapping: FileMap,
@@ -229,7 +215,7 @@ class TableView:
         column = self.fixed[KEYS]
         return ColumnView(mapping, np.dtype("<u8"), (2,), column.chunk_rows, column.offsets)
 
-    def ends_before(self, name: str, start: int, stop: int) -> NDArray[np.int64]:
+    def bounds(self, name: str, start: int, stop: int) -> NDArray[np.int64]:
         """The bounds of rows start:stop of a ragged column in its values: (n + 1,).
 
         ValueError when they descend, or exceed the capacity of the values.
@@ -251,7 +237,7 @@ class TableView:
             if name != CHECKS:
                 parts.append(column.slice(start, stop))
         for name, column in self.values.items():
-            ends = self.ends_before(name, start, stop)
+            ends = self.bounds(name, start, stop)
             data = np.ascontiguousarray(column.slice(int(ends[0]), int(ends[-1])))
             bounds = ((ends - ends[0]) * column.row_bytes).tolist()
             parts.append((as_bytes(data), bounds))
