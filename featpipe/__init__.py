@@ -15,16 +15,20 @@ __version__ = "0.1.0"
 _HOMES = {
     "Cache": "featpipe.cache.cache",
     "Extractor": "featpipe.extraction.extractor",
+    "LoadLimits": "featpipe.documents.limits",
     "Pipeline": "featpipe.build.pipeline",
     "RunReport": "featpipe.report",
     "FeatpipeError": "featpipe.errors",
 }
 
-__all__ = ["Cache", "Extractor", "FeatpipeError", "Pipeline", "RunReport", "__version__"]
+__all__ = [
+    "Cache", "Extractor", "FeatpipeError", "LoadLimits", "Pipeline", "RunReport", "__version__",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from featpipe.build.pipeline import Pipeline
     from featpipe.cache.cache import Cache
+    from featpipe.documents.limits import LoadLimits
     from featpipe.errors import FeatpipeError
     from featpipe.extraction.extractor import Extractor
     from featpipe.report import RunReport

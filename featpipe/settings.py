@@ -29,8 +29,9 @@ class BuildSettings:
     """A batch of units that takes longer is halved until the one to blame is alone."""
     lock_wait_s: float = 0.0
     """How long to wait for another run that writes the same cache."""
-    max_document_bytes: int = 256 << 20
-    max_document_characters: int = 40_000_000
+    max_document_bytes: int | None = None
+    max_document_characters: int | None = None
+    """As :class:`featpipe.LoadLimits`, whose defaults hold unless given."""
     max_worker_memory_bytes: int | None = None
     """For each worker that reads documents; half of the machine's memory unless given."""
 

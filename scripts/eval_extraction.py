@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from harness import finish, make_parser, read_lines
 
-from featpipe.extraction.samples import infer_type
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, fit_field, sample_of
-from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
 from featpipe.extraction.values.values import read_value
 
@@ -143,7 +143,7 @@ def evaluate(task: Task, k: int, draw: int, pages: Pages) -> dict[str, Tally]:
 
 
 class Pages:
-    """Documents made ready, each once.
+    """Documents with their features, each computed once.
 
     Args:
         cache: where vectors are kept, None for none.
@@ -153,9 +153,9 @@ class Pages:
 
     def __init__(self, cache: Path | None, model: str | None) -> None:
         self._cache, self._model = cache, model
-        self._made: dict[str, Page] = {}
+        self._made: dict[str, PageFeatures] = {}
 
-    def __getitem__(self, name: str) -> Page:
+    def __getitem__(self, name: str) -> PageFeatures:
         return self._made[name]
 
     def prepare(self, rows: Sequence[dict]) -> None:
@@ -164,7 +164,7 @@ class Pages:
         pages = {name: page_of_text(text, name=name) for name, text in new.items()}
         if self._cache is not None and pages:
             pages = self._with_vectors(pages)
-        self._made |= pages
+        self._made |= {name: PageFeatures(page) for name, page in pages.items()}
 
     def _with_vectors(self, pages: dict[str, Page]) -> dict[str, Page]:
         from featpipe import Pipeline
@@ -208,9 +208,9 @@ def evaluate_field(name: str, samples: Sequence[dict], test: Sequence[dict], pag
     return tally
 
 
-def judge(model: FieldModel, page: Page, given: Sequence[str], tally: Tally) -> None:
+def judge(model: FieldModel, features: PageFeatures, given: Sequence[str], tally: Tally) -> None:
     """Add one document to a tally."""
-    scored = model.score(page)
+    scored = model.score(features)
     gold = [read_value(value, model.kind) for value in given]
     chosen = model.choose(scored)
     found = [scored.groups[number].value for number in chosen]
@@ -219,31 +219,31 @@ def judge(model: FieldModel, page: Page, given: Sequence[str], tally: Tally) -> 
     for number, value in zip(chosen, found, strict=True):
         p = float(scored.probabilities[number])
         tally.judged.append((p, any(one.means(value) for one in gold)))
-    places = [locate_value(page, value, model.kind) for value in given]
-    spans = candidate_spans(page, scored)
+    places = [locate_value(features, value, model.kind) for value in given]
+    spans = candidate_spans(features, scored)
     tally.n_candidates += sum(any(span in spans for span in located) for located in places)
-    sentences = {page.sentence_of(start) for located in places for start, _ in located}
+    sentences = {features.page.sentence_of(start) for located in places for start, _ in located}
     if sentences:
         tally.n_located += 1
-        order = rank_sentences(page, scored)
+        order = rank_sentences(features, scored)
         for k in tally.hits:
             tally.hits[k] += bool(sentences & set(order[:k]))
 
 
-def candidate_spans(page: Page, scored: Scored) -> set[tuple[int, int]]:
+def candidate_spans(features: PageFeatures, scored: Scored) -> set[tuple[int, int]]:
     """Character spans of all candidates."""
     if not len(scored.found):
         return set()
-    tokens = page.tokens
+    tokens = features.tokens
     first, last = scored.found.first, scored.found.last
     return set(zip(tokens.start[first].tolist(), tokens.end[last - 1].tolist(), strict=True))
 
 
-def rank_sentences(page: Page, scored: Scored) -> list[int]:
+def rank_sentences(features: PageFeatures, scored: Scored) -> list[int]:
     """Sentences by their best candidate."""
-    best = np.full(max(len(page.sentences), 1), -np.inf)
+    best = np.full(max(len(features.page.sentences), 1), -np.inf)
     if len(scored.found):
-        np.maximum.at(best, page.tokens.sentence[scored.found.first], scored.logits)
+        np.maximum.at(best, features.tokens.sentence[scored.found.first], scored.logits)
     return np.argsort(-best, kind="stable").tolist()
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from os import getpid, sysconf
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from featpipe.build.dry_run import Preview, open_or_empty, preview
@@ -19,13 +18,13 @@ from featpipe.build.messages import BEGIN_WITHIN_S
 from featpipe.build.plan import Plan, make_plan
 from featpipe.build.progress import Tally
 from featpipe.build.run import Run
-from featpipe.cache.write import WriteTask
+from featpipe.cache.write import CacheWriter, write_role
 from featpipe.documents import LoadLimits, Source, find_sources
 from featpipe.documents.find import real_path
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.errors import PoolBroken, raise_original
+from featpipe.errors import FeatpipeError
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices, default_devices
 from featpipe.settings import BuildSettings
@@ -196,12 +195,14 @@ class Pipeline:
         Before anything is looked up: what another run has written until now is seen, and from here
         on no other run can write, so that no text is encoded by both.
         """
+        writer = CacheWriter(pool)
         try:
-            pool.call("write", WriteTask({}))
-        except PoolBroken as error:
+            writer.append({})
+            writer.settle()
+        except FeatpipeError:
             # A pool cannot be used after its writer failed to start; the next build makes another.
             self.close()
-            raise_original(error)
+            raise
 
     def _open_pool(self) -> Pool:
         if self._pool is None:
@@ -247,20 +248,7 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
             deadline_s=settings.unit_deadline_s,
             bisect="split",
         ),
-        Role(
-            name="write",
-            target="featpipe.cache.write:WriteRole",
-            arguments={
-                "cache": str(cache),
-                "specs": dict(plan.specs),
-                "terms": plan.terms,
-                "wait_until": monotonic() + settings.lock_wait_s,
-            },
-            threads=1,
-            prefetch=8,
-            max_losses=10,  # rows are to blame for nothing: a writer that is killed is replaced
-            start_deadline_s=settings.lock_wait_s + 300,
-        ),
+        write_role(cache, plan.specs, plan.terms, wait_s=settings.lock_wait_s),
     ]
 
 
@@ -279,10 +267,11 @@ def _half_of_memory() -> int:
 
 
 def _limits(settings: BuildSettings) -> LoadLimits:
-    return LoadLimits(
-        max_bytes=settings.max_document_bytes,
-        max_characters=settings.max_document_characters,
-        use_ocr=settings.use_ocr,
+    default = LoadLimits(use_ocr=settings.use_ocr)
+    return replace(
+        default,
+        max_bytes=settings.max_document_bytes or default.max_bytes,
+        max_characters=settings.max_document_characters or default.max_characters,
     )
 
 

@@ -25,11 +25,11 @@ from featpipe.build.plan import Product
 from featpipe.build.queue import Backlog, Ledger
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts, Units
-from featpipe.cache.write import WriteTask
+from featpipe.cache.write import WRITE, CacheWriter
 from featpipe.errors import CheckpointError, PoolBroken, PoolError, raise_original
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from featpipe.build.messages import FeatureBatch, FeatureTask, PreparedBatch
     from featpipe.build.plan import Plan
     from featpipe.build.progress import Progress, Tally
+    from featpipe.cache.write import LocalTerms, Rows
     from featpipe.pool import Outcome, Pool
     from featpipe.report import RunReport
     from featpipe.store import Reader
@@ -53,7 +54,7 @@ class Run:
 
     Args:
         plan: what to fill.
-        pool: with the roles ``prepare``, ``encode`` and ``write``.
+        pool: with the roles ``prepare``, ``encode``, ``count`` and that of the writer.
         intake: the files.
         reader: of the cache, whose lock the writer holds.
         tally: counts, for the report.
@@ -71,6 +72,7 @@ class Run:
         listen: Callable[[Progress], None],
     ) -> None:
         self._pool = pool
+        self._writer = CacheWriter(pool)
         self._intake = intake
         self._tally = tally
         self._reader = reader
@@ -87,8 +89,6 @@ class Run:
         self._vectors = self._ledgers[plan.encoder.table]
         self._open: Counter[str] = Counter()
         self._windows = {"prepare": 4, "encode": 2 * n_devices + 1, "count": 3}
-        self._to_acknowledge: dict[int, tuple[str, NDArray[np.uint8]]] = {}
-        self._n_writes = 0
         self._last_tick = 0.0
         self._is_stopping = False
 
@@ -113,7 +113,7 @@ class Run:
         if not self._is_stopping:
             self._take_in()
             self._hand_out()
-        return self._open.total() > 0
+        return self._open.total() + self._writer.n_open > 0
 
     def _take_in(self) -> None:
         while (
@@ -151,7 +151,7 @@ class Run:
         self._queue(found)
         moved = self._intake.moved(chunk)
         if moved is not None:
-            self._write(WriteTask({tables.SOURCES: moved}))
+            self._write({tables.SOURCES: moved})
 
     # ---- taking answers
 
@@ -164,10 +164,13 @@ class Run:
             self._take(outcome)
 
     def _take(self, outcome: Outcome) -> None:
+        if outcome.role == WRITE:
+            self._writer.take(outcome)
+            return
         self._open[outcome.role] -= 1
-        take = {"prepare": self._take_prepared, "write": self._take_written}
+        take = self._take_prepared if outcome.role == "prepare" else self._take_features
         for part in outcome.parts:
-            take.get(outcome.role, self._take_features)(part)
+            take(part)
 
     def _take_prepared(self, outcome: Outcome) -> None:
         if outcome.error is not None:
@@ -179,7 +182,7 @@ class Run:
         if batch.rest is not None:
             self._submit("prepare", batch.rest)
         if batch.rows:
-            self._write(WriteTask(batch.rows))
+            self._write(batch.rows)
         self._queue(batch.units)
 
     def _queue(self, units: Units | KnownUnits) -> None:
@@ -221,39 +224,36 @@ class Run:
         for key, reason in batch.failed:
             ledger.give_up(np.frombuffer(key, np.uint8), reason)
         if batch.terms is not None:
-            self._write(WriteTask({}, batch.terms), (batch.table, np.array(batch.terms.keys)))
+            self._write({}, batch.terms, (ledger, np.array(batch.terms.keys)))
         elif batch.rows:
             keys = np.array(batch.rows["keys"], np.uint8)
-            self._write(WriteTask({batch.table: batch.rows}), (batch.table, keys))
-
-    def _take_written(self, outcome: Outcome) -> None:
-        if outcome.error is not None:
-            raise outcome.error.__cause__ or outcome.error
-        # The reader must see the rows before the ledger forgets that they were under way.
-        self._reader.refresh()
-        table, keys = self._to_acknowledge.pop(cast("int", outcome.tag), ("", None))
-        if keys is not None:
-            self._ledgers[table].acknowledge(keys)
+            self._write({batch.table: batch.rows}, None, (ledger, keys))
 
     # ---- the edges
 
-    def _submit(self, role: str, payload: object, tag: int | None = None) -> None:
+    def _submit(self, role: str, payload: object) -> None:
         self._open[role] += 1
-        self._pool.submit(role, payload, tag=tag)
+        self._pool.submit(role, payload)
 
     def _write(
-        self, task: WriteTask, acknowledge: tuple[str, NDArray[np.uint8]] | None = None
+        self,
+        rows: Mapping[str, Rows],
+        terms: LocalTerms | None = None,
+        acknowledge: tuple[Ledger, NDArray[np.uint8]] | None = None,
     ) -> None:
-        self._n_writes += 1
-        if acknowledge is not None:
-            self._to_acknowledge[self._n_writes] = acknowledge
-        self._submit("write", task, tag=self._n_writes)
+        def then() -> None:
+            # The reader must see the rows before the ledger forgets that they were under way.
+            self._reader.refresh()
+            if acknowledge is not None:
+                ledger, keys = acknowledge
+                ledger.acknowledge(keys)
+
+        self._writer.append(rows, terms, then=then)
 
     def _write_record(self, report: RunReport) -> None:
         record = Texts.from_strings([json.dumps(report.as_dict(), ensure_ascii=False)])
-        self._write(WriteTask({tables.RUNS: {"record": record.ragged}}))
-        while self._open["write"]:
-            self._take_answers()
+        self._write({tables.RUNS: {"record": record.ragged}})
+        self._writer.settle()
 
     def _tick(self, *, is_last: bool = False) -> None:
         now = monotonic()

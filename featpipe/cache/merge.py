@@ -106,5 +106,4 @@ def import_vectors(
         table=tables.space_table(space_name(name or source.stem), fingerprint),
         group=group,
         attributes=tables.identity(spec, fingerprint),
-        texts_table=tables.TEXTS,
     )

@@ -1,27 +1,42 @@
-"""Term statistics on their way into the file: local term ids become those of its vocabulary."""
+"""Writing to a cache: rows for the one child process that makes every group and row of the file.
+
+Guarantees: the rows of one `CacheWriter.append` are one commit; once it is acknowledged, they
+survive the loss of any process. The child imports no torch.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from logging import getLogger
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from featpipe.errors import DictionaryLocked
+from featpipe.errors import DictionaryLocked, PoolBroken, raise_original
+from featpipe.pool.role import Role
 from featpipe.store import Reader, Writer, keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from featpipe.cache.texts import Texts
+    from featpipe.pool import Outcome, Pool
     from featpipe.store import TableSpec
 
     Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
+
+logger = getLogger(__name__)
+
+#: Name of the writer's role in its pool.
+WRITE = "write"
+
+#: Seconds between two attempts to take a lock that another process holds.
+_TRY_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +52,135 @@ class LocalTerms:
     lengths: NDArray[np.int64]
 
 
+class TermTables(NamedTuple):
+    """The tables that hold the term statistics of one analyser."""
+
+    vocabulary: str
+    units: str
+
+
+class CacheWriter:
+    """Appends rows to a cache through its writer process.
+
+    Appends are committed in the order of the calls. Their rows are durable when ``then`` is called,
+    and when :meth:`settle`, or a ``with`` block, has ended without an error.
+
+    Args:
+        pool: whose roles include that of :func:`write_role`. :meth:`open` makes one.
+
+    Raises:
+        DictionaryLocked: by any call: another process writes this cache, for longer than the role
+            waits.
+        WriteFailed: by any call: disk full, read-only ...; what was acknowledged stays.
+
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._numbers = count()
+        self._open: dict[int, Callable[[], None] | None] = {}
+
+    @classmethod
+    def open(cls, cache: Path, specs: Mapping[str, TableSpec], *, wait_s: float = 0.0) -> Self:
+        """A writer with a pool of its own; the child starts at once, beside the caller's work."""
+        from featpipe.pool import Pool  # the child imports this module, and needs no pool
+
+        return cls(Pool([write_role(cache, specs, wait_s=wait_s, is_lazy=False)]))
+
+    @property
+    def n_open(self) -> int:
+        """Commits under way."""
+        return len(self._open)
+
+    def append(
+        self,
+        rows: Mapping[str, Rows],
+        terms: LocalTerms | None = None,
+        *,
+        then: Callable[[], None] | None = None,
+    ) -> None:
+        """Hand over rows by table as one commit; returns before they are written.
+
+        Without any rows it has the file made, if need be, and its lock held.
+        """
+        number = next(self._numbers)
+        self._open[number] = then
+        try:
+            self._pool.submit(WRITE, WriteTask(rows, terms), tag=number)
+        except PoolBroken as error:
+            raise_original(error)
+
+    def settle(self, *, most_open: int = 0) -> None:
+        """Return when at most so many commits are under way.
+
+        Other tasks of the pool must have ended: their outcomes would come out here.
+        """
+        try:
+            while len(self._open) > most_open:
+                for outcome in self._pool.completed():
+                    self.take(outcome)
+        except PoolBroken as error:
+            raise_original(error)
+
+    def take(self, outcome: Outcome) -> None:
+        """Take the outcome of a commit, where the caller waits for a shared pool."""
+        number = outcome.tag
+        then = self._open.pop(number) if isinstance(number, int) else None
+        if outcome.error is not None:
+            raise outcome.error.__cause__ or outcome.error
+        if then is not None:
+            then()
+
+    def close(self) -> None:
+        """Have the file trimmed and released, and stop the pool."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.settle()
+        finally:
+            self.close()
+
+
+def write_role(
+    cache: Path,
+    specs: Mapping[str, TableSpec],
+    terms: TermTables | None = None,
+    *,
+    wait_s: float = 0.0,
+    is_lazy: bool = True,
+) -> Role:
+    """The role of the writer.
+
+    Args:
+        cache: the file; made when it does not exist.
+        specs: table name -> its columns, for every table that may be written.
+        terms: tables of the analyser whose statistics may be written.
+        wait_s: how long to wait from now for another process that writes the cache.
+        is_lazy: whether the child starts with the first rows, else with the pool.
+
+    """
+    return Role(
+        name=WRITE,
+        target="featpipe.cache.write:WriteRole",
+        arguments={
+            "cache": str(cache),
+            "specs": dict(specs),
+            "terms": terms,
+            "wait_until": monotonic() + wait_s,
+        },
+        threads=1,
+        prefetch=8,
+        max_losses=10,  # rows are to blame for nothing: a writer that is killed is replaced
+        start_deadline_s=wait_s + 300,
+        is_lazy=is_lazy,
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteTask:
     """Parent -> writer: rows by table, written in this order, made durable together."""
@@ -45,23 +189,64 @@ class WriteTask:
     terms: LocalTerms | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Writer -> parent: acknowledged. Rows that were new, by table."""
+class WriteRole:
+    """Appends rows to tables that it creates when first needed.
 
-    n_new: Mapping[str, int]
+    Args:
+        cache, specs, terms: as of :func:`write_role`.
+        wait_until: until when to wait for another writer to be done, in seconds of the clock that
+            all processes of a machine share (``time.monotonic``): a restart waits no longer.
+
+    Raises:
+        DictionaryLocked: another process writes this file, and went on for longer than that.
+
+    """
+
+    def __init__(
+        self,
+        cache: str,
+        specs: Mapping[str, TableSpec],
+        terms: TermTables | None,
+        wait_until: float,
+    ) -> None:
+        self._specs = specs
+        self._writer = _open_when_free(Path(cache), wait_until)
+        self._terms = TermWriter(Path(cache), self._writer, terms, specs) if terms else None
+
+    def run(self, task: WriteTask) -> None:
+        """Append and commit; when this returns, the rows survive the loss of any process."""
+        for name, rows in task.rows.items():
+            self._writer.table(name, self._specs[name]).append(rows)
+        if task.terms is not None:
+            if self._terms is None:
+                raise ValueError("this writer was given no tables for terms")
+            self._terms.append(task.terms)
+        self._writer.commit()
+
+    def close(self) -> None:
+        """Trim and release the file."""
+        self._writer.close()
 
 
-@dataclass(frozen=True, slots=True)
-class TermTables:
-    """Where term statistics go."""
-
-    vocabulary: str
-    units: str
+def _open_when_free(cache: Path, until: float) -> Writer:
+    is_logged = False
+    while True:
+        try:
+            return Writer.open(cache)
+        except DictionaryLocked as error:
+            if monotonic() >= until:
+                raise
+            if not is_logged:
+                logger.warning("waiting up to %.0f s: %s", until - monotonic(), error.message)
+                is_logged = True
+            # The other process gives no notice when it is done.
+            sleep(_TRY_AGAIN_S)
 
 
 class TermWriter:
-    """Appends the terms of one analyser. The caller commits.
+    """Appends the terms of one analyser: local term ids become those of the file's vocabulary.
+
+    The caller commits.
 
     Args:
         path: of the cache.
@@ -80,11 +265,11 @@ class TermWriter:
         self._specs = specs
         self._ids: NDArray[np.uint32] | None = None
 
-    def append(self, terms: LocalTerms) -> int:
-        """Add the units that have no row yet; returns how many those are."""
+    def append(self, terms: LocalTerms) -> None:
+        """Add the units that have no row yet."""
         ids = self.ids_of(terms.vocabulary)[terms.ids]
         units = self._writer.table(self._tables.units, self._specs[self._tables.units])
-        return units.append({"keys": terms.keys, "ids": (ids, terms.lengths)})
+        units.append({"keys": terms.keys, "ids": (ids, terms.lengths)})
 
     def ids_of(self, terms: Texts) -> NDArray[np.uint32]:
         """The file's ids of distinct terms; new ones are added to the vocabulary, durably."""
@@ -111,71 +296,3 @@ class TermWriter:
                 return np.empty(0, np.uint32)
             table = reader.table(self._tables.vocabulary)
             return np.array(table.gather("id", np.arange(table.n_rows)), np.uint32)
-
-
-# Write: the one process that makes every group and row of the cache. It imports no torch.
-#
-# Every task is one commit: when the answer arrives, its rows are durable.
-
-
-logger = getLogger(__name__)
-
-_TRY_AGAIN_S = 0.1
-
-
-@dataclass(slots=True)
-class WriteRole:
-    """Appends rows to tables it creates when first needed.
-
-    Args:
-        cache: path of the file; created when missing.
-        specs: table name -> its columns, for every table this run may write.
-        terms: the tables of the term analyser.
-        wait_until: until when to wait for another writer to be done, in seconds of the clock that
-            all processes of a machine share (``time.monotonic``): a restart waits no longer.
-
-    Raises:
-        DictionaryLocked: another process writes this file, and went on for longer than that.
-
-    """
-
-    cache: str
-    specs: Mapping[str, TableSpec]
-    terms: TermTables
-    wait_until: float = 0.0
-    _writer: Writer = field(init=False)
-    _terms: TermWriter = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._writer = _open_when_free(Path(self.cache), self.wait_until)
-        self._terms = TermWriter(Path(self.cache), self._writer, self.terms, self.specs)
-
-    def run(self, task: WriteTask) -> Written:
-        """Append and commit; when this returns, the rows survive the loss of any process."""
-        new = {name: self._append(name, rows) for name, rows in task.rows.items()}
-        if task.terms is not None:
-            new[self.terms.units] = self._terms.append(task.terms)
-        self._writer.commit()
-        return Written(new)
-
-    def close(self) -> None:
-        """Trim and release the file."""
-        self._writer.close()
-
-    def _append(self, name: str, rows: Rows) -> int:
-        return self._writer.table(name, self.specs[name]).append(rows)
-
-
-def _open_when_free(cache: Path, until: float) -> Writer:
-    is_told = False
-    while True:
-        try:
-            return Writer.open(cache)
-        except DictionaryLocked as error:
-            if monotonic() >= until:
-                raise
-            if not is_told:
-                logger.warning("waiting up to %.0f s: %s", until - monotonic(), error.message)
-                is_told = True
-            # The lock belongs to a process we know nothing of: it can only be tried again.
-            sleep(_TRY_AGAIN_S)

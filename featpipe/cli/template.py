@@ -23,13 +23,14 @@ def new(sample: str, name: str | None) -> None:
 
     from featpipe.documents import load_document
     from featpipe.extraction.samples import draft_template
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import page_of_text, table_headers
 
     path = Path(sample)
     document = load_document(path.read_bytes(), source=str(path))
     headers = table_headers(document.text, [astuple(table) for table in document.tables])
     page = replace(page_of_text(document.text, name=path.name), headers=headers)
-    click.echo(draft_template(page, name or path.stem, path.name), nl=False)
+    click.echo(draft_template(PageFeatures(page), name or path.stem, path.name), nl=False)
 
 
 @template.command("check")

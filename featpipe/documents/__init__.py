@@ -1,4 +1,4 @@
-"""Documents: from a file's bytes to one text with paragraph and sentence spans. Knows no models."""
+"""Documents: from a file's bytes to one text with paragraph and sentence spans."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from featpipe.documents.document import (
     Heading,
     OffsetMap,
     Page,
-    Paragraph,
-    Sentence,
     Table,
-    Word,
 )
 from featpipe.documents.find import find_sources
 from featpipe.documents.limits import LoadLimits
 from featpipe.documents.load import hash_bytes, hash_text, load_document, load_source
-from featpipe.documents.outline import outline
 from featpipe.documents.segment import MAX_SENTENCE, SEGMENTER_VERSION, Segments, segment
 from featpipe.documents.source import Source, of_texts
 
@@ -29,18 +25,14 @@ __all__ = [
     "LoadLimits",
     "OffsetMap",
     "Page",
-    "Paragraph",
     "Segments",
-    "Sentence",
     "Source",
     "Table",
-    "Word",
     "find_sources",
     "hash_bytes",
     "hash_text",
     "load_document",
     "load_source",
     "of_texts",
-    "outline",
     "segment",
 ]

@@ -1,7 +1,7 @@
-r"""Put one document's text together, paragraph by paragraph, while its spans are noted.
+r"""Puts one document's text together, paragraph by paragraph, and notes its spans.
 
-Every loader writes through a draft, so that cleaning, separators, limits and the map to the source
-are decided in one place: paragraphs end in ``"\n"``, the cells of a row are parted by ``"\t"``.
+Every loader writes through a builder: cleaning, separators, limits and the map to the source are in
+one place. Paragraphs are separated by ``"\n"``, the cells of a row by ``"\t"``.
 """
 
 from __future__ import annotations
@@ -17,31 +17,23 @@ from featpipe.documents.document import Cell, Heading, OffsetMap, Offsets, Page,
 from featpipe.errors import DocumentTooLarge
 
 if TYPE_CHECKING:
+    from featpipe.documents.decode import Decoded
     from featpipe.documents.limits import LoadLimits
 
 #: Pieces of the source a raw paragraph was put together from: (raw length, source start, end).
 Pieces = Sequence[tuple[int, int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class RawCell:
-    """One cell as the loader found it: its text, place and extent."""
-
-    row: int
-    column: int
-    text: str
-    pieces: Pieces = ()
-    row_span: int = 1
-    column_span: int = 1
-
-
 @dataclass(slots=True)
-class Draft:
+class DocumentBuilder:
     """A text under construction.
 
     Attributes:
+        limits: of the document.
         is_traced: pieces are given with every paragraph and become the map to the source.
-        hint: the next step, should the document turn out to be empty.
+        title, encoding, notes, pages, tables, headings: as of the document.
+        hint: the next step, where the document is empty.
+        length: of the text so far.
     """
 
     limits: LoadLimits
@@ -58,12 +50,17 @@ class Draft:
     _starts: list[Offsets] = field(default_factory=list)
     _ends: list[Offsets] = field(default_factory=list)
 
+    @classmethod
+    def for_text(cls, decoded: Decoded, limits: LoadLimits, *, is_traced: bool) -> DocumentBuilder:
+        """A builder for a decoded file, with its encoding and doubts."""
+        return cls(limits, is_traced, encoding=decoded.encoding, notes=list(decoded.notes))
+
     def add(self, raw: str, pieces: Pieces = (), *, level: int = 0) -> bool:
         """Append a paragraph; False when nothing of it is left after cleaning.
 
         Args:
             raw: as found; line breaks in it are wraps, not paragraph ends.
-            pieces: where the raw text stands in the source, when the draft is traced.
+            pieces: where the raw text stands in the source, when the builder is traced.
             level: 1 to 9 for a heading.
 
         Raises:
@@ -77,7 +74,7 @@ class Draft:
         return True
 
     def add_table(self, cells: Sequence[RawCell]) -> None:
-        """Append a table, one line per row; rows and cells without text leave no trace in it."""
+        """Append a table, one line per row; rows and cells without text add nothing to the text."""
         spans: list[Cell] = []
         begin = self.length + bool(self.length)
         row = -1
@@ -93,16 +90,16 @@ class Draft:
             self.tables.append(Table(begin, self.length, tuple(spans)))
 
     def end_page(self, number: int, start: int, confidence: float | None = None) -> None:
-        """Note that everything since the length ``start`` is page ``number``."""
+        """Record that everything since the length ``start`` is page ``number``."""
         first = min(start + 1 if start and self.length > start else start, self.length)
         self.pages.append(Page(number, first, self.length, confidence))
 
     def add_page(self, number: int, start: int, end: int, confidence: float | None = None) -> None:
-        """Note that ``text[start:end]`` is page ``number``."""
+        """Record that ``text[start:end]`` is page ``number``."""
         self.pages.append(Page(number, start, end, confidence))
 
     def note(self, what: str) -> None:
-        """Say a doubt or a loss, once."""
+        """Record a doubt or a loss, once."""
         if what not in self.notes:
             self.notes.append(what)
 
@@ -140,6 +137,18 @@ class Draft:
             limit = self.limits.max_characters
             raise DocumentTooLarge(f"the text is longer than {limit:,} characters")
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class RawCell:
+    """One cell as the loader found it: its text, place and extent."""
+
+    row: int
+    column: int
+    text: str
+    pieces: Pieces = ()
+    row_span: int = 1
+    column_span: int = 1
 
 
 def _spread(pieces: Pieces) -> tuple[Offsets, Offsets]:

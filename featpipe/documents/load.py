@@ -1,8 +1,18 @@
-"""Bytes in, ``Document`` or ``DocumentError`` out: all of loading, without files or processes.
+"""Bytes in, ``Document`` or ``DocumentError`` out, and the registry of loaders.
 
-Guarantees: no network, no macros, no file is opened; whatever the bytes are, what is raised is a
-``DocumentError`` with the source in its message; the same bytes, limits and versions give the same
-document in any process.
+Guarantees: no network, no macros, no file is opened; whatever the bytes are, only a
+``DocumentError`` with the source in its message is raised; the same bytes, limits and versions give
+the same document in any process.
+
+A package registers its own loader under the entry-point group ``featpipe.loaders``::
+
+    [project.entry-points."featpipe.loaders"]
+    acme = "acme_reader:LOADER"
+
+    LOADER = Loader("acme", 1, ("application/x-acme",), load=read_acme, recognise=looks_like_acme)
+
+Registered loaders come before the built-in ones for the media types they name, so they can also
+replace one. One that cannot be imported is an error of the installation and is raised.
 """
 
 from __future__ import annotations
@@ -30,83 +40,105 @@ from featpipe.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featpipe.documents.builder import Draft
+    from featpipe.documents.builder import DocumentBuilder
     from featpipe.documents.source import Source
-
-# Which loader reads which kind of file: ours by table, a user's by entry point.
-#
-# A package registers a loader under the group ``featpipe.loaders``; the object is a ``Loader``:
-#
-#     [project.entry-points."featpipe.loaders"]
-#     acme = "acme_reader:LOADER"
-#
-#     LOADER = Loader("acme", 1, ("application/x-acme",), load=read_acme, recognise=looks_like_acme)
-#
-# A user's loader comes before ours for the media types it names, so it can also replace one.
-# One that
-# cannot be imported is an error of the installation and is raised, never passed over.
-
 
 GROUP = "featpipe.loaders"
 
 
-class LoadFunction(Protocol):
-    """Bytes in, draft out. Raises DocumentError subclasses only; touches no file, no network."""
+def load_document(
+    data: bytes,
+    *,
+    source: str,
+    limits: LoadLimits | None = None,
+    media_type: str | None = None,
+    keep_origin: bool = False,
+) -> Document:
+    """Read one file.
 
-    def __call__(self, data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
-        """Read one file."""
-        ...
+    Args:
+        data: its bytes.
+        source: its name; the suffix only decides between types of text.
+        limits: bounds; ``LoadLimits()`` when None.
+        media_type: of the bytes, if known; by default it is detected.
+        keep_origin: also keep the map from the text to the decoded source (text formats).
 
-
-@dataclass(frozen=True, slots=True)
-class Loader:
-    """How one format is read.
-
-    Attributes:
-        name, version: together the identity stored with every document; raise the version when
-            the same bytes give another text.
-        media_types: what it takes.
-        load: the function, or "module:function" to be imported at its first use.
-        recognise: optional; says whether some bytes (with the name they came under) are of its
-            kind. Asked before our own detection.
+    Raises:
+        EmptyDocument: it holds no text.
+        UnsupportedDocument: no loader reads this type, or an extra is missing.
+        UnreadableDocument: it is damaged, locked, or of another type than declared.
+        DocumentTooLarge: it is beyond one of the limits.
     """
-
-    name: str
-    version: int
-    media_types: tuple[str, ...]
-    load: LoadFunction | str
-    recognise: Callable[[bytes, str], bool] | None = None
-
-    @property
-    def identity(self) -> str:
-        """Such as ``html/1``."""
-        return f"{self.name}/{self.version}"
-
-    def function(self) -> LoadFunction:
-        """The load function, imported now if it was not."""
-        if not isinstance(self.load, str):
-            return self.load
-        module, _, name = self.load.partition(":")
-        function: LoadFunction = getattr(import_module(module), name)
-        return function
+    limits = limits or LoadLimits()
+    try:
+        return _load(data, source, limits, media_type, keep_origin=keep_origin)
+    except DocumentError as error:
+        raise _with_source(error, source) from error.__cause__
+    except FeatpipeError:
+        raise
+    except RecursionError as error:
+        raise DocumentTooLarge(f"{source}: nested too deeply") from error
+    except MemoryError as error:
+        raise DocumentTooLarge(f"{source}: does not fit into the memory allowed") from error
+    except Exception as error:
+        raise UnreadableDocument(
+            f"{source}: cannot be read ({type(error).__name__}: {error})",
+            hint="the file may be damaged",
+        ) from error
 
 
-_HERE = "featpipe.documents.formats."
+def load_source(
+    source: Source, limits: LoadLimits | None = None, *, keep_origin: bool = False
+) -> Document:
+    """Read one source and load it.
 
-BUILT_IN = (
-    Loader("plain", 1, (media_type.PLAIN,), _HERE + "text:load"),
-    Loader("text", 1, (media_type.GIVEN,), _HERE + "text:load_given"),
-    Loader("markdown", 3, (media_type.MARKDOWN,), _HERE + "markdown:load"),
-    Loader("html", 2, (media_type.HTML,), _HERE + "html:load"),
-    Loader("pdf", 2, (media_type.PDF,), _HERE + "pdf:load"),
-    Loader("docx", 1, (media_type.DOCX,), _HERE + "docx:load"),
-    Loader("pptx", 1, (media_type.PPTX,), _HERE + "pptx:load"),
-    Loader("xlsx", 1, (media_type.XLSX,), _HERE + "xlsx:load"),
-    Loader("odt", 1, (media_type.ODT,), _HERE + "odt:load"),
-    Loader("epub", 1, (media_type.EPUB,), _HERE + "epub:load"),
-    Loader("ocr", 1, media_type.PICTURES, _HERE + "ocr:load"),
-    Loader("mail", 1, (media_type.MAIL,), _HERE + "mail:load"),
-)
+    Raises:
+        DocumentError: as ``Source.read`` and ``load_document``.
+    """
+    data = source.read(limits)
+    return load_document(
+        data,
+        source=source.id,
+        limits=limits,
+        media_type=source.media_type,
+        keep_origin=keep_origin,
+    )
+
+
+def _load(
+    data: bytes, source: str, limits: LoadLimits, known_type: str | None, *, keep_origin: bool
+) -> Document:
+    if not data:
+        raise EmptyDocument("the file is empty")
+    if len(data) > limits.max_bytes:
+        raise DocumentTooLarge(f"{len(data):,} bytes are more than {limits.max_bytes:,}")
+    if not data.strip(b"\0"):
+        raise UnreadableDocument(f"{len(data):,} zero bytes and nothing else")
+    media_type, loader = _find_loader(data, source, known_type)
+    if loader is None:
+        raise _unsupported(media_type)
+    builder = loader.function()(data, limits, is_traced=keep_origin)
+    return _to_document(builder, data, source=source, media_type=media_type, loader=loader)
+
+
+def _find_loader(
+    data: bytes, source: str, known_type: str | None = None
+) -> tuple[str, Loader | None]:
+    """The media type of some bytes, and the loader that reads it, None if there is none.
+
+    Args:
+        data: the bytes.
+        source: their name.
+        known_type: their media type, where it is known.
+    """
+    for loader in registered() if known_type is None else ():
+        if loader.recognise and loader.recognise(data, source):
+            return loader.media_types[0], loader
+    found = known_type or media_type.media_type_of(data, source)
+    for loader in (*registered(), *BUILT_IN):
+        if found in loader.media_types:
+            return found, loader
+    return found, None
 
 
 @lru_cache(maxsize=1)
@@ -131,27 +163,66 @@ def registered() -> tuple[Loader, ...]:
     return tuple(found)
 
 
-def find_loader(
-    data: bytes, source: str, known_type: str | None = None
-) -> tuple[str, Loader | None]:
-    """The media type of some bytes, and the loader that takes it (None: nobody does).
+class LoadFunction(Protocol):
+    """Bytes in, builder out. Raises subclasses of DocumentError; opens no file, no network."""
 
-    Args:
-        data: the bytes.
-        source: the name they came under.
-        known_type: their media type, where it is known.
+    def __call__(
+        self, data: bytes, limits: LoadLimits, *, is_traced: bool = False
+    ) -> DocumentBuilder:
+        """Read one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """How one format is read.
+
+    Attributes:
+        name, version: together the identity stored with every document; raise the version when
+            the same bytes give another text.
+        media_types: those it reads.
+        load: the function, or "module:function" to be imported at its first use.
+        recognise: optional; whether some bytes, with their name, are of its type. Called before
+            the built-in detection.
     """
-    for loader in registered() if known_type is None else ():
-        if loader.recognise and loader.recognise(data, source):
-            return loader.media_types[0], loader
-    found = known_type or media_type.media_type_of(data, source)
-    for loader in (*registered(), *BUILT_IN):
-        if found in loader.media_types:
-            return found, loader
-    return found, None
+
+    name: str
+    version: int
+    media_types: tuple[str, ...]
+    load: LoadFunction | str
+    recognise: Callable[[bytes, str], bool] | None = None
+
+    @property
+    def identity(self) -> str:
+        """Such as ``html/1``."""
+        return f"{self.name}/{self.version}"
+
+    def function(self) -> LoadFunction:
+        """The load function, imported on the first call."""
+        if not isinstance(self.load, str):
+            return self.load
+        module, _, name = self.load.partition(":")
+        function: LoadFunction = getattr(import_module(module), name)
+        return function
 
 
-#: Kind -> (what to call it, what to do): files that are known and not read.
+_HERE = "featpipe.documents.formats."
+
+BUILT_IN = (
+    Loader("plain", 1, (media_type.PLAIN,), _HERE + "text:load"),
+    Loader("text", 1, (media_type.GIVEN,), _HERE + "text:load_given"),
+    Loader("markdown", 3, (media_type.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("html", 2, (media_type.HTML,), _HERE + "html:load"),
+    Loader("pdf", 2, (media_type.PDF,), _HERE + "pdf:load"),
+    Loader("docx", 1, (media_type.DOCX,), _HERE + "docx:load"),
+    Loader("pptx", 1, (media_type.PPTX,), _HERE + "pptx:load"),
+    Loader("xlsx", 1, (media_type.XLSX,), _HERE + "xlsx:load"),
+    Loader("odt", 1, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
+    Loader("epub", 1, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
+    Loader("ocr", 1, media_type.PICTURES, _HERE + "ocr:load"),
+    Loader("mail", 1, (media_type.MAIL,), _HERE + "mail:load"),
+)
+
+#: Media type -> (name, next step): files that are recognised and not read.
 _UNREAD = {
     media_type.ENCRYPTED_OFFICE: (
         "an Office file locked by a password",
@@ -170,45 +241,35 @@ _UNREAD = {
 }
 
 
-def load_document(
-    data: bytes,
-    *,
-    source: str,
-    limits: LoadLimits | None = None,
-    media_type: str | None = None,
-    keep_origin: bool = False,
+def _unsupported(found: str) -> DocumentError:
+    name, hint = _UNREAD.get(found, (f"a file of type {found}", None))
+    if found == media_type.ENCRYPTED_OFFICE:
+        return UnreadableDocument(f"{name}", hint=hint)
+    return UnsupportedDocument(f"{name} is not read", hint=hint)
+
+
+def _to_document(
+    builder: DocumentBuilder, data: bytes, *, source: str, media_type: str, loader: Loader
 ) -> Document:
-    """Read one file.
-
-    Args:
-        data: its bytes.
-        source: the name it is known by; the suffix only breaks ties between kinds of text.
-        limits: bounds; ``LoadLimits()`` when None.
-        media_type: what the bytes are, if that is known; None lets them tell.
-        keep_origin: also keep the map from the text to the decoded source (text formats).
-
-    Raises:
-        EmptyDocument: it holds no text.
-        UnsupportedDocument: nobody reads this kind, or an extra is missing.
-        UnreadableDocument: it is damaged, locked, or not what it says.
-        DocumentTooLarge: it is beyond one of the limits.
-    """
-    limits = limits or LoadLimits()
-    try:
-        return _load(data, source, limits, media_type, keep_origin=keep_origin)
-    except DocumentError as error:
-        raise _named(error, source) from error.__cause__
-    except FeatpipeError:
-        raise
-    except RecursionError as error:
-        raise DocumentTooLarge(f"{source}: nested too deeply") from error
-    except MemoryError as error:
-        raise DocumentTooLarge(f"{source}: does not fit into the memory allowed") from error
-    except Exception as error:
-        raise UnreadableDocument(
-            f"{source}: cannot be read ({type(error).__name__}: {error})",
-            hint="the file may be damaged",
-        ) from error
+    text = builder.text()
+    if not text:
+        why = "; ".join(builder.notes)
+        raise EmptyDocument(f"no text in it ({why})" if why else "no text in it", hint=builder.hint)
+    return Document(
+        text=text,
+        source=source,
+        media_type=media_type,
+        loader=loader.identity,
+        bytes_hash=hash_bytes(data),
+        text_hash=hash_text(text),
+        title=builder.title,
+        encoding=builder.encoding,
+        notes=tuple(builder.notes),
+        pages=tuple(builder.pages),
+        tables=tuple(builder.tables),
+        headings=tuple(builder.headings),
+        origin=builder.origin(),
+    )
 
 
 def hash_bytes(data: bytes) -> str:
@@ -221,70 +282,7 @@ def hash_text(text: str) -> str:
     return blake2b(text.encode(), digest_size=16, person=b"featpipe-text-v1").hexdigest()
 
 
-def load_source(
-    source: Source, limits: LoadLimits | None = None, *, keep_origin: bool = False
-) -> Document:
-    """Read one source: its bytes, and what is in them.
-
-    Raises:
-        DocumentError: as ``Source.read`` and ``load_document``.
-    """
-    data = source.read(limits)
-    return load_document(
-        data,
-        source=source.id,
-        limits=limits,
-        media_type=source.media_type,
-        keep_origin=keep_origin,
-    )
-
-
-def _load(
-    data: bytes, source: str, limits: LoadLimits, known_type: str | None, *, keep_origin: bool
-) -> Document:
-    if not data:
-        raise EmptyDocument("the file is empty")
-    if len(data) > limits.max_bytes:
-        raise DocumentTooLarge(f"{len(data):,} bytes are more than {limits.max_bytes:,}")
-    if not data.strip(b"\0"):
-        raise UnreadableDocument(f"{len(data):,} zero bytes and nothing else")
-    media_type, loader = find_loader(data, source, known_type)
-    if loader is None:
-        raise _unsupported(media_type)
-    draft = loader.function()(data, limits, is_traced=keep_origin)
-    return _finished(draft, data, source, media_type, loader)
-
-
-def _finished(draft: Draft, data: bytes, source: str, media_type: str, loader: Loader) -> Document:
-    text = draft.text()
-    if not text:
-        why = "; ".join(draft.notes)
-        raise EmptyDocument(f"no text in it ({why})" if why else "no text in it", hint=draft.hint)
-    return Document(
-        text=text,
-        source=source,
-        media_type=media_type,
-        loader=loader.identity,
-        bytes_hash=hash_bytes(data),
-        text_hash=hash_text(text),
-        title=draft.title,
-        encoding=draft.encoding,
-        notes=tuple(draft.notes),
-        pages=tuple(draft.pages),
-        tables=tuple(draft.tables),
-        headings=tuple(draft.headings),
-        origin=draft.origin(),
-    )
-
-
-def _unsupported(found: str) -> DocumentError:
-    name, hint = _UNREAD.get(found, (f"a file of type {found}", None))
-    if found == media_type.ENCRYPTED_OFFICE:
-        return UnreadableDocument(f"{name}", hint=hint)
-    return UnsupportedDocument(f"{name} is not read", hint=hint)
-
-
-def _named(error: DocumentError, source: str) -> DocumentError:
+def _with_source(error: DocumentError, source: str) -> DocumentError:
     if error.message.startswith(f"{source}: "):
         return error
     return type(error)(f"{source}: {error.message}", hint=error.hint)

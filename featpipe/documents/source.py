@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from stat import S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
-from featpipe.documents.limits import LoadLimits
+from featpipe.documents.limits import MIB, LoadLimits
 from featpipe.documents.media_type import GIVEN
 from featpipe.errors import DocumentTooLarge, MissingDocuments, UnreadableDocument, UsageError
 
@@ -159,7 +159,7 @@ class Source:
                     hint="unpack it first, or pack it without a password",
                 )
             _bounded(self, info.file_size, limits)
-            if info.file_size > max(1 << 20, info.compress_size * limits.max_ratio):
+            if info.file_size > max(MIB, info.compress_size * limits.max_ratio):
                 raise DocumentTooLarge(f"{self.id}: unpacks to many times its packed size")
             try:
                 with archive.open(info) as member:

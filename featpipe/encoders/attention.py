@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - its name everywhere
+import torch.nn.functional as F
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

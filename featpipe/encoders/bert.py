@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - its name everywhere
+import torch.nn.functional as F
 
 from featpipe.encoders.attention import Layout, attend, has_varlen
 from featpipe.encoders.checkpoint import first_position
@@ -25,7 +25,7 @@ from featpipe.errors import CheckpointError, UnsupportedModel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featpipe.encoders.checkpoint import Config
+    from featpipe.encoders.checkpoint import Checkpoint, Config
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ints
     from featpipe.encoders.weights import Weights
@@ -62,16 +62,17 @@ class Shape:
     activation: Activation
 
     @classmethod
-    def of(cls, config: Config, file: Path) -> Shape:
-        """Read the config in `file`.
+    def of(cls, checkpoint: Checkpoint) -> Shape:
+        """Read the checkpoint's config.
 
         Raises:
             UnsupportedModel: an option that this forward does not compute.
             CheckpointError: a size that is missing or impossible.
         """
-        _refuse_options(config)
+        file = checkpoint.path / "config.json"
+        _refuse_options(checkpoint.config)
         try:
-            shape = cls._read(config)
+            shape = cls._read(checkpoint.config)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{file} states no sizes of a model: {error!r}") from error
         if shape.n_heads < 1 or shape.width < 1 or shape.width % shape.n_heads:
@@ -84,6 +85,7 @@ class Shape:
     @classmethod
     def _read(cls, config: Config) -> Shape:
         width = int(config.get("hidden_size", config.get("dim", 0)))
+        has_types = config["model_type"] != "distilbert"
         return cls(
             width=width,
             embedding_width=int(config.get("embedding_size", width)),
@@ -92,14 +94,10 @@ class Shape:
             inner_width=int(config.get("intermediate_size", config.get("hidden_dim", 0))),
             n_words=int(config["vocab_size"]),
             n_positions=int(config["max_position_embeddings"]),
-            n_types=0
-            if config["model_type"] == "distilbert"
-            else int(config.get("type_vocab_size", 2)),
+            n_types=int(config.get("type_vocab_size", 2)) if has_types else 0,
             first_position=first_position(config),
             epsilon=float(config.get("layer_norm_eps", 1e-12)),
-            activation=_ACTIVATIONS[
-                str(config.get("hidden_act", config.get("activation", "gelu")))
-            ],
+            activation=_ACTIVATIONS[_activation_name(config)],
         )
 
     def tensors(self, n_layers: int) -> dict[str, tuple[int, ...]]:
@@ -316,14 +314,17 @@ def _refuse_options(config: Config) -> None:
     kind = str(config.get("model_type"))
     if kind not in ARCHITECTURES:
         raise UnsupportedModel(f"{kind!r} is not among {sorted(ARCHITECTURES)}")
-    activation = config.get("hidden_act", config.get("activation", "gelu"))
     refused = {
         "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",
         "is_decoder": bool(config.get("is_decoder", False)),
         "use_task_id": bool(config.get("use_task_id", False)),
-        "hidden_act": str(activation) not in _ACTIVATIONS,
+        "hidden_act": _activation_name(config) not in _ACTIVATIONS,
         "sinusoidal_pos_embds": bool(config.get("sinusoidal_pos_embds", False)),
     }
     for option, is_refused in refused.items():
         if is_refused:
             raise UnsupportedModel(f"{kind} with {option}={config.get(option)!r}")
+
+
+def _activation_name(config: Config) -> str:
+    return str(config.get("hidden_act", config.get("activation", "gelu")))

@@ -125,11 +125,9 @@ class Checkpoint:
         if not isinstance(given, Mapping):
             return ()
         by_number = {str(number): str(label) for number, label in given.items()}
-        names = [by_number.get(str(number)) for number in range(len(by_number))]
-        found = tuple(name for name in names if name is not None)
-        if len(found) != len(names):
+        if by_number.keys() != {str(number) for number in range(len(by_number))}:
             raise CheckpointError(f"{self.path}: id2label does not number its labels from 0")
-        return found
+        return tuple(by_number[str(number)] for number in range(len(by_number)))
 
 
 def describe_checkpoint(name: str | Path) -> Checkpoint:

@@ -30,13 +30,7 @@ from featpipe.encoders.precision import find_device, resolve_precision, running_
 from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
-from featpipe.encoders.trunk import (
-    Trunk,
-    choose_dtype,
-    has_packed_forward,
-    load_trunk,
-    open_parts,
-)
+from featpipe.encoders.trunk import Trunk, choose_dtype, has_packed_forward, load_trunk, open_parts
 from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
 from featpipe.errors import EncodingError, UsageError
 

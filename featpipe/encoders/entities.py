@@ -76,10 +76,7 @@ class Entities:
 
 
 def decode(
-    labels: npt.NDArray[np.integer],
-    scores: npt.NDArray[np.float32],
-    tokens: Tokens,
-    tags: Tags,
+    labels: npt.NDArray[np.integer], scores: npt.NDArray[np.float32], tokens: Tokens, tags: Tags
 ) -> Entities:
     """Join runs of tokens to entities.
 
@@ -91,15 +88,13 @@ def decode(
     """
     n_texts, n_tokens = len(tokens.ends), len(labels)
     starts, stops = tokens.offsets
-    if not n_tokens:
-        return _no_entities(n_texts)
     kind = tags.type[labels]
     begins = np.ones(n_tokens, np.bool_)
     begins[1:] = (kind[1:] != kind[:-1]) | tags.opens[labels[1:]] | tags.closes[labels[:-1]]
     text_starts = tokens.ends - tokens.lengths
     begins[text_starts[tokens.lengths > 0]] = True
     first = np.flatnonzero(begins)
-    last = np.append(first[1:], n_tokens) - 1
+    last = np.append(first, n_tokens)[1:] - 1
     sums = np.add.reduceat(scores.astype(np.float64), first)
     is_entity = kind[first] >= 0
     first, last, sums = first[is_entity], last[is_entity], sums[is_entity]
@@ -110,11 +105,4 @@ def decode(
         end=stops[last],
         label=kind[first].astype(np.uint16),
         score=(sums / (last - first + 1)).astype(np.float32),
-    )
-
-
-def _no_entities(n_texts: int) -> Entities:
-    edges = np.empty(0, np.uint32)
-    return Entities(
-        np.zeros(n_texts, np.int64), edges, edges, np.empty(0, np.uint16), np.empty(0, np.float32)
     )

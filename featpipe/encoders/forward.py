@@ -59,12 +59,7 @@ class Forwarder:
         return {kind: n for kind, n in happened.items() if n}
 
     def run(
-        self,
-        sequences: Sequences,
-        compute: Compute,
-        *,
-        threads: int = 1,
-        only: Ints | None = None,
+        self, sequences: Sequences, compute: Compute, *, threads: int = 1, only: Ints | None = None
     ) -> Iterator[tuple[Pack, Rows]]:
         """Yield (pack, rows) for every pack or part of one, in any order.
 

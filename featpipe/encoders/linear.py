@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - its name everywhere
+import torch.nn.functional as F
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,10 +82,10 @@ class PlainLinear:
 
 
 class Int8Linear:
-    """8-bit integers with one scale per weight row and per row of x; the sums are exact.
+    """8-bit integers with one scale per weight row and per row of x, which is float32; CPU only.
 
-    Each row of x has its own scale and integers do not round, so a row's bits do not depend on the
-    other rows. CPU only.
+    Each row of x has its own scale and sums of integers are exact, so a row's bits do not depend on
+    the other rows.
     """
 
     is_invariant = True
@@ -97,7 +97,7 @@ class Int8Linear:
         self._bias = bias
 
     def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
-        """See `Linear`; x is float32."""
+        """See `Linear`."""
         out = torch.empty(x.shape[0], self._weight.shape[1])
         for first in range(0, x.shape[0], _ROWS_AT_ONCE):
             rows = slice(first, first + _ROWS_AT_ONCE)

@@ -7,22 +7,25 @@ the pack.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - its name everywhere
+import torch.nn.functional as F
 
 from featpipe.encoders.linear import make_linear
 from featpipe.encoders.weights import check_complete, read_tensors
 from featpipe.errors import MissingWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.recipe import Step
     from featpipe.encoders.windows import Vectors
+
+    Layer = Callable[[torch.Tensor], torch.Tensor]
+    """Shapes: (n, in) -> (n, out), float32."""
 
 _CPU = torch.device("cpu")
 
@@ -59,14 +62,6 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
     at = ends - 1 if pooling == "last" else ends - lengths
     rows[has_tokens] = states[at[has_tokens]]
     return rows
-
-
-class Layer(Protocol):
-    """Shapes: (n, in) -> (n, out), float32."""
-
-    def __call__(self, x: torch.Tensor, /) -> torch.Tensor:
-        """The layer's output."""
-        ...
 
 
 class Steps:

@@ -1,22 +1,22 @@
-"""A checkpoint's own tokenizer, exact and without state.
+"""A checkpoint's tokenizer.
 
 Guarantees:
 
 * The ids are those of ``transformers.AutoTokenizer(text, truncation=False)``.
-* Nothing is truncated or padded: tokenizer files may carry such a state (many do), and a tokenizer
-  object keeps the state of its last call. Ours is a private copy with both switched off.
-* A lone surrogate, which is not a character and has no UTF-8, is read as U+FFFD; offsets still
-  count the characters of the text as it was given.
+* Nothing is truncated or padded, although many tokenizer files ask for it: both are switched off in
+  a private copy.
+* A lone surrogate, which has no UTF-8, is read as U+FFFD; offsets still count the characters of the
+  text as it was given.
 
-Only ``tokenizers`` is imported; transformers is asked only for files that ``tokenizers`` cannot
-read itself (a sentencepiece model without ``tokenizer.json``), and where the files beside
-``tokenizer.json`` or ``vocab.txt`` name tokens that these do not have.
+Only ``tokenizers`` is imported. transformers loads the files that ``tokenizers`` cannot read (a
+sentencepiece model without ``tokenizer.json``), and folders in which other files name tokens that
+``tokenizer.json`` or ``vocab.txt`` lacks.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,34 +36,28 @@ if TYPE_CHECKING:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPECIAL = ("unk", "sep", "pad", "cls", "mask")
 
-#: Tokenizers that transformers builds from words and options alone, and models that have them.
+#: Tokenizers that transformers builds from words and options alone, and models that use them.
 _BERT_CLASSES = frozenset({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"})
 _BERT_KIN = frozenset({"bert", "electra", "distilbert"})
 
 
 class Tokenizer:
-    """Turns texts into flat ids; holds the ids to put before and after each sequence."""
+    """Turns texts into ids; ``prefix`` and ``suffix`` are the special ones around a sequence."""
 
     def __init__(self, raw: RawTokenizer, *, lowercase: bool = False) -> None:
         self._raw = raw
         self._lowercase = lowercase
         self._fast = FastWordPiece.of(raw)
         self.prefix, self.suffix = _probe_specials(raw)
-        self.n_ids = int(raw.get_vocab_size(with_added_tokens=True))
 
     @classmethod
     def load(cls, checkpoint: Checkpoint) -> Tokenizer:
-        """Read the tokenizer in the checkpoint's folder.
-
-        Raises:
-            CheckpointError: no tokenizer files, or damaged ones.
-            UnsupportedModel: files that neither tokenizers nor transformers can turn into one.
-        """
+        """Read the tokenizer in the checkpoint's folder. Raises as `load_raw`."""
         return cls(load_raw(checkpoint), lowercase=checkpoint.recipe.lowercase)
 
     @property
     def is_fast(self) -> bool:
-        """Whether the vectorised twin is at work."""
+        """Whether `FastWordPiece` takes the texts."""
         return self._fast is not None
 
     def encode(self, texts: Sequence[str], *, with_offsets: bool = False) -> Tokens:
@@ -94,34 +88,31 @@ class Tokenizer:
             return encode_slowly(self._raw, texts, with_offsets=with_offsets)
         if not fast.holds_literal("\n".join(texts)):
             return fast.encode(texts, with_offsets=with_offsets)
-        # Line by line only now: hardly any batch holds a literal.
+        # Text by text, because few batches hold a literal.
         return concatenate(
             [
                 encode_slowly(self._raw, [text], with_offsets=with_offsets)
                 if fast.holds_literal(text)
                 else fast.encode([text], with_offsets=with_offsets)
                 for text in texts
-            ],
-            with_offsets=with_offsets,
+            ]
         )
 
 
 def load_raw(checkpoint: Checkpoint) -> RawTokenizer:
-    """The ``tokenizers`` object of a checkpoint, from the leanest source that is exact.
-
-    Its truncation and padding are off, whatever the files say.
+    """The ``tokenizers`` object of a checkpoint, with truncation and padding off.
 
     Raises:
         CheckpointError: no tokenizer files, or damaged ones.
-        UnsupportedModel: files that neither tokenizers nor transformers can turn into one.
+        UnsupportedModel: files that neither tokenizers nor transformers can load.
     """
-    raw = _load_with_state(checkpoint)
+    raw = _load_as_saved(checkpoint)
     raw.no_truncation()
     raw.no_padding()
     return raw
 
 
-def _load_with_state(checkpoint: Checkpoint) -> RawTokenizer:
+def _load_as_saved(checkpoint: Checkpoint) -> RawTokenizer:
     folder = checkpoint.path
     options = read_json_object(folder / "tokenizer_config.json")
     named = read_json_object(folder / "special_tokens_map.json") | options
@@ -151,10 +142,10 @@ def _read_tokenizer_json(checkpoint: Checkpoint) -> RawTokenizer:
         raise CheckpointError(f"{file} is no tokenizer: {error}") from error
 
 
-def _apply_bert_options(raw: RawTokenizer, options: dict[str, Any]) -> RawTokenizer:
-    """tokenizer_config.json, even by what it leaves out, overrules tokenizer.json.
+def _apply_bert_options(raw: RawTokenizer, options: dict[str, object]) -> RawTokenizer:
+    """Take the options from tokenizer_config.json, or their defaults, not from tokenizer.json.
 
-    As in transformers, whose BERT tokenizer takes no more than the words from tokenizer.json.
+    As in transformers, whose BERT tokenizer takes only the words from tokenizer.json.
     """
     from tokenizers.normalizers import BertNormalizer
 
@@ -163,44 +154,39 @@ def _apply_bert_options(raw: RawTokenizer, options: dict[str, Any]) -> RawTokeni
     return raw
 
 
-def _make_normalizer(options: dict[str, Any]) -> BertNormalizer:
+def _make_normalizer(options: dict[str, object]) -> BertNormalizer:
     from tokenizers.normalizers import BertNormalizer
 
+    strip_accents = options.get("strip_accents")
     return BertNormalizer(
         clean_text=True,
         handle_chinese_chars=bool(options.get("tokenize_chinese_chars", True)),
-        strip_accents=options.get("strip_accents"),
+        strip_accents=None if strip_accents is None else bool(strip_accents),
         lowercase=bool(options.get("do_lower_case", True)),
     )
 
 
-def _knows_all(raw: RawTokenizer, named: dict[str, Any], added: dict[str, Any]) -> bool:
-    """Whether every token that the files beside it name is an added token of `raw`, same number."""
+def _knows_all(raw: RawTokenizer, named: dict[str, object], added: dict[str, object]) -> bool:
+    """Whether every token that other files name is an added token of `raw`, with their number."""
     known = {token.content: str(number) for number, token in raw.get_added_tokens_decoder().items()}
-    lists = (named.get("additional_special_tokens"), named.get("extra_special_tokens"))
-    several = [
-        token
-        for tokens in lists
-        for token in (tokens.values() if isinstance(tokens, dict) else tokens or ())
-    ]
-    single = [named.get(f"{name}_token") for name in (*_SPECIAL, "bos", "eos")]
-    contents = [_content(token) for token in (*several, *single) if token]
+    tokens = [named.get(f"{name}_token") for name in (*_SPECIAL, "bos", "eos")]
+    for several in (named.get("additional_special_tokens"), named.get("extra_special_tokens")):
+        if isinstance(several, dict | list):
+            tokens += several.values() if isinstance(several, dict) else several
     decoder = named.get("added_tokens_decoder")
-    numbered = {
-        _content(token): number
-        for number, token in (decoder if isinstance(decoder, dict) else {}).items()
-    }
-    return all(content in known for content in contents) and all(
-        known.get(content) == str(number) for content, number in (numbered | added).items()
+    numbered = decoder.items() if isinstance(decoder, dict) else ()
+    numbers = {_content(token): number for number, token in numbered} | added
+    return all(_content(token) in known for token in tokens if token) and all(
+        known.get(content) == str(number) for content, number in numbers.items()
     )
 
 
 def _content(token: object) -> str:
-    """Of a token that is written as text or as an object."""
+    """Text of a token, which is written as text or as an object."""
     return str(token.get("content") if isinstance(token, dict) else token)
 
 
-def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, Any]) -> RawTokenizer:
+def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, object]) -> RawTokenizer:
     from tokenizers import Tokenizer as RawTokenizer
     from tokenizers import models, pre_tokenizers, processors
 
@@ -238,7 +224,7 @@ def _ask_transformers(checkpoint: Checkpoint) -> RawTokenizer:
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(checkpoint.path), local_files_only=True)
         return RawTokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    except Exception as error:  # a dozen kinds, one meaning
+    except Exception as error:  # a dozen classes for one reason
         raise UnsupportedModel(
             f"the tokenizer of {checkpoint.path} cannot be loaded: {error}",
             hint="save it with a tokenizer.json",
@@ -246,7 +232,7 @@ def _ask_transformers(checkpoint: Checkpoint) -> RawTokenizer:
 
 
 def _probe_specials(raw: RawTokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids put before and after a text, learnt from the tokenizer itself."""
+    """The ids put before and after a text, found by encoding one."""
     bare = raw.encode("a", add_special_tokens=False).ids
     full = raw.encode("a", add_special_tokens=True).ids
     for start in range(len(full) - len(bare) + 1):

@@ -90,16 +90,13 @@ def encode_slowly(raw: RawTokenizer, texts: Sequence[str], *, with_offsets: bool
     return Tokens(ids, ends, offsets[:, 0].copy(), offsets[:, 1].copy())
 
 
-def concatenate(parts: Sequence[Tokens], *, with_offsets: bool) -> Tokens:
-    """Join the texts of several batches."""
+def concatenate(parts: Sequence[Tokens]) -> Tokens:
+    """Join the texts of several batches: at least one, all with offsets or all without."""
     if len(parts) == 1:
         return parts[0]
-    lengths = [part.lengths for part in parts]
-    ends: Ints = np.cumsum(np.concatenate([np.empty(0, np.int64), *lengths]))
-    ids = np.concatenate([np.empty(0, np.int32), *(part.ids for part in parts)])
-    if not with_offsets:
+    ids = np.concatenate([part.ids for part in parts])
+    ends: Ints = np.cumsum(np.concatenate([part.lengths for part in parts]))
+    if parts[0].start is None:
         return Tokens(ids, ends)
-    none = np.empty(0, np.uint32)
-    start = np.concatenate([none, *(none if p.start is None else p.start for p in parts)])
-    stop = np.concatenate([none, *(none if p.stop is None else p.stop for p in parts)])
-    return Tokens(ids, ends, start, stop)
+    starts, stops = zip(*(part.offsets for part in parts), strict=True)
+    return Tokens(ids, ends, np.concatenate(starts), np.concatenate(stops))

@@ -11,13 +11,7 @@ import torch
 
 from featpipe.encoders.bert import ARCHITECTURES, PackedBert, Placement, Shape
 from featpipe.encoders.checkpoint import belongs_to_crf
-from featpipe.encoders.weights import (
-    Parts,
-    check_complete,
-    is_unused,
-    load_weights,
-    split_trunk,
-)
+from featpipe.encoders.weights import Parts, check_complete, is_unused, load_weights, split_trunk
 from featpipe.errors import UnsupportedModel
 
 if TYPE_CHECKING:
@@ -84,7 +78,7 @@ def load_trunk(
         MissingWeights: missing, misshapen or left-over tensors, listed.
         UnsupportedModel: an architecture that `bert` does not compute.
     """
-    shape = Shape.of(checkpoint.config, checkpoint.path / "config.json")
+    shape = Shape.of(checkpoint)
     check_complete(
         parts.trunk,
         shape.tensors(placement.n_layers),
@@ -101,7 +95,7 @@ def has_packed_forward(checkpoint: Checkpoint) -> bool:
     if checkpoint.architecture not in ARCHITECTURES:
         return False
     try:
-        Shape.of(checkpoint.config, checkpoint.path / "config.json")
+        Shape.of(checkpoint)
     except UnsupportedModel:
         return False
     return True

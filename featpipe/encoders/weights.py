@@ -1,8 +1,8 @@
-"""Weights of a checkpoint under the names of today, and nothing missing or left over.
+"""Weights of a checkpoint under canonical (BERT) names, with nothing missing or left over.
 
-Checkpoints differ in names only. `load_weights` maps safetensors (no copy), or unpickles with
-``weights_only`` and memory mapping; `split_trunk` finds the transformer by its word embeddings,
-whatever it is nested in, and gives back trunk and head under canonical (BERT) names.
+`load_weights` maps safetensors (no copy), or unpickles with ``weights_only`` and memory mapping.
+`split_trunk` finds the transformer by its word embeddings, in whatever module it is nested, and
+splits the weights into trunk and head.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _RENAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _WORDS = "embeddings.word_embeddings.weight"
 _TRUNK = ("embeddings.", "encoder.layer.", "embeddings_project.", "pooler.")
 
-#: Parts of a checkpoint that no feature of ours uses; anything else left over is an error.
-_UNUSED_BY_ENCODER = re.compile(
+#: Tensors that neither an encoder nor a tagger uses; any other left-over one is an error.
+_UNUSED = re.compile(
     r"(.*\.)?(position_ids|token_type_ids)$|pooler\.|cls\.|lm_head\.|vocab_(transform|layer_norm|projector)\."
     r"|discriminator_predictions\.|generator_(predictions|lm_head)\.|classifier\.|qa_outputs\.|pre_classifier\."
 )
@@ -56,11 +56,11 @@ _UNUSED_BY_ENCODER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A checkpoint's tensors, taken apart."""
+    """A checkpoint's tensors, split."""
 
     trunk: Weights
     head: Weights
-    """Everything outside the trunk, by renamed but otherwise own names."""
+    """All tensors outside the trunk, by renamed names with their prefixes."""
 
 
 def load_weights(checkpoint: Checkpoint) -> Weights:
@@ -80,7 +80,7 @@ def load_weights(checkpoint: Checkpoint) -> Weights:
 
 
 def read_tensors(file: Path) -> Weights:
-    """All tensors of one file by their own names, mapped rather than read.
+    """All tensors of one file by the file's names, mapped rather than read.
 
     Raises:
         CheckpointError: a damaged file, or a pickle that holds more than tensors.
@@ -89,7 +89,7 @@ def read_tensors(file: Path) -> Weights:
 
 
 def rename(name: str) -> str:
-    """Today's spelling of a tensor's name; prefixes other than wrappers' stay."""
+    """Canonical spelling of a tensor's name; prefixes other than those of wrappers stay."""
     before = ""
     while name != before:
         before = name
@@ -121,8 +121,8 @@ def split_trunk(weights: Weights, *, source: Path) -> Parts:
 
 
 def is_unused(name: str) -> bool:
-    """Whether a left-over tensor belongs to a pre-training or other head known to be unneeded."""
-    return _UNUSED_BY_ENCODER.match(name) is not None
+    """Whether a left-over tensor belongs to a head that is known to be unneeded."""
+    return _UNUSED.match(name) is not None
 
 
 def check_complete(
@@ -132,7 +132,7 @@ def check_complete(
     leftover: Iterable[str],
     source: Path,
 ) -> None:
-    """Every needed tensor is there in its shape, all numbers finite, and nothing is left over.
+    """Check that every needed tensor is there, in its shape and finite, and none is left over.
 
     Raises:
         MissingWeights: lists what is missing, misshapen and left over.
@@ -153,11 +153,7 @@ def check_complete(
 def refuse_wrong(
     source: Path, *, missing: Sequence[str], misshapen: Sequence[str], extra: Sequence[str]
 ) -> None:
-    """Nothing where all three are empty.
-
-    Raises:
-        MissingWeights: lists them.
-    """
+    """Raise MissingWeights, which lists the names, unless all three are empty."""
     listed = [
         f"{what}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if names[8:] else ''}"
         for what, names in (("missing", missing), ("misshapen", misshapen), ("left over", extra))
@@ -182,7 +178,7 @@ def _read_safetensors(file: Path) -> Weights:
 def _read_pickle(file: Path) -> Weights:
     try:
         with warnings.catch_warnings():
-            # Newer pickle protocols are read, or refused as below; the warning adds nothing.
+            # Newer pickle protocols are read, or refused below; the warning is redundant.
             warnings.filterwarnings("ignore", message="Detected pickle protocol")
             content = torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
     except pickle.UnpicklingError as error:
@@ -203,6 +199,6 @@ def _read_pickle(file: Path) -> Weights:
 
 
 def _is_zip(file: Path) -> bool:
-    """Memory mapping works for torch's zip format only, not for the legacy one."""
+    """Whether this is torch's zip format; the legacy one cannot be mapped."""
     with file.open("rb") as stream:
         return stream.read(4) == b"PK\x03\x04"

@@ -1,13 +1,13 @@
-"""A vectorised WordPiece tokenizer with exactly the ids and offsets of the one it was made from.
+"""A vectorised WordPiece tokenizer with exactly the ids and offsets of the one it is made from.
 
-What each character does is not assumed but probed from the loaded tokenizer, a page of 256 code
-points at a time when one first occurs: ``"a" + character + "b"`` shows whether the character is a
-token of its own, a mere separator, or anything else. Tokens of their own (Chinese characters,
-punctuation) come from a table. Runs of anything else, letters and digits mostly, go through the
-tokenizer itself once and are remembered. "Anything else" is therefore always safe.
+The loaded tokenizer is probed for each character, a page of 256 code points at a time when one
+first occurs: ``"a" + character + "b"`` shows whether the character is a token of its own, a mere
+separator, or anything else. Tokens of their own (Chinese characters, punctuation) come from a
+table. Runs of anything else, mostly letters and digits, go through the loaded tokenizer once and
+are remembered, so that "anything else" is always exact.
 
-Not taken: texts that hold an added token literally, such as "[SEP]", and tokenizers of another
-design (`FastWordPiece.of` answers None); both go the slow way.
+The slow way (`tokens.encode_slowly`) is for texts that hold an added token literally, such as
+"[SEP]", and for tokenizers of another design (`FastWordPiece.of` returns None).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ALONE, _BLANK = 1, 2
 _N_CODES = 0x110000
 _PAGE = 256
 
-#: Characters handled in one pass: bounds memory, and stays in the processor's cache.
+#: Characters of one pass: bounds memory, and fits the processor's cache.
 _PASS_CHARACTERS = 1 << 18
 
-#: Remembered runs and their tokens, before everything is forgotten and learnt again.
+#: Remembered runs and their tokens before all are forgotten.
 _MOST_RUNS = 500_000
 _MOST_TOKENS = 4_000_000
 
@@ -51,7 +51,7 @@ class FastWordPiece:
 
     @classmethod
     def of(cls, raw: RawTokenizer) -> FastWordPiece | None:
-        """A fast twin of `raw`, None when its design is not known to allow one."""
+        """A fast tokenizer equal to `raw`; None for a design that does not allow it."""
         from tokenizers.models import WordPiece
         from tokenizers.normalizers import BertNormalizer
         from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -71,14 +71,14 @@ class FastWordPiece:
         return fast if fast._kind[ord("\n")] == _BLANK else None
 
     def holds_literal(self, text: str) -> bool:
-        """Whether an added token is spelt out in `text`, so that it must go the slow way."""
+        """Whether `text` holds an added token, and must be encoded slowly."""
         return any(literal in text for literal in self._literals)
 
     def encode(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
         """Tokens of texts without literals and surrogates."""
         parts: list[Tokens] = []
         start = 0
-        while start < len(texts):
+        while start < len(texts) or not parts:
             stop, size = start, 0
             while stop < len(texts) and (
                 stop == start or size + len(texts[stop]) < _PASS_CHARACTERS
@@ -87,10 +87,10 @@ class FastWordPiece:
                 stop += 1
             parts.append(self._encode_pass(texts[start:stop], with_offsets=with_offsets))
             start = stop
-        return concatenate(parts, with_offsets=with_offsets)
+        return concatenate(parts)
 
     def _encode_pass(self, texts: Sequence[str], *, with_offsets: bool) -> Tokens:
-        # A line break after each text: a separator, as `of` made sure.
+        # A line break after each text: a separator, which `of` has checked.
         code = np.frombuffer(("\n".join(texts) + "\n").encode("utf-32-le"), np.uint32)
         self._probe(np.flatnonzero(np.bincount(code >> np.uint32(8))))
         kind = self._kind[code]
@@ -122,7 +122,7 @@ class FastWordPiece:
         return Tokens(ids, text_ends, edges[:, 0].copy(), edges[:, 1].copy())
 
     def _probe(self, pages: Ints) -> None:
-        """Learn what the characters of pages not met before do."""
+        """Learn the kind and id of the characters of new pages."""
         for page in pages[~self._is_probed[pages]].tolist():
             first = page * _PAGE
             codes = [c for c in range(first, first + _PAGE) if not 0xD800 <= c < 0xE000]
@@ -139,7 +139,7 @@ class FastWordPiece:
 
 
 class _Runs(dict[str, int]):
-    """Runs met before, and their tokens in flat arrays; a new one gets the next number."""
+    """Number of each run met before, and the runs' tokens in flat arrays by number."""
 
     def __init__(self, raw: RawTokenizer) -> None:
         super().__init__()
@@ -177,18 +177,16 @@ class _Runs(dict[str, int]):
     def _learn(self) -> None:
         tokens = encode_slowly(self._raw, self._new, with_offsets=True)
         self._new = []
-        if tokens.start is None or tokens.stop is None:
-            raise ValueError("tokens without offsets")
         lengths = tokens.lengths
         self.starts = np.concatenate([self.starts, len(self.ids) + tokens.ends - lengths])
         self.lengths = np.concatenate([self.lengths, lengths])
         self.ids = np.concatenate([self.ids, tokens.ids])
-        edges = np.stack([tokens.start, tokens.stop], axis=1)
+        edges = np.stack(tokens.offsets, axis=1)
         self.offsets = np.concatenate([self.offsets, edges])
 
 
 def _spread(ends: Ints, lengths: Ints, sources: Ints) -> tuple[Ints, Ints]:
-    """Places of ragged pieces: (targets ending at `ends`, sources starting at `sources`)."""
+    """Places of pieces of `lengths`: (targets that end at `ends`, sources from `sources` on)."""
     total = int(lengths.sum())
     within = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return np.repeat(ends - lengths, lengths) + within, np.repeat(sources, lengths) + within

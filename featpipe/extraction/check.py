@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.samples import infer_type
-from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from featpipe.extraction.fitted import FittedTemplate
-    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.values.values import FieldType
 
 
@@ -55,30 +54,30 @@ def check_samples(fitted: FittedTemplate) -> Checked:
         n_values += len(values)
         if not values:
             empty.append(field.name)
-        kind = field.type or infer_type([(page, value) for _, page, value in values])
+        kind = field.type or infer_type([(features, value) for _, features, value in values])
         kinds[field.name] = kind
-        for document, page, value in values:
-            if not locate_value(page, value, kind):
-                why = _why(page, value, kind)
+        for document, features, value in values:
+            if not locate_value(features, value, kind):
+                why = _why(features, value, kind)
                 lost.append(Unlocated(template.name, document, field.name, value, why))
     return Checked(n_values, kinds, tuple(lost), tuple(empty))
 
 
-def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, Page, str]]:
-    for number, (sample, page) in enumerate(
-        zip(fitted.template.samples, fitted.pages, strict=True), start=1
+def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, PageFeatures, str]]:
+    for number, (sample, features) in enumerate(
+        zip(fitted.template.samples, fitted.sample_pages, strict=True), start=1
     ):
         for value in sample.values_of(field):
-            yield sample.document or f"text {number}", page, value
+            yield sample.document or f"text {number}", features, value
 
 
-def _why(page: Page, value: str, kind: FieldType) -> str:
+def _why(features: PageFeatures, value: str, kind: FieldType) -> str:
     """The likeliest reason, most telling first."""
     folded = fold(value)
     if not folded:
         return "the value is empty"
-    part = _longest_part(page.compact.text, folded)
-    shaped = [f.value.key for f in page.find(kind)]
+    part = _longest_part(features.compact.text, folded)
+    shaped = [f.value.key for f in features.find(kind)]
     if shaped and is_readable(value, kind):
         return f"the document has no {kind} of this value, but {', '.join(_few(shaped))}"
     if part >= max(4, len(folded) // 2):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.errors import UsageError
-from featpipe.extraction.scoring.hashing import pair_codes
+from featpipe.extraction.scoring.tokens import pair_codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.fitted import FittedTemplate
-    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.features import PageFeatures
 
     Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class Chooser:
     def __init__(self, templates: Sequence[FittedTemplate]) -> None:
         self._templates = [one for one in templates if one.has_samples]
         profiles = [
-            np.mean([_profile(page) for page in one.pages[:_MOST_SAMPLES]], axis=0)
+            np.mean([_profile(features) for features in one.sample_pages[:_MOST_SAMPLES]], axis=0)
             for one in self._templates
         ]
         self._rarity = np.zeros(_N_HASHED)
@@ -60,7 +60,7 @@ class Chooser:
             self._rarity = np.log1p(len(profiles) / np.maximum(seen, 1)) - np.log1p(1.0) + 0.05
             self._profiles = _unit(stacked * self._rarity)
 
-    def choose(self, page: Page) -> FittedTemplate:
+    def choose(self, features: PageFeatures) -> FittedTemplate:
         """The template whose samples are most like the document.
 
         Raises:
@@ -69,25 +69,28 @@ class Chooser:
         """
         if not self._templates:
             raise UsageError("no template has samples, so none can be chosen: name one")
-        likeness = self._profiles @ _unit(_profile(page)[None] * self._rarity)[0]
+        likeness = self._profiles @ _unit(_profile(features)[None] * self._rarity)[0]
         named = np.array(
-            [bool(one.template.documents) and is_meant(one, page.id) for one in self._templates]
+            [
+                bool(one.template.documents) and is_meant(one, features.page.id)
+                for one in self._templates
+            ]
         )
-        if page.id and named.any():
+        if features.page.id and named.any():
             likeness = np.where(named, likeness, -1.0)
         return self._templates[int(np.argmax(likeness))]
 
 
-def _profile(page: Page) -> Floats:
+def _profile(features: PageFeatures) -> Floats:
     """Sublinear counts of hashed word pairs (_N_HASHED,), unit length; the first line counts more.
 
     A text of one token or none has a profile of zeros.
     """
-    code = page.tokens.code
+    code = features.tokens.code
     counts = np.zeros(_N_HASHED)
     if len(code) > 1:
         pairs = pair_codes(code)[:-1] & (_N_HASHED - 1)
-        weights = np.where(page.tokens.line[:-1] == 0, _TITLE, 1.0)
+        weights = np.where(features.tokens.line[:-1] == 0, _TITLE, 1.0)
         counts += np.bincount(pairs, weights, minlength=_N_HASHED)
     return np.asarray(_unit(np.log1p(counts)[None])[0])
 

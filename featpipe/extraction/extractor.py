@@ -19,8 +19,7 @@ from featpipe.cache.documents import CachedDocument
 from featpipe.documents import Document, hash_bytes, load_document
 from featpipe.errors import TemplateError, UnreadableDocument, UsageError
 from featpipe.extraction.choose import Chooser, is_meant
-from featpipe.extraction.fingerprints import hash_json
-from featpipe.extraction.fitted import FittedTemplate, SampleDocument
+from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.page_source import Evidence
 from featpipe.extraction.results import (
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
     from featpipe.extraction.page_source import Encode
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import SampleSpec, Template
@@ -187,11 +187,11 @@ class Extractor:
         """``extract`` without holding up the event loop."""
         return await asyncio.to_thread(self.extract, document, template)
 
-    def extract_page(self, page: Page, fitted: FittedTemplate) -> Extraction:
+    def extract_page(self, features: PageFeatures, fitted: FittedTemplate) -> Extraction:
         """All fields of a document that was made ready before."""
         names = [field.name for field in fitted.template.fields]
-        results = fitted.extract_fields(names, page)
-        return self.assemble(page, fitted, results)
+        results = fitted.extract_fields(names, features)
+        return self.assemble(features.page, fitted, results)
 
     def assemble(
         self, page: Page, fitted: FittedTemplate, results: dict[str, FieldResult], run: str = ""
@@ -212,7 +212,7 @@ class Extractor:
             ),
         )
 
-    def page_of(self, document: str | Path | Document | CachedDocument) -> Page:
+    def page_of(self, document: str | Path | Document | CachedDocument) -> PageFeatures:
         """A document made ready: from the cache where it is there, else read and cut now."""
         if isinstance(document, CachedDocument):
             return self.evidence.page_of_cached(document)
@@ -243,7 +243,7 @@ class Extractor:
 
     # ---- documents
 
-    def page_of_file(self, path: Path, name: str = "") -> Page:
+    def page_of_file(self, path: Path, name: str = "") -> PageFeatures:
         """A file, by its content: as cached wherever it lies, else read now.
 
         Raises:
@@ -279,7 +279,7 @@ class Extractor:
             raise UsageError(f"{asked}: there are {', '.join(templates) or 'none'}")
         return templates[name]
 
-    def choose_for(self, page: Page, how: str) -> list[FittedTemplate]:
+    def choose_for(self, features: PageFeatures, how: str) -> list[FittedTemplate]:
         """Templates for one document: all that are meant for it ("*"), or the likeliest ("auto").
 
         Raises:
@@ -288,11 +288,11 @@ class Extractor:
         """
         templates = self.templates
         if how == "*":
-            return [fitted for fitted in templates.values() if is_meant(fitted, page.id)]
+            return [fitted for fitted in templates.values() if is_meant(fitted, features.page.id)]
         loaded = self._loaded
         if not loaded.chooser:
             loaded.chooser.append(Chooser(list(loaded.fitted.values())))
-        return [loaded.chooser[0].choose(page)]
+        return [loaded.chooser[0].choose(features)]
 
     def _load(self) -> _Loaded:
         state = _state_of(self._path) if self._path is not None else ()
@@ -340,7 +340,7 @@ class Extractor:
         return _lazily(read.text, gaps, lambda: self.evidence.page_of_document(read))
 
 
-def _lazily(text: str, gaps: str, make: Callable[[], Page]) -> SampleDocument:
+def _lazily(text: str, gaps: str, make: Callable[[], PageFeatures]) -> SampleDocument:
     """A sample whose evidence is incomplete is another one than the same with all of it."""
     return SampleDocument(hash_json([text, gaps] if gaps else [text]), make)
 

@@ -1,65 +1,66 @@
-"""A template made ready: its samples located, its fields fitted when first needed.
+"""A template with its samples located and its fields fitted when first needed.
 
 A fitted template is a pure function of template, sample documents and evidence; the same inputs
-give the same models in any process, so results made at different times can stand side by side.
+give the same models in any process, so results made at different times can be compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.fingerprints import facts_of, hash_json
 from featpipe.extraction.results import ExtractedValue, FieldResult
-from featpipe.extraction.samples import infer_type
 from featpipe.extraction.scoring.field_model import (
     FieldModel,
-    Sample,
     Scored,
     fit_field,
+    sample_of,
     score_fields,
 )
-from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.locate import infer_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from featpipe.extraction.fingerprints import FieldFacts
     from featpipe.extraction.model_cache import ModelCache
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import Page
-    from featpipe.extraction.template import FieldSpec, Template
+    from featpipe.extraction.template import FieldSpec, SampleSpec, Template
     from featpipe.extraction.values.values import FieldType
 
-#: Parts of a score that are reported: those that matter.
+#: Parts of a score that are reported: the ones of largest size.
 _MOST_PARTS = 8
 
 
 @dataclass(eq=False)
 class SampleDocument:
-    """A sample's document: known by its identity, made ready when something is to be fitted."""
+    """A sample's document: identified at once, read when a field is fitted."""
 
     identity: str
     """Hash of its text and of the evidence there is for it."""
-    make: Callable[[], Page]
+    make: Callable[[], PageFeatures]
 
     @cached_property
-    def page(self) -> Page:
-        """With everything that fitting looks at."""
+    def features(self) -> PageFeatures:
+        """The document as fitting needs it."""
         return self.make()
 
 
 class FittedTemplate:
-    """Serves any number of threads; a field is fitted once, by the first that needs it.
+    """Any number of threads may use it; a field is fitted once, by the first that needs it.
 
     Args:
         template: checked.
         documents: the sample documents, one per sample, in order.
-        space: name of the evidence the pages are made with.
-        models: where fitted fields are kept by fingerprint, shared between templates and their
-            versions, so that only what changed is fitted again.
+        space: name of the vectors and entities that serve as evidence.
+        models: fitted fields by fingerprint, shared between templates and their versions, so that
+            only what changed is fitted again.
 
     """
 
@@ -77,10 +78,13 @@ class FittedTemplate:
         self.space = space
         self._models = models
 
+    def __repr__(self) -> str:
+        return f"FittedTemplate({self.template.name!r}, {self.fingerprint})"
+
     @property
-    def pages(self) -> tuple[Page, ...]:
-        """The sample documents, made ready."""
-        return tuple(document.page for document in self._documents)
+    def sample_pages(self) -> tuple[PageFeatures, ...]:
+        """The sample documents, in order."""
+        return tuple(document.features for document in self._documents)
 
     @property
     def has_samples(self) -> bool:
@@ -98,47 +102,41 @@ class FittedTemplate:
         return self._models.get(key, lambda: self._fit(self.template.field(name)))
 
     def unfitted(self) -> list[str]:
-        """Fields that nobody has fitted yet."""
+        """Fields without a model in memory or in the cache folder."""
         return [
             name for name, facts in self.facts.items() if not self._models.has(facts.fingerprint)
         ]
 
-    def extract_field(self, name: str, page: Page) -> FieldResult:
-        """All values of one field in one document."""
-        return self.extract_fields([name], page)[name]
-
-    def extract_fields(self, names: Sequence[str], page: Page) -> dict[str, FieldResult]:
-        """All values of some fields in one document; each as if it were asked for alone."""
+    def extract_fields(
+        self, names: Sequence[str], features: PageFeatures
+    ) -> dict[str, FieldResult]:
+        """All values of some fields in one document, the same as of each field alone."""
         models = [self.model(name) for name in names]
-        scored = score_fields(models, page)
+        scored = score_fields(models, features)
         return {
             name: FieldResult(
-                tuple(self._value(model, found, page, n) for n in model.choose(found))
+                tuple(self._value(model, found, features.page, n) for n in model.choose(found))
             )
             for name, model, found in zip(names, models, scored, strict=True)
         }
 
     def _fit(self, field: FieldSpec) -> FieldModel:
-        pages = self.pages
+        documents = list(zip(self.sample_pages, self.template.samples, strict=True))
         values = [
-            (page, value)
-            for page, sample in zip(pages, self.template.samples, strict=True)
+            (features, value)
+            for features, sample in documents
             for value in sample.values_of(field.name)
         ]
         kind = field.type or _kind_of(field) or infer_type(values)
-        samples = []
-        for page, sample in zip(pages, self.template.samples, strict=True):
-            given = sample.values_of(field.name)
-            spans = sample.spans.get(field.name) or tuple(
-                span for value in given for span in locate_value(page, value, kind)
-            )
-            samples.append(Sample(page, given, tuple(sorted(set(spans)))))
-        is_many = None if field.cardinality is None else field.cardinality != "one"
+        samples = [
+            sample_of(features, one.values_of(field.name), kind, one.spans.get(field.name, ()))
+            for features, one in documents
+        ]
         return fit_field(
             samples,
             kind,
             (field.name, *field.aliases),
-            is_many=is_many,
+            is_many=None if field.cardinality is None else field.cardinality != "one",
             pattern=field.pattern or _choice_pattern(field),
             level=field.level,
         )
@@ -155,36 +153,112 @@ class FittedTemplate:
             end=end,
             page=page.printed_page_at(start),
             probability=round(float(scored.probabilities[number]), 6),
-            parts=self._parts(model, scored, number),
+            parts=_parts(model, scored, number),
             nearest=self._nearest(model, scored, number),
             places=tuple(sorted(group.spans[1:])),
         )
-
-    @staticmethod
-    def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
-        """The heaviest parts of the mention's score, and what the value as a whole added."""
-        parts = model.mentions.parts(scored.hashed[number], scored.measured[number])
-        heavy = sorted(parts.items(), key=lambda part: -abs(part[1]))[:_MOST_PARTS]
-        whole = float(model.values.model.logits(scored.rows[number : number + 1])[0])
-        return {name: round(weight, 3) for name, weight in heavy} | {"value": round(whole, 3)}
 
     def _nearest(self, model: FieldModel, scored: Scored, number: int) -> str:
         """The sample with most words in common around a value."""
         if not len(model.exemplars):
             return ""
-        alike = (model.exemplars == scored.hashed[number]).sum(axis=1)
-        owner = int(model.owners[int(np.argmax(alike))])
-        sample = self.template.samples[owner]
-        return sample.document or f"text {owner + 1}"
+        n_equal = (model.exemplars == scored.hashed[number]).sum(axis=1)
+        owner = int(model.owners[int(np.argmax(n_equal))])
+        return sample_name(self.template.samples[owner], owner)
+
+
+def sample_name(sample: SampleSpec, index: int) -> str:
+    """How reports name the sample at an index of its template."""
+    return sample.document or f"text {index + 1}"
 
 
 def _kind_of(field: FieldSpec) -> FieldType | None:
-    """What the level says where no type is given."""
+    """The type that follows from the field's level."""
     return "clause" if field.level in {"sentence", "paragraph"} else None
 
 
 def _choice_pattern(field: FieldSpec) -> str | None:
-    import re
-
     longest_first = sorted(field.choices, key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)) or None
+
+
+def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
+    """The largest parts of the mention's score, and the score of the value as a whole."""
+    parts = model.mentions.parts(scored.hashed[number], scored.measured[number])
+    largest = sorted(parts.items(), key=lambda part: -abs(part[1]))[:_MOST_PARTS]
+    whole = float(model.values.model.logits(scored.rows[number : number + 1])[0])
+    return {name: round(weight, 3) for name, weight in largest} | {"value": round(whole, 3)}
+
+
+# Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
+
+#: Counted up when the same template and document would give other values than before.
+TEMPLATES_VERSION = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFacts:
+    """Everything that one field's results depend on besides the document itself.
+
+    ``samples`` maps a sample's document to a hash of its text and of this field's values in it.
+    """
+
+    spec: str
+    samples: Mapping[str, str]
+    space: str
+    version: int = TEMPLATES_VERSION
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits."""
+        return hash_json([self.spec, dict(self.samples), self.space, self.version])
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types, as kept in the cache."""
+        return asdict(self)
+
+
+def hash_json(content: object) -> str:
+    """32 hex digits over plain JSON types, independent of the order of keys."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def facts_of(template: Template, identities: Sequence[str], space: str) -> dict[str, FieldFacts]:
+    """The facts of each field.
+
+    Args:
+        template: to extract by.
+        identities: one per sample: a hash of the sample document's content.
+        space: name of the vectors and entities that serve as evidence.
+
+    """
+    return {
+        field.name: FieldFacts(_spec_of(field), _samples_of(template, identities, field), space)
+        for field in template.fields
+    }
+
+
+def _spec_of(field: FieldSpec) -> str:
+    """JSON of the field's definition without the hint, which is for people only."""
+    content = field.model_dump(mode="json", exclude={"hint"})
+    return json.dumps(content, sort_keys=True, ensure_ascii=False)
+
+
+def _samples_of(template: Template, identities: Sequence[str], field: FieldSpec) -> dict[str, str]:
+    hashes: dict[str, str] = {}
+    for index, (sample, identity) in enumerate(zip(template.samples, identities, strict=True)):
+        spans = [list(span) for span in sample.spans.get(field.name, ())]
+        content = [identity, [list(sample.values_of(field.name)), spans]]
+        hashes[sample_name(sample, index)] = hash_json(content)
+    return hashes
+
+
+def values_key(field_fingerprint: str, document_key: bytes, missing_inputs: str = "") -> bytes:
+    """Key (16 bytes) of the values of one field of one document.
+
+    ``missing_inputs`` are the vectors and entities that the document lacked: once they are there,
+    the values are found again under another key.
+    """
+    whole = bytes.fromhex(field_fingerprint) + document_key + missing_inputs.encode()
+    return blake2b(whole, digest_size=16, person=b"featpipe-vals-v1").digest()

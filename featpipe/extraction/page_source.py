@@ -11,6 +11,7 @@ import numpy as np
 
 from featpipe.documents import hash_bytes, segment
 from featpipe.encoders.spec import fingerprint_of
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import (
     LabelledSpan,
     Page,
@@ -127,7 +128,7 @@ class Evidence:
         self._cache = cache
         self.n_encoded = 0
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[object, ...], Page] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], PageFeatures] = OrderedDict()
         self._n_kept = 0
         self._dictionary: Dictionary | None = None
         if space is not None or cache.spaces():
@@ -153,22 +154,22 @@ class Evidence:
         """What results depend on: space and tagger."""
         return f"{self._dictionary.name if self._dictionary else ''}+{self._tagger or ''}"
 
-    def page_of_cached(self, document: CachedDocument) -> Page:
+    def page_of_cached(self, document: CachedDocument) -> PageFeatures:
         """A stored document; no encoder is ever called for it. The last ones are kept."""
         state = self._state_of(document)
         with self._lock:
-            page = self._kept.get(state)
-            if page is not None:
+            features = self._kept.get(state)
+            if features is not None:
                 self._kept.move_to_end(state)
-                return page
-        page = self._make_page(document)
+                return features
+        features = PageFeatures(self._make_page(document))
         with self._lock:
             if state not in self._kept:
-                self._kept[state] = page
-                self._n_kept += len(page.text)
+                self._kept[state] = features
+                self._n_kept += len(features.page.text)
             while self._n_kept > _MOST_KEPT and len(self._kept) > 1:
-                self._n_kept -= len(self._kept.popitem(last=False)[1].text)
-        return page
+                self._n_kept -= len(self._kept.popitem(last=False)[1].page.text)
+        return features
 
     def _state_of(self, document: CachedDocument) -> tuple[object, ...]:
         """Content, name, and how much evidence is stored: a running build may add to it."""
@@ -226,7 +227,7 @@ class Evidence:
         tables = [("sentence", f"embeddings/{self._dictionary.name}")] if self._dictionary else []
         return tables + ([("paragraph", f"entities/{self._tagger}")] if self._tagger else [])
 
-    def page_of_document(self, document: Document) -> Page:
+    def page_of_document(self, document: Document) -> PageFeatures:
         """A loaded document that is not in the cache."""
         from dataclasses import astuple, replace
 
@@ -237,15 +238,15 @@ class Evidence:
             headers=table_headers(document.text, [astuple(table) for table in document.tables]),
             printed_pages=tuple((p.number, p.start, p.end) for p in document.pages),
         )
-        return self._with_vectors(page, may_encode=True)
+        return PageFeatures(self._with_vectors(page, may_encode=True))
 
-    def page_of_text(self, text: str, name: str = "") -> Page:
+    def page_of_text(self, text: str, name: str = "") -> PageFeatures:
         """A bare text."""
         from dataclasses import replace
 
         cut = page_of_text(text, name=name)
         page = replace(cut, entities=self._entities(text, cut.paragraphs))
-        return self._with_vectors(page, may_encode=True)
+        return PageFeatures(self._with_vectors(page, may_encode=True))
 
     def _entities(
         self, text: str, paragraphs: NDArray[np.int64], keys: NDArray[np.uint8] | None = None

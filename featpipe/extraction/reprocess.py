@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError
 from featpipe.extraction.choose import is_meant
-from featpipe.extraction.fingerprints import unit_key
+from featpipe.extraction.fitted import values_key
 from featpipe.extraction.results import Extraction, FieldResult, plain_value
 from featpipe.extraction.results_table import ResultsReader, ResultsWriter
 from featpipe.report import Quarantined
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.extractor import Extractor
-    from featpipe.extraction.fingerprints import FieldFacts
-    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.fitted import FieldFacts
+    from featpipe.extraction.scoring.features import PageFeatures
 
 # Changes: what differs between two states of a template or of a document, in words.
 #
@@ -256,7 +256,7 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
         for document, content, gaps in states:
             if not is_meant(fitted, document.id):
                 continue
-            keys = {field: unit_key(print_, content, gaps) for field, print_ in prints.items()}
+            keys = {field: values_key(print_, content, gaps) for field, print_ in prints.items()}
             known = results.known(list(keys.values()))
             missing = tuple(
                 field for field, is_known in zip(keys, known, strict=True) if not is_known
@@ -336,7 +336,7 @@ def read_results(extractor: Extractor) -> Iterator[Extraction]:
     for work in plan_reprocess(extractor).works:
         found = {name: results.field(key) for name, key in work.keys.items()}
         fields = {name: result for name, result in found.items() if result is not None}
-        page = extractor.page_of(work.document)
+        page = extractor.page_of(work.document).page
         yield extractor.assemble(page, extractor.templates[work.template], fields)
 
 
@@ -354,13 +354,13 @@ def _find_all(
         yield from ((work, {}, 0) for work in works if not work.missing)
         yield from find_fields_on_workers(extractor, todo, workers, deadline_s)
         return
-    pages: dict[str, Page] = {}
+    pages: dict[str, PageFeatures] = {}
     for work in works:
         yield work, _find_here(extractor, work, pages), 0
 
 
 def _find_here(
-    extractor: Extractor, work: Work, pages: dict[str, Page]
+    extractor: Extractor, work: Work, pages: dict[str, PageFeatures]
 ) -> dict[str, FieldResult] | Quarantined:
     """``pages`` holds the document before, by path: it often is the same."""
     from featpipe.extraction.worker import quarantine

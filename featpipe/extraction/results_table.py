@@ -13,16 +13,13 @@ when a template goes back to an earlier state.
 from __future__ import annotations
 
 import json
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from featpipe.cache.texts import Texts
-from featpipe.cache.write import TermTables, WriteTask
-from featpipe.errors import PoolBroken, raise_original
+from featpipe.cache.write import CacheWriter
 from featpipe.extraction.results import ExtractedValue, FieldResult, plain_value
-from featpipe.pool import Pool, Role
 from featpipe.store import Ragged, TableSpec
 
 if TYPE_CHECKING:
@@ -113,25 +110,7 @@ class ResultsWriter:
     """
 
     def __init__(self, cache: Path, wait_s: float = 0.0) -> None:
-        self._pool = Pool(
-            [
-                Role(
-                    name="write",
-                    target="featpipe.cache.write:WriteRole",
-                    arguments={
-                        "cache": str(cache),
-                        "specs": dict(_SPECS),
-                        "terms": TermTables("", ""),
-                        "wait_until": monotonic() + wait_s,
-                    },
-                    threads=1,
-                    start_deadline_s=wait_s + 300,
-                    # Its start goes on while the first values are found.
-                    is_lazy=False,
-                )
-            ]
-        )
-        self._into = self._pool.completions()
+        self._writer = CacheWriter.open(cache, _SPECS, wait_s=wait_s)
 
     def write(
         self,
@@ -140,7 +119,7 @@ class ResultsWriter:
         facts: Sequence[Mapping[str, object]] = (),
     ) -> None:
         """Hand one commit over; waits only when several are under way."""
-        self._settle(_AHEAD - 1)
+        self._writer.settle(most_open=_AHEAD - 1)
         rows: dict[str, Rows] = {}
         if values:
             rows[VALUES] = {
@@ -152,31 +131,14 @@ class ResultsWriter:
         if facts:
             rows[FACTS] = {"record": _packed(facts)}
         if rows:
-            try:
-                self._pool.submit("write", WriteTask(rows), into=self._into)
-            except PoolBroken as error:
-                # Such as a locked cache: the reason, not that a worker could not start.
-                raise_original(error)
+            self._writer.append(rows)
 
     def settle(self) -> None:
         """Return when all that was written is durable."""
-        self._settle(0)
-
-    def _settle(self, most: int) -> None:
-        """Until no more than so many commits are under way; one that failed ends the run."""
-        try:
-            while self._into.n_open > most:
-                for outcome in self._into.get():
-                    if outcome.error is not None:
-                        raise outcome.error.__cause__ or outcome.error
-        except PoolBroken as error:
-            raise_original(error)
-
-    def close(self) -> None:
-        """Let the writer trim the file and end."""
-        self._pool.close()
+        self._writer.settle()
 
     def __enter__(self) -> Self:
+        self._writer.__enter__()
         return self
 
     def __exit__(
@@ -185,11 +147,7 @@ class ResultsWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            if error is None:
-                self.settle()
-        finally:
-            self.close()
+        self._writer.__exit__(kind, error, trace)
 
 
 def _plain(result: FieldResult) -> list[dict[str, object]]:

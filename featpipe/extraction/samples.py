@@ -14,83 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from featpipe.errors import MissingExtra, TemplateError
+from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.template import SampleSpec
-from featpipe.extraction.values.text import fold, fold_width
-from featpipe.extraction.values.values import FieldType, find_values, is_readable, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from featpipe.extraction.scoring.page import Page
-
-# What type a field has, when nobody says: read off its sample values and where they stand.
-
-
-_organisation = re.compile(
-    r"(?:公司|集团|银行|分行|支行|政府|委员会|大学|医院|研究院|中心|指挥部|合伙企业|\(有限合伙\)|局|厅|法院|事务所"
-    r"|inc\.?|ltd\.?|llc\.?|corporation|company|limited|sdn bhd|bhd)\Z"
-)
-_code = re.compile(r"(?=.*\d)[a-z0-9()\[\]/_.-]{3,40}\Z")
-_SHARE = 0.7
-
-
-def infer_type(values: Sequence[tuple[Page, str]]) -> FieldType:
-    """The narrowest type that most sample values have.
-
-    Args:
-        values: each with the document it was taken from.
-
-    """
-    if not values:
-        return "text"
-    n = len(values) * _SHARE
-    ordered: tuple[FieldType, ...] = ("email", "percent", "date", "money", "period")
-    for kind in ordered:
-        if sum(_has_type(page, value, kind) for page, value in values) >= n:
-            return kind
-    return _infer_unshaped(values)
-
-
-def _infer_unshaped(values: Sequence[tuple[Page, str]]) -> FieldType:
-    n = len(values) * _SHARE
-    texts = [fold(value) for _, value in values]
-    kind: FieldType = "text"
-    if sum(bool(_organisation.search(text)) for text in texts) >= n * 0.8:
-        kind = "organisation"
-    elif _are_codes(texts):
-        kind = "id"
-    elif sum(_is_number(value) for _, value in values) >= n:
-        n_money = sum(_has_type(page, value, "money") for page, value in values)
-        kind = "money" if n_money >= n / 2 else "number"
-    elif sum(len(text) > 80 for text in texts) > len(texts) / 2:
-        kind = "clause"
-    elif sum(bool(_code.match(fold_width(value).strip())) for _, value in values) >= n:
-        kind = "id"
-    return kind
-
-
-def _are_codes(texts: Sequence[str]) -> bool:
-    """Digits that are no quantity: a zero in front, or many of one length (``009990``)."""
-    if not all(text.isdigit() for text in texts):
-        return False
-    same_length = len({len(text) for text in texts}) == 1 and len(texts) > 2
-    return any(text[0] == "0" for text in texts) or (same_length and len(texts[0]) >= 5)
-
-
-def _has_type(page: Page, value: str, kind: FieldType) -> bool:
-    """Written with this shape, or standing in its document with it."""
-    folded = fold_width(value).strip()
-    if any((f.start, f.end) == (0, len(folded)) for f in find_values(folded, kind)):
-        return True
-    if not is_readable(value, kind):
-        return False
-    wanted = read_value(value, kind)
-    return any(found.value.means(wanted) for found in page.find(kind))
-
-
-def _is_number(value: str) -> bool:
-    return is_readable(value, "number") and bool(re.match(r"[\d.,+-]+", fold_width(value).strip()))
-
+    from featpipe.extraction.scoring.features import PageFeatures
 
 # Drafting: a first template from one sample document, to be corrected by a person.
 #
@@ -106,17 +36,18 @@ _labelled = re.compile(
 _MOST_FIELDS = 40
 
 
-def draft_fields(page: Page) -> dict[str, list[str]]:
+def draft_fields(features: PageFeatures) -> dict[str, list[str]]:
     """Field name -> the values found behind it, in the order of the document."""
+    text = features.page.text
     found: dict[str, list[str]] = {}
-    for match in _labelled.finditer(page.text):
+    for match in _labelled.finditer(text):
         label, value = match["label"].strip(), _first_part(match["value"])
         if value and len(found) < _MOST_FIELDS:
             found.setdefault(label, []).append(value)
-    for mark in page.headers:
-        value = page.text[mark.start : mark.end].strip()
-        if value and len(mark.label) <= 20 and (mark.label in found or len(found) < _MOST_FIELDS):
-            found.setdefault(mark.label, []).append(value)
+    for cell in features.page.headers:
+        value = text[cell.start : cell.end].strip()
+        if value and len(cell.label) <= 20 and (cell.label in found or len(found) < _MOST_FIELDS):
+            found.setdefault(cell.label, []).append(value)
     return {label: list(dict.fromkeys(values)) for label, values in found.items()}
 
 
@@ -126,12 +57,12 @@ def _first_part(value: str) -> str:
     return cut.strip(" ，,、")
 
 
-def draft_template(page: Page, name: str, document: str) -> str:
+def draft_template(features: PageFeatures, name: str, document: str) -> str:
     """A template in TOML, with one sample and a type for every field."""
-    fields = draft_fields(page)
+    fields = draft_fields(features)
     lines = [f"name = {_quoted(name)}", ""]
     for label, values in fields.items():
-        kind = infer_type([(page, value) for value in values])
+        kind = infer_type([(features, value) for value in values])
         lines += ["[[fields]]", f"name = {_quoted(label)}", f"type = {_quoted(kind)}"]
         lines += ['cardinality = "many"'] if len(values) > 1 else []
         lines.append("")

@@ -32,6 +32,7 @@ from featpipe.cache.documents import CachedDocument
 from featpipe.documents import Document, LoadLimits, hash_bytes, load_document
 from featpipe.errors import DocumentError, FeatpipeError, UnreadableDocument, UsageError
 from featpipe.extraction.extractor import Extractor, is_file
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.pool import Role
 from featpipe.report import Quarantined
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.fitted import FittedTemplate
     from featpipe.extraction.results import Extraction, FieldResult
-    from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Template
     from featpipe.on_demand.live import Checkpoints
 
@@ -283,7 +283,7 @@ class ExtractRole:
 
     def _find_fields(self, task: FieldsTask) -> FieldsDone:
         before = self.extractor.evidence.n_encoded
-        pages: dict[str, Page] = {}
+        pages: dict[str, PageFeatures] = {}
         results: list[dict[str, FieldResult] | Quarantined] = []
         for path, template, fields in task.works:
             fitted = self.extractor.choose(template)
@@ -318,9 +318,9 @@ def extract_given(
     # Before the document is read: a template that is not there is the caller's mistake.
     chosen = extractor.choose(template) if is_one else None
     try:
-        page = _page_of(extractor, given, limits or LoadLimits())
-        fitted = [chosen] if chosen else extractor.choose_for(page, str(template))
-        done = tuple(extractor.extract_page(page, one) for one in fitted)
+        features = _page_of(extractor, given, limits or LoadLimits())
+        fitted = [chosen] if chosen else extractor.choose_for(features, str(template))
+        done = tuple(extractor.extract_page(features, one) for one in fitted)
     except DocumentError as error:
         why = Quarantined(name_of(given), error.message, type(error).__name__)
         return Done(name_of(given), quarantined=why)
@@ -328,8 +328,8 @@ def extract_given(
         raise
     except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
         return Done(name_of(given), quarantined=quarantine(name_of(given), error))
-    text = page.text if with_text else None
-    return Done(page.id or name_of(given), done, text=text, seconds=monotonic() - started)
+    text = features.page.text if with_text else None
+    return Done(features.page.id or name_of(given), done, text=text, seconds=monotonic() - started)
 
 
 def given_of(extractor: Extractor, document: str | Path | Document | CachedDocument) -> Given:
@@ -345,7 +345,7 @@ def given_of(extractor: Extractor, document: str | Path | Document | CachedDocum
     return Stored(known.path) if known else Inline(document)
 
 
-def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
+def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> PageFeatures:
     evidence, cache = extractor.evidence, extractor.cache
     if isinstance(given, Inline):
         return evidence.page_of_text(given.text, given.name)
@@ -356,7 +356,7 @@ def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
     if isinstance(given, Upload):
         found = cache.find_content(hash_bytes(given.data))
         if found is not None:
-            return replace(evidence.page_of_cached(found), id=given.name)
+            return PageFeatures(replace(evidence.page_of_cached(found).page, id=given.name))
         return evidence.page_of_document(
             load_document(given.data, source=given.name, limits=limits, media_type=given.media_type)
         )
@@ -367,7 +367,7 @@ def _page_of(extractor: Extractor, given: Given, limits: LoadLimits) -> Page:
 
 
 def _fields_of(
-    fitted: FittedTemplate, fields: Sequence[tuple[str, str]], page: Page
+    fitted: FittedTemplate, fields: Sequence[tuple[str, str]], features: PageFeatures
 ) -> dict[str, FieldResult]:
     """Found under exactly the fingerprints that the caller will keep them by."""
     for name, fingerprint in fields:
@@ -376,7 +376,7 @@ def _fields_of(
                 f"template {fitted.template.name}: {name} is not what it was when the run began",
                 hint="run the command again; what is stored is untouched",
             )
-    return fitted.extract_fields([name for name, _ in fields], page)
+    return fitted.extract_fields([name for name, _ in fields], features)
 
 
 def name_of(given: Given) -> str:

@@ -94,20 +94,17 @@ class Index(Collection):
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
-        sizes = np.array([place.end - place.begin for place in self._documents.values()], np.int64)
-        k = min(k, self._n_rows if level == "sentence" else int(np.count_nonzero(sizes)))
         statistics = self.statistics
-        if level == "sentence" and self._backend == "numba" and statistics.is_defined and k:
+        if level == "document":
+            return self._top_documents(queries, k)
+        k = min(k, self._n_rows)
+        if self._backend == "numba" and statistics.is_defined and k:
             return self._top_k_by_numba(queries, k, statistics)
-        ranking = Ranking(np.zeros((len(queries), k), np.int64), np.zeros((len(queries), k)))
+        ranking = _empty_ranking(len(queries), k)
         for number, query in enumerate(queries):
             scores = self.scores([query])[0]
-            if level == "sentence":
-                rows = best_rows(scores, k)
-            else:
-                rows = _best_of_each(scores, sizes[sizes > 0])
-                rows = rows[best_rows(scores[rows], k)]
-            ranking.rows[number], ranking.scores[number] = rows, scores[rows]
+            ranking.rows[number] = rows = best_rows(scores, k)
+            ranking.scores[number] = scores[rows]
         return ranking
 
     def rows_with(self, query: Query) -> NDArray[np.int64]:
@@ -141,6 +138,17 @@ class Index(Collection):
             part.factors = self.okapi.factors(frequencies, norms)
         return part.factors
 
+    def _top_documents(self, queries: Sequence[Query], k: int) -> Ranking:
+        sizes = np.array([place.end - place.begin for place in self._documents.values()], np.int64)
+        sizes = sizes[sizes > 0]
+        ranking = _empty_ranking(len(queries), min(k, len(sizes)))
+        for number, query in enumerate(queries):
+            scores = self.scores([query])[0]
+            rows = _best_of_each(scores, sizes)
+            ranking.rows[number] = rows = rows[best_rows(scores[rows], min(k, len(sizes)))]
+            ranking.scores[number] = scores[rows]
+        return ranking
+
     def _top_k_by_numba(self, queries: Sequence[Query], k: int, statistics: Statistics) -> Ranking:
         from featpipe.lexical.score_numba import best_of
 
@@ -156,6 +164,10 @@ class Index(Collection):
             numbers = np.cumsum(np.concatenate([part.alive for part in self._parts])) - 1
             rows = numbers[rows]
         return Ranking(rows, scores)
+
+
+def _empty_ranking(n_queries: int, k: int) -> Ranking:
+    return Ranking(np.zeros((n_queries, k), np.int64), np.zeros((n_queries, k)))
 
 
 def _postings(part: LivingSegment) -> tuple[NDArray[np.int64], NDArray[np.int32], Codes]:

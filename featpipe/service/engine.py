@@ -46,8 +46,6 @@ _PAUSE_S = 5.0
 
 #: What the fork server imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.on_demand.worker")
-#: An uploaded file may unpack to this many times its size, and to this much in any case.
-_UNPACKED_TIMES, _UNPACKED_BYTES = 4, 64 << 20
 _HALVE = "featpipe.pool.role:halve_sequence"
 
 
@@ -148,13 +146,8 @@ def extraction_workload(
     settings: ServiceSettings, publication: Publication
 ) -> Workload[Given, Done]:
     """Documents under templates. A group is (template, whether the text is sent back)."""
-    size = settings.max_body_bytes
-    limits = LoadLimits(
-        max_bytes=max(size, settings.max_batch_bytes),
-        max_unpacked_bytes=max(_UNPACKED_BYTES, _UNPACKED_TIMES * size),
-    )
     return Workload(
-        warm_role(publication, limits, settings.document_deadline_s),
+        warm_role(publication, LoadLimits(), settings.document_deadline_s),
         make=lambda group, items: ExtractTask(items, group[0], with_text=group[1]),
         count=lambda task: len(task.documents) if isinstance(task, ExtractTask) else 1,
         answers=_extraction_answers,

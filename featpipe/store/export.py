@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from featpipe.store.table_reader import TableReader
     from featpipe.store.views import ColumnView
 
-_ROWS = 4096
-
 
 @dataclass(frozen=True, slots=True)
 class Export:
@@ -94,9 +92,8 @@ def _write_blocks(path: Path, blocks: Iterator[AnyArray], n: int, column: Column
 
 def _write_lines(table: TableReader, path: Path) -> Path:
     with path.open("x", encoding="utf-8") as file:
-        for start in range(0, table.n_rows, _ROWS):
-            for row in range(start, min(start + _ROWS, table.n_rows)):
-                file.write(json.dumps(_line(table, row), ensure_ascii=False) + "\n")
+        for row in range(table.n_rows):
+            file.write(json.dumps(_line(table, row), ensure_ascii=False) + "\n")
     return path
 
 

@@ -114,7 +114,7 @@ class Structure:
         with self._reading(f"object header at {address}"):
             header = Header(address)
             for kind, flags, at, body in self._messages(address):
-                _take(header, hdf5.Message(kind, flags, body), at)
+                _add_message(header, hdf5.Message(kind, flags, body), at)
         if header.is_group:
             self._groups[address] = header
         return header
@@ -258,24 +258,24 @@ def _foreign(name: str) -> UnreadableDictionary:
     )
 
 
-def _take(header: Header, message: hdf5.Message, at: int) -> None:
+def _add_message(header: Header, message: hdf5.Message, at: int) -> None:
     """Add one message to the header of its object."""
     kind, flags, body = message
     if flags & 2 and kind in {*_DATASET_KINDS, hdf5.FILTERS}:
         header.refusals.append("a shared message")
     elif kind in _DATASET_KINDS:
-        _take_dataset(header, kind, body, at)
+        _add_dataset_message(header, kind, body, at)
     elif kind in _GROUP_KINDS:
-        _take_group(header, message)
+        _add_group_message(header, message)
     elif kind in _REFUSED:
         header.refusals.append(_REFUSED[kind])
     elif kind not in _WRITTEN_ANEW:
         header.extras.append(message)
         if kind == hdf5.ATTRIBUTE:
-            _take_attribute(header, body)
+            _add_attribute(header, body)
 
 
-def _take_group(header: Header, message: hdf5.Message) -> None:
+def _add_group_message(header: Header, message: hdf5.Message) -> None:
     kind, _, body = message
     if kind == hdf5.LINK:
         name, address = _link(body)
@@ -291,7 +291,7 @@ def _take_group(header: Header, message: hdf5.Message) -> None:
         header.refusals.append("links in a fractal heap")
 
 
-def _take_dataset(header: Header, kind: int, body: bytes, at: int) -> None:
+def _add_dataset_message(header: Header, kind: int, body: bytes, at: int) -> None:
     if kind == hdf5.DATASPACE:
         version, rank, _ = struct.unpack_from("<BBB", body)
         if version == 1:
@@ -332,7 +332,7 @@ def _link(body: bytes) -> tuple[str, int | None]:
     return name, None if kind else struct.unpack_from("<Q", body, offset + size)[0]
 
 
-def _take_attribute(header: Header, body: bytes) -> None:
+def _add_attribute(header: Header, body: bytes) -> None:
     """Take texts of fixed length and unsigned numbers as values; other attributes stay bytes."""
     version = body[0]
     if version not in {1, 2, 3} or (version > 1 and body[1] & 3):

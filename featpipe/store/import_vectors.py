@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from featpipe.store.checksum import AnyArray
 
 _BATCH = 4096
+_TEXTS = TableSpec((Ragged("text", "u1"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +44,25 @@ class Import:
         return f"{self.path}: {self.n_rows:,} rows into {self.table}{known}{skipped}"
 
 
-def import_vectors(  # noqa: PLR0913  # a public call: one keyword for each choice
+def import_vectors(
     source: str | Path,
     target: str | Path,
     *,
     table: str,
     group: str = "word_emb",
     attributes: Mapping[str, str] | None = None,
-    dtype: str | None = None,
-    texts_table: str | None = "texts",
 ) -> Import:
     """Append every vector below ``group`` of ``source`` to ``table`` of the dictionary ``target``.
 
-    Vectors are stored as ``dtype``, by default their own, float64 as float32. The texts go into
-    ``texts_table`` (keys, text) unless None. Datasets that are not vectors, or not of the length of
-    the first batch's majority, are skipped and listed. Raises UnreadableDictionary when ``source``
-    cannot be read or has no such group, and the errors of :meth:`Writer.open`.
+    Vectors keep their type, except that float64 is stored as float32. The texts go into the table
+    ``texts``. Datasets that are not vectors, or not of the length of the first batch's majority,
+    are skipped and listed. Raises UnreadableDictionary when ``source`` cannot be read or has no
+    such group, and the errors of :meth:`Writer.open`.
     """
-    importing = _Importing(table, attributes or {}, dtype, texts_table)
+    importing = _Importing(table, attributes or {})
     with Writer.open(target) as writer:
         for batch in _batches(Path(source), group, importing.skipped):
-            importing.take(writer, batch)
+            importing.append(writer, batch)
     return Import(
         Path(target), table, importing.n_rows, importing.n_known, tuple(importing.skipped)
     )
@@ -72,41 +71,34 @@ def import_vectors(  # noqa: PLR0913  # a public call: one keyword for each choi
 class _Importing:
     """An import in progress."""
 
-    def __init__(
-        self, table: str, attributes: Mapping[str, str], dtype: str | None, texts_table: str | None
-    ) -> None:
+    def __init__(self, table: str, attributes: Mapping[str, str]) -> None:
         self.table = table
         self.attributes = attributes
-        self.dtype = dtype
-        self.texts_table = texts_table
-        self.shape: tuple[int, ...] | None = None
+        self.column: Column | None = None
         self.n_rows = self.n_known = 0
         self.skipped: list[tuple[str, str]] = []
 
-    def take(self, writer: Writer, batch: list[tuple[str, AnyArray]]) -> None:
-        if self.shape is None:
-            kinds = Counter((vector.shape, vector.dtype.str) for _, vector in batch)
-            (self.shape, stored), _ = kinds.most_common(1)[0]
-            self.dtype = self.dtype or ("float32" if np.dtype(stored).itemsize > 4 else stored)
-        good = [(text, vector) for text, vector in batch if vector.shape == self.shape]
-        self.skipped += [(t, f"shape {v.shape}") for t, v in batch if v.shape != self.shape]
+    def append(self, writer: Writer, batch: list[tuple[str, AnyArray]]) -> None:
+        column = self.column = self.column or _most_common_column(batch)
+        good = [(text, vector) for text, vector in batch if vector.shape == column.shape]
+        self.skipped += [(t, f"shape {v.shape}") for t, v in batch if v.shape != column.shape]
         texts = [text for text, _ in good]
-        column = Column("vectors", self.dtype or "float32", self.shape)
-        vectors = np.array([vector for _, vector in good]).reshape(-1, *self.shape)
-        if column.dtype != "bfloat16":
-            vectors = vectors.astype(column.storage)
+        vectors = np.array([vector for _, vector in good]).reshape(-1, *column.shape)
         keys = keys_of(texts)
         table = writer.table(self.table, TableSpec((column,), attributes=self.attributes))
-        n_new = table.append({"keys": keys, "vectors": vectors})
+        n_new = table.append({"keys": keys, "vectors": vectors.astype(column.storage)})
         self.n_rows += n_new
         self.n_known += len(texts) - n_new
-        if self.texts_table is not None:
-            data = [text.encode("utf-8", "surrogatepass") for text in texts]
-            flat = np.frombuffer(b"".join(data), np.uint8)
-            spec = TableSpec((Ragged("text", "u1"),))
-            lengths = [len(part) for part in data]
-            writer.table(self.texts_table, spec).append({"keys": keys, "text": (flat, lengths)})
+        data = [text.encode("utf-8", "surrogatepass") for text in texts]
+        flat, lengths = np.frombuffer(b"".join(data), np.uint8), [len(part) for part in data]
+        writer.table("texts", _TEXTS).append({"keys": keys, "text": (flat, lengths)})
         writer.commit()
+
+
+def _most_common_column(batch: list[tuple[str, AnyArray]]) -> Column:
+    kinds = Counter((vector.shape, vector.dtype.str) for _, vector in batch)
+    (shape, dtype), _ = kinds.most_common(1)[0]
+    return Column("vectors", "float32" if np.dtype(dtype).itemsize > 4 else dtype, shape)
 
 
 def _batches(

@@ -25,8 +25,6 @@ from featpipe.store.table_reader import Snapshot, TableReader
 from featpipe.store.views import FileMap, load_table, spec_of, walk_objects
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from featpipe.store.hdf5_parse import Header
 
 
@@ -49,12 +47,7 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -161,7 +161,7 @@ def merge_dictionaries(
         with Writer.open(path) as writer, Reader(path) as merged:
             for source in sources:
                 with Reader(source) as reader:
-                    merging.take(reader, writer, merged)
+                    merging.add(reader, writer, merged)
     except BaseException:
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -179,7 +179,7 @@ class _Merging:
         self.conflicts: list[Conflict] = []
         self.unread: list[str] = []
 
-    def take(self, reader: Reader, writer: Writer, merged: Reader) -> None:
+    def add(self, reader: Reader, writer: Writer, merged: Reader) -> None:
         problems: list[str] = []
         names = reader.tables(problems)
         self.unread += problems
@@ -191,9 +191,9 @@ class _Merging:
             except UnreadableDictionary as error:
                 self.unread.append(error.message)
                 continue
-            self._take_table(table, reader.path, writer, merged)
+            self._add_table(table, reader.path, writer, merged)
 
-    def _take_table(self, table: TableReader, source: Path, writer: Writer, merged: Reader) -> None:
+    def _add_table(self, table: TableReader, source: Path, writer: Writer, merged: Reader) -> None:
         written = writer.table(table.name, table.spec)
         writer.commit()
         merged.refresh()

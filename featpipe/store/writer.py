@@ -47,7 +47,6 @@ from featpipe.store.views import FileMap, load_table, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from featpipe.store.schema import TableSpec
 
@@ -100,12 +99,7 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.descriptor < 0:
             return
         if kind is None:

@@ -505,16 +505,16 @@ def test_a_program_without_a_guard_can_build(
 WAITS = """
 import time
 from pathlib import Path
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.load import Loader
 
 def load(data, limits, *, is_traced=False):
     word = Path(data.decode().split()[1])
     while not word.exists():
         time.sleep(0.005)
-    draft = Draft(limits)
-    draft.add("甲方与乙方签订合同。")
-    return draft
+    builder = DocumentBuilder(limits)
+    builder.add("甲方与乙方签订合同。")
+    return builder
 
 LOADER = Loader("waits", 1, ("application/x-waits",), load, lambda d, s: d[:5] == b"WAITS")
 """

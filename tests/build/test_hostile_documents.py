@@ -13,7 +13,7 @@ from featpipe.settings import LEVELS, BuildSettings
 
 READER = """
 import threading, time
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.load import Loader
 
 def load(data, limits, *, is_traced=False):
@@ -24,9 +24,9 @@ def load(data, limits, *, is_traced=False):
         time.sleep(0.6)
     if how == "greedy":
         len([bytearray(64 << 20) for _ in range(64)])
-    draft = Draft(limits)
-    draft.add(text.replace(*REPLACED))
-    return draft
+    builder = DocumentBuilder(limits)
+    builder.add(text.replace(*REPLACED))
+    return builder
 
 REPLACED = {replaced!r}
 LOADER = Loader("acme", {version}, ("application/x-acme",), load, lambda d, s: d[:4] == b"ACME")

@@ -58,9 +58,9 @@ def test_one_forward_gives_the_rows_of_two(
     monkeypatch.setattr(
         run.Run,
         "_submit",
-        lambda self, role, payload, tag=None: (
+        lambda self, role, payload: (
             handed_out.append(getattr(payload, "table", "")),
-            submit(self, role, payload, tag),
+            submit(self, role, payload),
         ),
     )
     together = build(tmp_path / "a.h5", corpus, tagger_folder, tagger_folder)

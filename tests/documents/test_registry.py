@@ -12,15 +12,15 @@ from featpipe.documents.load import BUILT_IN, registered
 from featpipe.errors import UnreadableDocument, UsageError
 
 READER = """
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.load import Loader
 
 def load(data, limits, *, is_traced=False):
     if data == b"ACME broken":
         raise RuntimeError("out of paper")
-    draft = Draft(limits)
-    draft.add(data.decode().removeprefix("ACME "))
-    return draft
+    builder = DocumentBuilder(limits)
+    builder.add(data.decode().removeprefix("ACME "))
+    return builder
 
 LOADER = Loader("acme", 3, ("application/x-acme",), load, lambda data, source: data[:4] == b"ACME")
 HTML = Loader("other", 1, ("text/html",), load)

@@ -463,6 +463,30 @@ def test_a_setting_the_checkpoint_cannot_follow_is_a_usage_error(
         identify(folder, settings)
 
 
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("layer", 7), ("max_length", 65), ("max_length", 3), ("stride", 63), ("dtype", "int8"),
+        ("pooling", "median"), ("on_truncate", "cut"), ("precision", "auto"),
+        ("prompt_name", "query"), ("overlap", 40),
+    ],
+)  # fmt: skip
+def test_the_error_names_the_setting(tmp_path: Path, change: str, value: object) -> None:
+    checkpoint = describe_checkpoint(save_tagger(tmp_path))
+    settings: EncoderSettings | TaggerSettings = TaggerSettings(precision="exact")
+    describe = tagger_spec if change == "overlap" else encoder_spec
+    settings = replace(settings if change == "overlap" else BASE, **{change: value})
+    with pytest.raises(UsageError, match=f"{change.removesuffix('_name')} "):
+        describe(checkpoint, settings)  # type: ignore[operator]
+
+
+def test_settings_show_what_differs_from_the_defaults() -> None:
+    assert repr(EncoderSettings()) == "EncoderSettings()"
+    settings = EncoderSettings(pooling="cls", max_length=128)
+    assert repr(settings) == "EncoderSettings(pooling='cls', max_length=128)"
+    assert repr(TaggerSettings(overlap=0)) == "TaggerSettings(overlap=0)"
+
+
 def test_describing_imports_no_torch(folder: Path) -> None:
     code = (
         "import sys; from featpipe.encoders.spec import EncoderSettings, encoder_spec\n"

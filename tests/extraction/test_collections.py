@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featpipe.extraction.samples import infer_type
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
-from featpipe.extraction.scoring.page import Page, page_of_text
+from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
@@ -146,16 +146,16 @@ N_TEST = 15
 
 
 @cache
-def made(name: str, seed: int) -> tuple[Page, dict[str, str]]:
+def made(name: str, seed: int) -> tuple[PageFeatures, dict[str, str]]:
     text, values = COLLECTIONS[name].make(random.Random(f"{name} {seed}"))  # noqa: S311  # texts
-    return page_of_text(text, name=f"{name} {seed}"), values
+    return PageFeatures.of_text(text, name=f"{name} {seed}"), values
 
 
 def learn(name: str, field: str, n_samples: int) -> FieldModel:
     samples = [made(name, seed) for seed in range(n_samples)]
-    kind = infer_type([(page, values[field]) for page, values in samples])
+    kind = infer_type([(features, values[field]) for features, values in samples])
     return fit_field(
-        [sample_of(page, [values[field]], kind) for page, values in samples], kind, (field,)
+        [sample_of(features, [values[field]], kind) for features, values in samples], kind, (field,)
     )
 
 
@@ -165,8 +165,8 @@ def micro_f1(name: str, n_samples: int) -> float:
     for field in made(name, 0)[1]:
         model = learn(name, field, n_samples)
         for seed in range(1000, 1000 + N_TEST):
-            page, values = made(name, seed)
-            scored = model.score(page)
+            features, values = made(name, seed)
+            scored = model.score(features)
             found = [scored.groups[number].value for number in model.choose(scored)]
             wanted = read_value(values[field], model.kind)
             n_right += any(wanted.means(one) for one in found)
@@ -187,13 +187,15 @@ def test_other_collections_are_learned_and_more_samples_make_nothing_worse(name:
 
 def test_a_clause_of_several_sentences_is_a_candidate_without_its_number_and_name() -> None:
     wanted = "Neither party may assign this Agreement. An assignment without consent is void."
-    page = page_of_text(f"1. Term. One year.\n\n2.1 Assignment. {wanted} Notices are in writing.\n")
-    samples = [sample_of(page, [wanted], "clause")]
-    new = page_of_text(
+    features = PageFeatures.of_text(
+        f"1. Term. One year.\n\n2.1 Assignment. {wanted} Notices are in writing.\n"
+    )
+    samples = [sample_of(features, [wanted], "clause")]
+    new = PageFeatures.of_text(
         "7. Cost. None.\n\n8.4 Assignment. Nobody may assign this Agreement to others. Any attempt"
         " is void at once. Otherwise it binds successors.\n"
     )
     scored = fit_field(samples, "clause", ("assignment",)).score(new)
     start, end = new.tokens.start[scored.found.first], new.tokens.end[scored.found.last - 1]
-    texts = {new.text[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
+    texts = {new.page.text[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
     assert "Nobody may assign this Agreement to others. Any attempt is void at once." in texts

@@ -166,8 +166,8 @@ def test_unknown_texts_are_encoded_by_the_model_of_the_cache_and_by_no_other(
         here = list(extractor.extract_many([text], "租赁合同"))
         assert extractor.evidence.n_encoded == 2
         assert list(extractor.extract_many([text], "租赁合同", workers=1)) == here
-        known = extractor.page_of(LEASES[0])
-        again = extractor.evidence.page_of_text(known.text)
+        known = extractor.page_of(LEASES[0]).page
+        again = extractor.evidence.page_of_text(known.text).page
         assert known.vectors is not None
         assert again.vectors is not None
         assert known.vectors.tobytes() == again.vectors.tobytes()

@@ -9,9 +9,9 @@ import numpy as np
 from test_scoring import announcement, samples_of, share_right
 
 from featpipe.extraction.scoring import field_model
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
-from featpipe.extraction.scoring.mentions import plain_mentions
-from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.mentions import prior_model
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS, fit_values
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def mislead(number: int, chance: random.Random) -> Sample:
     text, _ = announcement(number)
     start = chance.randrange(len(text) - 12)
     return sample_of(
-        page_of_text(text), [text[start : start + 9].replace("\n", "")], "organisation"
+        PageFeatures.of_text(text), [text[start : start + 9].replace("\n", "")], "organisation"
     )
 
 
@@ -42,9 +42,12 @@ def test_repeated_samples_do_no_harm() -> None:
 
 def test_samples_without_a_value_or_with_one_that_is_nowhere_do_no_harm() -> None:
     good = samples_of("甲方", range(6))
-    empty = [sample_of(page_of_text(announcement(n)[0]), [], "organisation") for n in range(50, 53)]
+    empty = [
+        sample_of(PageFeatures.of_text(announcement(n)[0]), [], "organisation")
+        for n in range(50, 53)
+    ]
     lost = [
-        sample_of(page_of_text(announcement(n)[0]), ["无处可寻有限公司"], "organisation")
+        sample_of(PageFeatures.of_text(announcement(n)[0]), ["无处可寻有限公司"], "organisation")
         for n in range(60, 63)
     ]
     assert share_right(fit([*good, *empty, *lost]), "甲方", TEST) >= (
@@ -65,13 +68,13 @@ def test_samples_that_only_mislead_rank_no_worse_than_none() -> None:
     chance = random.Random(7)  # noqa: S311  # texts, no secret
     wrong = [mislead(number, chance) for number in range(200, 212)]
     model = fit(wrong)
-    judged = field_model._judge_left_out(wrong, prepared(wrong), "organisation")
+    ranked = field_model._rank_left_out(wrong, prepared(wrong), "organisation")
     plain = [
-        field_model._judge(s, p, plain_mentions(), "organisation")
+        field_model._rank(s, p, prior_model(), "organisation")
         for s, p in zip(wrong, prepared(wrong), strict=True)
     ]
     fell_back = not model.mentions.hashed.any()
-    assert fell_back == (field_model._rank_score(judged) < field_model._rank_score(plain))
+    assert fell_back == (field_model._rank_score(ranked) < field_model._rank_score(plain))
 
 
 def prepared(samples: list[Sample]) -> list[field_model._Prepared]:

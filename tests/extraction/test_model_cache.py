@@ -14,9 +14,9 @@ import pytest
 from featpipe import Extractor
 from featpipe.extraction import model_cache as kept_models
 from featpipe.extraction.model_cache import ModelCache
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
-from featpipe.extraction.scoring.page import page_of_text
 from featpipe.user_cache import KeptFiles
 
 TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
@@ -24,8 +24,8 @@ NAMES = ("海南毓坤有限公司", "包头华信有限公司")
 
 
 def fit() -> FieldModel:
-    pages = [page_of_text(text) for text in TEXTS]
-    samples = [sample_of(v, [n], "organisation") for v, n in zip(pages, NAMES, strict=True)]
+    documents = [PageFeatures.of_text(text) for text in TEXTS]
+    samples = [sample_of(v, [n], "organisation") for v, n in zip(documents, NAMES, strict=True)]
     return fit_field(samples, "organisation", ("甲方", "\ud800"))
 
 
@@ -36,8 +36,8 @@ def refuse() -> FieldModel:
 def test_a_model_comes_back_with_every_bit() -> None:
     model = fit()
     again = unpack_model(pack_model(model, "f"), "f")
-    page = page_of_text("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
-    first, second = model.score(page), again.score(page)
+    features = PageFeatures.of_text("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
+    first, second = model.score(features), again.score(features)
     assert first.probabilities.tobytes() == second.probabilities.tobytes()
     assert [g.value for g in first.groups] == [g.value for g in second.groups]
     assert pack_model(again, "f") == pack_model(model, "f")

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featpipe.extraction.scoring.page import page_of_text
-from featpipe.extraction.scoring.similarity import sentence_terms
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.lexical.bm25 import Okapi, score_fields
 
 TEXTS = st.text(st.sampled_from("ab。公司\n12 "), max_size=60)
@@ -16,11 +15,15 @@ TEXTS = st.text(st.sampled_from("ab。公司\n12 "), max_size=60)
 @given(text=TEXTS, others=st.lists(TEXTS, max_size=3))
 @settings(deadline=None)
 def test_scores_are_those_of_bm25(text: str, others: list[str]) -> None:
-    page, asked = page_of_text(text), [page_of_text(other) for other in others]
-    queries = [sentence_terms(one, n) for one in asked for n in range(len(one.sentences))]
-    terms = page.terms
+    features, asked = PageFeatures.of_text(text), [PageFeatures.of_text(other) for other in others]
+    queries = [
+        one.word_pairs.of_sentence(one.tokens, n)
+        for one in asked
+        for n in range(len(one.page.sentences))
+    ]
+    terms = features.word_pairs
     scores = terms.score(queries)
-    assert scores.shape == (len(queries), max(len(page.sentences), 1))
+    assert scores.shape == (len(queries), max(len(features.page.sentences), 1))
     if not len(terms.pairs):
         assert not scores.any()
         return

@@ -11,9 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.builder import DocumentBuilder, RawCell
 from featpipe.documents.formats.docx_numbering import Numbering
-from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
+from featpipe.documents.formats.zip_xml import (
+    Container,
+    attribute,
+    child,
+    children,
+    local,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +38,7 @@ _SIGNS = {"tab": " ", "noBreakHyphen": "-", "ptab": " ", "cr": "\v"}
 _BREAK = "\v"
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a .docx file.
 
     Raises:
@@ -41,14 +48,14 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
     container = Container(data, limits)
     part = container.main_part("word/document.xml")
     related = container.related(part)
-    draft = Draft(limits, title=container.title())
-    _Word(container, related, draft).read(container.xml(part))
-    return draft
+    builder = DocumentBuilder(limits, title=container.title())
+    _Word(container, related, builder).read(container.xml(part))
+    return builder
 
 
 @dataclass(slots=True)
 class _Style:
-    """What a paragraph style says about headings and numbers, its ancestors included."""
+    """Heading level and number of a paragraph style, inherited ones included."""
 
     level: int = 0
     number: tuple[str, int] | None = None
@@ -65,9 +72,9 @@ class _Word:
     """One pass over a Word document."""
 
     def __init__(
-        self, container: Container, related: dict[str, tuple[str, str]], draft: Draft
+        self, container: Container, related: dict[str, tuple[str, str]], builder: DocumentBuilder
     ) -> None:
-        self.draft = draft
+        self.builder = builder
         self.parts: dict[str, list[str]] = {}
         for kind, name in related.values():
             self.parts.setdefault(kind, []).append(name)
@@ -80,7 +87,7 @@ class _Word:
         return self.container.xml_or_none(names[0]) if names else None
 
     def read(self, document: Element) -> None:
-        """Add everything that is text of the document."""
+        """Add the text of the document."""
         body = child(document, "body")
         self._blocks(body if body is not None else document)
         for kind in ("footnotes", "endnotes"):
@@ -90,7 +97,7 @@ class _Word:
                     self._blocks(note)
         self._heads()
         if self.parts.get("comments"):
-            self.draft.note("comments are left out")
+            self.builder.note("comments are left out")
 
     def _heads(self) -> None:
         seen: set[str] = set()
@@ -103,7 +110,7 @@ class _Word:
                     text = self._paragraph(paragraph).text
                     shown = "".join(text.split())
                     if shown and shown not in seen and not shown.strip("第页共/-— ").isdecimal():
-                        self.draft.add(text)
+                        self.builder.add(text)
                     seen.add(shown)
 
     def _blocks(self, element: Element) -> None:
@@ -120,7 +127,7 @@ class _Word:
 
     def _add(self, paragraph: _Paragraph) -> None:
         for line in paragraph.text.split(_BREAK):
-            self.draft.add(line, level=paragraph.level)
+            self.builder.add(line, level=paragraph.level)
         for box in paragraph.boxes:
             self._blocks(box)
 
@@ -140,11 +147,8 @@ class _Word:
         return found
 
     def _style(self, properties: Element | None) -> _Style:
-        reference = child(properties, "pStyle") if properties is not None else None
-        name = attribute(reference, "val") if reference is not None else None
-        style = self.styles.get(name or "", _Style())
-        outline = child(properties, "outlineLvl") if properties is not None else None
-        value = attribute(outline, "val") if outline is not None else None
+        style = self.styles.get(value_of(properties, "pStyle") or "", _Style())
+        value = value_of(properties, "outlineLvl")
         if value and value.isdecimal() and int(value) < 9:
             return _Style(int(value) + 1, style.number)
         return style
@@ -154,7 +158,7 @@ class _Word:
             name = local(inner.tag)
             if name == "r":
                 if self._is_hidden(inner):
-                    self.draft.note("hidden text is left out")
+                    self.builder.note("hidden text is left out")
                 else:
                     self._run(inner, texts, boxes)
             elif name == "AlternateContent":
@@ -182,8 +186,7 @@ class _Word:
 
     @staticmethod
     def _is_hidden(run: Element) -> bool:
-        properties = child(run, "rPr")
-        mark = child(properties, "vanish") if properties is not None else None
+        mark = child(child(run, "rPr"), "vanish")
         return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
 
     def _table(self, table: Element) -> None:
@@ -203,7 +206,7 @@ class _Word:
                 if not is_continued:
                     cells.append(RawCell(index, column, text, column_span=width))
                 column += width
-        self.draft.add_table(_with_heights(cells, rows))
+        self.builder.add_table(_with_heights(cells, rows))
 
     def _cell_text(self, cell: Element) -> str:
         return "\n".join(line for line in self._lines(cell) if line.strip())
@@ -277,34 +280,27 @@ def _holds_table(cell: Element) -> bool:
 
 
 def _grid_span(cell: Element) -> int:
-    properties = child(cell, "tcPr")
-    span = child(properties, "gridSpan") if properties is not None else None
-    value = attribute(span, "val") if span is not None else None
+    value = value_of(child(cell, "tcPr"), "gridSpan")
     return min(int(value), 1000) if value and value.isdecimal() and int(value) else 1
 
 
 def _is_continued(cell: Element) -> bool:
-    properties = child(cell, "tcPr")
-    merge = child(properties, "vMerge") if properties is not None else None
+    merge = child(child(cell, "tcPr"), "vMerge")
     return merge is not None and attribute(merge, "val") in {None, "continue"}
 
 
 def _number_of(properties: Element | None, style: _Style) -> tuple[str, int] | None:
-    own = child(properties, "numPr") if properties is not None else None
+    own = child(properties, "numPr")
     if own is None:
         return style.number
-    number, level = child(own, "numId"), child(own, "ilvl")
     inherited = style.number or ("", 0)
-    name = (attribute(number, "val") if number is not None else None) or inherited[0]
-    index = attribute(level, "val") if level is not None else None
+    name, index = value_of(own, "numId") or inherited[0], value_of(own, "ilvl")
     if name in {"", "0"}:
         return None
     return name, int(index) if index and index.isdecimal() else inherited[1]
 
 
 def _read_styles(root: Element | None) -> dict[str, _Style]:
-    if root is None:
-        return {}
     elements = {attribute(style, "styleId") or "": style for style in children(root, "style")}
     return {name: _style_of(name, elements) for name in elements}
 
@@ -317,20 +313,16 @@ def _style_of(name: str, elements: dict[str, Element]) -> _Style:
         element = elements[name]
         properties = child(element, "pPr")
         found.level = found.level or _heading_level(element, properties)
-        if properties is not None and found.number is None:
-            found.number = _number_of(properties, _Style())
-        parent = child(element, "basedOn")
-        name = (attribute(parent, "val") or "") if parent is not None else ""
+        found.number = found.number or _number_of(properties, _Style())
+        name = value_of(element, "basedOn") or ""
     return found
 
 
 def _heading_level(style: Element, properties: Element | None) -> int:
-    outline = child(properties, "outlineLvl") if properties is not None else None
-    value = attribute(outline, "val") if outline is not None else None
+    value = value_of(properties, "outlineLvl")
     if value and value.isdecimal():
         return int(value) + 1 if int(value) < 9 else 0
-    label = child(style, "name")
-    title = ((attribute(label, "val") if label is not None else None) or "").lower()
+    title = (value_of(style, "name") or "").lower()
     if title == "title":
         return 1
     last = title.removeprefix("heading ").strip()

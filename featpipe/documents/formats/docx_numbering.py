@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from featpipe.documents.formats.zip_xml import attribute, child, children
+from featpipe.documents.formats.zip_xml import attribute, children, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,23 +45,20 @@ class Numbering:
     def read(cls, root: Element | None) -> Numbering:
         """From the root of ``numbering.xml``."""
         numbering = cls()
-        if root is None:
-            return numbering
         abstract = {
             attribute(element, "abstractNumId") or "": _levels(element)
             for element in children(root, "abstractNum")
         }
         for element in children(root, "num"):
             number = attribute(element, "numId") or ""
-            reference = child(element, "abstractNumId")
-            name = (attribute(reference, "val") or "") if reference is not None else ""
+            name = value_of(element, "abstractNumId") or ""
             own, restarts = _overrides(element, abstract.get(name, {}))
             numbering.lists[number] = (name, own)
             numbering.overridden[number] = restarts
         return numbering
 
     def next_label(self, number: str, level: int) -> str:
-        """Count one paragraph and say what stands before it; "" for bullets and unknown lists."""
+        """Count one paragraph; the label before it, "" for bullets and unknown lists."""
         if number not in self.lists or not 0 <= level < _MAX_LEVELS:
             return ""
         name, levels = self.lists[number]
@@ -108,8 +105,7 @@ def _overrides(element: Element, levels: dict[int, Level]) -> tuple[dict[int, Le
 
 
 def _value(element: Element, name: str, default: str) -> str:
-    found = child(element, name)
-    value = attribute(found, "val") if found is not None else None
+    value = value_of(element, name)
     return default if value is None else value
 
 

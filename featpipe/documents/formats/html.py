@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import Draft, Pieces, RawCell
+from featpipe.documents.builder import DocumentBuilder, Pieces, RawCell
 from featpipe.documents.decode import decode
 from featpipe.documents.segment import words_in
 
@@ -120,7 +120,7 @@ _SECTION_TITLE = re.compile(r'\stitle="([^"]*)"')
 _SECTION_LEVEL = {"pdf": 1, "paragraph": 2}
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read an HTML page.
 
     Raises:
@@ -130,14 +130,14 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
     match = _DECLARED.search(data[:4096])
     declared = (match[1] or match[2]).decode("ascii", "replace") if match else None
     decoded = decode(data, declared)
-    draft = Draft(limits, is_traced, encoding=decoded.encoding, notes=list(decoded.notes))
-    read_html(decoded.text, draft)
-    return draft
+    builder = DocumentBuilder.for_text(decoded, limits, is_traced=is_traced)
+    read_html(decoded.text, builder)
+    return builder
 
 
-def read_html(source: str, draft: Draft) -> None:
-    """Add the text of an HTML source to a draft."""
-    _Page(draft).read(source)
+def read_html(source: str, builder: DocumentBuilder) -> None:
+    """Add the text of an HTML source to a builder."""
+    _Page(builder).read(source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,9 @@ class _CellInProgress:
 class _Page:
     """One pass over the tokens of a page."""
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self.is_traced = draft.is_traced
+    def __init__(self, builder: DocumentBuilder) -> None:
+        self.builder = builder
+        self.is_traced = builder.is_traced
         self.texts: list[str] = []  # the block under construction
         self.pieces: list[tuple[int, int, int]] = []
         self.level = 0
@@ -273,11 +273,11 @@ class _Page:
         if text.isspace():
             return
         if self.is_title:
-            self.draft.title = self.draft.title or " ".join(text.split())
+            self.builder.title = self.builder.title or " ".join(text.split())
         elif self.tables:
             self.tables[-1].sink().append(_Block(text, pieces, self.level))
         else:
-            self.draft.add(text, pieces, level=self.level)
+            self.builder.add(text, pieces, level=self.level)
 
     def _table_tag(self, name: str, is_open: bool, match: re.Match[str]) -> None:
         if name == "table":
@@ -292,7 +292,7 @@ class _Page:
     def _table_edge(self, *, is_open: bool) -> None:
         if is_open and len(self.tables) >= _MAX_NESTED:
             self.n_flattened += 1
-            self.draft.note(f"tables nested more than {_MAX_NESTED} deep are read as text")
+            self.builder.note(f"tables nested more than {_MAX_NESTED} deep are read as text")
         elif is_open:
             self.tables.append(_TableInProgress())
         elif self.n_flattened:
@@ -310,7 +310,7 @@ class _Page:
     def _write_blocks(self, blocks: list[_Block | _TableInProgress]) -> None:
         for block in blocks:
             if isinstance(block, _Block):
-                self.draft.add(block.text, block.pieces, level=block.level)
+                self.builder.add(block.text, block.pieces, level=block.level)
             else:
                 self._write_table(block)
 
@@ -321,7 +321,7 @@ class _Page:
                 for cell in row:
                     self._write_blocks(cell.blocks)
         else:
-            self.draft.add_table(_placed(table))
+            self.builder.add_table(_placed(table))
 
 
 def _open_cell(raw: str) -> _CellInProgress:

@@ -10,7 +10,7 @@ from email import policy
 from email.parser import BytesParser
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.decode import decode
 from featpipe.documents.formats.html import read_html
 from featpipe.errors import DocumentTooLarge
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIELDS = ("Subject", "From", "To", "Cc", "Date")
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a mail.
 
     Raises:
@@ -31,14 +31,14 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
         DocumentTooLarge: beyond one of the limits.
     """
     message = BytesParser(policy=policy.compat32).parsebytes(data)
-    draft = Draft(limits)
+    builder = DocumentBuilder(limits)
     for name in _FIELDS:
         value = _header(message, name)
         if value:
-            draft.add(f"{name}: {value}")
-    draft.title = _header(message, "Subject")
-    _part(message, draft, 0)
-    return draft
+            builder.add(f"{name}: {value}")
+    builder.title = _header(message, "Subject")
+    _part(message, builder, 0)
+    return builder
 
 
 def _header(message: Message, name: str) -> str:
@@ -59,30 +59,30 @@ def _header(message: Message, name: str) -> str:
     return " ".join("".join(texts).split())
 
 
-def _part(part: Message, draft: Draft, depth: int) -> None:
-    if depth > draft.limits.max_depth:
+def _part(part: Message, builder: DocumentBuilder, depth: int) -> None:
+    if depth > builder.limits.max_depth:
         raise DocumentTooLarge("mail parts nested too deeply")
     payload = part.get_payload()
     if isinstance(payload, list):
         inner = [p for p in payload if not isinstance(p, str)]
         is_choice = part.get_content_type() == "multipart/alternative"
         for message in _best(inner) if is_choice else inner:
-            _part(message, draft, depth + 1)
+            _part(message, builder, depth + 1)
     else:
-        _leaf(part, draft)
+        _leaf(part, builder)
 
 
-def _leaf(part: Message, draft: Draft) -> None:
+def _leaf(part: Message, builder: DocumentBuilder) -> None:
     kind = part.get_content_type()
     if part.get_filename() or part.get_content_disposition() == "attachment":
-        draft.note(f"attachment left out: {part.get_filename() or kind}")
+        builder.note(f"attachment left out: {part.get_filename() or kind}")
     elif kind in {"text/html", "application/xhtml+xml"}:
-        read_html(_text(part, draft), draft)
+        read_html(_text(part, builder), builder)
     elif kind.startswith("text/"):
-        for line in _text(part, draft).splitlines():
-            draft.add(line)
+        for line in _text(part, builder).splitlines():
+            builder.add(line)
     else:
-        draft.note(f"part left out: {kind}")
+        builder.note(f"part left out: {kind}")
 
 
 def _best(parts: list[Message]) -> list[Message]:
@@ -93,11 +93,11 @@ def _best(parts: list[Message]) -> list[Message]:
     return parts[-1:]
 
 
-def _text(part: Message, draft: Draft) -> str:
+def _text(part: Message, builder: DocumentBuilder) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
     decoded = decode(data, str(part.get_param("charset") or "") or None)
     for note in decoded.notes:
-        draft.note(note)
+        builder.note(note)
     return decoded.text

@@ -10,7 +10,7 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import Draft, RawCell
+from featpipe.documents.builder import DocumentBuilder, RawCell
 from featpipe.documents.decode import decode
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _INLINE = re.compile(
 _SHOWN = ("verbatim", "shown", "loud", "soft", "address", "escaped")
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a Markdown file.
 
     Raises:
@@ -50,17 +50,17 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
         DocumentTooLarge: more text than the limits allow.
     """
     decoded = decode(data)
-    draft = Draft(limits, is_traced, encoding=decoded.encoding, notes=list(decoded.notes))
-    _Reader(decoded.text, draft).read()
-    return draft
+    builder = DocumentBuilder.for_text(decoded, limits, is_traced=is_traced)
+    _Reader(decoded.text, builder).read()
+    return builder
 
 
 class _Reader:
     """One pass over the lines; ``waiting`` are those of the paragraph under construction."""
 
-    def __init__(self, source: str, draft: Draft) -> None:
+    def __init__(self, source: str, builder: DocumentBuilder) -> None:
         self.source = source
-        self.draft = draft
+        self.builder = builder
         self.waiting: list[tuple[int, int]] = []
         self.fence = ""
         self.is_quoted = False
@@ -98,7 +98,7 @@ class _Reader:
         if fence and (not self.fence or (line.strip() == fence[1] and fence[1] >= self.fence)):
             self.fence = "" if self.fence else fence[1]
         elif line.strip():
-            self.draft.add(line, ((end - start, start, end),))
+            self.builder.add(line, ((end - start, start, end),))
 
     def _prose_line(self, line: str, start: int, end: int) -> None:
         quote = _QUOTE.match(line)
@@ -127,7 +127,7 @@ class _Reader:
             for column, match in enumerate(_CELL.finditer(self.source, at, end)):
                 text, pieces = self._inline(match.start(), match.end())
                 cells.append(RawCell(row, column, text, pieces))
-        self.draft.add_table(cells)
+        self.builder.add_table(cells)
 
     def _add(self, spans: list[tuple[int, int]], *, level: int = 0) -> None:
         first, pieces = self._inline(spans[0][0], spans[0][1])
@@ -137,8 +137,8 @@ class _Reader:
             lines.append(more)
             pieces += [(1, start, start), *more_pieces]
         text = "\n".join(lines)
-        if self.draft.add(text, pieces, level=level) and level == 1:
-            self.draft.title = self.draft.title or " ".join(text.split())
+        if self.builder.add(text, pieces, level=level) and level == 1:
+            self.builder.title = self.builder.title or " ".join(text.split())
 
     def _inline(self, start: int, end: int) -> tuple[str, list[tuple[int, int, int]]]:
         """The shown text of a stretch of source, and where it came from."""

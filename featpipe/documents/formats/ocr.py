@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.formats.pdf_layout import Line, PageLines, to_blocks
 from featpipe.documents.limits import OCR_HINT
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
@@ -36,7 +36,7 @@ class ReadPage(NamedTuple):
     confidence: float
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read an image file; each frame is a page.
 
     Raises:
@@ -47,19 +47,19 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
     if not limits.use_ocr:
         raise UnsupportedDocument("a picture is not read without OCR", hint=OCR_HINT)
     load_engine()
-    draft = Draft(limits)
+    builder = DocumentBuilder(limits)
     scores = []
     for number, pixels in enumerate(_frames(data, limits), start=1):
-        start = draft.length
+        start = builder.length
         read = read_picture(pixels, number)
         for block in to_blocks([read.page], set()):
-            draft.add(block.text)
-        draft.end_page(number, start, read.confidence)
+            builder.add(block.text)
+        builder.end_page(number, start, read.confidence)
         scores.append(read.confidence)
-    draft.note(describe(len(scores), scores))
-    if not draft.length:
+    builder.note(describe(len(scores), scores))
+    if not builder.length:
         raise EmptyDocument("a picture in which OCR finds no text")
-    return draft
+    return builder
 
 
 def describe(n_pages: int, scores: list[float]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.clean import clean, clean_traced
 from featpipe.documents.formats.pdf_layout import (
     Block,
@@ -204,7 +204,7 @@ _OCR_DPI = 200
 _OCR_PIXELS = 4000
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a PDF file (a PDF has no source text, so nothing can be traced).
 
     Raises:
@@ -212,27 +212,27 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
         UnreadableDocument: locked by a password, or damaged.
         DocumentTooLarge: more pages or text than the limits allow.
     """
-    draft = Draft(limits)
+    builder = DocumentBuilder(limits)
     with _PDFIUM, _opened(data) as file:
         n_pages = len(file)
         if n_pages > limits.max_pages:
             raise DocumentTooLarge(f"{n_pages:,} pages are more than {limits.max_pages:,}")
-        draft.title = clean(file.get_metadata_value("Title"))
-        pages = _Pages(file, draft)
+        builder.title = clean(file.get_metadata_value("Title"))
+        pages = _Pages(file, builder)
         lines = list(pages)
     left_out, running = find_running(lines)
     if running:
         shown = "; ".join(running[:4])
-        draft.note(f"running heads kept once: {shown}")
+        builder.note(f"running heads kept once: {shown}")
     blocks = to_blocks(lines, left_out)
     join_words(blocks)
-    _write(draft, blocks, [page.number for page in lines], pages.confidences)
-    _say_doubts(draft, lines, has_scans=pages.has_scans)
+    _write(builder, blocks, [page.number for page in lines], pages.confidences)
+    _say_doubts(builder, lines, has_scans=pages.has_scans)
     if pages.confidences:
         from featpipe.documents.formats.ocr import describe
 
-        draft.note(describe(len(pages.confidences), list(pages.confidences.values())))
-    return draft
+        builder.note(describe(len(pages.confidences), list(pages.confidences.values())))
+    return builder
 
 
 @contextmanager
@@ -263,10 +263,10 @@ def _opened(data: bytes) -> Iterator[Any]:
 class _Pages:
     """The lines of every page, by text layer or, where there is none and it is allowed, by OCR."""
 
-    def __init__(self, file: Any, draft: Draft) -> None:  # noqa: ANN401 - untyped library
+    def __init__(self, file: Any, builder: DocumentBuilder) -> None:  # noqa: ANN401 - untyped library
         self.file = file
-        self.draft = draft
-        self.limits = draft.limits
+        self.builder = builder
+        self.limits = builder.limits
         self.confidences: dict[int, float] = {}
         self.has_scans = False
 
@@ -279,7 +279,7 @@ class _Pages:
                     lines = reader.read(page)
                     is_blank = not lines.lines and not may_show_text(page)
             except DamagedPage:
-                self.draft.note(f"page {number} is damaged and left out")
+                self.builder.note(f"page {number} is damaged and left out")
                 lines, is_blank = PageLines(number, 0.0, []), True
             if not lines.lines and not is_blank:
                 self.has_scans = True
@@ -295,7 +295,7 @@ class _Pages:
         if not self.limits.use_ocr or not self._can_ocr():
             return False
         if len(self.confidences) >= self.limits.max_ocr_pages:
-            self.draft.note(f"no OCR after {self.limits.max_ocr_pages} pages")
+            self.builder.note(f"no OCR after {self.limits.max_ocr_pages} pages")
             return False
         return True
 
@@ -323,29 +323,29 @@ class _Pages:
         try:
             load_engine()
         except UnsupportedDocument as error:
-            self.draft.note(error.message)
+            self.builder.note(error.message)
             return False
         return True
 
 
 def _write(
-    draft: Draft, blocks: list[Block], numbers: list[int], confidences: dict[int, float]
+    builder: DocumentBuilder, blocks: list[Block], numbers: list[int], confidences: dict[int, float]
 ) -> None:
-    """Paragraphs into the draft, and the pages' spans."""
+    """Paragraphs into the builder, and the pages' spans."""
     starts: dict[int, int] = {}
     for block in blocks:
-        begin = draft.length + bool(draft.length)
-        if not draft.add(block.text):
+        begin = builder.length + bool(builder.length)
+        if not builder.add(block.text):
             continue
         starts.setdefault(block.page, begin)
         for position, number in _cleaned_breaks(block) if block.breaks else ():
-            starts.setdefault(number, min(begin + position, draft.length))
-    end = draft.length
+            starts.setdefault(number, min(begin + position, builder.length))
+    end = builder.length
     for number in reversed(numbers):
         start = starts.get(number, end)
-        draft.add_page(number, start, end, confidences.get(number))
+        builder.add_page(number, start, end, confidences.get(number))
         end = start
-    draft.pages.reverse()
+    builder.pages.reverse()
 
 
 def _cleaned_breaks(block: Block) -> list[tuple[int, int]]:
@@ -357,17 +357,17 @@ def _cleaned_breaks(block: Block) -> list[tuple[int, int]]:
     return [(int(np.searchsorted(raw, at)), number) for at, number in block.breaks]
 
 
-def _say_doubts(draft: Draft, pages: list[PageLines], *, has_scans: bool) -> None:
-    text = draft.text()
+def _say_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans: bool) -> None:
+    text = builder.text()
     blank = [page.number for page in pages if not page.lines]
     if blank:
         shown = ", ".join(map(str, blank[:10])) + (" ..." if len(blank) > 10 else "")
         doubt = f"{len(blank)} of {len(pages)} pages without a text layer: {shown}"
-        draft.hint = None if draft.limits.use_ocr else OCR_HINT
-        draft.note(f"{doubt}; {draft.hint}" if has_scans and draft.hint and text else doubt)
+        builder.hint = None if builder.limits.use_ocr else OCR_HINT
+        builder.note(f"{doubt}; {builder.hint}" if has_scans and builder.hint and text else doubt)
     units = np.frombuffer(text.encode("utf-16-le"), "<u2")
     n_unknown = int(np.count_nonzero((units >= 0xE000) & (units <= 0xF8FF) | (units == 0xFFFD)))
     if n_unknown > _MAX_UNKNOWN_SHARE * max(1, len(text)):
-        draft.note(
+        builder.note(
             f"{n_unknown} of {len(text)} characters have no known meaning: fonts without one"
         )

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import Draft, RawCell
-from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
+from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.formats.zip_xml import (
+    Container,
+    attribute,
+    child,
+    children,
+    local,
+    relation_id,
+)
 from featpipe.errors import DocumentTooLarge
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ _FILLED_IN = frozenset({"sldNum", "dt", "sldImg", "hdr"})
 _TITLES = frozenset({"title", "ctrTitle"})
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a .pptx file.
 
     Raises:
@@ -33,54 +40,45 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft: 
     slides = _slides(container, part)
     if len(slides) > limits.max_pages:
         raise DocumentTooLarge(f"{len(slides):,} slides are more than {limits.max_pages:,}")
-    draft = Draft(limits, title=container.title())
+    builder = DocumentBuilder(limits, title=container.title())
     for number, slide in enumerate(slides, start=1):
-        start = draft.length
-        _Slide(container, slide, draft).read()
-        draft.end_page(number, start)
-    return draft
+        start = builder.length
+        _Slide(container, slide, builder).read()
+        builder.end_page(number, start)
+    return builder
 
 
 def _slides(container: Container, part: str) -> list[str]:
     """Members of the slides, in the order of the show."""
     related = container.related(part)
     listed = child(container.xml(part), "sldIdLst")
-    ids = [_relation_id(slide) for slide in listed] if listed is not None else []
+    ids = [relation_id(slide) for slide in (() if listed is None else listed)]
     return [related[i][1] for i in ids if i in related and related[i][1] in container]
-
-
-def _relation_id(element: Element) -> str:
-    """``r:id``, not the plain ``id`` beside it."""
-    for key, value in element.attrib.items():
-        if key.startswith("{") and key.endswith("}id"):
-            return value
-    return ""
 
 
 class _Slide:
     """One slide with its diagrams and notes."""
 
-    def __init__(self, container: Container, part: str, draft: Draft) -> None:
+    def __init__(self, container: Container, part: str, builder: DocumentBuilder) -> None:
         self.container = container
         self.part = part
         self.related = container.related(part)
-        self.draft = draft
+        self.builder = builder
 
     def read(self) -> None:
-        """Add everything that is text of the slide."""
+        """Add the text of the slide."""
         root = self.container.xml(self.part)
         if attribute(root, "show") in {"0", "false"}:
-            self.draft.note("hidden slides are read like the others")
+            self.builder.note("hidden slides are read like the others")
         self._shapes(root)
         for kind, name in self.related.values():
             if kind == "notesSlide" and name in self.container:
                 self._shapes(self.container.xml(name))
             elif kind == "chart":
-                self.draft.note("charts are left out")
+                self.builder.note("charts are left out")
 
     def _shapes(self, root: Element) -> None:
-        slide = child(root, "cSld")
-        tree = child(slide, "spTree") if slide is not None else None
+        tree = child(child(root, "cSld"), "spTree")
         if tree is not None:
             self._group(tree)
 
@@ -105,7 +103,7 @@ class _Slide:
             return
         for paragraph in children(body, "p"):
             for line in _text_of(paragraph).split("\v"):
-                self.draft.add(line, level=1 if kind in _TITLES else 0)
+                self.builder.add(line, level=1 if kind in _TITLES else 0)
 
     def _frame(self, frame: Element) -> None:
         for inner in frame.iter():
@@ -121,15 +119,14 @@ class _Slide:
             for column, cell in enumerate(children(element, "tc")):
                 if cell.get("hMerge") in {"1", "true"} or cell.get("vMerge") in {"1", "true"}:
                     continue
-                body = child(cell, "txBody")
-                lines = [_text_of(p) for p in children(body, "p")] if body is not None else []
+                lines = [_text_of(p) for p in children(child(cell, "txBody"), "p")]
                 text = "\n".join(line.replace("\v", "\n") for line in lines)
                 cells.append(
                     RawCell(
                         row, column, text, (), _count(cell, "rowSpan"), _count(cell, "gridSpan")
                     )
                 )
-        self.draft.add_table(cells)
+        self.builder.add_table(cells)
 
     def _diagram(self, ids: Element) -> None:
         """SmartArt: the texts of its points, in their order."""
@@ -139,7 +136,7 @@ class _Slide:
             if local(point.tag) == "pt":
                 for paragraph in point.iter():
                     if local(paragraph.tag) == "p":
-                        self.draft.add(_text_of(paragraph))
+                        self.builder.add(_text_of(paragraph))
 
 
 def _count(cell: Element, name: str) -> int:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from featpipe.documents.builder import Draft
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.decode import Decoded, decode
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ _FULL_SHARE = 0.6
 Span = tuple[int, int]
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a text file.
 
     Raises:
@@ -83,7 +83,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
     return _read(decode(data), limits, is_traced=is_traced)
 
 
-def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:
+def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a text that is known to be one, in UTF-8.
 
     Raises:
@@ -92,32 +92,32 @@ def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> D
     return _read(Decoded(data.decode(errors="replace"), "utf-8"), limits, is_traced=is_traced)
 
 
-def _read(decoded: Decoded, limits: LoadLimits, *, is_traced: bool) -> Draft:
-    draft = Draft(limits, is_traced, encoding=decoded.encoding, notes=list(decoded.notes))
+def _read(decoded: Decoded, limits: LoadLimits, *, is_traced: bool) -> DocumentBuilder:
+    builder = DocumentBuilder.for_text(decoded, limits, is_traced=is_traced)
     source = decoded.text
     margin = find_margin(source)
     number, page_start = 1, 0
     for page in _pages(source):
         for spans in _paragraphs(source, page, margin):
-            _add(draft, source, spans)
+            _add(builder, source, spans)
         if "\f" in source:
-            draft.end_page(number, page_start)
-            number, page_start = number + 1, draft.length
+            builder.end_page(number, page_start)
+            number, page_start = number + 1, builder.length
     if margin:
-        draft.note(f"lines wrapped at column {margin} are joined")
-    return draft
+        builder.note(f"lines wrapped at column {margin} are joined")
+    return builder
 
 
-def _add(draft: Draft, source: str, spans: Sequence[Span]) -> None:
+def _add(builder: DocumentBuilder, source: str, spans: Sequence[Span]) -> None:
     """One paragraph from its lines; what parts two lines in the source is one line break."""
     start, end = spans[0][0], spans[-1][1]
     if len(spans) == 1:
-        draft.add(source[start:end], ((end - start, start, end),))
+        builder.add(source[start:end], ((end - start, start, end),))
         return
     pieces = []
     for (first, last), (following, _) in zip(spans, [*spans[1:], (end, end)], strict=True):
         pieces += [(last - first, first, last), (1, last, max(following, last))]
-    draft.add("\n".join(source[a:b] for a, b in spans), pieces[:-1])
+    builder.add("\n".join(source[a:b] for a, b in spans), pieces[:-1])
 
 
 def _pages(source: str) -> Iterator[list[Span]]:

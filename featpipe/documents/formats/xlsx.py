@@ -12,8 +12,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from featpipe.documents.builder import Draft, RawCell
-from featpipe.documents.formats.zip_xml import Container, attribute, child, children, local
+from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.formats.zip_xml import (
+    Container,
+    attribute,
+    child,
+    children,
+    local,
+    relation_id,
+)
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -46,11 +53,9 @@ class Formats:
         if styles is None:
             return
         own: dict[int, str] = {}
-        listed = child(styles, "numFmts")
-        for entry in children(listed, "numFmt") if listed is not None else ():
+        for entry in children(child(styles, "numFmts"), "numFmt"):
             own[int(entry.get("numFmtId", "0"))] = entry.get("formatCode", "")
-        formats = child(styles, "cellXfs")
-        for entry in children(formats, "xf") if formats is not None else ():
+        for entry in children(child(styles, "cellXfs"), "xf"):
             number = int(attribute(entry, "numFmtId") or 0)
             self._kinds.append(_kind(number, own.get(number)))
 
@@ -109,7 +114,7 @@ _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_COLUMNS = 16_384
 
 
-def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Draft:  # noqa: ARG001
+def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read an .xlsx file.
 
     Raises:
@@ -126,7 +131,7 @@ class _Workbook:
     def __init__(self, container: Container, limits: LoadLimits) -> None:
         self.container = container
         self.limits = limits
-        self.draft = Draft(limits, title=container.title())
+        self.builder = DocumentBuilder(limits, title=container.title())
         part = container.main_part("xl/workbook.xml")
         self.root = container.xml(part)
         self.related = container.related(part)
@@ -137,25 +142,24 @@ class _Workbook:
         self.formats = Formats(container.xml_or_none(parts.get("styles", "")), is_1904=is_1904)
         self.n_cells = 0
 
-    def read(self) -> Draft:
+    def read(self) -> DocumentBuilder:
         """The text of all sheets."""
-        listed = child(self.root, "sheets")
-        sheets = list(children(listed, "sheet")) if listed is not None else []
+        sheets = list(children(child(self.root, "sheets"), "sheet"))
         if len(sheets) > self.limits.max_pages:
             raise DocumentTooLarge(f"more than {self.limits.max_pages:,} sheets")
         for number, sheet in enumerate(sheets, start=1):
-            kind, name = self.related.get(_relation_id(sheet), ("", ""))
+            kind, name = self.related.get(relation_id(sheet), ("", ""))
             if kind != "worksheet" or name not in self.container:
                 continue
             if sheet.get("state", "visible") != "visible":
-                self.draft.note("hidden sheets are read like the others")
-            start = self.draft.length
+                self.builder.note("hidden sheets are read like the others")
+            start = self.builder.length
             cells = self._cells(name)
             if any(cell.text for cell in cells):
-                self.draft.add(sheet.get("name", ""), level=1)
-                self.draft.add_table(cells)
-            self.draft.end_page(number, start)
-        return self.draft
+                self.builder.add(sheet.get("name", ""), level=1)
+                self.builder.add_table(cells)
+            self.builder.end_page(number, start)
+        return self.builder
 
     def _cells(self, name: str) -> list[RawCell]:
         """The cells of a sheet that hold something, read as a stream: a sheet can be large."""
@@ -205,13 +209,6 @@ class _Workbook:
             style = cell.get("s", "0")
             return self.formats.written(raw, int(style) if style.isdecimal() else 0)
         return _unescaped(raw)
-
-
-def _relation_id(element: Element) -> str:
-    for key, value in element.attrib.items():
-        if key.startswith("{") and key.endswith("}id"):
-            return value
-    return ""
 
 
 def _shared_texts(container: Container, name: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ import zlib
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from featpipe.documents.limits import MIB
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from featpipe.documents.limits import LoadLimits
 
-_MIB = 1024 * 1024
 _DECLARES = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 #: Tags seen so far and their local names: files use a few hundred, over and over.
 _LOCAL: dict[object, str] = {}
@@ -32,7 +32,7 @@ _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relat
 
 
 class Container:
-    """A zip archive that is read a bounded amount of.
+    """A zip archive of which a bounded amount is read.
 
     Raises:
         UnreadableDocument: damaged, or locked by a password.
@@ -68,7 +68,7 @@ class Container:
             )
         allowed = self._limits.max_unpacked_bytes - self._n_unpacked
         packed = max(1, info.compress_size)
-        if info.file_size > max(_MIB, packed * self._limits.max_ratio):
+        if info.file_size > max(MIB, packed * self._limits.max_ratio):
             raise DocumentTooLarge(
                 f"part {name!r} unpacks to {info.file_size / packed:,.0f} times its size"
             )
@@ -93,7 +93,7 @@ class Container:
             raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
 
     def safe_xml(self, name: str) -> bytes:
-        """The bytes of an XML member that defines nothing."""
+        """The bytes of an XML member; one that defines entities or a document type is refused."""
         data = self.read(name)
         if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
             text = data.decode("utf-16", "replace")
@@ -103,7 +103,7 @@ class Container:
         return data
 
     def xml_or_none(self, name: str) -> Element | None:
-        """The root element of a member that need not be there."""
+        """The root element of a member, None where it is absent."""
         return self.xml(name) if name in self else None
 
     def related(self, part: str) -> dict[str, tuple[str, str]]:
@@ -121,7 +121,7 @@ class Container:
         return found
 
     def main_part(self, usual: str) -> str:
-        """The member that is the document: as the package says, or where it usually stands."""
+        """The member that is the document: by the package's relations, else the usual one."""
         for kind, name in self.related("").values():
             if kind == "officeDocument" and name in self:
                 return name
@@ -129,8 +129,7 @@ class Container:
 
     def title(self) -> str:
         """The title in the document's properties."""
-        root = self.xml_or_none("docProps/core.xml")
-        return " ".join(text_of(root, "title").split()) if root is not None else ""
+        return " ".join(text_of(self.xml_or_none("docProps/core.xml"), "title").split())
 
 
 def local(tag: object) -> str:
@@ -151,22 +150,36 @@ def attribute(element: Element, name: str) -> str | None:
     return None
 
 
-def child(element: Element, name: str) -> Element | None:
-    """The first child of this local name."""
-    for inner in element:
+def relation_id(element: Element) -> str:
+    """``r:id`` of an Office element, not the plain ``id`` beside it."""
+    for key, value in element.attrib.items():
+        if key.startswith("{") and key.endswith("}id"):
+            return value
+    return ""
+
+
+def child(element: Element | None, name: str) -> Element | None:
+    """The first child of this local name; None without one, or without an element."""
+    for inner in () if element is None else element:
         if local(inner.tag) == name:
             return inner
     return None
 
 
-def children(element: Element, name: str) -> Iterator[Element]:
-    """The children of this local name."""
-    return (inner for inner in element if local(inner.tag) == name)
+def children(element: Element | None, name: str) -> Iterator[Element]:
+    """The children of this local name; none without an element."""
+    return (inner for inner in (() if element is None else element) if local(inner.tag) == name)
 
 
-def text_of(root: Element, name: str) -> str:
+def value_of(element: Element | None, name: str) -> str | None:
+    """The attribute ``val`` of the first child of this local name, where there is one."""
+    found = child(element, name)
+    return attribute(found, "val") if found is not None else None
+
+
+def text_of(root: Element | None, name: str) -> str:
     """The text of the first descendant of this local name, or ""."""
-    for element in root.iter():
+    for element in () if root is None else root.iter():
         if local(element.tag) == name:
             return "".join(element.itertext())
     return ""

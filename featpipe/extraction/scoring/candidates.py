@@ -1,9 +1,8 @@
 """Candidates: every span of a document that might be a value of a field, as token numbers.
 
-Four sources, all of them generic: shapes (money, dates ...), boundaries (marks, closed-class words,
-and the neighbours of sample values), units (sentences, paragraphs, table cells) and entities. What
-is learned from the samples is which boundaries they have and how long they are; nothing is written
-for one template.
+The sources hold for every template: shapes (money, dates ...), boundaries (marks, function words,
+and the neighbours of sample values), units (sentences, paragraphs, table cells), entities, and the
+values of samples. The samples teach which boundaries a field has and how long its values are.
 """
 
 from __future__ import annotations
@@ -15,24 +14,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.edges import (
-    CLOSING_BRACKET,
-    OPENING_BRACKET,
-    edges_of,
-    token_spans,
-)
-from featpipe.extraction.scoring.hashing import is_in, pair_codes
+from featpipe.extraction.scoring.context import CLOSING_BRACKET, OPENING_BRACKET
+from featpipe.extraction.scoring.tokens import is_in, pair_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.template import Level
     from featpipe.extraction.values.values import FieldType
 
     Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Spans = tuple[Ints, Ints]
 
 #: Bits of ``Candidates.origin``.
 SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, CLAUSE = (1 << n for n in range(7))
@@ -47,7 +43,7 @@ _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
 _MAX_CLAUSES_PER_START = 16
 
-#: In a document this short every word may begin or end a value; in longer ones that is too many.
+#: In a document of at most this many tokens every word may begin or end a value.
 _SHORT_DOCUMENT = 400
 
 #: Beyond this many tokens only so many sentences are searched by boundaries.
@@ -72,11 +68,6 @@ class Candidates:
         """One number per span, ascending."""
         return self.first << 32 | self.last
 
-    def take(self, number: int) -> Candidates:
-        """One of them alone."""
-        one = slice(number, number + 1)
-        return Candidates(self.first[one], self.last[one], self.origin[one])
-
     @classmethod
     def gathered(cls, parts: Iterable[tuple[Ints, Ints, int]]) -> Candidates:
         """Each distinct span once, with the bits of all its sources; ordered by place."""
@@ -98,226 +89,253 @@ def _nothing() -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundaries:
-    """What the samples show of a field's values: neighbours, first and last words, lengths."""
+    """What the samples show of a field's values: neighbours, first and last words, lengths.
+
+    The arrays hold hashes of tokens and of pairs of tokens, ascending.
+    """
 
     kind: FieldType
     before: Ints = field(default_factory=_nothing)
-    """Hashes of the token before a value, and of the pair before it; all of these ascending."""
+    """The token, and the pair, before a value."""
     behind: Ints = field(default_factory=_nothing)
     starts: Ints = field(default_factory=_nothing)
+    """Marks that values begin with."""
     ends: Ints = field(default_factory=_nothing)
-    """Hashes of the last pair of tokens of a value."""
+    """Last pairs of tokens of a value, and marks that values end with."""
     strong_ends: Ints = field(default_factory=_nothing)
-    """Those of ``ends`` that end a good part of the values: any word before may begin one."""
+    """Those of ``ends`` that many values have: any word before one may begin a value."""
     shortest: int = 1
     longest: int = 40
     most_marks: int = 2
     most_breaks: int = 0
     """Line breaks inside a value."""
     known: frozenset[str] = field(default_factory=frozenset)
-    """Folded sample values: the same value may well be met again."""
+    """Folded sample values: a new document may hold the same value."""
     uses_grid: bool = True
     uses_units: bool = False
     pattern: str | None = None
-    """Regular expression that says what the values look like, instead of all the rest."""
+    """Regular expression of the values; no other source is used then."""
     level: Level | None = None
 
-    def propose(self, page: Page, likeness: NDArray[np.float64] | None = None) -> Candidates:
+    def propose(
+        self, features: PageFeatures, similarity: NDArray[np.float64] | None = None
+    ) -> Candidates:
         """Every candidate of one document.
 
         Args:
-            page: the document.
-            likeness: (n_sentences,) of its sentences to those of the samples; in a long document
-                only the likest are searched by boundaries, the others by shape and entity alone.
+            features: of the document.
+            similarity: (n_sentences,) of its sentences to those of the samples. Of a long document
+                only the most similar ones are searched by boundaries, the others by the other
+                sources alone.
 
         """
-        if not len(page.tokens):
+        page, tokens = features.page, features.tokens
+        if not len(tokens):
             return Candidates.gathered([])
         if self.pattern is not None:
             spans = [m.span() for m in re.finditer(self.pattern, page.text) if m[0].strip()]
-            return Candidates.gathered([(*token_spans(page, spans), SHAPE)])
+            return Candidates.gathered([(*tokens.spans(spans), SHAPE)])
         if self.level in {"sentence", "paragraph"}:
             whole = page.sentences if self.level == "sentence" else page.paragraphs
-            return Candidates.gathered([(*token_spans(page, whole), UNIT)])
-        return self._from_all_sources(page, _open_tokens(page, likeness))
+            return Candidates.gathered([(*tokens.spans(whole), UNIT)])
+        return self._from_all_sources(features, _open_tokens(features, similarity))
 
-    def _from_all_sources(self, page: Page, is_open: NDArray[np.bool_]) -> Candidates:
+    def _from_all_sources(self, features: PageFeatures, is_open: Bools) -> Candidates:
+        tokens, boundaries = features.tokens, features.boundaries
         parts: list[tuple[Ints, Ints, int]] = []
         if self.kind in SHAPED:
-            spans = [(f.start, f.end) for f in page.find(self.kind)]
-            parts.append((*token_spans(page, spans), SHAPE))
+            spans = [(f.start, f.end) for f in features.find(self.kind)]
+            parts.append((*tokens.spans(spans), SHAPE))
         if self.uses_grid:
-            parts.append((*self._grid(page, is_open), GRID))
+            parts.append((*self._grid(features, is_open), GRID))
         if self.uses_units or self.kind == "clause":
-            parts.append((*_units(page), UNIT))
-            parts.append((*self._clauses(page, is_open), CLAUSE))
-        edges = edges_of(page)
-        parts.append((*edges.entities, ENTITY))
+            parts.append((*tokens.spans(_units(features)), UNIT))
+            parts.append((*self._clauses(features, is_open), CLAUSE))
+        parts.append((*boundaries.entities, ENTITY))
         if self.kind not in SHAPED:
-            parts.append((*edges.cells, CELL))
-        spans = [span for known in self.known for span in page.compact.find_all(known, 8)]
-        parts.append((*token_spans(page, spans), KNOWN))
+            parts.append((*boundaries.cells, CELL))
+        spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
+        parts.append((*tokens.spans(spans), KNOWN))
         return Candidates.gathered(parts)
 
-    def _clauses(self, page: Page, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _clauses(self, features: PageFeatures, is_open: Bools) -> Spans:
         """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""
-        edges = edges_of(page)
-        starts, ends = edges.clause_starts, edges.clause_ends
+        tokens, boundaries = features.tokens, features.boundaries
+        starts, ends = boundaries.clause_starts, boundaries.clause_ends
         first, last = self._pairs(starts[is_open[starts]], ends, _MAX_CLAUSES_PER_START)
-        n_breaks = page.tokens.line[last - 1] - page.tokens.line[first]
-        keep = n_breaks <= self.most_breaks
+        keep = tokens.line[last - 1] - tokens.line[first] <= self.most_breaks
         return first[keep], last[keep]
 
-    def _grid(self, page: Page, is_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _grid(self, features: PageFeatures, is_open: Bools) -> Spans:
         """Pairs of a likely beginning and a likely end within the lengths of the samples."""
-        starts, ends = self._starts(page) & is_open, self._ends(page) & is_open
+        starts, ends = self._starts(features) & is_open, self._ends(features) & is_open
         first, last = self._pairs(np.flatnonzero(starts), np.flatnonzero(ends) + 1)
-        strong = np.flatnonzero(self._strong_ends(page) & ends) + 1
-        words = edges_of(page).words
-        more = self._pairs_before(words, strong)
+        strong = np.flatnonzero(self._strong_ends(features) & ends) + 1
+        more = self._pairs_before(features.boundaries.words, strong)
         return self._plausible(
-            page, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
+            features, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
         )
 
-    def _pairs(
-        self, starts: Ints, ends: Ints, most: int = _MAX_PAIRS_PER_START
-    ) -> tuple[Ints, Ints]:
+    def _pairs(self, starts: Ints, ends: Ints, most: int = _MAX_PAIRS_PER_START) -> Spans:
         """Every beginning with the next ends behind it."""
         low = np.searchsorted(ends, starts + self.shortest)
         high = np.searchsorted(ends, starts + self.longest, side="right")
-        high = np.minimum(high, low + most)
-        counts = np.maximum(high - low, 0)
-        offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.repeat(starts, counts), ends[np.repeat(low, counts) + offset]
+        counts = np.maximum(np.minimum(high, low + most) - low, 0)
+        return np.repeat(starts, counts), ends[np.repeat(low, counts) + _counting(counts)]
 
-    def _pairs_before(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-        """Every strong end with the beginnings of words before it."""
+    def _pairs_before(self, starts: Ints, ends: Ints) -> Spans:
+        """Every end with the last beginnings before it."""
         low = np.searchsorted(starts, ends - self.longest)
         high = np.searchsorted(starts, ends - self.shortest, side="right")
         low = np.maximum(low, high - _MAX_PAIRS_PER_END)
         counts = np.maximum(high - low, 0)
-        offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return starts[np.repeat(low, counts) + offset], np.repeat(ends, counts)
+        return starts[np.repeat(low, counts) + _counting(counts)], np.repeat(ends, counts)
 
-    def _plausible(self, page: Page, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-        tokens, marks = page.tokens, edges_of(page).marks_before
+    def _plausible(self, features: PageFeatures, first: Ints, last: Ints) -> Spans:
+        """Spans with no more line breaks and marks than the values of the samples."""
+        tokens, marks = features.tokens, features.boundaries.marks_before
         n_breaks = tokens.line[last - 1] - tokens.line[first]
         n_marks = marks[last] - marks[first] - n_breaks
         keep = (n_breaks <= self.most_breaks) & (n_marks <= self.most_marks)
         return first[keep], last[keep]
 
-    def _starts(self, page: Page) -> NDArray[np.bool_]:
-        tokens, edges = page.tokens, edges_of(page)
-        # No mark, but for brackets and marks that sample values begin with.
-        startable = edges.startable | is_in(tokens.code, self.starts)
+    def _starts(self, features: PageFeatures) -> Bools:
+        tokens, boundaries = features.tokens, features.boundaries
+        # Marks begin no value, except brackets and those that begin sample values.
+        startable = boundaries.startable | is_in(tokens.code, self.starts)
         if len(tokens) <= _SHORT_DOCUMENT:
             return np.asarray(tokens.is_word_start & startable)
-        opens = edges.opens | is_in(edges.before, self.before)
-        opens |= is_in(edges.pair_before, self.before)
+        opens = boundaries.opens | is_in(boundaries.before, self.before)
+        opens |= is_in(boundaries.pair_before, self.before)
         return np.asarray(opens & startable)
 
-    def _ends(self, page: Page) -> NDArray[np.bool_]:
-        tokens, edges = page.tokens, edges_of(page)
-        code = tokens.code
+    def _ends(self, features: PageFeatures) -> Bools:
+        tokens, boundaries = features.tokens, features.boundaries
         if len(tokens) <= _SHORT_DOCUMENT:
-            closes = edges.is_word_end
+            closes = boundaries.is_word_end
         else:
-            closes = edges.closes | is_in(edges.behind, self.behind)
-        closes = closes | self._strong_ends(page) | is_in(edges.last_pairs, self.ends)
-        closes |= code == CLOSING_BRACKET
-        return np.asarray(closes & (edges.endable | is_in(code, self.ends)))
+            closes = boundaries.closes | is_in(boundaries.behind, self.behind)
+        closes = closes | self._strong_ends(features) | is_in(boundaries.last_pairs, self.ends)
+        closes |= tokens.code == CLOSING_BRACKET
+        return np.asarray(closes & (boundaries.endable | is_in(tokens.code, self.ends)))
 
-    def _strong_ends(self, page: Page) -> NDArray[np.bool_]:
-        edges = edges_of(page)
-        strong = is_in(edges.last_pairs, self.strong_ends)
+    def _strong_ends(self, features: PageFeatures) -> Bools:
+        strong = is_in(features.boundaries.last_pairs, self.strong_ends)
         if self.kind == "organisation":
-            strong |= edges.is_organisation_end
+            strong |= features.boundaries.is_organisation_end
         return strong
 
 
-def _open_tokens(page: Page, likeness: NDArray[np.float64] | None) -> NDArray[np.bool_]:
-    """Whether boundaries are looked for at each token, (n_tokens,).
+def _counting(counts: Ints) -> Ints:
+    """0, 1, 2 ... for each count, one after another: (counts.sum(),)."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
-    Everywhere in a document of some pages; in a longer one in its likest and its first sentences.
+
+def _open_tokens(features: PageFeatures, similarity: NDArray[np.float64] | None) -> Bools:
+    """Tokens (n_tokens,) at which boundaries are looked for.
+
+    All of a document of some pages; those of the most similar and of the first sentences of a
+    longer one.
     """
-    tokens = page.tokens
-    if likeness is None or len(tokens) <= _LONG_DOCUMENT:
+    tokens = features.tokens
+    if similarity is None or len(tokens) <= _LONG_DOCUMENT:
         return np.ones(len(tokens), bool)
-    is_open = np.zeros(len(likeness), bool)
-    is_open[np.argsort(-likeness, kind="stable")[:_OPEN_SENTENCES]] = True
+    is_open = np.zeros(len(similarity), bool)
+    is_open[np.argsort(-similarity, kind="stable")[:_OPEN_SENTENCES]] = True
     is_open[:_OPEN_SENTENCES_FIRST] = True
     return np.asarray(is_open[tokens.sentence])
 
 
 def learn_boundaries(
-    kind: FieldType, samples: Sequence[tuple[Page, Sequence[tuple[int, int]]]], known: set[str]
+    kind: FieldType,
+    samples: Sequence[tuple[PageFeatures, Sequence[tuple[int, int]]]],
+    known: set[str],
 ) -> Boundaries:
-    """What located sample values (character spans per page) teach about boundaries.
+    """Learn from located sample values (character spans per page).
 
     ``known`` are their folded texts, each once.
     """
-    n_values = len(known)
-    before: Counter[int] = Counter()
-    behind: Counter[int] = Counter()
-    starts: Counter[int] = Counter()
-    ends: Counter[int] = Counter()
-    lengths, marks, breaks, n_shaped, n_units = [], [0], [0], 0, 0
-    for page, spans in samples:
-        tokens = page.tokens
-        pairs = pair_codes(tokens.code)
-        shaped = _shaped_spans(page, kind)
-        units = set(map(tuple, np.concatenate((page.sentences, page.paragraphs)).tolist()))
-        firsts, lasts = token_spans(page, spans)
-        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-            before.update([int(tokens.code[first - 1])] if first else [])
-            before.update([int(pairs[first - 2])] if first > 1 else [])
-            behind.update([int(tokens.code[last])] if last < len(tokens) else [])
-            starts.update([int(tokens.code[first])] if tokens.is_mark[first] else [])
-            ends.update([int(pairs[last - 2])] if last > 1 else [])
-            ends.update([int(tokens.code[last - 1])] if tokens.is_mark[last - 1] else [])
-            lengths.append(last - first)
-            breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
-            inside = tokens.code[first:last]
-            counted = tokens.is_mark[first:last]
-            counted = counted & (inside != OPENING_BRACKET) & (inside != CLOSING_BRACKET)
-            marks.append(int(counted.sum()) - breaks[-1])
-            span = (int(tokens.start[first]), int(tokens.end[last - 1]))
-            n_shaped += span in shaped
-            n_units += span in units
-    n = max(len(lengths), 1)
-    # What few samples have not shown may still be: the fewer, the more room beyond them.
-    room = 1.0 + 1.6 / max(n_values, 1) ** 0.5
+    seen = _Seen()
+    for features, spans in samples:
+        seen.add(features, spans, kind)
+    n = max(len(seen.lengths), 1)
+    # New values may be shorter or longer than those seen: the fewer samples, the more room.
+    room = 1.0 + 1.6 / max(len(known), 1) ** 0.5
+    most_breaks = max(seen.breaks)
+    # Sample values of a shaped type may have spellings that no pattern knows.
+    is_unusual = bool(seen.lengths) and seen.n_shaped < 0.85 * len(seen.lengths)
     return Boundaries(
         kind=kind,
-        before=_usual(before, n / 100),
-        behind=_usual(behind, n / 100),
-        starts=_usual(starts, n / 100),
-        ends=_usual(ends, n / 100),
-        strong_ends=_usual(ends, n / 20),
-        shortest=max(1, int(min(lengths, default=2) / room)),
-        longest=min(int(max(lengths, default=30) * room) + 2, 400),
-        most_marks=int(max(marks) * room) + 1,
-        most_breaks=max(breaks) + (1 if max(breaks) else 0),
+        before=_usual(seen.before, n / 100),
+        behind=_usual(seen.behind, n / 100),
+        starts=_usual(seen.starts, n / 100),
+        ends=_usual(seen.ends, n / 100),
+        strong_ends=_usual(seen.ends, n / 20),
+        shortest=max(1, int(min(seen.lengths, default=2) / room)),
+        longest=min(int(max(seen.lengths, default=30) * room) + 2, 400),
+        most_marks=int(max(seen.marks) * room) + 1,
+        most_breaks=most_breaks + (1 if most_breaks else 0),
         known=frozenset(known) if kind not in SHAPED else frozenset(),
-        uses_grid=kind != "clause" and (kind not in SHAPED or _is_unusual(n_shaped, lengths)),
-        uses_units=n_units > 0.2 * n,
+        uses_grid=kind != "clause" and (kind not in SHAPED or is_unusual),
+        uses_units=seen.n_units > 0.2 * n,
     )
 
 
-def _is_unusual(n_shaped: int, lengths: Sequence[int]) -> bool:
-    """Sample values of a shaped type stand in spellings that no pattern knows."""
-    return bool(lengths) and n_shaped < 0.85 * len(lengths)
+@dataclass(slots=True)
+class _Seen:
+    """Counts over located sample values; ``lengths``, ``marks`` and ``breaks`` have one of each."""
+
+    before: Counter[int] = field(default_factory=Counter)
+    behind: Counter[int] = field(default_factory=Counter)
+    starts: Counter[int] = field(default_factory=Counter)
+    ends: Counter[int] = field(default_factory=Counter)
+    lengths: list[int] = field(default_factory=list)
+    marks: list[int] = field(default_factory=lambda: [0])
+    breaks: list[int] = field(default_factory=lambda: [0])
+    n_shaped: int = 0
+    n_units: int = 0
+
+    def add(
+        self, features: PageFeatures, spans: Sequence[tuple[int, int]], kind: FieldType
+    ) -> None:
+        """Count the values of one document."""
+        tokens = features.tokens
+        pairs = pair_codes(tokens.code)
+        shaped = {(f.start, f.end) for f in features.find(kind)} if kind in SHAPED else set()
+        units = set(map(tuple, _units(features).tolist()))
+        firsts, lasts = tokens.spans(spans)
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            self._add_neighbours(features, pairs, first, last)
+            self._add_size(features, first, last)
+            span = (int(tokens.start[first]), int(tokens.end[last - 1]))
+            self.n_shaped += span in shaped
+            self.n_units += span in units
+
+    def _add_neighbours(self, features: PageFeatures, pairs: Ints, first: int, last: int) -> None:
+        tokens = features.tokens
+        self.before.update([int(tokens.code[first - 1])] if first else [])
+        self.before.update([int(pairs[first - 2])] if first > 1 else [])
+        self.behind.update([int(tokens.code[last])] if last < len(tokens) else [])
+        self.starts.update([int(tokens.code[first])] if tokens.is_mark[first] else [])
+        self.ends.update([int(pairs[last - 2])] if last > 1 else [])
+        self.ends.update([int(tokens.code[last - 1])] if tokens.is_mark[last - 1] else [])
+
+    def _add_size(self, features: PageFeatures, first: int, last: int) -> None:
+        tokens = features.tokens
+        self.lengths.append(last - first)
+        self.breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
+        inside = tokens.code[first:last]
+        counted = tokens.is_mark[first:last]
+        counted = counted & (inside != OPENING_BRACKET) & (inside != CLOSING_BRACKET)
+        self.marks.append(int(counted.sum()) - self.breaks[-1])
 
 
 def _usual(counts: Counter[int], least: float) -> Ints:
-    """Those seen more often than that: one odd sample of a hundred must not open every door."""
+    """Codes seen more often than that, ascending: an odd sample of a hundred has no effect."""
     usual = sorted(code for code, count in counts.items() if count > least)
     return np.array(usual, np.int64)
 
 
-def _shaped_spans(page: Page, kind: FieldType) -> set[tuple[int, int]]:
-    return {(f.start, f.end) for f in page.find(kind)} if kind in SHAPED else set()
-
-
-def _units(page: Page) -> tuple[Ints, Ints]:
-    return token_spans(page, np.concatenate((page.sentences, page.paragraphs)))
+def _units(features: PageFeatures) -> Ints:
+    """Character spans (n, 2) of sentences and paragraphs."""
+    return np.concatenate((features.page.sentences, features.page.paragraphs))

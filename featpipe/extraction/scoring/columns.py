@@ -1,7 +1,7 @@
-"""Evidence: what speaks for a candidate, as hashed columns and a few measured ones.
+"""Columns: the features of candidates, one row each, hashed and measured.
 
 Hashed columns are words around and inside the span (sparse, learned per field); measured ones mean
-the same in every field, so that a prior can be stated for them. All arrays, one row per candidate.
+the same in every field, so that each has a prior weight.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from featpipe.extraction.scoring.context import (
     N_HASHED,
     number_columns,
 )
-from featpipe.extraction.scoring.hashing import hash_of, is_in, mix
-from featpipe.extraction.scoring.similarity import MANNERS, N_NUMBERS, manner_numbers
+from featpipe.extraction.scoring.similarity import N_MEASURES, SIMILARITIES, measure_spans
+from featpipe.extraction.scoring.tokens import hash_of, is_in, mix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.page import Page
-    from featpipe.extraction.scoring.similarity import Manner
+    from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.similarity import SampleMentions
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -46,10 +46,10 @@ _SHARED = (
 )  # fmt: skip
 MEASURED = (
     *_SHARED, "repeats", "vector", "words of sentence", "behind alias", "alias near",
-    *(f"from {name}" for name in ORIGINS), *MANNERS,
+    *(f"from {name}" for name in ORIGINS), *SIMILARITIES,
 )  # fmt: skip
 
-#: Prior weights of the measured columns for fields with many samples, which say the rest.
+#: Prior weights of the measured columns for fields with many samples.
 _PRIOR_OF_MANY = {
     "unbalanced": -2.5,
     "behind colon": 0.6,
@@ -69,10 +69,10 @@ _PRIOR_OF_MANY = {
     "behind alias": 2.0,
     "alias near": 0.7,
 }
-#: The same for fields with few. Likeness to the samples is weighed by a pooled fit over the fields
-#: of five collections of different kinds (notices, sentences, contracts, receipts, documents of our
-#: own); the others are about halfway between that fit and the weights above. Fitted without any one
-#: of the five, it ranked the values of that one better than the weights above did.
+#: The same for fields with few. The weights of similarity are those of a pooled fit over the fields
+#: of five collections (notices, sentences, contracts, receipts, documents of our own); the others
+#: are about halfway between that fit and the weights above. Fitted on any four of the five, it
+#: ranked the values of the fifth better than the weights above did.
 _PRIOR_OF_FEW = {
     "unbalanced": -1.6,
     "behind colon": 0.3,
@@ -114,14 +114,14 @@ _PRIOR_OF_FEW = {
     "lines above like": 0.3,
     "lines below like": 0.1,
 }
-#: With so many samples the two count alike.
+#: Number of samples at which both count alike.
 _FEW = 10.0
 
 
 def prior_weights(n_samples: int) -> Floats:
-    """Weights (len(MEASURED),) before any sample is looked at.
+    """Prior mean (len(MEASURED),) of the weights of a field with so many samples.
 
-    The fewer the samples, the more counts how like their values a candidate is.
+    The fewer the samples, the more weight has the similarity to their values.
     """
     few = _FEW / (_FEW + n_samples)
     return np.array(
@@ -129,20 +129,20 @@ def prior_weights(n_samples: int) -> Floats:
     )
 
 
-def hashed_columns(page: Page, found: Candidates) -> NDArray[np.int32]:
-    """Shape (n_candidates, n_columns): places in the hashed space."""
-    tokens, around = page.tokens, page.surroundings
+def hashed_columns(features: PageFeatures, found: Candidates) -> NDArray[np.int32]:
+    """Places in the hashed space (n_candidates, n_columns)."""
+    tokens, context = features.tokens, features.context
     first, last = found.first, found.last
-    start, end = around.at_start[first], around.at_end[last]
-    left, before_end = around.left[first], around.left[last]
+    start, end = context.at_start[first], context.at_end[last]
+    left, before_end = context.left[first], context.left[last]
     columns = [
-        mix(left, around.right[last]),
+        mix(left, context.right[last]),
         mix(left, before_end),
-        mix(around.pair_left[first], around.pair_left[last]),
+        mix(context.pair_left[first], context.pair_left[last]),
         np.minimum(np.log2(last - first) * 3, 24).astype(np.int64),
         mix(np.minimum(tokens.line[first], 4), before_end),
-        _inside(around.sums, found),
-        _entity_labels(page, found),
+        _inside(context.sums, found),
+        _entity_labels(features, found),
     ]
     both = np.asarray(number_columns(columns, _OF_BOTH) & (N_HASHED - 1), np.int32)
     hashed = np.empty((len(found), _N_COLUMNS), np.int32)
@@ -155,7 +155,7 @@ def hashed_columns(page: Page, found: Candidates) -> NDArray[np.int32]:
     return hashed
 
 
-#: Numbers of the columns that both ends of a span decide.
+#: Numbers of the columns that depend on both ends of a span.
 _OF_BOTH = (13, 14, 16, 20, 22, 23, 24)
 _PLACES_AT_START, _PLACES_AT_END, _PLACES_OF_BOTH = (
     np.array(numbers) - 1 for numbers in (AT_START, AT_END, _OF_BOTH)
@@ -164,99 +164,101 @@ _N_COLUMNS = len((*AT_START, *AT_END, *_OF_BOTH)) + N_BEFORE + N_BEHIND
 
 
 def _inside(sums: Ints, found: Candidates) -> Ints:
-    """One number for the whole value, from running sums: equal for equal token sequences."""
+    """One number (n,) for all tokens of each span, equal for equal sequences of tokens."""
     return mix(sums[found.last] - sums[found.first], found.last - found.first)
 
 
-def _entity_labels(page: Page, found: Candidates) -> Ints:
+def _entity_labels(features: PageFeatures, found: Candidates) -> Ints:
     """Hash of the label of the entity that has exactly this span, 0 for none."""
-    if not page.entities:
+    if not features.page.entities:
         return np.zeros(len(found), np.int64)
-    tokens = page.tokens
-    labels = {(mark.start, mark.end): hash_of(mark.label) for mark in page.entities}
+    tokens = features.tokens
+    labels = {(span.start, span.end): hash_of(span.label) for span in features.page.entities}
     start, end = tokens.start[found.first].tolist(), tokens.end[found.last - 1].tolist()
     return np.array([labels.get(span, 0) for span in zip(start, end, strict=True)], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRows:
-    """What holds of spans whatever the field. One row per span, ascending by ``code``.
+    """Features of spans that are the same for all fields. One row per span, ascending by ``codes``.
 
-    Shapes: ``codes`` (n,), ``hashed`` (n, n_columns), ``shared`` (n, n_shared), ``numbers``
-    (n, N_NUMBERS), ``inside`` (n,).
+    Shapes: ``codes`` (n,), ``hashed`` (n, n_columns), ``shared`` (n, n_shared), ``measures``
+    (n, N_MEASURES), ``inside`` (n,).
     """
 
     codes: Ints
     hashed: NDArray[np.int32]
     shared: Floats
-    numbers: Floats
+    measures: Floats
     inside: Ints
 
     def places(self, found: Candidates) -> Ints:
-        """Rows of candidates that are among the spans."""
+        """Row numbers of candidates that are among the spans."""
         return np.asarray(np.searchsorted(self.codes, found.codes))
 
 
-def span_rows(page: Page, many: Sequence[Candidates]) -> SpanRows:
+def span_rows(features: PageFeatures, many: Sequence[Candidates]) -> SpanRows:
     """Rows for the distinct spans of the candidates of many fields."""
     codes = np.unique(np.concatenate([found.codes for found in many]))
     first, last = codes >> 32, codes & 0xFFFFFFFF
     found = Candidates(first, last, np.zeros(len(codes), np.int64))
     if not len(codes):
         none = np.empty((0, 1), np.int32)
-        return SpanRows(codes, none, np.empty((0, len(_SHARED))), np.empty((0, N_NUMBERS)), codes)
+        return SpanRows(codes, none, np.empty((0, len(_SHARED))), np.empty((0, N_MEASURES)), codes)
     return SpanRows(
         codes,
-        hashed_columns(page, found),
-        _shared_columns(page, found),
-        manner_numbers(page, found),
-        _inside(page.surroundings.exact_sums, found),
+        hashed_columns(features, found),
+        _shared_columns(features, found),
+        measure_spans(features, found),
+        _inside(features.context.exact_sums, found),
     )
 
 
 def measured_columns(
-    page: Page,
+    features: PageFeatures,
     found: Candidates,
     rows: SpanRows,
-    nearness: Sequence[Floats],
-    manner: Manner,
+    similarity: tuple[Floats, Floats],
+    mentions: SampleMentions,
     aliases: Sequence[str] = (),
 ) -> Floats:
-    """Shape (n_candidates, len(MEASURED)), each roughly in [-1, 1].
+    """Measured columns (n_candidates, len(MEASURED)), each roughly in [-1, 1].
 
     Args:
-        page: the document.
+        features: of the document.
         found: candidates of one field.
-        rows: what holds of their spans whatever the field.
-        nearness: likeness of each sentence to the samples' sentences, (n_sentences,) each: by
-            vectors and by words.
-        manner: how the samples' values stand and look.
-        aliases: what the field is called, folded; the field's own name is one.
+        rows: features of their spans.
+        similarity: (n_sentences,) each: of the sentences to those of the samples, by vectors and
+            by words.
+        mentions: true mentions of the samples.
+        aliases: names of the field, folded.
 
     """
-    sentence = page.tokens.sentence[found.first]
+    sentence = features.tokens.sentence[found.first]
     places = rows.places(found)
     n_shared = len(_SHARED)
     columns = np.empty((len(found), len(MEASURED)))
     columns[:, :n_shared] = rows.shared[places]
     columns[:, n_shared] = _repeats(rows.inside[places])
-    columns[:, n_shared + 1] = nearness[0][sentence]
-    columns[:, n_shared + 2] = nearness[1][sentence]
-    columns[:, n_shared + 3], columns[:, n_shared + 4] = _alias_columns(page, found, aliases)
+    columns[:, n_shared + 1] = similarity[0][sentence]
+    columns[:, n_shared + 2] = similarity[1][sentence]
+    columns[:, n_shared + 3], columns[:, n_shared + 4] = _alias_columns(features, found, aliases)
     bits = np.arange(len(ORIGINS))
     first = n_shared + 5
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
-    columns[:, first + len(bits) :] = manner.columns(rows.hashed[places], rows.numbers[places])
+    columns[:, first + len(bits) :] = mentions.similarity(
+        rows.hashed[places], rows.measures[places]
+    )
     return columns
 
 
-def _shared_columns(page: Page, found: Candidates) -> Floats:
-    around = page.surroundings
+def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
+    context = features.context
     first, last = found.first, found.last
     length = last - first
-    counts = (around.counts[last] - around.counts[first]).T
+    counts = (context.counts[last] - context.counts[first]).T
     n_marks, n_function_words, n_words, n_digits, n_latin, n_capitalised = counts[:6]
-    before, behind = around.before[first].T, around.behind[last].T
+    before, behind = context.before[first].T, context.behind[last].T
     colon, opener, line_start, clean_start, word_start, early, surname = before
     stop, line_end, clean_end, word_end, organisation = behind
     is_name = (surname & (n_latin == 0) & (length <= 3)) | (n_capitalised == length)
@@ -271,7 +273,7 @@ def _shared_columns(page: Page, found: Candidates) -> Floats:
         np.minimum(n_marks, 4) / 4,
         np.log(length) / 3,
         ~(word_start & word_end),
-        first / max(len(page.tokens), 1),
+        first / max(len(features.tokens), 1),
         early,
         np.minimum(n_function_words, 3) / 2,
         organisation,
@@ -288,7 +290,7 @@ def _shared_columns(page: Page, found: Candidates) -> Floats:
 
 
 def _repeats(inside: Ints) -> Floats:
-    """How often the same words are a candidate here: names are, pieces of them are not."""
+    """Log number of candidates with the same words: names are repeated, parts of them are not."""
     if not len(inside):
         return np.empty(0)
     _, inverse, counts = np.unique(inside, return_inverse=True, return_counts=True)
@@ -296,10 +298,10 @@ def _repeats(inside: Ints) -> Floats:
 
 
 def _alias_columns(
-    page: Page, found: Candidates, aliases: Sequence[str]
+    features: PageFeatures, found: Candidates, aliases: Sequence[str]
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Stands behind a label with the field's name; how near before it the name is written."""
-    tokens = page.tokens
+    """Whether the label holds a name of the field; how near before the candidate a name stands."""
+    tokens = features.tokens
     named = [
         number
         for number, text in tokens.label_text.items()
@@ -308,10 +310,10 @@ def _alias_columns(
     behind = is_in(tokens.label[found.first], np.array(sorted(named), np.int64))
     near = np.zeros(len(tokens) + 1)
     for alias in aliases:
-        at = page.folded.find(alias)
+        at = features.folded.find(alias)
         while at >= 0:
             token = int(np.searchsorted(tokens.start, at + len(alias)))
             reach = near[token : token + _ALIAS_REACH]
             np.maximum(reach, _ALIAS_FADE[: len(reach)], out=reach)
-            at = page.folded.find(alias, at + 1)
+            at = features.folded.find(alias, at + 1)
     return behind, near[found.first]

@@ -1,20 +1,22 @@
-"""Surroundings: what stands at and around each token, ready to be gathered for any span.
+"""Context: the neighbourhood of each token, computed once per page for all fields and templates.
 
-A span's evidence is mostly that of the place where it begins and of the place where it ends, so it
-is worked out once for every place of a document, whatever the number of fields and candidates.
+:class:`BoundaryContext` gives the places where values may begin and end; candidates are made of it.
+:class:`ColumnContext` gives the features of both ends of any span; columns are gathered from it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.edges import CLOSING, OPENING
-from featpipe.extraction.scoring.hashing import hash_of, mix
+from featpipe.extraction.scoring.tokens import hash_of, is_in, mix, pair_codes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.page import Page
@@ -23,42 +25,160 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
+
+def _hashes_of(words: Iterable[str]) -> Ints:
+    """Hashes of the distinct words, ascending."""
+    return np.unique([hash_of(word) for word in words])
+
+
+# Places where values may begin and end.
+
+#: Function words after which a name may begin.
+_OPENING = _hashes_of((
+    *"与和及为由是向对在于将到从被的系以即让给同并等了之后称第",
+    "of", "by", "between", "and", "the", "to", "with", "in", "is", "for", "from", "a", "an",
+))  # fmt: skip
+#: Function words before which a name may end.
+_CLOSING = _hashes_of((
+    *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
+    "and", "of", "or", "to", "in", "is", "has", "for", "by", "with", "shall",
+))  # fmt: skip
+_organisation_end = re.compile(
+    r"公司|集团|银行|分行|支行|政府|委员会|管委会|大学|学院|医院|研究院|设计院|研究所|中心|指挥部|联合体"
+    r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
+    r"|\b(?:inc|ltd|llc|corp|corporation|company|limited|l\.p|plc|gmbh|bhd|co)\b\.?"
+)
+#: Marks that end a clause; a full point does so only before a blank.
+_CLAUSE_STOPS = _hashes_of("。;!?:")
+_POINT, _BREAK = hash_of("."), hash_of("\n")
+_NUMBERING = _hashes_of((
+    *(f"digits {n}" for n in range(1, 4)), *"abcdefghijklmnopqrstuvwxyz", "ii", "iii", "iv", "vi",
+    "vii", *"第条款章节一二三四五六七八九十",
+))  # fmt: skip
+_LONGEST_NUMBER = 8
+#: Many names hold brackets: they are not counted as marks; an unbalanced one costs later.
+OPENING_BRACKET, CLOSING_BRACKET = hash_of("("), hash_of(")")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundaryContext:
+    """Where values may begin and end. Shapes: (n_tokens,) unless noted."""
+
+    before: Ints
+    """Code of the token before, 0 at the start."""
+    pair_before: Ints
+    """Hash of the two tokens before."""
+    behind: Ints
+    last_pairs: Ints
+    """Hash of each token with the one before it."""
+    opens: Bools
+    """Behind a mark or an opening word."""
+    closes: Bools
+    """Before a mark or a closing word."""
+    startable: Bools
+    endable: Bools
+    is_word_end: Bools
+    is_organisation_end: Bools
+    marks_before: Ints
+    """(n_tokens + 1,) running count of marks other than brackets."""
+    words: Ints
+    """(n,) tokens that begin a word and are no mark."""
+    entities: tuple[Ints, Ints]
+    """(n,) first and last (half-open) token of each entity."""
+    cells: tuple[Ints, Ints]
+    clause_starts: Ints
+    """(n,) tokens behind a stop, a line break, or the number or name of a clause."""
+    clause_ends: Ints
+    """(n,) tokens (half-open) at a stop or a line break, with its mark."""
+
+
+def make_boundary_context(page: Page, folded: str, tokens: Tokens) -> BoundaryContext:
+    """The boundary context of a page; ``folded`` is its folded text."""
+    code, is_mark = tokens.code, tokens.is_mark
+    n = len(code)
+    none = np.zeros(min(n, 1), np.int64)
+    is_bracket = (code == OPENING_BRACKET) | (code == CLOSING_BRACKET)
+    pairs = pair_codes(code)
+    before, behind = np.concatenate((none, code[:-1])), np.concatenate((code[1:], none))
+    ends = [match.end() for match in _organisation_end.finditer(folded)]
+    is_stop = _is_clause_stop(tokens)
+    return BoundaryContext(
+        before=before,
+        pair_before=np.concatenate((np.zeros(2, np.int64), pairs))[:n],
+        behind=behind,
+        last_pairs=np.concatenate((none, pairs[:-1])),
+        opens=np.concatenate((none == 0, is_mark[:-1])) | is_in(before, _OPENING),
+        closes=np.concatenate((is_mark[1:], none == 0)) | is_in(behind, _CLOSING),
+        startable=~is_mark | (code == OPENING_BRACKET),
+        endable=~is_mark | (code == CLOSING_BRACKET),
+        is_word_end=np.concatenate((tokens.is_word_start[1:], none == 0)),
+        is_organisation_end=is_in(tokens.end, np.array(ends, np.int64)),
+        marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket))),
+        words=np.flatnonzero(tokens.is_word_start & ~is_mark),
+        entities=tokens.spans([(span.start, span.end) for span in page.entities]),
+        cells=tokens.spans([(span.start, span.end) for span in page.headers]),
+        clause_starts=_clause_starts(tokens, is_stop),
+        clause_ends=_clause_ends(tokens, is_stop),
+    )
+
+
+def _is_clause_stop(tokens: Tokens) -> Bools:
+    """Stops; full points only where no further text is joined to them."""
+    joined = np.append(tokens.end[:-1] == tokens.start[1:], False)
+    is_break = tokens.code == _BREAK
+    joined &= ~np.append(is_break[1:], False)
+    return np.asarray(is_in(tokens.code, _CLAUSE_STOPS) | ((tokens.code == _POINT) & ~joined))
+
+
+def _clause_starts(tokens: Tokens, is_stop: Bools) -> Ints:
+    n = len(tokens)
+    is_break = tokens.code == _BREAK
+    behind = np.concatenate((np.zeros(min(n, 1), bool) == 0, (is_stop | is_break)[:-1]))
+    # A clause is numbered by digits, marks and single letters: (a), 6.2, 第3条.
+    numbering = tokens.is_mark | is_in(tokens.code, _NUMBERING)
+    starts = behind & ~numbering
+    for first in np.flatnonzero(behind & numbering).tolist():
+        own = numbering[first : first + _LONGEST_NUMBER]
+        if not own.all():
+            starts[first + int(np.argmin(own))] = True
+    return np.flatnonzero(starts | (behind & ~is_break))
+
+
+def _clause_ends(tokens: Tokens, is_stop: Bools) -> Ints:
+    is_break = tokens.code == _BREAK
+    before_break = np.append(is_break[1:], True)[: len(tokens)]
+    ends = (is_stop | before_break) & ~is_break
+    return np.flatnonzero(ends) + 1
+
+
+# Features of both ends of any span.
+
 #: Columns of the hashed space.
 N_HASHED = 1 << 18
-#: Tokens looked at before and behind the document: they stand for its ends.
+#: Placeholder tokens before and behind the document, so that every token has neighbours.
 _PAD = 12
 _OPEN = [hash_of(mark) for mark in "([<《"]
 _CLOSE = [hash_of(mark) for mark in ")]>》"]
 _QUOTE = hash_of('"')
 _COLON = hash_of(":")
-_STOPS = np.sort([hash_of(mark) for mark in "。;,\n\t:!?、"])
-_OPENERS = np.sort([hash_of(mark) for mark in '([<《":\n\t'])
-_FUNCTION_WORDS = np.unique(
-    [
-        hash_of(word)
-        for word in (
-            *"的了在是将被把与和及或为对向从由以已不也都就而并但其该此等于因若如则",
-            "of", "the", "and", "to", "in", "is", "are", "was", "for", "by", "with", "shall",
-            "that", "which",
-        )
-    ]
-)  # fmt: skip
-_SURNAMES = np.unique(
-    [
-        hash_of(char)
-        for char in "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾"
-        "肖田董潘袁蔡蒋余于杜叶"
-        "程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾"
-        "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
-    ]
+_STOPS = _hashes_of("。;,\n\t:!?、")
+_OPENERS = _hashes_of('([<《":\n\t')
+_FUNCTION_WORDS = _hashes_of((
+    *"的了在是将被把与和及或为对向从由以已不也都就而并但其该此等于因若如则",
+    "of", "the", "and", "to", "in", "is", "are", "was", "for", "by", "with", "shall",
+    "that", "which",
+))  # fmt: skip
+_SURNAMES = _hashes_of(
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶"
+    "程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾"
+    "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
 )
-_DIGITS = np.sort([hash_of(f"digits {n}") for n in range(10)])
-_stop_code = hash_of("\n")
-_line_codes = np.sort([hash_of("\n"), hash_of("\t")])
-#: Sets of codes that places are asked for; a code's bits say which of them it is in, so that a
-#: document is searched once for all of them.
-_SETS = (_DIGITS, _FUNCTION_WORDS, _SURNAMES, _STOPS, _OPENERS, _line_codes, OPENING, CLOSING)
-_DIGIT, _FUNCTION_WORD, _SURNAME, _STOP, _OPENER, _LINE, _OPENING_WORD, _CLOSING_WORD = (
+_DIGITS = _hashes_of(f"digits {n}" for n in range(10))
+_LINE_MARKS = _hashes_of("\n\t")
+#: Sets of codes that tokens are tested for; a code's bits name the sets it is in, so that a page
+#: is searched once for all of them.
+_SETS = (_DIGITS, _FUNCTION_WORDS, _SURNAMES, _STOPS, _OPENERS, _LINE_MARKS, _OPENING, _CLOSING)
+_DIGIT, _FUNCTION_WORD, _SURNAME, _STOP, _OPENER, _LINE_MARK, _OPENING_WORD, _CLOSING_WORD = (
     1 << n for n in range(len(_SETS))
 )
 _special = np.unique(np.concatenate(_SETS))
@@ -68,23 +188,23 @@ _special_bits = np.array(
 )
 
 #: Numbers of the hashed columns: each is mixed with its own, so that equal words in two columns
-#: are two things. Those of pairs farther away have none: there the order does not matter.
+#: are two features. Columns of pairs farther away have none: their order does not matter.
 AT_START = (1, 2, 3, 4, 8, 9, 17, 18, 19, 21)
 AT_END = (5, 6, 7, 10, 11, 12, 15)
 N_BEFORE, N_BEHIND = 8, 5
 
-#: What is counted from the beginning of a document; a span's count is a difference.
+#: Counts from the beginning of a document; a span's count is a difference.
 COUNTED = (
     "marks", "function words", "word starts", "digits", "latin", "capitalised",
     *(f"depth of {mark}" for mark in "([<《"), "quotes",
 )  # fmt: skip
-#: What holds of the place a span begins at, and of the place it ends before.
+#: Properties of the place that a span begins at, and of the place that it ends before.
 BEFORE = ("colon", "opener", "line start", "clean start", "word start", "early", "surname")
 BEHIND = ("stop", "line end", "clean end", "word start", "organisation")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
+class ColumnContext:
     """Row i is the place before token i; ``n`` tokens have n + 1 places."""
 
     at_start: NDArray[np.int32]
@@ -96,8 +216,8 @@ class Surroundings:
     pair_left: Ints
     right: Ints
     sums: Ints
-    """(n + 1,) running sums of mixed codes: equal differences for equal words. Any digit is alike
-    in ``sums``, only digits of one length are in ``exact_sums``."""
+    """(n + 1,) running sums of mixed codes: equal differences for equal words. All digits are
+    alike in ``sums``, only runs of digits of one length in ``exact_sums``."""
     exact_sums: Ints
     counts: NDArray[np.int32]
     """(n + 1, len(COUNTED)), likewise ``before`` and ``behind``."""
@@ -105,26 +225,25 @@ class Surroundings:
     behind: Bools
 
 
-def make_surroundings(page: Page) -> Surroundings:
-    """For :attr:`Page.surroundings`."""
-    tokens = page.tokens
+def make_column_context(tokens: Tokens, is_organisation_end: Bools) -> ColumnContext:
+    """The column context of a page; ``is_organisation_end`` as in its :class:`BoundaryContext`."""
     n = len(tokens)
     code = np.concatenate((np.full(_PAD, 7, np.int64), tokens.code, np.full(_PAD, 11, np.int64)))
     pairs = mix(code[:-1], code[1:])
     bits = _bits_of(tokens.code)
-    plain = np.where((bits & _DIGIT) > 0, _DIGITS[0], tokens.code)
+    digits_alike = np.where((bits & _DIGIT) > 0, _DIGITS[0], tokens.code)
     places = slice(_PAD - 1, _PAD + n)
-    return Surroundings(
+    return ColumnContext(
         at_start=_at_start(tokens, code, pairs),
         at_end=_at_end(n, code, pairs),
         left=code[places],
         pair_left=pairs[_PAD - 2 : _PAD - 1 + n],
         right=code[_PAD : _PAD + n + 1],
-        sums=_running(mix(plain, 3)),
+        sums=_running(mix(digits_alike, 3)),
         exact_sums=_running(mix(tokens.code, 3)),
         counts=_counts(tokens, bits),
         before=_before(tokens, bits),
-        behind=_behind(page, bits),
+        behind=_behind(tokens, bits, is_organisation_end),
     )
 
 
@@ -137,11 +256,6 @@ def _bits_of(code: Ints) -> NDArray[np.uint8]:
 def number_columns(columns: list[Ints], numbers: tuple[int, ...]) -> Ints:
     """Each column mixed with its number: (len(columns), n)."""
     return mix(np.stack(columns), np.array(numbers, np.int64)[:, None])
-
-
-def _places(columns: Ints) -> NDArray[np.int32]:
-    """Places in the hashed space, a row for each place of the document."""
-    return np.ascontiguousarray((columns & (N_HASHED - 1)).T, np.int32)
 
 
 def _at_start(tokens: Tokens, code: Ints, pairs: Ints) -> NDArray[np.int32]:
@@ -166,7 +280,7 @@ def _at_start(tokens: Tokens, code: Ints, pairs: Ints) -> NDArray[np.int32]:
     ]
     near = mix(pairs, 101)
     window = [shifted(near, -step) for step in range(3, 3 + N_BEFORE)]
-    return _places(np.concatenate((number_columns(columns, AT_START), np.stack(window))))
+    return _hashed(np.concatenate((number_columns(columns, AT_START), np.stack(window))))
 
 
 def _at_end(n: int, code: Ints, pairs: Ints) -> NDArray[np.int32]:
@@ -185,7 +299,12 @@ def _at_end(n: int, code: Ints, pairs: Ints) -> NDArray[np.int32]:
     ]
     near = mix(pairs, 103)
     window = [shifted(near, step) for step in range(1, 1 + N_BEHIND)]
-    return _places(np.concatenate((number_columns(columns, AT_END), np.stack(window))))
+    return _hashed(np.concatenate((number_columns(columns, AT_END), np.stack(window))))
+
+
+def _hashed(columns: Ints) -> NDArray[np.int32]:
+    """Places in the hashed space, a row for each place of the document."""
+    return np.ascontiguousarray((columns & (N_HASHED - 1)).T, np.int32)
 
 
 def _running(values: Ints) -> Ints:
@@ -214,30 +333,29 @@ def _counts(tokens: Tokens, bits: NDArray[np.uint8]) -> NDArray[np.int32]:
 
 
 def _before(tokens: Tokens, bits: NDArray[np.uint8]) -> Bools:
-    n = len(tokens)
-    before = np.concatenate((_bits_of(np.array([_stop_code])), bits))
+    # The document begins as behind a line break.
+    before = np.concatenate((_bits_of(np.array([_BREAK])), bits))
     after_mark = np.concatenate(([True], tokens.is_mark))
     columns = [
         np.concatenate(([False], tokens.code == _COLON)),
         (before & _OPENER) > 0,
-        (before & _LINE) > 0,
+        (before & _LINE_MARK) > 0,
         ((before & _OPENING_WORD) > 0) | after_mark,
         np.concatenate((tokens.is_word_start, [True])),
         np.concatenate((tokens.line <= 1, [False])),
         np.concatenate(((bits & _SURNAME) > 0, [False])),
     ]
-    return np.stack(columns, axis=1).reshape(n + 1, len(BEFORE))
+    return np.stack(columns, axis=1).reshape(len(tokens) + 1, len(BEFORE))
 
 
-def _behind(page: Page, bits: NDArray[np.uint8]) -> Bools:
-    tokens = page.tokens
-    n = len(tokens)
-    behind = np.concatenate((bits, _bits_of(np.array([_stop_code]))))
+def _behind(tokens: Tokens, bits: NDArray[np.uint8], is_organisation_end: Bools) -> Bools:
+    # The document ends as before a line break.
+    behind = np.concatenate((bits, _bits_of(np.array([_BREAK]))))
     columns = [
         (behind & _STOP) > 0,
-        (behind & _LINE) > 0,
+        (behind & _LINE_MARK) > 0,
         ((behind & _CLOSING_WORD) > 0) | np.concatenate((tokens.is_mark, [True])),
         np.concatenate((tokens.is_word_start, [True])),
-        np.concatenate(([False], page.edges.is_organisation_end)),
+        np.concatenate(([False], is_organisation_end)),
     ]
-    return np.stack(columns, axis=1).reshape(n + 1, len(BEHIND))
+    return np.stack(columns, axis=1).reshape(len(tokens) + 1, len(BEHIND))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from featpipe.extraction.scoring.columns import measured_columns, span_rows
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.mentions import (
     MentionModel,
-    Rows,
+    TrainingRows,
     fit_mentions,
-    plain_mentions,
-    true_mentions,
+    label_candidates,
+    prior_model,
 )
 from featpipe.extraction.scoring.ranking import (
     VALUE_COLUMNS,
@@ -25,7 +25,11 @@ from featpipe.extraction.scoring.ranking import (
     group_values,
     value_rows,
 )
-from featpipe.extraction.scoring.similarity import Anchors, Manner, like_words
+from featpipe.extraction.scoring.similarity import (
+    SampleMentions,
+    SampleSentences,
+    similarity_by_words,
+)
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import read_value
 
@@ -36,13 +40,14 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.columns import SpanRows
-    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.template import Level
     from featpipe.extraction.values.values import FieldType
 
+    Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: Samples are left out one by one up to this many, then in as many parts.
+#: Parts of the cross-validation; with fewer samples each is a part of its own.
 _MOST_FOLDS = 5
 _MOST_EXEMPLARS = 6
 
@@ -51,9 +56,20 @@ _MOST_EXEMPLARS = 6
 class Sample:
     """One reference document with the values of one field, and where they stand."""
 
-    page: Page
+    features: PageFeatures
     values: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
+
+
+def sample_of(
+    features: PageFeatures,
+    values: Sequence[str],
+    kind: FieldType,
+    spans: Sequence[tuple[int, int]] = (),
+) -> Sample:
+    """A sample document with its values, located by meaning unless their spans are given."""
+    places = spans or [span for value in values for span in locate_value(features, value, kind)]
+    return Sample(features, tuple(values), tuple(sorted(set(places))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,16 +96,15 @@ class FieldModel:
     boundaries: Boundaries
     mentions: MentionModel
     values: ValueModel
-    anchors: Anchors
-    manner: Manner
-
+    sentences: SampleSentences
+    sample_mentions: SampleMentions
     exemplars: NDArray[np.int32]
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: NDArray[np.int64]
 
-    def score(self, page: Page) -> Scored:
-        """Every value this document might give for the field."""
-        return score_fields([self], page)[0]
+    def score(self, features: PageFeatures) -> Scored:
+        """Every value that the document may give for the field."""
+        return score_fields([self], features)[0]
 
     def choose(self, scored: Scored) -> list[int]:
         """Numbers of the values to report: the best if likely enough, then others apart from it."""
@@ -103,40 +118,45 @@ class FieldModel:
         return chosen
 
 
-def score_fields(models: Sequence[FieldModel], page: Page) -> list[Scored]:
-    """:meth:`FieldModel.score` of many fields: what they have in common is computed once.
+def _overlap(first: Group, second: Group) -> bool:
+    (a, b), (c, d) = first.spans[0], second.spans[0]
+    return a < d and c < b
 
-    Each result has the same bits as that of the field alone.
+
+def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[Scored]:
+    """:meth:`FieldModel.score` of many fields, with the same bits.
+
+    Features that several fields share are computed once.
     """
-    near = list(
-        zip(
-            (model.anchors.by_vectors(page) for model in models),
-            like_words(page, [model.anchors for model in models]),
-            strict=True,
-        )
-    )
+    by_words = similarity_by_words(features, [model.sentences for model in models])
     found = [
-        model.boundaries.propose(page, words)
-        for model, (_, words) in zip(models, near, strict=True)
+        model.boundaries.propose(features, words)
+        for model, words in zip(models, by_words, strict=True)
     ]
-    rows = span_rows(page, found)
+    rows = span_rows(features, found)
     return [
-        _score(model, page, own, rows, own_near)
-        for model, own, own_near in zip(models, found, near, strict=True)
+        _score(model, features, own, rows, (model.sentences.by_vectors(features), words))
+        for model, own, words in zip(models, found, by_words, strict=True)
     ]
 
 
 def _score(
-    model: FieldModel, page: Page, found: Candidates, rows: SpanRows, near: tuple[Floats, Floats]
+    model: FieldModel,
+    features: PageFeatures,
+    found: Candidates,
+    rows: SpanRows,
+    similarity: tuple[Floats, Floats],
 ) -> Scored:
     hashed = rows.hashed[rows.places(found)]
-    measured = measured_columns(page, found, rows, near, model.manner, model.aliases)
+    measured = measured_columns(
+        features, found, rows, similarity, model.sample_mentions, model.aliases
+    )
     if not len(found):
         none = np.empty(0)
         return Scored(found, none, (), none, none, hashed, measured)
     logits = model.mentions.logits(hashed, measured)
-    groups = group_values(page, found, logits, model.kind)
-    values = value_rows(page, groups, model.boundaries.known)
+    groups = group_values(features, found, logits, model.kind)
+    values = value_rows(features, groups, model.boundaries.known)
     p = model.values.probabilities(values)
     order = np.argsort(-p, kind="stable")
     best = np.array([groups[number].candidate for number in order])
@@ -144,12 +164,6 @@ def _score(
         found, logits, tuple(groups[number] for number in order), p[order], values[order],
         hashed[best], measured[best],
     )  # fmt: skip
-
-
-def sample_of(page: Page, values: Sequence[str], kind: FieldType) -> Sample:
-    """Locate the values of one sample document."""
-    spans = [span for value in values for span in locate_value(page, value, kind)]
-    return Sample(page, tuple(values), tuple(sorted(set(spans))))
 
 
 def fit_field(
@@ -163,10 +177,9 @@ def fit_field(
 ) -> FieldModel:
     """Learn a field from sample documents, those without a value of it included.
 
-    The value scores are fitted on mention scores of documents left out, so that they are as
-    honest as on a new document. What was learned must also rank the documents left out at least as
-    well as what is known without any sample: else that is kept instead, so that samples which
-    mislead do no harm.
+    The value scores are fitted on mention scores from cross-validation. The learned mention model
+    is used only if it ranks the documents left out at least as well as the prior, so that
+    misleading samples do no harm.
     """
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
@@ -174,40 +187,29 @@ def fit_field(
     names = tuple(fold_width(alias) for alias in aliases)
     prepared = _prepare(samples, boundaries, names)
     mentions = fit_mentions([p.rows for p in prepared])
-    judged = _judge_left_out(samples, prepared, kind)
-    unlearned = plain_mentions(len(samples))
-    plain = [_judge(s, p, unlearned, kind) for s, p in zip(samples, prepared, strict=True)]
-    if judged and _rank_score(judged) < _rank_score(plain):
-        mentions, judged = unlearned, plain
+    ranked = _rank_left_out(samples, prepared, kind)
+    prior = prior_model(len(samples))
+    by_prior = [_rank(s, p, prior, kind) for s, p in zip(samples, prepared, strict=True)]
+    if ranked and _rank_score(ranked) < _rank_score(by_prior):
+        mentions, ranked = prior, by_prior
     values = fit_values(
-        [rows for rows, _ in judged],
-        [labels for _, labels in judged],
+        [rows for rows, _ in ranked],
+        [labels for _, labels in ranked],
         [len(sample.values) for sample in samples],
     )
     return FieldModel(
-        kind, is_many, names, boundaries, mentions, values, _anchors(samples),
-        Manner.of([p.manner for p in prepared]), *_exemplars(prepared),
+        kind, is_many, names, boundaries, mentions, values, _sentences_of(samples),
+        SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
     )  # fmt: skip
 
 
-_Judged = tuple["Floats", "NDArray[np.bool_]"]
+def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
+    known = {fold(value) for sample in samples for value in sample.values}
+    return learn_boundaries(kind, [(s.features, s.spans) for s in samples], known)
 
 
-def _judge_left_out(
-    samples: Sequence[Sample], prepared: Sequence[_Prepared], kind: FieldType
-) -> list[_Judged]:
-    """Each sample by a model fitted without it, in order; none when there is but one."""
-    judged: dict[int, _Judged] = {}
-    for left_out in _folds(len(samples)):
-        mentions = fit_mentions([p.rows for n, p in enumerate(prepared) if n not in left_out])
-        for number in left_out:
-            judged[number] = _judge(samples[number], prepared[number], mentions, kind)
-    return [judged[number] for number in sorted(judged)]
-
-
-def _rank_score(judged: Sequence[_Judged]) -> float:
-    """Sum over the documents of one over the rank of the first right value."""
-    return sum(1.0 / (1 + int(np.argmax(labels))) for _, labels in judged if labels.any())
+def _sentences_of(samples: Sequence[Sample]) -> SampleSentences:
+    return SampleSentences.of([(sample.features, sample.spans) for sample in samples])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,66 +217,90 @@ class _Prepared:
     """A sample document's candidates as if the document were new: its own values unknown."""
 
     found: Candidates
-    rows: Rows
+    rows: TrainingRows
     known: frozenset[str]
-    manner: tuple[NDArray[np.int32], Floats]
-    """Hashed columns and numbers of its true mentions."""
-
-
-def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
-    known = {fold(value) for sample in samples for value in sample.values}
-    return learn_boundaries(kind, [(s.page, s.spans) for s in samples], known)
+    mentions: tuple[NDArray[np.int32], Floats]
+    """Hashed columns and measures of its true mentions."""
 
 
 def _prepare(
     samples: Sequence[Sample], boundaries: Boundaries, aliases: Sequence[str]
 ) -> list[_Prepared]:
-    """Every sample; what is learned of the others is all that its rows know."""
-    every = [_propose(sample, samples, boundaries) for sample in samples]
-    manners = [(rows.hashed[labels], rows.numbers[labels]) for _, _, rows, _, (labels, _) in every]
+    """Each sample, compared with the other samples only."""
+    proposed = [_propose(sample, samples, boundaries) for sample in samples]
+    mentions = [(p.rows.hashed[p.labels], p.rows.measures[p.labels]) for p in proposed]
     prepared = []
-    for number, (sample, (found, known, rows, near, (labels, touches))) in enumerate(
-        zip(samples, every, strict=True)
-    ):
-        manner = Manner.of(manners[:number] + manners[number + 1 :])
-        measured = measured_columns(sample.page, found, rows, near, manner, aliases)
-        own = Rows(rows.hashed, measured, labels, touches)
-        prepared.append(_Prepared(found, own, known, manners[number]))
+    for number, (sample, own) in enumerate(zip(samples, proposed, strict=True)):
+        others = SampleMentions.of(mentions[:number] + mentions[number + 1 :])
+        measured = measured_columns(
+            sample.features, own.found, own.rows, own.similarity, others, aliases
+        )
+        rows = TrainingRows(own.rows.hashed, measured, own.labels, own.overlaps)
+        prepared.append(_Prepared(own.found, rows, own.known, mentions[number]))
     return prepared
 
 
-def _propose(
-    sample: Sample, samples: Sequence[Sample], boundaries: Boundaries
-) -> tuple[
-    Candidates,
-    frozenset[str],
-    SpanRows,
-    tuple[Floats, Floats],
-    tuple[NDArray[np.bool_], NDArray[np.bool_]],
-]:
+class _Proposed(NamedTuple):
+    """Candidates of one sample; ``known`` and ``similarity`` are of the other samples."""
+
+    found: Candidates
+    known: frozenset[str]
+    rows: SpanRows
+    similarity: tuple[Floats, Floats]
+    labels: Bools
+    overlaps: Bools
+
+
+def _propose(sample: Sample, samples: Sequence[Sample], boundaries: Boundaries) -> _Proposed:
+    features = sample.features
     others = [s for s in samples if s is not sample]
     known = boundaries.known & {fold(value) for s in others for value in s.values}
-    near = _nearness(sample.page, _anchors(others))
-    found = replace(boundaries, known=known).propose(sample.page, near[1])
-    labels = true_mentions(sample.page, found, sample.spans)
-    return found, known, span_rows(sample.page, [found]), near, labels
+    sentences = _sentences_of(others)
+    similarity = sentences.by_vectors(features), sentences.by_words(features)
+    found = replace(boundaries, known=known).propose(features, similarity[1])
+    labels, overlaps = label_candidates(features, found, sample.spans)
+    return _Proposed(found, known, span_rows(features, [found]), similarity, labels, overlaps)
 
 
-def _judge(
-    sample: Sample, prepared: _Prepared, mentions: MentionModel, kind: FieldType
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Value rows of a sample left out of the mention model, and which of them are right."""
+#: Value rows of a document, and which of them are right.
+_Ranked = tuple["Floats", "Bools"]
+
+
+def _rank_left_out(
+    samples: Sequence[Sample], prepared: Sequence[_Prepared], kind: FieldType
+) -> list[_Ranked]:
+    """Each sample by a model fitted without it, in order; none when there is but one."""
+    ranked: dict[int, _Ranked] = {}
+    for left_out in _folds(len(samples)):
+        mentions = fit_mentions([p.rows for n, p in enumerate(prepared) if n not in left_out])
+        for number in left_out:
+            ranked[number] = _rank(samples[number], prepared[number], mentions, kind)
+    return [ranked[number] for number in sorted(ranked)]
+
+
+def _folds(n: int) -> list[set[int]]:
+    count = min(n, _MOST_FOLDS) if n > 1 else 0
+    return [set(range(first, n, count)) for first in range(count)]
+
+
+def _rank(sample: Sample, prepared: _Prepared, mentions: MentionModel, kind: FieldType) -> _Ranked:
+    """The values of a sample by some mention scores."""
     if not len(prepared.found):
         return np.empty((0, len(VALUE_COLUMNS))), np.empty(0, bool)
     logits = mentions.logits(prepared.rows.hashed, prepared.rows.measured)
-    groups = group_values(sample.page, prepared.found, logits, kind)
+    groups = group_values(sample.features, prepared.found, logits, kind)
     wanted = [read_value(value, kind) for value in sample.values]
     truth = [any(group.value.means(value) for value in wanted) for group in groups]
-    return value_rows(sample.page, groups, prepared.known), np.array(truth, bool)
+    return value_rows(sample.features, groups, prepared.known), np.array(truth, bool)
+
+
+def _rank_score(ranked: Sequence[_Ranked]) -> float:
+    """Sum over the documents of the reciprocal rank of the first right value."""
+    return sum(1.0 / (1 + int(np.argmax(labels))) for _, labels in ranked if labels.any())
 
 
 def _exemplars(prepared: Sequence[_Prepared]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Hashed columns of the true mentions, a few of each sample."""
+    """Hashed columns of the true mentions, a few of each sample, and their samples' numbers."""
     rows, owners = [], []
     for number, one in enumerate(prepared):
         true = one.rows.hashed[one.rows.labels][:_MOST_EXEMPLARS]
@@ -284,22 +310,3 @@ def _exemplars(prepared: Sequence[_Prepared]) -> tuple[NDArray[np.int32], NDArra
     if not rows:
         return np.empty((0, 0), np.int32), np.empty(0, np.int64)
     return np.concatenate(rows), np.concatenate(owners)
-
-
-def _folds(n: int) -> list[set[int]]:
-    count = min(n, _MOST_FOLDS) if n > 1 else 0
-    return [set(range(first, n, count)) for first in range(count)]
-
-
-def _anchors(samples: Sequence[Sample]) -> Anchors:
-    return Anchors.of([(sample.page, sample.spans) for sample in samples])
-
-
-def _nearness(page: Page, anchors: Anchors) -> tuple[Floats, Floats]:
-    """Likeness by vectors and by words, (n_sentences,) each."""
-    return anchors.by_vectors(page), anchors.by_words(page)
-
-
-def _overlap(first: Group, second: Group) -> bool:
-    (a, b), (c, d) = first.spans[0], second.spans[0]
-    return a < d and c < b

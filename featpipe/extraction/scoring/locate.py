@@ -1,39 +1,46 @@
-"""Locating: where the values of a sample stand in its text, by meaning and not by spelling."""
+"""Sample values in their documents: where they stand, and the type that they have in common."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.values.text import fold
-from featpipe.extraction.values.values import read_value
+from featpipe.extraction.values.text import fold, fold_width
+from featpipe.extraction.values.values import find_values, is_readable, read_value
 
 if TYPE_CHECKING:
-    from featpipe.extraction.scoring.page import Page
+    from collections.abc import Sequence
+
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.values.values import FieldType
 
-#: A value named more often than this has no place of its own.
+#: Only the first occurrences of a value count; one that is written more often is a common word.
 _MOST_PLACES = 40
 
 
-def locate_value(page: Page, value: str, kind: FieldType) -> list[tuple[int, int]]:
+def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tuple[int, int]]:
     """Character spans of every occurrence of a value, in order.
 
-    Shaped values are found by what they mean (``68587100`` is at ``6,858.71万元``); others, and
-    shaped ones in a spelling no pattern knows, by their folded text, however they are spaced.
+    Shaped values are found by meaning (``68587100`` is at ``6,858.71万元``); others, and shaped
+    ones in a spelling that no pattern knows, by their folded text, however they are spaced.
     """
     wanted = read_value(value, kind)
-    spans = [(f.start, f.end) for f in page.find(kind) if f.value.means(wanted)]
+    spans = [(f.start, f.end) for f in features.find(kind) if f.value.means(wanted)]
     if not spans:
         folded = fold(value)
-        spans = [span for span in page.compact.find_all(folded) if _is_whole(page, span, folded)]
+        spans = [
+            span
+            for span in features.compact.find_all(folded)
+            if _is_whole(features.folded, span, folded)
+        ]
     return spans[:_MOST_PLACES]
 
 
-def _is_whole(page: Page, span: tuple[int, int], folded: str) -> bool:
+def _is_whole(text: str, span: tuple[int, int], folded: str) -> bool:
     """Not the middle of a longer number or Latin word."""
     start, end = span
-    before = page.folded[start - 1] if start else " "
-    behind = page.folded[end] if end < len(page.folded) else " "
+    before = text[start - 1] if start else " "
+    behind = text[end] if end < len(text) else " "
     return not (_joins(before, folded[0]) or _joins(folded[-1], behind))
 
 
@@ -42,3 +49,71 @@ def _joins(left: str, right: str) -> bool:
     return both_digits or (
         left.isascii() and right.isascii() and left.isalpha() and right.isalpha()
     )
+
+
+_organisation = re.compile(
+    r"(?:公司|集团|银行|分行|支行|政府|委员会|大学|医院|研究院|中心|指挥部|合伙企业|\(有限合伙\)|局|厅|法院|事务所"
+    r"|inc\.?|ltd\.?|llc\.?|corporation|company|limited|sdn bhd|bhd)\Z"
+)
+_code = re.compile(r"(?=.*\d)[a-z0-9()\[\]/_.-]{3,40}\Z")
+#: A type holds for a field when this share of its sample values has it.
+_SHARE = 0.7
+_LONG = 80
+
+
+def infer_type(values: Sequence[tuple[PageFeatures, str]]) -> FieldType:
+    """The narrowest type that most sample values have.
+
+    Args:
+        values: each with the document it was taken from.
+
+    """
+    if not values:
+        return "text"
+    n = len(values) * _SHARE
+    ordered: tuple[FieldType, ...] = ("email", "percent", "date", "money", "period")
+    for kind in ordered:
+        if sum(_has_type(features, value, kind) for features, value in values) >= n:
+            return kind
+    return _infer_unshaped(values)
+
+
+def _infer_unshaped(values: Sequence[tuple[PageFeatures, str]]) -> FieldType:
+    n = len(values) * _SHARE
+    texts = [fold(value) for _, value in values]
+    kind: FieldType = "text"
+    if sum(bool(_organisation.search(text)) for text in texts) >= n * 0.8:
+        kind = "organisation"
+    elif _are_codes(texts):
+        kind = "id"
+    elif sum(_is_number(value) for _, value in values) >= n:
+        n_money = sum(_has_type(features, value, "money") for features, value in values)
+        kind = "money" if n_money >= n / 2 else "number"
+    elif sum(len(text) > _LONG for text in texts) > len(texts) / 2:
+        kind = "clause"
+    elif sum(bool(_code.match(fold_width(value).strip())) for _, value in values) >= n:
+        kind = "id"
+    return kind
+
+
+def _are_codes(texts: Sequence[str]) -> bool:
+    """Digits that are no quantity: a zero in front, or many of one length (``009990``)."""
+    if not all(text.isdigit() for text in texts):
+        return False
+    same_length = len({len(text) for text in texts}) == 1 and len(texts) > 2
+    return any(text[0] == "0" for text in texts) or (same_length and len(texts[0]) >= 5)
+
+
+def _has_type(features: PageFeatures, value: str, kind: FieldType) -> bool:
+    """The value, or an equal one in its document, has the shape of the type."""
+    folded = fold_width(value).strip()
+    if any((f.start, f.end) == (0, len(folded)) for f in find_values(folded, kind)):
+        return True
+    if not is_readable(value, kind):
+        return False
+    wanted = read_value(value, kind)
+    return any(found.value.means(wanted) for found in features.find(kind))
+
+
+def _is_number(value: str) -> bool:
+    return is_readable(value, "number") and bool(re.match(r"[\d.,+-]+", fold_width(value).strip()))

@@ -1,10 +1,9 @@
-"""Logistic regression with a prior: sparse, weighted, and pulled to the prior where data is scarce.
+"""Logistic regression with a Gaussian prior: sparse and weighted.
 
-With no samples the prior is the model; every sample moves it as far as its evidence goes, so that
-few samples cannot run away and many are free to disagree.
+With no samples the prior is the model; every sample moves it in proportion to its evidence.
 
 The same rows give the same bits on any number of threads: no sum is left to BLAS, whose order of
-adding depends on them, and whose threads cost more here than they bring.
+adding depends on the number of threads, and whose threads cost more here than they save.
 """
 
 from __future__ import annotations
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Loss = Callable[[Floats], tuple[float, Floats]]
+    #: The last steps, the changes of the gradient along them, and their products.
+    History = deque[tuple[Floats, Floats, float]]
 
-#: Steps that the optimiser remembers.
+#: Length of the history.
 _MEMORY = 8
 _TOLERANCE = 1e-6
 _FLAT = 1e-5
@@ -42,7 +43,7 @@ class Logistic:
         return np.asarray(rows @ self.weights).ravel() + self.bias
 
 
-def fit_logistic(  # noqa: PLR0913  # the parts of one formula
+def fit_logistic(  # noqa: PLR0913  # each argument is a term of one formula
     rows: csr_matrix | Floats,
     labels: NDArray[np.bool_],
     weights: Floats,
@@ -51,7 +52,6 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
     prior: Floats | None = None,
     prior_bias: float = 0.0,
     n_steps: int = 60,
-    is_biased: bool = True,
 ) -> Logistic:
     """Maximum a posteriori under a Gaussian prior.
 
@@ -63,7 +63,6 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
         prior: (n_features,) its mean; zero when None.
         prior_bias: mean of the bias, held loosely.
         n_steps: most steps of the optimiser.
-        is_biased: whether the bias is fitted too; it stays ``prior_bias`` otherwise.
 
     """
     from scipy.sparse import csr_matrix
@@ -72,18 +71,18 @@ def fit_logistic(  # noqa: PLR0913  # the parts of one formula
     n_features = rows.shape[1]
     mean = np.zeros(n_features) if prior is None else prior
     sign = np.where(labels, 1.0, -1.0)
-    turned = rows.T.tocsr()
+    transposed = rows.T.tocsr()
 
     def loss(point: Floats) -> tuple[float, Floats]:
         w, b = point[:-1], point[-1]
         margin = sign * (np.asarray(rows @ w).ravel() + b)
         total = float(np.sum(weights * np.logaddexp(0.0, -margin)))
-        pull = -weights * sign * _sigmoid(-margin)
+        residual = -weights * sign * sigmoid(-margin)
         off = w - mean
         total += 0.5 * float(np.sum(strength * off * off)) + 0.005 * (b - prior_bias) ** 2
-        slope = np.asarray(turned @ pull).ravel() + strength * off
-        turn = pull.sum() + 0.01 * (b - prior_bias) if is_biased else 0.0
-        return total, np.append(slope, turn)
+        slope = np.asarray(transposed @ residual).ravel() + strength * off
+        slope_of_bias = residual.sum() + 0.01 * (b - prior_bias)
+        return total, np.append(slope, slope_of_bias)
 
     point = minimise(loss, np.append(mean, prior_bias), n_steps)
     return Logistic(point[:-1], float(point[-1]))
@@ -93,62 +92,61 @@ def minimise(loss: Loss, start: Floats, n_steps: int) -> Floats:
     """Lowest point of a smooth convex function, by L-BFGS (Nocedal & Wright 2006, algorithm 7.5).
 
     Args:
-        loss: point (n,) -> value and slope (n,).
+        loss: point (n,) -> value and gradient (n,).
         start: (n,).
         n_steps: at most.
 
     """
-    point, (value, slope) = start, loss(start)
-    steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=_MEMORY)
+    point, (value, gradient) = start, loss(start)
+    history: History = deque(maxlen=_MEMORY)
     for _ in range(n_steps):
-        if np.abs(slope).max(initial=0.0) < _FLAT:
+        if np.abs(gradient).max(initial=0.0) < _FLAT:
             break
-        way = _direction(slope, steps)
-        found = _descend(loss, point, value, slope, way)
+        found = _line_search(loss, point, value, gradient, _direction(gradient, history))
         if found is None:
             break
-        new_point, new_value, new_slope = found
-        step, turn = new_point - point, new_slope - slope
-        curvature = _dot(step, turn)
+        new_point, new_value, new_gradient = found
+        step, change = new_point - point, new_gradient - gradient
+        curvature = _dot(step, change)
         if curvature > 1e-12:
-            steps.append((step, turn, curvature))
+            history.append((step, change, curvature))
         gain = value - new_value
-        point, value, slope = new_point, new_value, new_slope
+        point, value, gradient = new_point, new_value, new_gradient
         if gain <= _TOLERANCE * max(abs(value), 1.0):
             break
     return point
 
 
-def _direction(slope: Floats, steps: deque[tuple[Floats, Floats, float]]) -> Floats:
-    """Down, bent by what the last steps told of the curvature (two loops)."""
-    if not steps:
-        return np.asarray(-slope / max(float(np.abs(slope).sum()), 1.0))
-    way = -slope
-    pulls = []
-    for step, turn, curvature in reversed(steps):
-        pull = _dot(step, way) / curvature
-        way = way - pull * turn
-        pulls.append(pull)
-    _, turn, curvature = steps[-1]
-    way *= curvature / _dot(turn, turn)
-    for (step, turn, curvature), pull in zip(steps, reversed(pulls), strict=True):
-        way = way + (pull - _dot(turn, way) / curvature) * step
-    return way
+def _direction(gradient: Floats, history: History) -> Floats:
+    """Direction of descent, by the two-loop recursion (algorithm 7.4)."""
+    if not history:
+        return np.asarray(-gradient / max(float(np.abs(gradient).sum()), 1.0))
+    direction = -gradient
+    alphas = []
+    for step, change, curvature in reversed(history):
+        alpha = _dot(step, direction) / curvature
+        direction = direction - alpha * change
+        alphas.append(alpha)
+    _, change, curvature = history[-1]
+    direction *= curvature / _dot(change, change)
+    for (step, change, curvature), alpha in zip(history, reversed(alphas), strict=True):
+        direction = direction + (alpha - _dot(change, direction) / curvature) * step
+    return direction
 
 
-def _descend(
-    loss: Loss, point: Floats, value: float, slope: Floats, way: Floats
+def _line_search(
+    loss: Loss, point: Floats, value: float, gradient: Floats, direction: Floats
 ) -> tuple[Floats, float, Floats] | None:
-    """The first of ever shorter steps that goes down enough; None when there is none."""
-    fall = _dot(slope, way)
+    """Backtrack to the first step with enough decrease; None when there is none."""
+    slope = _dot(gradient, direction)
     length = 1.0
     for _ in range(20):
-        new_point = point + length * way
-        new_value, new_slope = loss(new_point)
-        if new_value <= value + 1e-4 * length * fall:
-            return new_point, new_value, new_slope
-        # Where a parabola through what is known is lowest, but no less than a tenth.
-        lowest = -fall * length / (2 * (new_value - value - fall * length))
+        new_point = point + length * direction
+        new_value, new_gradient = loss(new_point)
+        if new_value <= value + 1e-4 * length * slope:
+            return new_point, new_value, new_gradient
+        # The lowest point of the parabola through the known values, between a tenth and a half.
+        lowest = -slope * length / (2 * (new_value - value - slope * length))
         length *= min(max(lowest, 0.1), 0.5)
     return None
 
@@ -158,9 +156,5 @@ def _dot(first: Floats, second: Floats) -> float:
 
 
 def sigmoid(logits: Floats) -> Floats:
-    """Probabilities; no overflow at either end."""
-    return _sigmoid(logits)
-
-
-def _sigmoid(x: Floats) -> Floats:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+    """Probabilities, without overflow at either end."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * logits)))

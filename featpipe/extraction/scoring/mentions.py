@@ -1,4 +1,4 @@
-"""Mentions: how likely a span, where it stands, is a value of the field."""
+"""Mentions: the log odds that a span, at its place, is a value of the field."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from featpipe.extraction.scoring.columns import MEASURED, prior_weights
 from featpipe.extraction.scoring.context import N_HASHED
-from featpipe.extraction.scoring.edges import token_spans
-from featpipe.extraction.scoring.hashing import hash_of, is_in
 from featpipe.extraction.scoring.logistic import fit_logistic
+from featpipe.extraction.scoring.tokens import hash_of, is_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,29 +18,35 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.candidates import Candidates
-    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.tokens import Tokens
 
+    Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    #: Chosen rows and their weights.
+    Choice = tuple[NDArray[np.intp], Floats]
 
 #: Two spans that differ by these alone are one value (:mod:`featpipe.extraction.values.values`).
-_IDLE_MARKS = np.sort([hash_of(mark) for mark in ".。;:、\"'《》<>"])
+_IGNORED_MARKS = np.sort([hash_of(mark) for mark in ".。;:、\"'《》<>"])
 _RANDOM_PER_DOCUMENT = 80
-_TOUCHING_PER_DOCUMENT = 100
-_MINED_PER_DOCUMENT = 30
+_OVERLAPPING_PER_DOCUMENT = 100
+_HARD_PER_DOCUMENT = 30
 _HASHED_STRENGTH = 1.0
 _MEASURED_STRENGTH = 2.0
+_PRIOR_BIAS = -4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Candidates of one sample document with what is known of them. Aligned arrays."""
+class TrainingRows:
+    """Candidates of one sample document. Arrays of one length."""
 
     hashed: NDArray[np.int32]
     measured: Floats
-    labels: NDArray[np.bool_]
-    touches: NDArray[np.bool_]
-    """Overlaps a true span without being one: the neighbours that boundaries are learned from."""
+    labels: Bools
+    """True mentions."""
+    overlaps: Bools
+    """Overlap a true mention without being one: they show where values begin and end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,89 +64,85 @@ class MentionModel:
         return np.asarray(words + measured @ self.measured + self.bias)
 
     def parts(self, hashed: NDArray[np.int32], measured: Floats) -> dict[str, float]:
-        """What one candidate's log odds are made of."""
+        """Terms of one candidate's log odds, by name."""
         named = dict(zip(MEASURED, (measured * self.measured).tolist(), strict=True))
         words = float(self.hashed[hashed].sum())
         return {"words": words, "bias": self.bias} | {k: v for k, v in named.items() if v}
 
 
-def true_mentions(
-    page: Page, found: Candidates, true_spans: Sequence[tuple[int, int]]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Per candidate: is a true mention; overlaps one without being one.
+def label_candidates(
+    features: PageFeatures, found: Candidates, true_spans: Sequence[tuple[int, int]]
+) -> tuple[Bools, Bools]:
+    """Whether each candidate is a true mention; whether it overlaps one without being one.
 
     ``true_spans`` are character spans of a sample document's located values.
     """
-    tokens = page.tokens
+    tokens = features.tokens
     start, end = tokens.start[found.first], tokens.end[found.last - 1]
     true = np.array(sorted(set(true_spans)), np.int64).reshape(-1, 2)
-    wanted = np.unique(_trimmed(page, *token_spans(page, true)))
-    labels = is_in(_trimmed(page, found.first, found.last), wanted)
-    touches = np.zeros(len(found), bool)
+    wanted = np.unique(_trimmed(tokens, *tokens.spans(true)))
+    labels = is_in(_trimmed(tokens, found.first, found.last), wanted)
+    overlaps = np.zeros(len(found), bool)
     for a, b in true.tolist():
-        touches |= (start < b) & (a < end)
-    return labels, touches & ~labels
+        overlaps |= (start < b) & (a < end)
+    return labels, overlaps & ~labels
 
 
-def _trimmed(page: Page, first: Ints, last: Ints) -> Ints:
-    """One number per token span, the same with idle marks at its edges and without them."""
-    tokens = page.tokens
-    kept = np.flatnonzero(~is_in(tokens.code, _IDLE_MARKS))
+def _trimmed(tokens: Tokens, first: Ints, last: Ints) -> Ints:
+    """One number per token span, the same with ignored marks at its ends and without them."""
+    kept = np.flatnonzero(~is_in(tokens.code, _IGNORED_MARKS))
     ahead = np.append(kept, len(tokens))[np.searchsorted(kept, first)]
     back = np.append(-1, kept)[np.searchsorted(kept, last)] + 1
     is_empty = ahead >= back
     return np.where(is_empty, first << 32 | last, ahead << 32 | back)
 
 
-def plain_mentions(n_samples: int = 0) -> MentionModel:
-    """What holds for any field with so many samples; nothing learned of their words."""
-    return MentionModel(np.zeros(N_HASHED, np.float32), prior_weights(n_samples), -4.0)
+def prior_model(n_samples: int = 0) -> MentionModel:
+    """The prior of a field with so many samples, without any learned words."""
+    return MentionModel(np.zeros(N_HASHED, np.float32), prior_weights(n_samples), _PRIOR_BIAS)
 
 
-def fit_mentions(documents: Sequence[Rows], seed: int = 0) -> MentionModel:
-    """Fit on some negatives, look where that errs, and fit again with the worst errors."""
+def fit_mentions(documents: Sequence[TrainingRows], seed: int = 0) -> MentionModel:
+    """Fit on some negatives, add the worst errors of that model (hard negatives), and fit again."""
     documents = [rows for rows in documents if len(rows.labels)]
     if not documents or not any(rows.labels.any() for rows in documents):
-        return plain_mentions(len(documents))
+        return prior_model(len(documents))
     chance = np.random.default_rng(seed)
     chosen = [_first_choice(rows, chance) for rows in documents]
     model = _fit(documents, chosen)
     for number, rows in enumerate(documents):
         if len(rows.labels) > len(chosen[number][0]):
             logits = model.logits(rows.hashed, rows.measured)
-            chosen[number] = _with_mined(rows, chosen[number], logits)
+            chosen[number] = _with_hard_negatives(rows, chosen[number], logits)
     return _fit(documents, chosen)
 
 
-_Choice = tuple["NDArray[np.intp]", "Floats"]
-
-
-def _first_choice(rows: Rows, chance: np.random.Generator) -> _Choice:
-    """All true spans and their neighbours, and a few of the rest standing for all of it."""
-    near = np.flatnonzero(rows.labels | rows.touches)
-    if rows.touches.sum() > _TOUCHING_PER_DOCUMENT:
+def _first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
+    """True spans, overlapping ones, and some of the rest, weighted to stand for all of it."""
+    near = np.flatnonzero(rows.labels | rows.overlaps)
+    if rows.overlaps.sum() > _OVERLAPPING_PER_DOCUMENT:
         true = np.flatnonzero(rows.labels)
-        touching = chance.choice(
-            np.flatnonzero(rows.touches), _TOUCHING_PER_DOCUMENT, replace=False
+        overlapping = chance.choice(
+            np.flatnonzero(rows.overlaps), _OVERLAPPING_PER_DOCUMENT, replace=False
         )
-        near = np.concatenate((true, touching))
-    rest = np.flatnonzero(~(rows.labels | rows.touches))
+        near = np.concatenate((true, overlapping))
+    rest = np.flatnonzero(~(rows.labels | rows.overlaps))
     n = min(len(rest), _RANDOM_PER_DOCUMENT)
     drawn = chance.choice(rest, n, replace=False) if n else rest
-    share = min(len(rest) / max(n, 1), 4.0)
-    return np.concatenate((near, drawn)), np.concatenate((np.ones(len(near)), np.full(n, share)))
+    weight = min(len(rest) / max(n, 1), 4.0)
+    return np.concatenate((near, drawn)), np.concatenate((np.ones(len(near)), np.full(n, weight)))
 
 
-def _with_mined(rows: Rows, choice: _Choice, logits: Floats) -> _Choice:
+def _with_hard_negatives(rows: TrainingRows, choice: Choice, logits: Floats) -> Choice:
     chosen, weights = choice
     logits = np.where(rows.labels, -np.inf, logits)
     logits[chosen] = -np.inf
-    worst = np.argsort(-logits)[:_MINED_PER_DOCUMENT]
+    worst = np.argsort(-logits)[:_HARD_PER_DOCUMENT]
     worst = worst[np.isfinite(logits[worst])]
     return np.concatenate((chosen, worst)), np.concatenate((weights, np.ones(len(worst))))
 
 
-def _fit(documents: Sequence[Rows], chosen: Sequence[_Choice]) -> MentionModel:
+def _fit(documents: Sequence[TrainingRows], chosen: Sequence[Choice]) -> MentionModel:
     from scipy.sparse import csr_matrix, hstack
 
     hashed = np.concatenate([r.hashed[c[0]] for r, c in zip(documents, chosen, strict=True)])
@@ -160,7 +161,7 @@ def _fit(documents: Sequence[Rows], chosen: Sequence[_Choice]) -> MentionModel:
     prior = np.concatenate((np.zeros(len(columns)), prior_weights(len(documents))))
     fitted = fit_logistic(
         hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
-        strength=strength, prior=prior, prior_bias=-4.0,
+        strength=strength, prior=prior, prior_bias=_PRIOR_BIAS,
     )  # fmt: skip
     table = np.zeros(N_HASHED, np.float32)
     table[columns] = fitted.weights[: len(columns)]

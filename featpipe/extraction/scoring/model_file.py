@@ -1,4 +1,4 @@
-"""Model file: a fitted field as bytes: a hash, a JSON head, and arrays. Plain data, no pickle.
+"""The file of a fitted field: a hash, a JSON head, and arrays. Plain data, no pickle.
 
 ::
 
@@ -23,7 +23,7 @@ from featpipe.extraction.scoring.field_model import FieldModel
 from featpipe.extraction.scoring.logistic import Logistic
 from featpipe.extraction.scoring.mentions import MentionModel
 from featpipe.extraction.scoring.ranking import ValueModel
-from featpipe.extraction.scoring.similarity import Anchors, Manner
+from featpipe.extraction.scoring.similarity import SampleMentions, SampleSentences
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,11 +36,11 @@ _DTYPES = frozenset(("int32", "int64", "float32", "float64"))
 
 
 class UnreadableModel(Exception):
-    """Bytes that are no model, or not the one asked for. Never leaves this package."""
+    """The bytes are damaged or of another field. Internal to extraction."""
 
 
 def pack_model(model: FieldModel, fingerprint: str) -> bytes:
-    """A model as bytes."""
+    """Serialise a model."""
     arrays, plain = _take_apart(model)
     listed = [[name, str(a.dtype), list(a.shape)] for name, a in arrays.items()]
     head = json.dumps(
@@ -52,10 +52,10 @@ def pack_model(model: FieldModel, fingerprint: str) -> bytes:
 
 
 def unpack_model(data: bytes, fingerprint: str) -> FieldModel:
-    """The model in some bytes.
+    """Deserialise a model.
 
     Raises:
-        UnreadableModel: damaged, cut short, foreign, or of another fingerprint.
+        UnreadableModel: damaged, cut short, of another format or of another fingerprint.
 
     """
     rest = memoryview(data)[_HEAD - 8 :]
@@ -79,7 +79,7 @@ def unpack_model(data: bytes, fingerprint: str) -> FieldModel:
 
 def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
     columns = np.flatnonzero(model.mentions.hashed).astype(np.int32)
-    queries = model.anchors.queries
+    queries = model.sentences.queries
     arrays: Arrays = {
         "columns": columns,
         "hashed": model.mentions.hashed[columns],
@@ -87,21 +87,21 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
         "values": model.values.model.weights,
         "exemplars": model.exemplars,
         "owners": model.owners,
-        "manner": model.manner.hashes,
-        "shares": model.manner.shares,
-        "numbers": model.manner.numbers,
+        "manner": model.sample_mentions.hashes,
+        "shares": model.sample_mentions.shares,
+        "numbers": model.sample_mentions.measures,
         "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
         "query_lengths": np.array([len(query) for query in queries], np.int64),
     }
-    if model.anchors.vectors is not None:
-        arrays["vectors"] = model.anchors.vectors
-    edges: dict[str, Any] = {}
+    if model.sentences.vectors is not None:
+        arrays["vectors"] = model.sentences.vectors
+    boundaries: dict[str, Any] = {}
     for field in fields(Boundaries):
         value = getattr(model.boundaries, field.name)
         if isinstance(value, np.ndarray):
             arrays[f"edges.{field.name}"] = value
         else:
-            edges[field.name] = sorted(value) if isinstance(value, frozenset) else value
+            boundaries[field.name] = sorted(value) if isinstance(value, frozenset) else value
     return arrays, {
         "kind": model.kind,
         "is_many": model.is_many,
@@ -110,7 +110,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
         "value_bias": model.values.model.bias,
         "thresholds": [model.values.first_threshold, model.values.other_threshold],
         "ceiling": model.values.ceiling,
-        "edges": edges,
+        "edges": boundaries,
     }
 
 
@@ -118,12 +118,12 @@ def _put_together(arrays: Arrays, plain: dict[str, Any]) -> FieldModel:
     given: dict[str, Any] = dict(arrays)
     hashed = np.zeros(N_HASHED, np.float32)
     hashed[given["columns"]] = given["hashed"]
-    edges = plain["edges"] | {
+    boundaries = plain["edges"] | {
         name.removeprefix("edges."): value
         for name, value in given.items()
         if name.startswith("edges.")
     }
-    edges["known"] = frozenset(edges["known"])
+    boundaries["known"] = frozenset(boundaries["known"])
     ends = np.cumsum(given["query_lengths"])
     queries = np.split(given["queries"], ends[:-1]) if len(ends) else []
     first, other = plain["thresholds"]
@@ -131,13 +131,13 @@ def _put_together(arrays: Arrays, plain: dict[str, Any]) -> FieldModel:
         kind=plain["kind"],
         is_many=plain["is_many"],
         aliases=tuple(plain["aliases"]),
-        boundaries=Boundaries(**edges),
+        boundaries=Boundaries(**boundaries),
         mentions=MentionModel(hashed, given["measured"], plain["bias"]),
         values=ValueModel(
             Logistic(given["values"], plain["value_bias"]), first, other, plain["ceiling"]
         ),
-        anchors=Anchors(tuple(queries), given.get("vectors")),
-        manner=Manner(given["manner"], given["shares"], given["numbers"]),
+        sentences=SampleSentences(tuple(queries), given.get("vectors")),
+        sample_mentions=SampleMentions(given["manner"], given["shares"], given["numbers"]),
         exemplars=given["exemplars"],
         owners=given["owners"],
     )

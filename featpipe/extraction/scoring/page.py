@@ -1,40 +1,32 @@
-"""A document as extraction sees it: tokens, sentences, lines, labels and table headers by number.
+"""The document as scoring sees it: text, spans, entities, table headers and sentence vectors.
 
-Everything here is a function of the document alone, so it is made once per document whatever the
-number of templates, and holds arrays instead of objects: candidates are spans of token numbers.
+A page holds data only. :mod:`featpipe.extraction.scoring.features` derives the rest from it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.documents import segment
-from featpipe.extraction.scoring.context import Surroundings, make_surroundings
-from featpipe.extraction.scoring.edges import Edges, make_edges
-from featpipe.extraction.scoring.similarity import Terms, letter_sums, make_terms
-from featpipe.extraction.scoring.tokens import Tokens, make_tokens
-from featpipe.extraction.values.text import compact, fold_width
-from featpipe.extraction.values.values import find_values
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.values.text import Compact
-    from featpipe.extraction.values.values import FieldType, Found
-
     Ints = NDArray[np.int64]
+    #: (row, column, start, end, rows spanned, columns spanned) of a table cell.
+    Cell = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSpan:
-    """``text[start:end]`` was tagged ``label`` (an entity), or stands under it (a table header)."""
+    """``text[start:end]`` with an entity's type, or with the header of its table column."""
 
     start: int
     end: int
@@ -42,9 +34,9 @@ class LabelledSpan:
     score: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """One document, made ready for candidates.
+    """One document, however many pages it has in print.
 
     Shapes: ``sentences``, ``paragraphs``, ``words`` (n, 2) character spans; ``vectors``
     (n sentences, dim) float32 unit vectors, zero where unknown, or None without a cache.
@@ -57,62 +49,16 @@ class Page:
     words: Ints
     entities: tuple[LabelledSpan, ...] = ()
     headers: tuple[LabelledSpan, ...] = ()
+    """Body cells of tables, each with the header of its column."""
     printed_pages: tuple[tuple[int, int, int], ...] = ()
     """(number, start, end) of each printed page."""
-    vectors: NDArray[np.float32] | None = field(default=None, repr=False)
+    vectors: NDArray[np.float32] | None = None
 
-    @cached_property
-    def folded(self) -> str:
-        """As long as ``text``; typed patterns run on it."""
-        return fold_width(self.text)
-
-    @cached_property
-    def compact(self) -> Compact:
-        """Without blanks and separators, for finding names however they are spaced."""
-        return compact(self.text)
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        """The tokens with what stands around them."""
-        return make_tokens(self)
-
-    @cached_property
-    def letters(self) -> tuple[Ints, ...]:
-        """Running counts of kinds of characters."""
-        return letter_sums(self.text)
-
-    @cached_property
-    def edges(self) -> Edges:
-        """Where values may begin and end."""
-        return make_edges(self)
-
-    @cached_property
-    def surroundings(self) -> Surroundings:
-        """What stands at and around each token."""
-        return make_surroundings(self)
-
-    @cached_property
-    def repeats(self) -> dict[str, tuple[float, bool, bool]]:
-        """What was found out about how folded texts are repeated; filled as they are met."""
-        return {}
-
-    @cached_property
-    def _finds(self) -> dict[FieldType, list[Found]]:
-        return {}
-
-    def find(self, kind: FieldType) -> list[Found]:
-        """Everything with the shape of a type, in order."""
-        if kind not in self._finds:
-            self._finds[kind] = list(find_values(self.folded, kind))
-        return self._finds[kind]
-
-    @cached_property
-    def terms(self) -> Terms:
-        """Its word pairs by sentence, for BM25."""
-        return make_terms(self)
+    def __repr__(self) -> str:
+        return f"Page({self.id!r}, {len(self.text)} characters, {len(self.sentences)} sentences)"
 
     def printed_page_at(self, start: int) -> int | None:
-        """Number of the page that holds a character, None without printed pages."""
+        """Number of the printed page that holds a character, None without printed pages."""
         for number, first, last in self.printed_pages:
             if first <= start < last:
                 return number
@@ -125,7 +71,7 @@ class Page:
 
 
 def page_of_text(text: str, *, name: str = "") -> Page:
-    """A text that is in no cache: cut here, without vectors and entities."""
+    """A text that is in no cache, segmented here; it has neither vectors nor entities."""
     segments = segment(text)
     return Page(
         name,
@@ -141,39 +87,38 @@ def _words() -> Words:
     return Words()
 
 
-def table_headers(text: str, tables: Sequence[Sequence[object]]) -> tuple[LabelledSpan, ...]:
-    """The column header of every body cell of the tables as stored (start, end, cells)."""
-    marks: list[LabelledSpan] = []
-    for table in tables:
-        cells = [tuple(map(int, cell)) for cell in table[2]]  # type: ignore[attr-defined]
-        marks.extend(_headers_of(text, cells))
-    return tuple(sorted(marks, key=lambda mark: mark.start))
+def with_vectors(page: Page, vectors: NDArray[np.generic]) -> Page:
+    """The page with the vectors of its sentences (n sentences, dim), scaled to unit length."""
+    whole = np.asarray(vectors, np.float32)
+    norms = np.linalg.norm(whole, axis=1, keepdims=True)
+    return replace(page, vectors=whole / np.maximum(norms, 1e-9))
 
 
-def _headers_of(text: str, cells: Sequence[tuple[int, ...]]) -> list[LabelledSpan]:
-    """First row as header of the rows below; two columns alone are labels and values."""
+def table_headers(
+    text: str, tables: Iterable[tuple[int, int, Sequence[Cell]]]
+) -> tuple[LabelledSpan, ...]:
+    """The column header of every body cell; ``tables`` are stored as (start, end, cells)."""
+    spans = [span for table in tables for span in _headers_of(text, table[2])]
+    return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def _headers_of(text: str, cells: Sequence[Cell]) -> list[LabelledSpan]:
+    """The first row heads the rows below it; a table of two columns holds labels and values."""
     rows = {cell[0] for cell in cells}
     columns = {cell[1] for cell in cells}
     top: dict[int, str] = {}
     left: dict[int, str] = {}
-    for row, column, start, end, _, wide in cells:
+    for row, column, start, end, _, width in cells:
         if row == min(rows, default=0):
-            for at in range(column, column + wide):
+            for at in range(column, column + width):
                 top[at] = text[start:end].strip()
         if column == min(columns, default=0):
             left[row] = text[start:end].strip()
     is_pairs = len(columns) == 2
-    marks = []
+    spans = []
     for row, column, start, end, *_ in cells:
         label = left.get(row, "") if is_pairs else top.get(column, "")
-        is_head = column == min(columns) if is_pairs else row == min(rows)
-        if end > start and label and not is_head:
-            marks.append(LabelledSpan(start, end, label))
-    return marks
-
-
-def with_vectors(page: Page, vectors: NDArray[np.generic]) -> Page:
-    """The same page with the vectors of its sentences, made unit length."""
-    whole = np.asarray(vectors, np.float32)
-    norms = np.linalg.norm(whole, axis=1, keepdims=True)
-    return replace(page, vectors=whole / np.maximum(norms, 1e-9))
+        is_header = column == min(columns) if is_pairs else row == min(rows)
+        if end > start and label and not is_header:
+            spans.append(LabelledSpan(start, end, label))
+    return spans

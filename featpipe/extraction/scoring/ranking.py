@@ -1,8 +1,7 @@
-"""Ranking: the mentions of one value together decide how likely the document says it."""
+"""Ranking: the probability of each value of a document, from all of its mentions."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,29 +11,236 @@ from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, minimis
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import read_value
 
-# Calibration: from a score to how often it is right, fitted on documents that were left out.
-#
-# A logistic curve with a ceiling. Scale and shift are Platt's (1999); the ceiling is there because
-# samples contradict one another: of the values that look certain some are still not what a person
-# would have given. All three are held to what is usual, the firmer the fewer documents there are.
-
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from featpipe.extraction.scoring.candidates import Candidates
+    from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.values.values import FieldType, Value
 
-#: Values of a document that its probabilities are judged by: the others are plainly wrong.
-_JUDGED = 3
-#: Shift of a score that nothing was left out for: one sample knows its own document too well.
-_UNTESTED = -1.5
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+#: Mentions of a document that are looked at: the best by their own score.
+_MOST_MENTIONS = 60
+
+VALUE_COLUMNS = (
+    "mention", "second mention", "n mentions", "behind best", "is best", "log rank", "position",
+    "in title", "inside better", "around better", "known value", "share", "log length",
+    "log occurrences", "stands free", "extends",
+)  # fmt: skip
+_PRIOR = np.zeros(len(VALUE_COLUMNS))
+_PRIOR[[VALUE_COLUMNS.index(n) for n in ("mention", "behind best", "is best", "inside better",
+                                         "stands free", "extends")]] = (
+    0.7, 0.3, 0.8, -0.5, 0.3, -0.5
+)  # fmt: skip
+_PRIOR_BIAS = -0.5
+_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """One value of one document with its mentions; ``spans`` are character spans."""
+
+    value: Value
+    spans: tuple[tuple[int, int], ...]
+    """Best mention first."""
+    logits: tuple[float, ...]
+    candidate: int
+    """Number of the best mention among the candidates."""
+
+
+def group_values(
+    features: PageFeatures, found: Candidates, logits: Floats, kind: FieldType
+) -> list[Group]:
+    """The best mentions of a document by value, best value first."""
+    tokens = features.tokens
+    order = np.argsort(-logits, kind="stable")[:_MOST_MENTIONS]
+    starts = tokens.start[found.first[order]].tolist()
+    ends = tokens.end[found.last[order] - 1].tolist()
+    groups: dict[str, list[int]] = {}
+    values: dict[str, Value] = {}
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        value = read_value(features.page.text[start:end], kind)
+        groups.setdefault(value.key, []).append(place)
+        values.setdefault(value.key, value)
+    best, numbers = logits[order].tolist(), order.tolist()
+    return [
+        Group(
+            values[key],
+            tuple((starts[place], ends[place]) for place in members),
+            tuple(best[place] for place in members),
+            numbers[members[0]],
+        )
+        for key, members in groups.items()
+    ]
+
+
+def value_rows(features: PageFeatures, groups: Sequence[Group], known: frozenset[str]) -> Floats:
+    """Columns (n_groups, len(VALUE_COLUMNS)); ``known`` are folded values of samples."""
+    if not groups:
+        return np.empty((0, len(VALUE_COLUMNS)))
+    text = features.page.text
+    top = np.array([group.logits[0] for group in groups])
+    share = np.exp(top - top.max())
+    share /= share.sum()
+    rest = [group.logits[1] if len(group.logits) > 1 else -12.0 for group in groups]
+    best = np.array([group.spans[0] for group in groups])
+    n_mentions = np.array([len(group.spans) for group in groups])
+    ranks = np.arange(len(groups))
+    repeats = [features.repeats(fold(text[start:end])) for start, end in best.tolist()]
+    columns = [
+        np.clip(top, -12, 12) / 2,
+        np.clip(rest, -12, 12) / 12,
+        np.log1p(n_mentions) / 2,
+        np.clip(top - top[0], -8, 8) / 4,
+        ranks == 0,
+        np.log1p(ranks) / 3,
+        best[:, 0] / max(len(text), 1),
+        *_by_other_mentions(text, groups, best, n_mentions),
+        [group.value.key in known for group in groups],
+        share,
+        np.log(np.maximum(best[:, 1] - best[:, 0], 1)) / 4,
+        *zip(*repeats, strict=True),
+    ]
+    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def _by_other_mentions(
+    text: str, groups: Sequence[Group], best: Ints, n_mentions: Ints
+) -> tuple[Bools, Bools, Bools]:
+    """Whether each value is in the title; lies inside, or around, a mention of a better value."""
+    spans = np.array([span for group in groups for span in group.spans])
+    ends = np.cumsum(n_mentions)
+    in_title = np.add.reduceat(spans[:, 0] < max(text.find("\n"), 0), ends - n_mentions) > 0
+    is_better = np.arange(len(spans)) < (ends - n_mentions)[:, None]
+    start, end = best[:, :1], best[:, 1:]
+    inside = np.any((spans[:, 0] <= start) & (spans[:, 1] >= end) & is_better, axis=1)
+    around = np.any((spans[:, 0] >= start) & (spans[:, 1] <= end) & is_better, axis=1)
+    return in_title, np.asarray(inside), np.asarray(around)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueModel:
+    """Second stage: calibrated probability of each value, and thresholds of reporting it."""
+
+    model: Logistic
+    first_threshold: float
+    other_threshold: float
+    ceiling: float = 1.0
+    """Highest probability: samples contradict each other."""
+
+    def probabilities(self, rows: Floats) -> Floats:
+        """Rows (n_groups, len(VALUE_COLUMNS)) -> (n_groups,)."""
+        return self.ceiling * sigmoid(self.model.logits(rows)) if len(rows) else np.empty(0)
+
+
+def fit_values(
+    rows: Sequence[Floats],
+    labels: Sequence[Bools],
+    n_wanted: Sequence[int],
+    *,
+    strength: float = 1.5,
+) -> ValueModel:
+    """Fit on mention scores of models that did not know the document.
+
+    Probabilities are calibrated, and thresholds chosen, by cross-validation over the documents.
+    Where the fitted weights do worse in it than the prior, the prior is kept.
+
+    Args:
+        rows: per document (n_groups, len(VALUE_COLUMNS)).
+        labels: per document (n_groups,) whether the value is right.
+        n_wanted: per document how many values it has, found or not.
+        strength: of the prior.
+
+    """
+    model = _fit_rows(rows, labels, strength)
+    logits = _cross_validated(rows, labels, strength)
+    prior = Logistic(_PRIOR, _PRIOR_BIAS)
+    by_prior = [prior.logits(part) for part in rows]
+    if _loss(by_prior, labels) < _loss(logits, labels):
+        model, logits = prior, by_prior
+    curve = fit_curve(logits, labels)
+    model = Logistic(model.weights * curve.scale, model.bias * curve.scale + curve.shift)
+    ranked = [
+        sorted(zip(curve(part).tolist(), truth.tolist(), strict=True))[::-1]
+        for part, truth in zip(logits, labels, strict=True)
+    ]
+    # A single sample cannot be cross-validated: its probabilities are low.
+    default = 0.2 if len(rows) > 1 else 0.06
+    first = _best_threshold([part[:1] for part in ranked], sum(n > 0 for n in n_wanted), default)
+    other = _best_threshold(
+        [part[1:4] for part in ranked], sum(max(n - 1, 0) for n in n_wanted), 0.35
+    )
+    return ValueModel(model, first, max(other, first), curve.ceiling)
+
+
+def _cross_validated(
+    rows: Sequence[Floats], labels: Sequence[Bools], strength: float
+) -> list[Floats]:
+    """Logits (n_groups,) of each document, by a model fitted without it."""
+    held_out = [
+        _fit_rows(
+            [part for n, part in enumerate(rows) if n % _FOLDS != fold],
+            [part for n, part in enumerate(labels) if n % _FOLDS != fold],
+            strength,
+        )
+        for fold in range(min(_FOLDS, len(rows)))
+    ]
+    return [held_out[n % _FOLDS].logits(part) for n, part in enumerate(rows)]
+
+
+def _fit_rows(rows: Sequence[Floats], labels: Sequence[Bools], strength: float) -> Logistic:
+    every = np.concatenate([np.empty((0, len(VALUE_COLUMNS))), *rows])
+    truth = np.concatenate([np.empty(0, bool), *labels])
+    return fit_logistic(
+        every, truth, np.ones(len(truth)), strength=strength, prior=_PRIOR, prior_bias=_PRIOR_BIAS
+    )
+
+
+def _loss(logits: Sequence[Floats], labels: Sequence[Bools]) -> float:
+    """Negative log likelihood."""
+    return sum(
+        float(np.logaddexp(0.0, np.where(truth, -part, part)).sum())
+        for part, truth in zip(logits, labels, strict=True)
+    )
+
+
+#: A step away from the default must gain as much F1 as that divided by the number of values.
+_THRESHOLD_STRENGTH = 30.0
+_STEPS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
+
+
+def _best_threshold(
+    ranked: Sequence[Sequence[tuple[float, bool]]], n_wanted: int, default: float
+) -> float:
+    """The step with the best F1 after the penalty for its distance from the default."""
+    best, best_score = default, -1.0
+    for step in _STEPS:
+        taken = [is_true for part in ranked for p, is_true in part if p >= step]
+        score = 2 * sum(taken) / max(len(taken) + n_wanted, 1)
+        score -= abs(step - default) * _THRESHOLD_STRENGTH / max(n_wanted, 1)
+        if score > best_score:
+            best, best_score = step, score
+    return best
+
+
+# Calibration: from a score to the share of right values, fitted on documents that were left out.
+#
+# A logistic curve (Platt 1999) with a ceiling, since samples contradict one another. A prior holds
+# all three parameters to their usual values, more firmly the fewer documents there are.
+
+#: Values of a document that the curve is fitted on; the others are plainly wrong.
+_MOST_CALIBRATED = 3
+#: Shift for a field with one sample, whose own document it knows too well.
+_UNTESTED_SHIFT = -1.5
 _CEILINGS = (0.99, 0.96, 0.92, 0.87, 0.81, 0.74)
-#: How firmly scale and shift are held to what is usual.
-_HOLD = np.array([8.0, 2.0])
-#: Sure values seen before any sample is: right ones and wrong ones.
+#: Precision of the prior of scale and shift.
+_CURVE_STRENGTH = np.array([8.0, 2.0])
+#: Prior counts of right and wrong values among those that look certain.
 _SURE_RIGHT, _SURE_WRONG = 9.0, 1.0
 
 
@@ -52,7 +258,7 @@ class Curve:
 
 
 def fit_curve(scores: Sequence[Floats], labels: Sequence[Bools]) -> Curve:
-    """The curve of one field.
+    """The calibration curve of one field.
 
     Args:
         scores: per document left out (n_values,), of a model that did not know the document.
@@ -61,8 +267,8 @@ def fit_curve(scores: Sequence[Floats], labels: Sequence[Bools]) -> Curve:
     """
     ceiling_of_all = _SURE_RIGHT / (_SURE_RIGHT + _SURE_WRONG)
     if len(scores) < 2:
-        return Curve(shift=_UNTESTED, ceiling=ceiling_of_all)
-    best = [np.argsort(-part, kind="stable")[:_JUDGED] for part in scores]
+        return Curve(shift=_UNTESTED_SHIFT, ceiling=ceiling_of_all)
+    best = [np.argsort(-part, kind="stable")[:_MOST_CALIBRATED] for part in scores]
     given = np.concatenate([part[at] for part, at in zip(scores, best, strict=True)])
     truth = np.concatenate([part[at] for part, at in zip(labels, best, strict=True)])
     fits = [_fit_under(ceiling, given, truth) for ceiling in _CEILINGS]
@@ -71,260 +277,19 @@ def fit_curve(scores: Sequence[Floats], labels: Sequence[Bools]) -> Curve:
 
 def _fit_under(ceiling: float, scores: Floats, truth: Bools) -> tuple[float, Curve]:
     """The best curve with a ceiling, and its loss (negative log posterior)."""
-    # A score of 0 is a probability of a half, whatever the ceiling.
+    # The prior gives a score of 0 a probability of a half, whatever the ceiling.
     usual = np.array([1.0, np.log(0.5 / (ceiling - 0.5))])
 
     def loss(point: Floats) -> tuple[float, Floats]:
         rise = sigmoid(point[0] * scores + point[1])
         p = np.clip(ceiling * rise, 1e-9, 1 - 1e-9)
         total = -float(np.log(np.where(truth, p, 1 - p)).sum())
-        pull = np.where(truth, -1 / p, 1 / (1 - p)) * ceiling * rise * (1 - rise)
+        slope = np.where(truth, -1 / p, 1 / (1 - p)) * ceiling * rise * (1 - rise)
         off = point - usual
-        total += 0.5 * float((_HOLD * off * off).sum())
-        return total, np.array([(pull * scores).sum(), pull.sum()]) + _HOLD * off
+        total += 0.5 * float((_CURVE_STRENGTH * off * off).sum())
+        return total, np.array([(slope * scores).sum(), slope.sum()]) + _CURVE_STRENGTH * off
 
     scale, shift = minimise(loss, usual, 40).tolist()
     total, _ = loss(np.array([scale, shift]))
     total -= _SURE_RIGHT * np.log(ceiling) + _SURE_WRONG * np.log(1 - ceiling)
     return total, Curve(max(scale, 0.1), shift, ceiling)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from featpipe.extraction.scoring.candidates import Candidates
-    from featpipe.extraction.scoring.page import Page
-    from featpipe.extraction.values.values import FieldType, Value
-
-
-#: Mentions looked at per document: the best by their own score.
-_MOST_MENTIONS = 60
-
-VALUE_COLUMNS = (
-    "mention", "second mention", "n mentions", "behind best", "is best", "log rank", "position",
-    "in title", "inside better", "around better", "known value", "share", "log length",
-    "log occurrences", "stands free", "extends",
-)  # fmt: skip
-_PRIOR = np.zeros(len(VALUE_COLUMNS))
-_PRIOR[[VALUE_COLUMNS.index(n) for n in ("mention", "behind best", "is best", "inside better",
-                                         "stands free", "extends")]] = (
-    0.7, 0.3, 0.8, -0.5, 0.3, -0.5
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """One value of one document with its mentions; ``best`` and ``spans`` are character spans."""
-
-    value: Value
-    spans: tuple[tuple[int, int], ...]
-    """Best mention first."""
-    logits: tuple[float, ...]
-    candidate: int
-    """Number of the best mention among the candidates."""
-
-
-def group_values(page: Page, found: Candidates, logits: Floats, kind: FieldType) -> list[Group]:
-    """The best mentions of a document by value, best value first."""
-    tokens = page.tokens
-    order = np.argsort(-logits, kind="stable")[:_MOST_MENTIONS]
-    starts = tokens.start[found.first[order]].tolist()
-    ends = tokens.end[found.last[order] - 1].tolist()
-    groups: dict[str, list[int]] = {}
-    values: dict[str, Value] = {}
-    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        value = read_value(page.text[start:end], kind)
-        groups.setdefault(value.key, []).append(place)
-        values.setdefault(value.key, value)
-    best, numbers = logits[order].tolist(), order.tolist()
-    return [
-        Group(
-            values[key],
-            tuple((starts[place], ends[place]) for place in members),
-            tuple(best[place] for place in members),
-            numbers[members[0]],
-        )
-        for key, members in groups.items()
-    ]
-
-
-def value_rows(page: Page, groups: Sequence[Group], known: frozenset[str]) -> Floats:
-    """Shape (n_groups, len(VALUE_COLUMNS))."""
-    if not groups:
-        return np.empty((0, len(VALUE_COLUMNS)))
-    top = np.array([group.logits[0] for group in groups])
-    share = np.exp(top - top.max())
-    share /= share.sum()
-    rest = [group.logits[1] if len(group.logits) > 1 else -12.0 for group in groups]
-    best = np.array([group.spans[0] for group in groups])
-    n_mentions = np.array([len(group.spans) for group in groups])
-    ranks = np.arange(len(groups))
-    columns = [
-        np.clip(top, -12, 12) / 2,
-        np.clip(rest, -12, 12) / 12,
-        np.log1p(n_mentions) / 2,
-        np.clip(top - top[0], -8, 8) / 4,
-        ranks == 0,
-        np.log1p(ranks) / 3,
-        best[:, 0] / max(len(page.text), 1),
-        *_by_other_mentions(page, groups, best, n_mentions),
-        [group.value.key in known for group in groups],
-        share,
-        np.log(np.maximum(best[:, 1] - best[:, 0], 1)) / 4,
-        *zip(*(_repeats(page, *group.spans[0]) for group in groups), strict=True),
-    ]
-    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
-
-
-def _by_other_mentions(
-    page: Page, groups: Sequence[Group], best: NDArray[np.int64], n_mentions: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], ...]:
-    """Per value: stands in the title; lies inside, or around, a mention of a better value."""
-    spans = np.array([span for group in groups for span in group.spans])
-    ends = np.cumsum(n_mentions)
-    in_title = np.add.reduceat(spans[:, 0] < max(page.text.find("\n"), 0), ends - n_mentions) > 0
-    is_better = np.arange(len(spans)) < (ends - n_mentions)[:, None]
-    start, end = best[:, :1], best[:, 1:]
-    inside = np.any((spans[:, 0] <= start) & (spans[:, 1] >= end) & is_better, axis=1)
-    around = np.any((spans[:, 0] >= start) & (spans[:, 1] <= end) & is_better, axis=1)
-    return in_title, np.asarray(inside), np.asarray(around)
-
-
-def _repeats(page: Page, start: int, end: int) -> tuple[float, bool, bool]:
-    """How often the value is written, whether ever between marks, and whether always within more.
-
-    A name cut too short goes on the same way wherever it stands; a whole one does not.
-    """
-    folded = fold(page.text[start:end])
-    known = page.repeats.get(folded)
-    if known is None:
-        known = page.repeats[folded] = _count_repeats(page, folded)
-    return known
-
-
-def _count_repeats(page: Page, folded: str) -> tuple[float, bool, bool]:
-    whole, places = page.compact.text, page.compact.places
-    at = whole.find(folded)
-    n, free, before, behind = 0, False, set(), set()
-    while at >= 0 and n < 12:
-        left = whole[at - 1] if at else " "
-        right = whole[at + len(folded)] if at + len(folded) < len(whole) else " "
-        # A dropped character (comma, blank, line break) between two kept ones is a mark as well.
-        gap_left = at > 0 and places[at] - places[at - 1] > 1
-        last = at + len(folded) - 1
-        gap_right = last + 1 < len(whole) and places[last + 1] - places[last] > 1
-        before.add("" if gap_left else left)
-        behind.add("" if gap_right else right)
-        free |= (gap_left or not left.isalnum()) and (gap_right or not right.isalnum())
-        n += 1
-        at = whole.find(folded, at + len(folded))
-    extends = n > 1 and (_is_letter(before) or _is_letter(behind))
-    return math.log1p(n) / 2, free, extends
-
-
-def _is_letter(neighbours: set[str]) -> bool:
-    return len(neighbours) == 1 and next(iter(neighbours)).isalnum()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueModel:
-    """Second stage: calibrated probability of each value, and where to stop."""
-
-    model: Logistic
-    first_threshold: float
-    other_threshold: float
-    ceiling: float = 1.0
-    """What even the surest value is right with: samples are never quite of one mind."""
-
-    def probabilities(self, rows: Floats) -> Floats:
-        """Shape (n_groups,)."""
-        return self.ceiling * sigmoid(self.model.logits(rows)) if len(rows) else np.empty(0)
-
-
-def fit_values(
-    rows: Sequence[Floats],
-    labels: Sequence[NDArray[np.bool_]],
-    n_wanted: Sequence[int],
-    *,
-    strength: float = 1.5,
-) -> ValueModel:
-    """Fit on scores that were computed without the document they are of.
-
-    Probabilities are calibrated, and thresholds chosen, on documents that were left out here once
-    more. Where the fitted weights do worse on those than the prior, the prior is kept.
-
-    Args:
-        rows: per document (n_groups, len(VALUE_COLUMNS)).
-        labels: per document (n_groups,) whether the value is right.
-        n_wanted: per document how many values it has, found or not.
-        strength: of the prior.
-
-    """
-    model = _fit_rows(rows, labels, strength)
-    prior = Logistic(_PRIOR, -0.5)
-    held_out = [
-        _fit_rows(
-            [part for n, part in enumerate(rows) if n % _FOLDS != fold],
-            [part for n, part in enumerate(labels) if n % _FOLDS != fold],
-            strength,
-        )
-        for fold in range(min(_FOLDS, len(rows)))
-    ]
-    logits = [held_out[n % _FOLDS].logits(part) for n, part in enumerate(rows)]
-    by_prior = [prior.logits(part) for part in rows]
-    if _loss(by_prior, labels) < _loss(logits, labels):
-        model, logits = prior, by_prior
-    curve = fit_curve(logits, labels)
-    model = Logistic(model.weights * curve.scale, model.bias * curve.scale + curve.shift)
-    judged = [
-        sorted(zip(curve(part).tolist(), truth.tolist(), strict=True))[::-1]
-        for part, truth in zip(logits, labels, strict=True)
-    ]
-    # One sample shows nothing of documents left out: its probabilities are low, and all there is.
-    default = 0.2 if len(rows) > 1 else 0.06
-    first = _best_threshold([part[:1] for part in judged], sum(n > 0 for n in n_wanted), default)
-    other = _best_threshold(
-        [part[1:4] for part in judged], sum(max(n - 1, 0) for n in n_wanted), 0.35
-    )
-    return ValueModel(model, first, max(other, first), curve.ceiling)
-
-
-_FOLDS = 5
-
-
-def _fit_rows(
-    rows: Sequence[Floats], labels: Sequence[NDArray[np.bool_]], strength: float
-) -> Logistic:
-    every = np.concatenate([np.empty((0, len(VALUE_COLUMNS))), *rows])
-    truth = np.concatenate([np.empty(0, bool), *labels])
-    weights = np.ones(len(truth))
-    return fit_logistic(every, truth, weights, strength=strength, prior=_PRIOR, prior_bias=-0.5)
-
-
-def _loss(logits: Sequence[Floats], labels: Sequence[NDArray[np.bool_]]) -> float:
-    """Negative log likelihood."""
-    return sum(
-        float(np.logaddexp(0.0, np.where(truth, -part, part)).sum())
-        for part, truth in zip(logits, labels, strict=True)
-    )
-
-
-#: How firmly a threshold is held to its default: as by so many documents.
-_HOLD_ranking = 30.0
-_STEPS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
-
-
-def _best_threshold(
-    judged: Sequence[Sequence[tuple[float, bool]]], n_wanted: int, default: float
-) -> float:
-    """The step with the best F1; each step away from the default must earn it."""
-    best, best_score = default, -1.0
-    for step in _STEPS:
-        taken = [is_true for part in judged for p, is_true in part if p >= step]
-        score = 2 * sum(taken) / max(len(taken) + n_wanted, 1)
-        score -= abs(step - default) * _HOLD_ranking / max(n_wanted, 1)
-        if score > best_score:
-            best, best_score = step, score
-    return best

@@ -1,18 +1,20 @@
-r"""Tokens: a document cut into characters, words and numbers, with what stands around each.
+r"""Tokens: a document cut into characters, words and numbers, each with the label it belongs to.
 
 One Chinese character, one Latin word, one run of digits, one mark, one line break: one token; in a
-pattern, ``[a-z]+(?:'[a-z]+)?|\d+|[\n\t]|\S`` over the folded text.
+pattern, ``[a-z]+(?:'[a-z]+)?|\d+|[\n\t]|\S`` over the folded text. Tokens are compared by hashes,
+which are the same in every process and version.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 
-from featpipe.extraction.scoring.hashing import hash_of
 from featpipe.extraction.values.text import (
     BLANK,
     BREAK,
@@ -28,7 +30,7 @@ from featpipe.extraction.values.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,9 +38,39 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
+    Points = NDArray[np.uint32]
+    Traits = NDArray[np.uint8]
 
 _LABEL_TOKENS = 8
 _APOSTROPHE, _COLON, _COMMA, _NEWLINE = map(ord, "':,\n")
+
+
+@lru_cache(maxsize=1 << 17)
+def hash_of(text: str) -> int:
+    """CRC-32 of a string, made odd: never 0."""
+    return crc32(text.encode("utf-8", "surrogatepass")) | 1
+
+
+def mix(first: Ints, second: Ints | int) -> Ints:
+    """One number below 2**31 for two; their order counts."""
+    mixed = (np.asarray(first, np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
+        np.asarray(second, np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    )
+    return np.asarray((mixed >> np.uint64(20)) & np.uint64(0x7FFFFFFF), np.int64)
+
+
+def pair_codes(code: Ints) -> Ints:
+    """Hash (n,) of each token with the next one; the last is paired with 0."""
+    return mix(code, np.concatenate((code[1:], [0])))
+
+
+def is_in(values: Ints, wanted: Ints) -> Bools:
+    """``np.isin`` for ``wanted`` in ascending order: a fifth of its time for short arrays."""
+    if not len(wanted):
+        return np.zeros(len(values), bool)
+    at = np.searchsorted(wanted, values)
+    at[at == len(wanted)] = 0
+    return np.asarray(wanted[at] == values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,114 +87,126 @@ class Tokens:
     is_capital: Bools
     is_word_start: Bools
     label: Ints
-    """Hash of what stands before the last colon of the line, or of the table header; 0 if none."""
+    """Hash of the words before the last colon of the line, or of the table header; 0 if none."""
     label_text: Mapping[int, str]
     """The words of each such hash."""
     line: Ints
     sentence: Ints
     heading: Ints
-    """Hash of the last numbered or short line above."""
+    """Hash of the last short line above that ends without a stop."""
 
     def __len__(self) -> int:
         return len(self.start)
 
+    def spans(self, characters: Sequence[tuple[int, int]] | Ints) -> tuple[Ints, Ints]:
+        """Character spans (n, 2) as first and last token (half-open), (m,) each.
 
-def make_tokens(page: Page) -> Tokens:
-    """For :attr:`Page.tokens`."""
-    points = points_of(page.folded)
+        Blanks at the edges are left out, and spans of blanks alone; a cut token counts whole.
+        """
+        if not len(characters):
+            none = np.empty(0, np.int64)
+            return none, none
+        whole = np.asarray(characters, np.int64).reshape(-1, 2)
+        first = np.searchsorted(self.end, whole[:, 0], side="right")
+        last = np.searchsorted(self.start, whole[:, 1], side="left")
+        keep = last > first
+        return first[keep], last[keep]
+
+
+def make_tokens(page: Page, folded: str) -> Tokens:
+    """The tokens of a page; ``folded`` is its text after :func:`fold_width`."""
+    points = points_of(folded)
     traits = TRAITS.look_up(points)
     start, end = _cut(points, traits)
     first = points[start]
     kind = traits[start]
-    latin = (kind & LETTER) > 0
-    marks = (kind & PLAIN) == 0
-    upper = TRAITS.look_up(points_of(page.text)[start])
-    labels, label_text = _labels(page, first, start, end)
+    is_latin = (kind & LETTER) > 0
+    is_mark = (kind & PLAIN) == 0
+    original = TRAITS.look_up(points_of(page.text)[start])
+    label, label_text = _labels(page, folded, first, start, end)
     sentence = np.searchsorted(page.sentences[:, 0], start, side="right") - 1
     breaks = first == _NEWLINE
     return Tokens(
         start=start,
         end=end,
-        code=_codes(page.folded, first, kind, start, end),
-        is_mark=marks,
-        is_latin=latin,
-        is_capital=(upper & UPPER) > 0,
-        is_word_start=_word_starts(page, start, marks | latin),
-        label=labels,
+        code=_codes(folded, first, kind, start, end),
+        is_mark=is_mark,
+        is_latin=is_latin,
+        is_capital=(original & UPPER) > 0,
+        is_word_start=_word_starts(page, start, is_mark | is_latin),
+        label=label,
         label_text=label_text,
         line=np.cumsum(breaks),
         sentence=np.maximum(sentence, 0),
-        heading=_headings(page.folded, breaks, start, end),
+        heading=_headings(folded, breaks, start, end),
     )
 
 
-def _cut(points: NDArray[np.uint32], traits: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """Where tokens begin and end."""
+def _cut(points: Points, traits: Traits) -> tuple[Ints, Ints]:
+    """First and last character (half-open) of each token."""
     letter, decimal = (traits & LETTER) > 0, (traits & DECIMAL) > 0
     blank = ((traits & BLANK) > 0) & ((traits & BREAK) == 0)
-    # Whether a character goes on with the token of the one before it.
-    goes_on = np.zeros(len(points) + 1, bool)
-    goes_on[1:-1] = (letter[1:] & letter[:-1]) | (decimal[1:] & decimal[:-1])
-    joined = _joined_apostrophes(points, letter, goes_on)
-    goes_on[joined] = goes_on[joined + 1] = True
-    is_start = ~blank & ~goes_on[:-1]
-    is_end = ~blank & ~goes_on[1:]
+    # Whether a character continues the token of the one before it.
+    continues = np.zeros(len(points) + 1, bool)
+    continues[1:-1] = (letter[1:] & letter[:-1]) | (decimal[1:] & decimal[:-1])
+    joined = _joined_apostrophes(points, letter, continues)
+    continues[joined] = continues[joined + 1] = True
+    is_start = ~blank & ~continues[:-1]
+    is_end = ~blank & ~continues[1:]
     return np.flatnonzero(is_start), np.flatnonzero(is_end) + 1
 
 
-def _joined_apostrophes(points: NDArray[np.uint32], letter: Bools, goes_on: Bools) -> Ints:
-    """Places of the apostrophes inside words: one in a word, the first from the left."""
+def _joined_apostrophes(points: Points, letter: Bools, continues: Bools) -> Ints:
+    """Places of the apostrophes inside words: at most one a word, the first from the left."""
     at = np.flatnonzero(points[1:-1] == _APOSTROPHE) + 1
     joined: list[int] = []
     for place in at[letter[at - 1] & letter[at + 1]].tolist():
-        # Behind an apostrophe that is inside a word, up to here in one go: the same word.
-        is_same = bool(joined) and bool(goes_on[joined[-1] + 2 : place].all())
+        # Letters only since the last joined apostrophe: still the same word.
+        is_same = bool(joined) and bool(continues[joined[-1] + 2 : place].all())
         if not is_same:
             joined.append(place)
     return np.array(joined, np.int64)
 
 
-def _codes(
-    folded: str, first: NDArray[np.uint32], kind: NDArray[np.uint8], start: Ints, end: Ints
-) -> Ints:
+def _codes(folded: str, first: Points, kind: Traits, start: Ints, end: Ints) -> Ints:
     codes = _CODES.look_up(first)
     is_digit = (kind & DIGIT) > 0
-    codes[is_digit] = _digits_code[np.minimum((end - start)[is_digit], 9)]
+    codes[is_digit] = _DIGIT_CODES[np.minimum((end - start)[is_digit], 9)]
     for at in np.flatnonzero((end - start > 1) & ~is_digit).tolist():
         codes[at] = hash_of(folded[start[at] : end[at]])
     return codes
 
 
 _CODES = CharacterTable(hash_of, np.int64)
-_digits_code = np.array([hash_of(f"digits {n}") for n in range(10)], np.int64)
+_DIGIT_CODES = np.array([hash_of(f"digits {n}") for n in range(10)], np.int64)
 
 
-def _word_starts(page: Page, start: Ints, plain: Bools) -> Bools:
-    """Where words begin: marks, Latin words and what follows them always; else as they are cut."""
+def _word_starts(page: Page, start: Ints, is_own_word: Bools) -> Bools:
+    """Tokens that begin a word: marks, Latin words, the token after one, and segmented words."""
     begins = np.zeros(len(page.text) + 1, bool)
     begins[page.words[:, 0]] = True
-    behind = np.concatenate(([True], plain[:-1]))
-    return np.asarray(begins[start] | plain | behind)
+    after_own = np.concatenate(([True], is_own_word[:-1]))
+    return np.asarray(begins[start] | is_own_word | after_own)
 
 
-_label_marks = np.sort(points_of("。;!?\n\t:,"))
+_LABEL_MARKS = np.sort(points_of("。;!?\n\t:,"))
 
 
 def _labels(
-    page: Page, first: NDArray[np.uint32], start: Ints, end: Ints
+    page: Page, folded: str, first: Points, start: Ints, end: Ints
 ) -> tuple[Ints, dict[int, str]]:
-    """Per token the label it stands behind: the words before a colon, or a table header."""
+    """Hash of the label of each token, and the label's words by hash."""
     labels = np.zeros(len(start), np.int64)
     texts: dict[int, str] = {}
     number, since, first_at = 0, 0, 0
-    marks = np.flatnonzero(np.isin(first, _label_marks))
+    marks = np.flatnonzero(np.isin(first, _LABEL_MARKS))
     for at, mark in zip(marks.tolist(), first[marks].tolist(), strict=True):
         if number:
             labels[first_at:at] = number
         first_at = at
         if mark == _COLON:
             low = max(since, at - _LABEL_TOKENS)
-            current = _before_colon(_joined(page.folded, start[low:at], end[low:at]))
+            current = _after_marks(_joined(folded, start[low:at], end[low:at]))
             number = hash_of(current) if current else 0
             texts[number] = current
         elif mark != _COMMA:
@@ -178,13 +222,12 @@ def _labels(
     return labels, texts
 
 
-def _before_colon(words: str) -> str:
-    """What of them is the label: nothing before a mark."""
+def _after_marks(words: str) -> str:
+    """The words after the last comma, bracket or quote: the label itself."""
     return re.sub(r".*[,、\]()》\"]", "", words)
 
 
 def _headings(folded: str, breaks: Bools, start: Ints, end: Ints) -> Ints:
-    """Per token a hash of the last line above that is short and ends without a stop."""
     headings = np.zeros(len(start), np.int64)
     current, first = 0, 0
     for at in [*np.flatnonzero(breaks).tolist(), len(start)]:

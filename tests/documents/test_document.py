@@ -1,37 +1,15 @@
-"""Paragraphs of sentences of words, pages, and what makes two files the same document."""
+"""Pages, and what makes two files the same document."""
 
 from __future__ import annotations
 
 import dataclasses
 import pickle
-import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pdf_writing import write_pdf
 from zip_writing import paragraph, write_docx
 
-from featpipe.documents import Document, Page, load_document, outline, segment
-
-
-def words_of(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in re.finditer(r"\s+|[a-z]+|.", text, re.DOTALL)]
-
-
-@given(st.text(st.sampled_from("甲乙。，；\n ab.!（）"), max_size=80))
-def test_the_outline_says_what_the_arrays_say_and_words_nest_in_sentences(text: str) -> None:
-    paragraphs = outline(text, words_of)
-    segments = segment(text)
-    assert [(p.start, p.end) for p in paragraphs] == [
-        tuple(s) for s in segments.paragraphs.tolist()
-    ]
-    sentences = [s for p in paragraphs for s in p.sentences]
-    assert [(s.start, s.end) for s in sentences] == [tuple(s) for s in segments.sentences.tolist()]
-    for sentence in sentences:
-        shown = "".join(text[word.start : word.end] for word in sentence.words)
-        assert shown == "".join(text[sentence.start : sentence.end].split())
-    assert all(not s.words for p in outline(text) for s in p.sentences)
+from featpipe.documents import Document, Page, load_document
 
 
 def test_a_copy_under_another_name_is_the_same_content() -> None:

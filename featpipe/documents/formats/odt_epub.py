@@ -1,0 +1,125 @@
+"""OpenDocument texts (.odt) and EPUB books: zip archives of XML.
+
+Of an .odt file the paragraphs, headings, lists and tables of ``content.xml`` are read; of a book
+the chapters of the spine, in reading order, each as HTML.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.decode import decode
+from featpipe.documents.formats.html import read_html
+from featpipe.documents.formats.zip_xml import Container, attribute, children, local, text_of
+from featpipe.errors import UnreadableDocument
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+    from featpipe.documents.limits import LoadLimits
+
+_UNREAD = frozenset({"tracked-changes", "annotation", "note-citation", "sequence-decls", "forms"})
+
+
+def load_odt(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
+    """Read an .odt file.
+
+    Raises:
+        UnreadableDocument: damaged, or locked by a password.
+        DocumentTooLarge: beyond one of the limits.
+    """
+    container = Container(data, limits)
+    title = text_of(container.xml_or_none("meta.xml"), "title")
+    builder = DocumentBuilder(limits, title=" ".join(title.split()))
+    _blocks(container.xml("content.xml"), builder)
+    return builder
+
+
+def _blocks(element: Element, builder: DocumentBuilder) -> None:
+    for block in element:
+        name = local(block.tag)
+        if name in {"p", "h"}:
+            _paragraph(block, builder)
+        elif name == "table":
+            _table(block, builder)
+        elif name not in _UNREAD:
+            _blocks(block, builder)
+
+
+def _paragraph(element: Element, builder: DocumentBuilder) -> None:
+    level = attribute(element, "outline-level") if local(element.tag) == "h" else None
+    boxes: list[Element] = []
+    text = _text(element, boxes)
+    for line in text.split("\v"):
+        builder.add(line, level=min(int(level), 9) if level and level.isdecimal() else 0)
+    for box in boxes:
+        _blocks(box, builder)
+
+
+def _text(element: Element, boxes: list[Element]) -> str:
+    texts = [element.text or ""]
+    for inner in element:
+        name = local(inner.tag)
+        if name in {"s", "tab"}:
+            texts.append(" ")
+        elif name == "line-break":
+            texts.append("\v")
+        elif name in {"text-box", "note-body"}:
+            boxes.append(inner)
+        elif name not in _UNREAD:
+            texts.append(_text(inner, boxes))
+        texts.append(inner.tail or "")
+    return "".join(texts)
+
+
+def _table(table: Element, builder: DocumentBuilder) -> None:
+    rows = [element for element in table.iter() if local(element.tag) == "table-row"]
+    cells: list[RawCell] = []
+    for row, element in enumerate(rows):
+        for column, cell in enumerate(children(element, "table-cell")):
+            paragraphs = [p for p in cell.iter() if local(p.tag) in {"p", "h"}]
+            text = "\n".join(_text(p, []).replace("\v", "\n") for p in paragraphs)
+            cells.append(RawCell(row, column, text))
+    if all(cell.column == 0 for cell in cells):
+        for only in cells:
+            builder.add(only.text)
+    else:
+        builder.add_table(cells)
+
+
+def load_epub(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
+    """Read an EPUB book.
+
+    Raises:
+        UnreadableDocument: damaged, or locked (digital rights management).
+        DocumentTooLarge: beyond one of the limits.
+    """
+    container = Container(data, limits)
+    if "META-INF/rights.xml" in container:
+        raise UnreadableDocument("a book locked by digital rights management")
+    package = _package(container)
+    root = container.xml(package)
+    folder = posixpath.dirname(package)
+    builder = DocumentBuilder(limits, title=" ".join(text_of(root, "title").split()))
+    items = {
+        attribute(item, "id"): posixpath.normpath(
+            posixpath.join(folder, unquote(attribute(item, "href") or ""))
+        )
+        for item in root.iter()
+        if local(item.tag) == "item"
+    }
+    for reference in root.iter():
+        name = items.get(attribute(reference, "idref"))
+        if local(reference.tag) == "itemref" and name and name in container:
+            read_html(decode(container.read(name)).text, builder)
+    return builder
+
+
+def _package(container: Container) -> str:
+    for element in container.xml("META-INF/container.xml").iter():
+        if local(element.tag) == "rootfile":
+            return attribute(element, "full-path") or ""
+    raise UnreadableDocument("damaged: an EPUB without a package")

@@ -1,0 +1,147 @@
+"""Features of one page, each computed when it is first needed and kept with the page."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from featpipe.extraction.scoring.context import make_boundary_context, make_column_context
+from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.tokens import make_tokens
+from featpipe.extraction.scoring.word_pairs import make_word_pairs
+from featpipe.extraction.values.text import compact, fold_width, points_of
+from featpipe.extraction.values.values import find_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.context import BoundaryContext, ColumnContext
+    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.tokens import Tokens
+    from featpipe.extraction.scoring.word_pairs import WordPairs
+    from featpipe.extraction.values.text import Compact
+    from featpipe.extraction.values.values import FieldType, Found
+
+    Ints = NDArray[np.int64]
+
+_MOST_REPEATS = 12
+
+
+class Repeats(NamedTuple):
+    """How a text is repeated in its document."""
+
+    log_count: float
+    """``log1p`` of the number of occurrences, halved."""
+    is_free: bool
+    """At least once it stands between marks."""
+    extends: bool
+    """The same letter follows, or precedes, every occurrence: it is part of a longer name."""
+
+
+class PageFeatures:
+    """A page with all that scoring derives from it. Any thread may use it.
+
+    Two threads that need a feature at the same time compute equal ones.
+
+    Args:
+        page: the document.
+
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._found: dict[FieldType, list[Found]] = {}
+        self._repeats: dict[str, Repeats] = {}
+
+    @classmethod
+    def of_text(cls, text: str, name: str = "") -> PageFeatures:
+        """Of a text that is in no cache."""
+        return cls(page_of_text(text, name=name))
+
+    @cached_property
+    def folded(self) -> str:
+        """The text in half width and lower case, of the same length; typed patterns run on it."""
+        return fold_width(self.page.text)
+
+    @cached_property
+    def compact(self) -> Compact:
+        """The text without blanks and separators, for finding names however they are spaced."""
+        return compact(self.page.text)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """The tokens with their labels and headings."""
+        return make_tokens(self.page, self.folded)
+
+    @cached_property
+    def boundaries(self) -> BoundaryContext:
+        """Where values may begin and end."""
+        return make_boundary_context(self.page, self.folded, self.tokens)
+
+    @cached_property
+    def context(self) -> ColumnContext:
+        """The neighbourhood of each token."""
+        return make_column_context(self.tokens, self.boundaries.is_organisation_end)
+
+    @cached_property
+    def word_pairs(self) -> WordPairs:
+        """Word pairs by sentence, for BM25."""
+        return make_word_pairs(self.tokens, max(len(self.page.sentences), 1))
+
+    @cached_property
+    def character_counts(self) -> tuple[Ints, ...]:
+        """Running counts (len(text) + 1,): digits, capitals, small and other letters, marks."""
+        code = points_of(self.page.text)
+        digit = (code >= 48) & (code <= 57)
+        capital = (code >= 65) & (code <= 90)
+        small = (code >= 97) & (code <= 122)
+        # Chinese characters and letters of other scripts, without the blocks of marks.
+        other = (code >= 0xC0) & ~((code >= 0x2000) & (code <= 0x303F))
+        other &= ~((code >= 0xFF00) & (code <= 0xFF0F))
+        mark = ~(digit | capital | small | other) & (code > 32)
+        return tuple(
+            np.concatenate(([0], np.cumsum(kind))) for kind in (digit, capital, small, other, mark)
+        )
+
+    def find(self, kind: FieldType) -> list[Found]:
+        """Every text with the shape of a type, in order."""
+        if kind not in self._found:
+            self._found[kind] = list(find_values(self.folded, kind))
+        return self._found[kind]
+
+    def repeats(self, folded: str) -> Repeats:
+        """How often a compact text is written, whether ever between marks, whether always in more.
+
+        A name cut too short continues the same way wherever it stands; a whole one does not.
+        """
+        known = self._repeats.get(folded)
+        if known is None:
+            known = self._repeats[folded] = _count_repeats(self.compact, folded)
+        return known
+
+
+def _count_repeats(compact: Compact, folded: str) -> Repeats:
+    whole, places = compact.text, compact.places
+    at = whole.find(folded)
+    n, is_free, before, behind = 0, False, set(), set()
+    while at >= 0 and n < _MOST_REPEATS:
+        left = whole[at - 1] if at else " "
+        right = whole[at + len(folded)] if at + len(folded) < len(whole) else " "
+        # A dropped character (comma, blank, line break) between two kept ones is a mark as well.
+        gap_left = at > 0 and places[at] - places[at - 1] > 1
+        last = at + len(folded) - 1
+        gap_right = last + 1 < len(whole) and places[last + 1] - places[last] > 1
+        before.add("" if gap_left else left)
+        behind.add("" if gap_right else right)
+        is_free |= (gap_left or not left.isalnum()) and (gap_right or not right.isalnum())
+        n += 1
+        at = whole.find(folded, at + len(folded))
+    extends = n > 1 and (_is_one_letter(before) or _is_one_letter(behind))
+    return Repeats(math.log1p(n) / 2, is_free, extends)
+
+
+def _is_one_letter(neighbours: set[str]) -> bool:
+    return len(neighbours) == 1 and next(iter(neighbours)).isalnum()

@@ -1,0 +1,56 @@
+"""What one door accepts every other accepts: there is one set of limits."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from featpipe import LoadLimits
+from featpipe.build.pipeline import _limits
+from featpipe.documents import load_document
+from featpipe.errors import DocumentTooLarge
+from featpipe.extraction.worker import ExtractRole, extract_role
+from featpipe.service.engine import extraction_workload
+from featpipe.service.settings import ServiceSettings
+from featpipe.settings import BuildSettings
+
+ACCEPTED = 40_000_000
+
+
+def test_the_default_is_what_build_cache_has_always_accepted() -> None:
+    assert LoadLimits().max_characters == ACCEPTED
+    assert LoadLimits().max_bytes == 256 << 20
+
+
+def test_a_build_adds_nothing_to_the_defaults() -> None:
+    assert _limits(BuildSettings()) == LoadLimits()
+    own = _limits(BuildSettings(max_document_bytes=10, max_document_characters=5, use_ocr=True))
+    assert own == LoadLimits(max_bytes=10, max_characters=5, use_ocr=True)
+
+
+def test_the_service_adds_nothing_to_the_defaults(tmp_path: Path) -> None:
+    publication = SimpleNamespace(
+        cache=tmp_path, folder=tmp_path, samples=tmp_path, models=tmp_path, space=None,
+        chosen=SimpleNamespace(checkpoints=None), devices=("cpu",),
+    )  # fmt: skip
+    settings = ServiceSettings(cache=tmp_path, max_body_bytes=1000, max_batch_bytes=1000)
+    workload = extraction_workload(settings, publication)
+    assert workload.role.arguments["limits"] == LoadLimits()
+
+
+@pytest.mark.parametrize("door", [load_document, extract_role, ExtractRole])
+def test_without_limits_of_their_own_the_library_and_its_workers_use_the_defaults(
+    door: object,
+) -> None:
+    assert inspect.signature(door).parameters["limits"].default is None
+
+
+def test_a_long_document_is_loaded_up_to_the_limit_and_refused_beyond() -> None:
+    line = b"a" * 99_999 + b"\n"
+    document = load_document(line * (ACCEPTED // len(line)), source="long.txt")
+    assert len(document.text) == ACCEPTED - 1
+    with pytest.raises(DocumentTooLarge, match="longer than 40,000,000 characters"):
+        load_document(line * (ACCEPTED // len(line) + 1), source="longer.txt")
