@@ -85,30 +85,15 @@ def end_with_parent(lifeline: int) -> None:
     the interpreter lock is held, asleep or in a loop. (A parent-death signal would come when the
     parent's *thread* that started the child ends.)
     """
-    if hasattr(fcntl, "F_SETSIG"):
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-    else:
-        _watch_in_a_thread(lifeline)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
     # The signal comes with a change: a parent that died earlier is found by looking.
     poll = select.poll()
     poll.register(lifeline, select.POLLIN | select.POLLHUP)
     if poll.poll(0):
         os._exit(0)
-
-
-def _watch_in_a_thread(lifeline: int) -> None:
-    import threading
-
-    def wait() -> None:
-        try:
-            os.read(lifeline, 1)
-        finally:
-            os._exit(0)
-
-    threading.Thread(target=wait, name="featpipe-lifeline", daemon=True).start()
 
 
 def ignore_group_signals() -> None:

@@ -103,8 +103,7 @@ def threads_of(role: Role) -> int:
 
 def usable_cores() -> int:
     """Cores this process may use: affinity, and the quota of its control group if smaller."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(cores or 1, _quota_cores()))
+    return max(1, min(len(os.sched_getaffinity(0)), _quota_cores()))
 
 
 def _quota_cores() -> int:

@@ -18,11 +18,11 @@ from featpipe.pool.actions import Start
 from featpipe.pool.role import START_ATTEMPTS
 from featpipe.pool.spawn import (
     ForkedProcess,
+    Started,
     boot_record_of_forkserver,
     environment_of_forkserver,
     make_ends,
     start_fresh,
-    to_started,
 )
 from featpipe.pool.workers import Worker
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
     from featpipe.pool.role import Role
-    from featpipe.pool.spawn import Started
     from featpipe.pool.workers import WorkerTable
 
 log = logging.getLogger("featpipe.pool")
@@ -99,7 +98,7 @@ class Forkservers:
         server.process.send(frames.frame(frames.FORK, number, body))
         self._workers.flush(server.process)
         process = server.children[number] = ForkedProcess()
-        return to_started(process, ours)
+        return Started(process, ours)
 
     def server_of(self, number: int) -> Worker | None:
         """The fork server that is to fork this worker or to report its end, if there is one."""
@@ -129,7 +128,7 @@ class Forkservers:
     def _start_server(self, preload: tuple[str, ...]) -> _Forkserver:
         record = boot_record_of_forkserver(preload, logging.getLogger().getEffectiveLevel())
         started = start_fresh(record, environment_of_forkserver())
-        process = Worker(0, "fork server", "cpu", Start(0, "", 0), started)
+        process = Worker(0, "fork server", Start(0, "", 0), started)
         server = self._servers[preload] = _Forkserver(preload, process)
         self._loop.listen(process.sock.fileno(), lambda _: self._read(server))
         self._loop.listen(process.stderr, lambda _: self._read_stderr(server))

@@ -232,8 +232,7 @@ class Hub:
             message = f"{record['name']} cannot be started: {error.message}"
             self._break_with(PoolBroken(message, hint=error.hint))
             return
-        device = role.devices[action.slot]
-        worker = Worker(action.worker, record["name"], device, action, started)
+        worker = Worker(action.worker, record["name"], action, started)
         self.workers.add(worker, self._on_socket, self._on_stderr, self._on_exit)
 
     def _send(self, action: actions.Send) -> None:

@@ -8,7 +8,7 @@ already lie in a segment this process received are referred to and not copied.
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.pool.frames import OUT_OF_BAND, PLAIN
 
@@ -26,25 +26,17 @@ _INLINE_BYTES = 32 << 10
 _ALIGNMENT = 64
 
 
-class PackedPayload:
-    """An object ready to be sent.
+class PackedPayload(NamedTuple):
+    """An object ready to be sent."""
 
-    ``own`` is the segment made for it, which goes back to its store after use; ``segments`` are
-    all it refers to; ``buffers`` keeps those of other segments alive until then.
-    """
-
-    __slots__ = ("body", "buffers", "flags", "own", "segments")
-
-    def __init__(
-        self,
-        body: bytes,
-        flags: int = PLAIN,
-        own: Segment | None = None,
-        segments: tuple[Segment, ...] = (),
-        buffers: Sequence[pickle.PickleBuffer] = (),
-    ) -> None:
-        self.body, self.flags, self.own = body, flags, own
-        self.segments, self.buffers = segments, buffers
+    body: bytes
+    flags: int = PLAIN
+    own: Segment | None = None
+    """The segment made for it, which goes back to its store after use."""
+    segments: tuple[Segment, ...] = ()
+    """All it refers to."""
+    buffers: Sequence[pickle.PickleBuffer] = ()
+    """Kept until then, so that segments of others are not released."""
 
 
 def pack(thing: object, store: SegmentStore, locate: Locate | None = None) -> PackedPayload:

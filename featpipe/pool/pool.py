@@ -18,7 +18,6 @@ from featpipe.pool.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
-    from types import TracebackType
 
     from featpipe.pool.outcomes import Outcome
     from featpipe.pool.role import Role
@@ -77,12 +76,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     # tasks

@@ -19,15 +19,11 @@ import os
 import sys
 import threading
 import weakref
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
-
-    Exporter = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 _SMALLEST_BYTES = 1 << 18
 _IDLE_BYTES = 256 << 20
@@ -198,18 +194,6 @@ class Reference:
         self.release()
 
 
-class _ExporterReference(weakref.ref["Exporter"]):
-    """A weak reference to an exporter, with the function to call when it is gone."""
-
-    __slots__ = ("on_release",)
-    on_release: Callable[[], None]
-
-
-#: A weak reference calls back only while it is itself alive. By identity: its hash is that of the
-#: array, which has none.
-_EXPORTERS: dict[int, _ExporterReference] = {}
-
-
 def tracked_view(segment: Segment, on_release: Callable[[], None]) -> tuple[memoryview, int]:
     """A view of the segment and its address; ``on_release`` runs when no slice of it is left.
 
@@ -220,56 +204,46 @@ def tracked_view(segment: Segment, on_release: Callable[[], None]) -> tuple[memo
     import numpy as np
 
     exporter = np.frombuffer(segment.map, np.uint8)
-    reference = _ExporterReference(exporter, _on_gone)
-    reference.on_release = on_release
-    _EXPORTERS[id(reference)] = reference
+    weakref.finalize(exporter, on_release).atexit = False
     address: int = exporter.__array_interface__["data"][0]
     return memoryview(exporter), address  # type: ignore[arg-type]  # a Buffer in numpy's stubs only from Python 3.12 on
-
-
-def _on_gone(reference: _ExporterReference) -> None:
-    _EXPORTERS.pop(id(reference), None)
-    reference.on_release()
 
 
 class AddressMap:
     """Finds the segment a buffer lies in, so that an array is sent on without being copied."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._segments: dict[int, Segment] = {}
-        self._start_of: dict[int, int] = {}
+        #: (address, segment), sorted; segments do not overlap.
+        self._entries: list[tuple[int, Segment]] = []
         # Reentrant: an array may die, and with it a segment, inside any allocation made here.
         self._lock = threading.RLock()
 
     def add(self, segment: Segment, address: int) -> None:
-        """The segment is mapped at this address."""
-        if segment.uid in self._start_of:
-            return
+        """The segment is mapped at this address; harmless when it was added before."""
         with self._lock:
-            insort(self._starts, address)
-            self._segments[address] = segment
-            self._start_of[segment.uid] = address
+            place = bisect_right(self._entries, address, key=_address_of)
+            if not place or self._entries[place - 1][1] is not segment:
+                self._entries.insert(place, (address, segment))
 
     def remove(self, segment: Segment) -> None:
         """The segment is about to be unmapped; harmless when it was never added."""
         with self._lock:
-            address = self._start_of.pop(segment.uid, None)
-            if address is not None:
-                self._starts.remove(address)
-                del self._segments[address]
+            self._entries = [entry for entry in self._entries if entry[1] is not segment]
 
     def locate(self, buffer: memoryview) -> tuple[Segment, int] | None:
         """The segment that holds the whole buffer, and its offset; None for ordinary memory."""
         numpy = sys.modules.get("numpy")
-        if numpy is None or buffer.nbytes < _SMALLEST_REFERENCE_BYTES or not self._starts:
+        if numpy is None or buffer.nbytes < _SMALLEST_REFERENCE_BYTES or not self._entries:
             return None
         address = numpy.frombuffer(buffer, numpy.uint8).__array_interface__["data"][0]
         with self._lock:
-            place = bisect_right(self._starts, address) - 1
-            if place < 0:
+            place = bisect_right(self._entries, address, key=_address_of)
+            if not place:
                 return None
-            start = self._starts[place]
-            segment = self._segments[start]
+            start, segment = self._entries[place - 1]
         offset = address - start
         return (segment, offset) if offset + buffer.nbytes <= segment.size else None
+
+
+def _address_of(entry: tuple[int, Segment]) -> int:
+    return entry[0]

@@ -128,15 +128,13 @@ Process = FreshProcess | ForkedProcess
 
 
 class Started(NamedTuple):
-    """The parent's side of a new child. All descriptors are the receiver's to close."""
+    """A new child."""
 
     process: Process
-    sock: socket.socket
-    lifeline: int
-    stderr: int
-    page: int
+    ends: Ends
+    """The parent's, now the receiver's to close."""
     first_message: bytes = b""
-    """The boot record of a fresh interpreter."""
+    """To be sent: the boot record of a fresh interpreter."""
 
 
 class Ends(NamedTuple):
@@ -194,14 +192,7 @@ def start_fresh(record: BootRecord, environment: Mapping[str, str]) -> Started:
         for descriptor in theirs:
             os.close(descriptor)
     data = pickle.dumps({**record, "lifeline": theirs.lifeline, "page": theirs.page}, 5)
-    return to_started(process, ours, len(data).to_bytes(8, "little") + data)
-
-
-def to_started(process: Process, ours: Ends, first_message: bytes = b"") -> Started:
-    """The parent's ends of a child, ready for use."""
-    sock = socket.socket(fileno=ours.sock)
-    sock.setblocking(False)
-    return Started(process, sock, ours.lifeline, ours.stderr, ours.page, first_message)
+    return Started(process, ours, len(data).to_bytes(8, "little") + data)
 
 
 def make_ends() -> tuple[Ends, Ends]:

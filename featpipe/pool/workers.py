@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from featpipe.pool.frames import FrameBuffer
 from featpipe.pool.task import Cause, Loss, cause_of
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterator
 
     from featpipe.pool.actions import Start
@@ -35,12 +35,12 @@ _KILL_AGAIN_S = 1.0
 class Worker:
     """One child. No method blocks, except `reap` for a process that is ending."""
 
-    def __init__(self, number: int, name: str, device: str, start: Start, started: Started) -> None:
-        self.number, self.name, self.device, self.start = number, name, device, start
+    def __init__(self, number: int, name: str, start: Start, started: Started) -> None:
+        self.number, self.name, self.start = number, name, start
         self.process = started.process
-        self.sock: socket.socket = started.sock
-        self.stderr = started.stderr
-        self._lifeline, self._page = started.lifeline, started.page
+        sock, self._lifeline, self.stderr, self._page = started.ends
+        self.sock = socket.socket(fileno=sock)
+        self.sock.setblocking(False)
         os.set_blocking(self.stderr, False)
         self._arrived = FrameBuffer()
         self._to_send: deque[tuple[memoryview, int]] = deque()
