@@ -52,8 +52,6 @@ class Forkservers:
     """Has workers forked. Used in the hub's thread.
 
     Args:
-        loop: the hub's event loop.
-        workers: sends what is queued for a fork server.
         on_exit: called with the number of a forked worker whose process has ended.
         on_never_forked: called with the number of a worker to be started in another way.
     """

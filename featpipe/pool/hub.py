@@ -43,13 +43,7 @@ _BUSY_GRACE_S = 0.5
 
 
 class Hub:
-    """Owns the children. Other threads post to it.
-
-    Args:
-        roles: by name.
-        arguments: each role's arguments, pickled.
-        numbers: numbers of new tasks.
-    """
+    """Owns the children. Other threads post to it. Args: ``arguments`` are each role's, pickled."""
 
     def __init__(
         self, roles: Mapping[str, Role], arguments: Mapping[str, bytes], numbers: Iterator[int]

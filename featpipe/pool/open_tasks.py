@@ -19,13 +19,7 @@ log = logging.getLogger("featpipe.pool")
 
 
 class OpenTasks:
-    """Tasks that were accepted and have not ended. Used in the hub's thread.
-
-    Args:
-        roles: by name.
-        payloads: to pack and release what the tasks carry.
-        numbers: numbers of new tasks.
-    """
+    """Tasks that were accepted and have not ended. Used in the hub's thread."""
 
     def __init__(
         self, roles: Mapping[str, Role], payloads: PayloadStore, numbers: Iterator[int]

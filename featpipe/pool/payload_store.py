@@ -31,12 +31,7 @@ _DESCRIPTORS_PER_SEGMENT = 8
 
 
 class PayloadStore:
-    """Packs payloads, sends them, and unpacks results.
-
-    Args:
-        loop: the hub's event loop.
-        workers: the children that live.
-    """
+    """Packs payloads, sends them, and unpacks results."""
 
     def __init__(self, loop: EventLoop, workers: WorkerTable) -> None:
         self._loop, self._workers = loop, workers

@@ -36,7 +36,7 @@ class PackedPayload(NamedTuple):
     segments: tuple[Segment, ...] = ()
     """All it refers to."""
     buffers: Sequence[pickle.PickleBuffer] = ()
-    """Kept until then, so that segments of others are not released."""
+    """Kept alive until then, for the segments of others among them."""
 
 
 def pack(thing: object, store: SegmentStore, locate: Locate | None = None) -> PackedPayload:

@@ -122,8 +122,7 @@ def _path_of(chain: Sequence[object]) -> str:
         if step is None:
             step = f".<{type(child).__name__}>"
         path += step
-        owner = child
-        anonymous = [child] if child is getattr(owner, "__dict__", None) else []
+        owner, anonymous = child, []
     return path
 
 

@@ -50,12 +50,6 @@ class Watchdog:
 
     Used in the hub's thread. Where a worker is yet to be forked, or its end can only be reported by
     its fork server, the fork server is watched in its place.
-
-    Args:
-        roles: by name.
-        scheduler: knows which workers are busy.
-        workers: the workers.
-        forkservers: their fork servers.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class Worker:
         self.known: set[int] = set()
         self.segments: dict[int, Segment] = {}
         self.reason: Loss | None = None
-        """Why it is ending, when it told so before."""
+        """Why it is ending, if it has sent the reason."""
         self.is_condemned = False
         """Whether it is to be killed for taking too long."""
         self.is_silent = False

@@ -137,6 +137,11 @@ def test_handlers_are_put_back() -> None:
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+def test_a_first_interrupt_with_nothing_in_flight_stops_at_once() -> None:
+    with stopping_in_two_steps(lambda: False), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+
+
 def test_another_thread_installs_no_handlers() -> None:
     before = signal.getsignal(signal.SIGINT)
     seen = []
