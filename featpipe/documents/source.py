@@ -1,7 +1,10 @@
-"""One thing to read: a file, a member of an archive, a record of a JSONL file, or a text at hand.
+"""Sources: a file, a member of a zip archive, a record of a JSONL file, or a text at hand.
 
-A source is small, frozen and picklable; it names where the bytes are and reads them only in the
-process that needs them. Whatever stops it from being read is a ``DocumentError``.
+A source is small, frozen and picklable: it holds where the bytes are and reads them in the process
+that needs them. Whatever stops it from being read is a ``DocumentError``.
+
+A file that holds many documents is expanded in the order of the container. Every member and every
+line becomes a source; a bad one raises when it is read. Nothing is unpacked to disk.
 """
 
 from __future__ import annotations
@@ -25,30 +28,10 @@ if TYPE_CHECKING:
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class ZipMember:
-    """A file in a zip archive, by its number in the archive's directory (names may repeat)."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class JsonLine:
-    """A record ``{"id": ..., "text": ...}``: where its line starts, and how long it is."""
-
-    start: int
-    n_bytes: int
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class GivenText:
-    """A text that the caller holds."""
-
-    text: str
-
-
-Part = ZipMember | JsonLine | GivenText
+#: Added by packers and file managers; not documents.
+_LITTER = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+_UTF8_NAME = 0x800
+_OFFICE_MARKS = frozenset({"[Content_Types].xml", "mimetype", "META-INF/container.xml"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +39,9 @@ class Source:
     """One document to read.
 
     Attributes:
-        id: stable and readable, such as the path below the folder that was given; unique in a run.
+        id: stable and readable, such as the path below the folder given; unique in a run.
         path: the file that holds it.
-        part: which part of the file it is; None for the whole.
+        part: of the file; None for the whole.
     """
 
     id: str
@@ -71,12 +54,12 @@ class Source:
 
     @property
     def media_type(self) -> str | None:
-        """What it is, where that is known without looking: texts are never sniffed for tags."""
+        """Of texts, which are never searched for tags; None where the bytes decide."""
         return GIVEN if isinstance(self.part, JsonLine | GivenText) else None
 
     @property
     def address(self) -> str:
-        """Where it is, in one string that tells it from every other."""
+        """Its location as one string, different for every source."""
         if isinstance(self.part, ZipMember):
             return f"{self.path}!{self.part.number}"
         if isinstance(self.part, JsonLine):
@@ -84,10 +67,10 @@ class Source:
         return str(self.path)
 
     def n_bytes(self) -> int:
-        """Its size, for planning: of a zip member what the archive says.
+        """Its size, for planning; of a zip member the size the archive declares.
 
         Raises:
-            UnreadableDocument: it is gone or cannot be looked at.
+            UnreadableDocument: it is gone or not permitted.
         """
         if isinstance(self.part, GivenText):
             return len(_encoded(self.part.text))
@@ -105,7 +88,7 @@ class Source:
             raise _unreadable(self, error) from error
 
     def read(self, limits: LoadLimits | None = None) -> bytes:
-        """Its bytes; of a text, the text in UTF-8.
+        """Its bytes; of a text, its UTF-8.
 
         Raises:
             DocumentTooLarge: more than ``limits.max_bytes``.
@@ -125,7 +108,7 @@ class Source:
 
     def _read_file(self, limits: LoadLimits) -> bytes:
         status = self.path.stat()
-        # Before it is opened: a pipe would block for ever, a device may do anything.
+        # Checked before opening: a pipe would block for ever, a device may do anything.
         if not S_ISREG(status.st_mode):
             raise _special(self, status.st_mode)
         _bounded(self, status.st_size, limits)
@@ -168,15 +151,29 @@ class Source:
                 raise _unreadable(self, error) from error
 
 
-def printable(name: str) -> str:
-    r"""A name that any terminal and any file can hold.
+@dataclass(frozen=True, slots=True, order=True)
+class ZipMember:
+    """A file in a zip archive, by its number in the archive's directory (names may repeat)."""
 
-    Bytes that are no UTF-8 are shown as ``\udcff``, control characters as ``\x0a``.
-    """
-    if not name.isprintable():
-        name = name.encode("utf-8", "backslashreplace").decode()
-        name = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", name)
-    return name
+    number: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JsonLine:
+    """A record ``{"id": ..., "text": ...}``: where its line starts, and how long it is."""
+
+    start: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GivenText:
+    """A text that the caller holds."""
+
+    text: str
+
+
+Part = ZipMember | JsonLine | GivenText
 
 
 def _encoded(text: str) -> bytes:
@@ -193,7 +190,7 @@ def _bounded(source: Source, n_bytes: int, limits: LoadLimits) -> None:
 
 
 def _special(source: Source, mode: int) -> UnreadableDocument:
-    """Why something that is no file is not read."""
+    """The error for a path that is not a regular file."""
     if S_ISDIR(mode):
         try:
             with os.scandir(source.path):
@@ -211,23 +208,21 @@ def _unreadable(source: Source, error: Exception) -> UnreadableDocument:
     return UnreadableDocument(f"{source.id}: cannot be read ({why})")
 
 
-# Sources that hold many documents: zip archives, JSONL files of texts, lists of paths.
-#
-# Guarantees: order is that of the container; every member and every line is accounted for, a
-# bad one
-# too (it becomes a source whose reading says what is wrong); nothing is unpacked to disk.
+def printable(name: str) -> str:
+    r"""A name that can be printed and written anywhere.
 
-
-#: What packers add and nobody means to hand in.
-_LITTER = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
-_UTF8_NAME = 0x800
-_OFFICE_MARKS = frozenset({"[Content_Types].xml", "mimetype", "META-INF/container.xml"})
+    Bytes that are not UTF-8 are shown as ``\udcff``, control characters as ``\x0a``.
+    """
+    if not name.isprintable():
+        name = name.encode("utf-8", "backslashreplace").decode()
+        name = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", name)
+    return name
 
 
 def expanded(source: Source) -> list[Source]:
     """The documents in a source: members of an archive, lines of a JSONL file, or itself."""
     suffix = source.path.suffix.lower()
-    # Pipes and devices are never opened; reading one of them says what it is.
+    # Pipes and devices are never opened; reading one raises.
     if source.part is None and suffix in {".jsonl", ".zip"} and source.path.is_file():
         try:
             if suffix == ".jsonl" and _holds_texts(source.path):
@@ -235,7 +230,7 @@ def expanded(source: Source) -> list[Source]:
             if suffix == ".zip" and _is_archive(source.path):
                 return list(in_zip(source))
         except (OSError, zipfile.BadZipFile):
-            pass  # it changed between two looks: reading it says what is wrong
+            pass  # it changed in between: reading it raises
     return [source]
 
 
@@ -290,7 +285,7 @@ def in_list_file(path: Path) -> list[Path]:
 
 
 def of_texts(texts: Iterable[object]) -> Iterator[Source]:
-    """Texts at hand, or (id, text) pairs, as sources.
+    """Texts, or (id, text) pairs, as sources.
 
     Raises:
         UsageError: something else than a text or a pair of them.
@@ -310,7 +305,7 @@ def _given(name: str, text: str) -> Source:
 
 
 def _is_archive(path: Path) -> bool:
-    """A zip that can be listed and is no Office or OpenDocument file under a false name."""
+    """Whether a file is a zip that can be listed, and not an Office file with another suffix."""
     try:
         with zipfile.ZipFile(path) as archive:
             return not _OFFICE_MARKS & set(archive.namelist())
@@ -319,7 +314,7 @@ def _is_archive(path: Path) -> bool:
 
 
 def _readable_name(info: zipfile.ZipInfo) -> str:
-    """The member's name; packers in China write GBK where the format means another code page."""
+    """The member's name; Chinese packers write GBK where the format defines code page 437."""
     if info.flag_bits & _UTF8_NAME or info.filename.isascii():
         return info.filename
     try:
@@ -335,7 +330,7 @@ def _readable_name(info: zipfile.ZipInfo) -> str:
 
 
 def _holds_texts(path: Path) -> bool:
-    """Whether the first record of a file is one of texts; any other JSONL is a plain file."""
+    """Whether the first record of a file has a text; any other JSONL is a plain file."""
     try:
         with path.open("rb") as file:
             first = next((line for line in file if line.strip()), b"")

@@ -1,8 +1,13 @@
 """HTML pages: blocks become paragraphs, tables become rows, entities characters.
 
 Guarantees: text comes out in the order of the source; inline elements join as a browser joins
-them; blocks, line breaks and cells part it; every character can be traced to the source. No tree
-is built: a block's end is all that text needs, and broken nesting (most of the web) costs nothing.
+them; blocks, line breaks and cells divide it; every character can be traced to the source. No tree
+is built: only the ends of blocks matter, so broken nesting (most of the web) costs nothing.
+
+One pass of one regular expression finds all tags; what lies between two is text. A megabyte of
+embedded images is a single step. Comments, scripts and the like are matched whole, so nothing in
+them is taken for a tag. Every quantifier that could be retried is possessive: the time is linear in
+the source, whatever it holds.
 
 Announcement pages made from PDF (``<div type="paragraph" title="一、概况">``) keep their
 headings in attributes only; these become paragraphs.
@@ -22,28 +27,19 @@ from featpipe.documents.segment import words_in
 if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
 
-# Cut HTML into tags and text with one regular expression, every token at its place in the source.
-#
-# Written for speed and for offsets: one pass of the regular-expression engine finds all tags, and
-# what lies between two is text, so a megabyte of embedded images is a single step. Comments,
-# scripts
-# and the like are matched whole, so nothing in them can be taken for a tag. Every quantifier that
-# could be retried is possessive: the time is linear in the source whatever it holds.
-
-
 #: Elements whose content is not shown as text of the page.
 _UNSEEN = "script|style|template|noscript|iframe|noframes|object|svg|canvas|audio|video|datalist"
 #: A quote opens a value only after an equals sign; one that never closes is an ordinary character.
-_ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+"""
+_ATTRIBUTE_LIST = r"""(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+"""
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     rf"""
     <(?:
       !--(?:-?>|.*?(?:--!?>|\Z))                                    # a comment
-    | (?P<unseen>{_UNSEEN})(?=[\s/>]){_ATTRIBUTES}
+    | (?P<unseen>{_UNSEEN})(?=[\s/>]){_ATTRIBUTE_LIST}
       (?:(?<=/)>|>.*?(?:</(?P=unseen)\s*+>|\Z)|\Z)                  # ... with all it holds
     | (?P<close>/?)(?P<name>[a-z][^\s/>]*+)
-      (?P<attributes>{_ATTRIBUTES})(?:>|\Z)                         # a tag
+      (?P<attributes>{_ATTRIBUTE_LIST})(?:>|\Z)                         # a tag
     | !\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
     | !doctype[^>\[]*+\[(?:\s*+<![^>]*+>){{0,99}}+\s*+\]\s*+>           # with declarations in it
     | [!?/][^>]*+(?:>|\Z)                                           # doctype, instruction, bogus
@@ -52,53 +48,13 @@ TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
 #: Numbers of the groups: by number they are found twice as fast as by name.
-CLOSE, NAME, ATTRIBUTES, CDATA = (
-    TOKEN.groupindex[name] for name in ("close", "name", "attributes", "cdata")
+_CLOSE, _NAME, _ATTRIBUTES, _CDATA = (
+    _TOKEN.groupindex[name] for name in ("close", "name", "attributes", "cdata")
 )
 _ATTRIBUTE = re.compile(
     r"""([^\s"'>/=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""", re.DOTALL
 )
 _ENTITY = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z][A-Za-z0-9]*;?)")
-
-
-def attributes_of(raw: str) -> dict[str, tuple[str, int]]:
-    """Name (lower case) -> (value, where it starts in ``raw``); the first wins."""
-    found: dict[str, tuple[str, int]] = {}
-    for match in _ATTRIBUTE.finditer(raw):
-        group = next((g for g in (2, 3, 4) if match[g] is not None), 0)
-        value = (match[group], match.start(group)) if group else ("", match.end())
-        found.setdefault(match[1].lower(), value)
-    return found
-
-
-def unescaped(raw: str, at: int) -> tuple[str, list[tuple[int, int, int]]]:
-    """Text with its entities resolved, and the pieces it came from.
-
-    Args:
-        raw: text as it stands in the source.
-        at: where it starts there.
-    """
-    pieces: list[tuple[int, int, int]] = []
-    parts: list[str] = []
-    done = 0
-    for match in _ENTITY.finditer(raw):
-        text = unescape(match[0])
-        if text == match[0]:
-            continue
-        start, end = match.span()
-        if start > done:
-            parts.append(raw[done:start])
-            pieces.append((start - done, at + done, at + start))
-        parts.append(text)
-        # A one-character source cannot be an entity, so this piece is atomic by its lengths
-        # unless both agree by chance; then mapping character by character is as good.
-        pieces.append((len(text), at + start, at + end))
-        done = end
-    if done < len(raw):
-        parts.append(raw[done:])
-        pieces.append((len(raw) - done, at + done, at + len(raw)))
-    return "".join(parts), pieces
-
 
 _BLOCKS = words_in(
     """
@@ -197,17 +153,17 @@ class _Page:
     def read(self, source: str) -> None:
         at = 0
         texts = self.texts
-        for match in TOKEN.finditer(source):
+        for match in _TOKEN.finditer(source):
             start, end = match.span()
             if start > at:
                 text = source[at:start]
                 if texts or not text.isspace():  # blanks before a block's first word are nothing
                     self._text(text, at)
             at = end
-            name = match[NAME]
+            name = match[_NAME]
             if name is None:
-                if match[CDATA]:
-                    self._text(match[CDATA], match.start(CDATA))
+                if match[_CDATA]:
+                    self._text(match[_CDATA], match.start(_CDATA))
             elif (name := name.lower()) in _BLOCKS:
                 self._block_tag(name, match)
         if at < len(source):
@@ -240,13 +196,13 @@ class _Page:
             at += len(line) + 1
 
     def _block_tag(self, name: str, match: re.Match[str]) -> None:
-        is_open = not match[CLOSE]
+        is_open = not match[_CLOSE]
         if self.texts:
             self._end_block()
         self.is_title = is_open and name == "title"
         self.level = _LEVELS.get(name, 0) if is_open else 0
         if name == "div":
-            if is_open and "title" in match[ATTRIBUTES]:
+            if is_open and "title" in match[_ATTRIBUTES]:
                 self._section(match)
         elif name in _TABLE_TAGS:
             self._table_tag(name, is_open, match)
@@ -255,11 +211,11 @@ class _Page:
 
     def _section(self, match: re.Match[str]) -> None:
         """A heading that stands in ``<div type=... title=...>`` only."""
-        raw = match[ATTRIBUTES]
+        raw = match[_ATTRIBUTES]
         kind, title = _SECTION_TYPE.search(raw), _SECTION_TITLE.search(raw)
         if kind and title and title[1].strip():
             self.level = _SECTION_LEVEL[kind[1]]
-            self._text(title[1], match.start(ATTRIBUTES) + title.start(1))
+            self._text(title[1], match.start(_ATTRIBUTES) + title.start(1))
             self._end_block()
             self.level = 0
 
@@ -287,7 +243,7 @@ class _Page:
             if name == "tr" or not table.rows:
                 table.rows.append([])
             if name != "tr":
-                table.rows[-1].append(_open_cell(match[ATTRIBUTES]))
+                table.rows[-1].append(_open_cell(match[_ATTRIBUTES]))
 
     def _table_edge(self, *, is_open: bool) -> None:
         if is_open and len(self.tables) >= _MAX_NESTED:
@@ -367,3 +323,42 @@ def _joined(blocks: list[_Block | _TableInProgress]) -> tuple[str, Pieces]:
             texts.append(block.text)
             pieces += block.pieces
     return "".join(texts), pieces
+
+
+def attributes_of(raw: str) -> dict[str, tuple[str, int]]:
+    """Name (lower case) -> (value, where it starts in ``raw``); the first wins."""
+    found: dict[str, tuple[str, int]] = {}
+    for match in _ATTRIBUTE.finditer(raw):
+        group = next((g for g in (2, 3, 4) if match[g] is not None), 0)
+        value = (match[group], match.start(group)) if group else ("", match.end())
+        found.setdefault(match[1].lower(), value)
+    return found
+
+
+def unescaped(raw: str, at: int) -> tuple[str, list[tuple[int, int, int]]]:
+    """Text with its entities resolved, and the pieces it came from.
+
+    Args:
+        raw: text as it stands in the source.
+        at: where it starts there.
+    """
+    pieces: list[tuple[int, int, int]] = []
+    parts: list[str] = []
+    done = 0
+    for match in _ENTITY.finditer(raw):
+        text = unescape(match[0])
+        if text == match[0]:
+            continue
+        start, end = match.span()
+        if start > done:
+            parts.append(raw[done:start])
+            pieces.append((start - done, at + done, at + start))
+        parts.append(text)
+        # A one-character source cannot be an entity, so this piece is atomic by its lengths
+        # unless both agree by chance; then mapping character by character is as good.
+        pieces.append((len(text), at + start, at + end))
+        done = end
+    if done < len(raw):
+        parts.append(raw[done:])
+        pieces.append((len(raw) - done, at + done, at + len(raw)))
+    return "".join(parts), pieces

@@ -1,8 +1,8 @@
 """Text of pictures by OCR, for scanned pages and image files. Needs the ``ocr`` extra (rapidocr).
 
-The models are part of the wheel: nothing is fetched. Only asked for where there is no text layer,
-and only when ``LoadLimits.use_ocr`` says so; what was read this way carries its confidence and is
-named in the notes. Lines go through the same layout as those of a PDF.
+The models are part of the wheel: nothing is fetched. OCR runs only where there is no text layer and
+``LoadLimits.use_ocr`` is set; its pages carry their confidence and are named in the notes. Lines go
+through the same layout as those of a PDF.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import warnings
 from functools import lru_cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -63,13 +63,13 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
 
 
 def describe(n_pages: int, scores: list[float]) -> str:
-    """The note that says what OCR did."""
+    """The note on pages read by OCR."""
     mean = sum(scores) / max(1, len(scores))
     return f"{n_pages} pages read by OCR (rapidocr {version('rapidocr')}), confidence {mean:.2f}"
 
 
 @lru_cache(maxsize=1)
-def load_engine() -> Any:  # noqa: ANN401 - untyped library
+def load_engine() -> _Engine:
     """The OCR engine, once per process.
 
     Raises:
@@ -85,7 +85,22 @@ def load_engine() -> Any:  # noqa: ANN401 - untyped library
         ) from error
     # One thread: prepare workers are as many as there are cores.
     settings = {"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1}
-    return RapidOCR(params=settings)
+    return cast("_Engine", RapidOCR(params=settings))
+
+
+class _Engine(Protocol):
+    """A ``rapidocr.RapidOCR``."""
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> _Found | None:
+        """Read one picture."""
+
+
+class _Found(Protocol):
+    """Lines that OCR found: corners (n, 4, 2) in pixels, texts and scores; None without lines."""
+
+    boxes: NDArray[np.float32] | None
+    txts: tuple[str, ...] | None
+    scores: tuple[float, ...]
 
 
 def read_picture(pixels: NDArray[np.uint8], number: int) -> ReadPage:

@@ -1,8 +1,12 @@
 """PDF by its text layer: pages, lines, paragraphs. Needs the ``docs`` extra (pypdfium2).
 
-Guarantees: pages are numbered as they stand in the file, and every character knows its page; what
-has no text layer is named in the notes; a locked or damaged file is a reason, not a crash; only one
+Guarantees: pages are numbered in the order of the file, and every character has its page; pages
+without a text layer are named in the notes; a locked or damaged file raises a reason; only one
 thread of a process is inside PDFium at a time (it is not thread-safe).
+
+PDFium is called through its C functions, few times and without an object per character: once for a
+page's text, and for two boxes per line (its first and last character), which it writes side by side
+into one array.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import repeat
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -32,176 +36,23 @@ from featpipe.errors import DocumentTooLarge, UnreadableDocument, UnsupportedDoc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from numpy.typing import NDArray
 
     from featpipe.documents.limits import LoadLimits
-
-# The lines of one page out of PDFium, with their places: few calls, and no object per character.
-#
-# PDFium is asked for a page's text once, and for two boxes per line (its first and last character),
-# which it writes side by side into one array. Its own C functions are called, since pages open and
-# close by the thousand.
-
-
-#: Room that is kept from page to page: for the characters and lines of an ordinary one.
-_CHARACTERS, _LINES = 1 << 14, 256
-#: More may be letters of single strokes; and a frame is four strokes, closed, where letters are
-#: curves of many.
-_FEW_LINES, _FRAME_SEGMENTS = 50, 6
-_HIDDEN_BREAK = re.compile("[^\ufffe]*\ufffe|[^\ufffe]+")
-
-
-class DamagedPage(Exception):
-    """PDFium cannot open this page."""
-
-
-@contextmanager
-def open_page(file: Any, number: int) -> Iterator[Any]:  # noqa: ANN401 - untyped library
-    """Page ``number`` (from 1) of an open file.
-
-    Raises:
-        DamagedPage: it cannot be opened.
-    """
-    import pypdfium2.raw as pdfium
-
-    page = pdfium.FPDF_LoadPage(file.raw, number - 1)
-    if not page:
-        raise DamagedPage
-    try:
-        yield page
-    finally:
-        pdfium.FPDF_ClosePage(page)
-
-
-def may_show_text(page: Any) -> bool:  # noqa: ANN401 - untyped library
-    """Whether an open page without a text layer may show text all the same.
-
-    A picture may, and so may outlines of letters. A few lines and frames, or nothing at all, do
-    not.
-    """
-    import pypdfium2.raw as pdfium
-
-    n_objects = pdfium.FPDFPage_CountObjects(page)
-    if n_objects > _FEW_LINES:
-        return True
-    for number in range(n_objects):
-        thing = pdfium.FPDFPage_GetObject(page, number)
-        if pdfium.FPDFPageObj_GetType(thing) != pdfium.FPDF_PAGEOBJ_PATH:
-            return True
-        if pdfium.FPDFPath_CountSegments(thing) > _FRAME_SEGMENTS:
-            return True
-    return False
-
-
-@lru_cache(maxsize=1)
-def line_reader() -> LineReader:
-    """The one of this process; only who is alone inside PDFium may use it."""
-    return LineReader()
-
-
-class LineReader:
-    """Reads page after page, into the same memory."""
-
-    def __init__(self) -> None:
-        import pypdfium2.raw as pdfium
-
-        self._pdfium = pdfium
-        self._units = (ctypes.c_ushort * _CHARACTERS)()
-        self._boxes = _Boxes(pdfium, _LINES)
-        # The same function without declared arguments: no conversions, a third of the time.
-        address = ctypes.cast(pdfium.FPDFText_GetLooseCharBox, ctypes.c_void_p).value
-        self._ask_box = ctypes.CFUNCTYPE(ctypes.c_int)(address or 0)
-
-    def read(self, page: Any) -> PageLines:  # noqa: ANN401 - untyped library
-        """The lines of an open page, upright.
-
-        Raises:
-            DamagedPage: its text cannot be read.
-        """
-        pdfium = self._pdfium
-        textpage = pdfium.FPDFText_LoadPage(page)
-        if not textpage:
-            raise DamagedPage
-        try:
-            texts, places = self._lines(textpage)
-        finally:
-            pdfium.FPDFText_ClosePage(textpage)
-        width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
-        if pdfium.FPDFPage_GetRotation(page) % 2:
-            width, height = height, width
-        return upright(texts, places, width, height)
-
-    def _lines(self, textpage: Any) -> tuple[list[str], NDArray[np.float64]]:  # noqa: ANN401
-        """Texts, and the boxes (2, n, 4) of their first and last characters."""
-        n = self._pdfium.FPDFText_CountChars(textpage)
-        units = self._units if n < _CHARACTERS else (ctypes.c_ushort * (n + 1))()
-        n_units = max(0, self._pdfium.FPDFText_GetText(textpage, 0, n, units) - 1)
-        text = ctypes.string_at(units, 2 * n_units).decode("utf-16-le", errors="replace")
-        texts, first, last = cut_lines(text, is_plain=len(text) == n_units)
-        if n_units != n:  # indices of text and of characters differ
-            index_of = self._pdfium.FPDFText_GetCharIndexFromTextIndex
-            first = [index_of(textpage, at) for at in first]
-            last = [max(a, index_of(textpage, at)) for a, at in zip(first, last, strict=True)]
-        return texts, self._places(textpage, first, last)
-
-    def _places(self, textpage: Any, *ends: list[int]) -> NDArray[np.float64]:  # noqa: ANN401
-        """Boxes (2, n, 4) of the characters at two lists of n indices; zeros where unknown."""
-        n = len(ends[0])
-        boxes = self._boxes if n <= _LINES else _Boxes(self._pdfium, n)
-        for indices, cells, memory in zip(ends, boxes.cells, boxes.memory, strict=True):
-            known = list(map(self._ask_box, repeat(textpage), indices, cells))
-            if not all(known):
-                memory[np.flatnonzero(np.array(known) == 0)] = 0.0
-        return boxes.memory[:, :n].astype(np.float64)
-
-
-class _Boxes:
-    """Two boxes per line, as PDFium's structures and as an array (2, n, 4) over them."""
-
-    def __init__(self, pdfium: Any, n_lines: int) -> None:  # noqa: ANN401 - untyped library
-        structures = (pdfium.FS_RECTF * n_lines * 2)()
-        self.memory = np.frombuffer(structures, np.float32).reshape(2, n_lines, 4)
-        self.cells = [[ctypes.byref(box) for box in boxes] for boxes in structures]
-
-
-def cut_lines(text: str, *, is_plain: bool) -> tuple[list[str], list[int], list[int]]:
-    r"""Every line as it stands on the page, and the indices of its first and last units.
-
-    Lines of the text end in ``\r\n``. After a hyphen at a line's end PDFium hides the break behind
-    U+FFFE instead, which stays at the end of the line.
-
-    Args:
-        text: of one page.
-        is_plain: no character takes two units of UTF-16.
-    """
-    texts: list[str] = []
-    first: list[int] = []
-    last: list[int] = []
-    length = len if is_plain else _n_units
-    at = 0
-    for line in text.split("\r\n"):
-        for raw in _HIDDEN_BREAK.findall(line) if "\ufffe" in line else (line,):
-            shown = raw.strip()
-            if shown:
-                begin = at if shown[0] == raw[0] else at + len(raw) - len(raw.lstrip())
-                texts.append(shown)
-                first.append(begin)
-                last.append(begin + length(shown) - 1)
-            at += length(raw)
-        at += 2
-    return texts, first, last
-
-
-def _n_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
 
 _PDFIUM = Lock()
 _PASSWORD_ERROR = 4
 _MAX_UNKNOWN_SHARE = 0.2
 _OCR_DPI = 200
 _OCR_PIXELS = 4000
+#: Characters and lines of an ordinary page, for which memory is kept from page to page.
+_CHARACTERS, _LINES = 1 << 14, 256
+#: More objects than this may be letters of single strokes; paths of more segments than a closed
+#: frame has may be letters.
+_FEW_LINES, _FRAME_SEGMENTS = 50, 6
+_HIDDEN_BREAK = re.compile("[^\ufffe]*\ufffe|[^\ufffe]+")
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -227,7 +78,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     blocks = to_blocks(lines, left_out)
     join_words(blocks)
     _write(builder, blocks, [page.number for page in lines], pages.confidences)
-    _say_doubts(builder, lines, has_scans=pages.has_scans)
+    _note_doubts(builder, lines, has_scans=pages.has_scans)
     if pages.confidences:
         from featpipe.documents.formats.ocr import describe
 
@@ -236,7 +87,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[Any]:
+def _opened(data: bytes) -> Iterator[_File]:
     try:
         import pypdfium2
     except ImportError as error:
@@ -261,9 +112,9 @@ def _opened(data: bytes) -> Iterator[Any]:
 
 
 class _Pages:
-    """The lines of every page, by text layer or, where there is none and it is allowed, by OCR."""
+    """The lines of every page: by its text layer, or by OCR without one and where allowed."""
 
-    def __init__(self, file: Any, builder: DocumentBuilder) -> None:  # noqa: ANN401 - untyped library
+    def __init__(self, file: _File, builder: DocumentBuilder) -> None:
         self.file = file
         self.builder = builder
         self.limits = builder.limits
@@ -317,7 +168,7 @@ class _Pages:
         return read.page
 
     def _can_ocr(self) -> bool:
-        """Whether the engine is there; where it is not, the pages with text are still read."""
+        """Whether the engine is installed; without it the pages with text are still read."""
         from featpipe.documents.formats.ocr import load_engine
 
         try:
@@ -357,7 +208,7 @@ def _cleaned_breaks(block: Block) -> list[tuple[int, int]]:
     return [(int(np.searchsorted(raw, at)), number) for at, number in block.breaks]
 
 
-def _say_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans: bool) -> None:
+def _note_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans: bool) -> None:
     text = builder.text()
     blank = [page.number for page in pages if not page.lines]
     if blank:
@@ -371,3 +222,185 @@ def _say_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans: 
         builder.note(
             f"{n_unknown} of {len(text)} characters have no known meaning: fonts without one"
         )
+
+
+class _File(Protocol):
+    """An open ``pypdfium2.PdfDocument``. Pages and text pages of ``pypdfium2.raw`` are opaque."""
+
+    raw: object
+
+    def __len__(self) -> int:
+        """Pages."""
+
+    def __getitem__(self, index: int) -> _RenderedPage:
+        """The page of an index from 0."""
+
+    def get_metadata_value(self, key: str) -> str:
+        """Such as the title, or ""."""
+
+
+class _RenderedPage(Protocol):
+    """A ``pypdfium2.PdfPage``."""
+
+    def get_size(self) -> tuple[float, float]:
+        """Width and height in points."""
+
+    def render(self, *, scale: float, rev_byteorder: bool) -> _Bitmap:
+        """The page as a picture."""
+
+    def close(self) -> None:
+        """Free its memory."""
+
+
+class _Bitmap(Protocol):
+    """A ``pypdfium2.PdfBitmap``."""
+
+    def to_numpy(self) -> NDArray[np.uint8]:
+        """Pixels (height, width, channels), BGR first."""
+
+    def close(self) -> None:
+        """Free its memory."""
+
+
+class DamagedPage(Exception):
+    """PDFium cannot open this page."""
+
+
+@contextmanager
+def open_page(file: _File, number: int) -> Iterator[object]:
+    """Page ``number`` (from 1) of an open file.
+
+    Raises:
+        DamagedPage: it cannot be opened.
+    """
+    import pypdfium2.raw as pdfium
+
+    page = pdfium.FPDF_LoadPage(file.raw, number - 1)
+    if not page:
+        raise DamagedPage
+    try:
+        yield page
+    finally:
+        pdfium.FPDF_ClosePage(page)
+
+
+def may_show_text(page: object) -> bool:
+    """Whether an open page without a text layer may show text: a picture, or outlines of letters.
+
+    A few lines and frames, or an empty page, do not.
+    """
+    import pypdfium2.raw as pdfium
+
+    n_objects = pdfium.FPDFPage_CountObjects(page)
+    if n_objects > _FEW_LINES:
+        return True
+    for number in range(n_objects):
+        thing = pdfium.FPDFPage_GetObject(page, number)
+        if pdfium.FPDFPageObj_GetType(thing) != pdfium.FPDF_PAGEOBJ_PATH:
+            return True
+        if pdfium.FPDFPath_CountSegments(thing) > _FRAME_SEGMENTS:
+            return True
+    return False
+
+
+@lru_cache(maxsize=1)
+def line_reader() -> LineReader:
+    """The one reader of this process; used only under the lock of PDFium."""
+    return LineReader()
+
+
+class LineReader:
+    """Reads page after page into the same memory."""
+
+    def __init__(self) -> None:
+        import pypdfium2.raw as pdfium
+
+        self._pdfium: ModuleType = pdfium
+        self._units = (ctypes.c_ushort * _CHARACTERS)()
+        self._boxes = _Boxes(pdfium, _LINES)
+        # The same function without declared arguments: no conversions, a third of the time.
+        address = ctypes.cast(pdfium.FPDFText_GetLooseCharBox, ctypes.c_void_p).value
+        self._ask_box = ctypes.CFUNCTYPE(ctypes.c_int)(address or 0)
+
+    def read(self, page: object) -> PageLines:
+        """The lines of an open page, upright.
+
+        Raises:
+            DamagedPage: its text cannot be read.
+        """
+        pdfium = self._pdfium
+        textpage = pdfium.FPDFText_LoadPage(page)
+        if not textpage:
+            raise DamagedPage
+        try:
+            texts, places = self._lines(textpage)
+        finally:
+            pdfium.FPDFText_ClosePage(textpage)
+        width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
+        if pdfium.FPDFPage_GetRotation(page) % 2:
+            width, height = height, width
+        return upright(texts, places, width, height)
+
+    def _lines(self, textpage: object) -> tuple[list[str], NDArray[np.float64]]:
+        """Texts, and the boxes (2, n, 4) of their first and last characters."""
+        n = self._pdfium.FPDFText_CountChars(textpage)
+        units = self._units if n < _CHARACTERS else (ctypes.c_ushort * (n + 1))()
+        n_units = max(0, self._pdfium.FPDFText_GetText(textpage, 0, n, units) - 1)
+        text = ctypes.string_at(units, 2 * n_units).decode("utf-16-le", errors="replace")
+        texts, first, last = cut_lines(text, is_plain=len(text) == n_units)
+        if n_units != n:  # indices of text and of characters differ
+            index_of = self._pdfium.FPDFText_GetCharIndexFromTextIndex
+            first = [index_of(textpage, at) for at in first]
+            last = [max(a, index_of(textpage, at)) for a, at in zip(first, last, strict=True)]
+        return texts, self._places(textpage, first, last)
+
+    def _places(self, textpage: object, *ends: list[int]) -> NDArray[np.float64]:
+        """Boxes (2, n, 4) of the characters at two lists of n indices; zeros where unknown."""
+        n = len(ends[0])
+        boxes = self._boxes if n <= _LINES else _Boxes(self._pdfium, n)
+        for indices, cells, memory in zip(ends, boxes.cells, boxes.memory, strict=True):
+            known = list(map(self._ask_box, repeat(textpage), indices, cells))
+            if not all(known):
+                memory[np.flatnonzero(np.array(known) == 0)] = 0.0
+        return boxes.memory[:, :n].astype(np.float64)
+
+
+class _Boxes:
+    """Two boxes per line, as PDFium's structures and as an array (2, n, 4) over them."""
+
+    def __init__(self, pdfium: ModuleType, n_lines: int) -> None:
+        structures = (pdfium.FS_RECTF * n_lines * 2)()
+        self.memory = np.frombuffer(structures, np.float32).reshape(2, n_lines, 4)
+        self.cells = [[ctypes.byref(box) for box in boxes] for boxes in structures]
+
+
+def cut_lines(text: str, *, is_plain: bool) -> tuple[list[str], list[int], list[int]]:
+    r"""Every line as it stands on the page, and the indices of its first and last units.
+
+    Lines of the text end in ``\r\n``. After a hyphen at a line's end PDFium hides the break behind
+    U+FFFE instead, which stays at the end of the line.
+
+    Args:
+        text: of one page.
+        is_plain: no character takes two units of UTF-16.
+    """
+    texts: list[str] = []
+    first: list[int] = []
+    last: list[int] = []
+    length = len if is_plain else _n_units
+    at = 0
+    for line in text.split("\r\n"):
+        for raw in _HIDDEN_BREAK.findall(line) if "\ufffe" in line else (line,):
+            shown = raw.strip()
+            if shown:
+                begin = at if shown[0] == raw[0] else at + len(raw) - len(raw.lstrip())
+                texts.append(shown)
+                first.append(begin)
+                last.append(begin + length(shown) - 1)
+            at += length(raw)
+        at += 2
+    return texts, first, last
+
+
+def _n_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
