@@ -1,12 +1,12 @@
-"""Turn what a file holds into what a reader reads, one paragraph at a time.
+"""Cleans the text of one paragraph.
 
 Guarantees: the result has no control character, no tab or line break, no blank at either end and
 no two blanks in a row; it is stable (cleaning it again changes nothing); every character of it can
-be traced to the characters it was made from. What is changed, and nothing else:
+be traced to the characters it was made from. Only this is changed:
 
-- a run of white space becomes one blank; a run with a line break between two wide characters
-  vanishes (Chinese lines are joined without a blank, as a browser shows them);
-- control characters, zero-width marks, bidirectional marks and soft hyphens go;
+- a run of white space becomes one blank; a run with a line break between two wide characters is
+  removed (Chinese lines are joined without a blank, as a browser shows them);
+- control characters, zero-width marks, bidirectional marks and soft hyphens are removed;
 - full-width letters, digits and the signs of numbers become half-width; punctuation stays;
 - Kangxi radicals and compatibility ideographs (common in PDF) become the ordinary character,
   Latin ligatures their letters, a letter with combining marks its composed form;
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Characters set without blanks between them: ideographs, kana, their punctuation, full-width.
 WIDE = "\u2e80-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60\uffe0-\uffe6"
 WIDE += "\U00020000-\U0003ffff"
-#: Characters that are wide in Chinese company: dashes, curly quotes, dots, circled numbers.
+#: Characters that are wide beside Chinese ones: dashes, curly quotes, dots, circled numbers.
 EITHER = "\u00b7\u00d7\u2010-\u2027\u2030\u2103\u2460-\u24ff"
 
 _NOISE = (
@@ -46,7 +46,7 @@ _DIRTY = re.compile(
     r"|(?P<mark>\w[\u0300-\u036f]+|[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?)"
     r"|(?P<surrogate>[\ud800-\udfff])"
 )
-#: Any character that the sweep could change, white space apart.
+#: Any character that a sweep could change, except white space.
 _SUSPECT = re.compile(
     rf"[{_NOISE}\uff03\uff05\uff06\uff0a\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a"
     "\u2e9f\u2ef3\u2f00-\u2fd5\uf900-\ufad9\ufb00-\ufb06\u0300-\u036f\u1100-\u1112"
@@ -67,7 +67,7 @@ def clean(raw: str) -> str:
         text = " ".join(raw.split())
         if text.isprintable():
             return text
-    elif not _SUSPECT.search(raw):  # nothing but white space to see to: no need for the sweep
+    elif not _SUSPECT.search(raw):  # a sweep would change white space only
         return _joined_lines(raw) if _IS_WIDE.search(raw) else " ".join(raw.split())
     text, is_stable = _sweep(raw, None)
     while not is_stable:
@@ -92,7 +92,7 @@ def clean_traced(raw: str, starts: Offsets, ends: Offsets) -> tuple[str, Offsets
 
 
 def _joined_lines(raw: str) -> str:
-    """What the sweep gives for a text in which only white space is to be seen to."""
+    """The result of a sweep for a text in which it changes white space only."""
     lines = [line for line in (" ".join(line.split()) for line in raw.splitlines()) if line]
     if len(lines) < 2:
         return lines[0] if lines else ""
@@ -105,7 +105,7 @@ def _joined_lines(raw: str) -> str:
 
 
 def _sweep(text: str, edits: list[Edit] | None) -> tuple[str, bool]:
-    """One pass, and whether another could still find something."""
+    """One pass, and whether the result is stable."""
     is_stable = True
 
     def replace(match: re.Match[str]) -> str:
@@ -113,8 +113,8 @@ def _sweep(text: str, edits: list[Edit] | None) -> tuple[str, bool]:
         new = _REPLACE[match.lastgroup or ""](match)
         if new == match[0]:  # marks without a composed form, ideographs without another
             return new
-        # White space that became a blank, or nothing between wide characters, leaves nothing
-        # new behind; anything else may have brought a letter to its mark.
+        # White space that became a blank or was removed is stable; any other change may have
+        # put a letter beside a mark that composes with it.
         is_blank = match.lastgroup == "blank" and (new == " " or match[0].isspace())
         is_stable = is_stable and is_blank
         if edits is not None:
@@ -134,7 +134,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def is_joined(before: str, after: str) -> bool:
-    """Whether a line break between two characters stands for nothing at all."""
+    """Whether a line break between two characters is removed without a blank."""
     if _IS_WIDE.match(before):
         return bool(_IS_EITHER.match(after))
     return bool(_IS_WIDE.match(after) and _IS_EITHER.match(before))

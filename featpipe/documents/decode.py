@@ -1,9 +1,9 @@
-"""Decode the bytes of a text file: rightly, or with the doubt said.
+"""Decodes the bytes of a text file, with a note on every doubt.
 
 Order of evidence: byte-order mark; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32);
-the encoding the file declares, if it decodes; then whichever of GB18030, Big5, Shift-JIS, EUC-KR
-and Windows-1252 gives text of ordinary characters. A guess whose runner-up is close, and bytes that
-had to be replaced, are said in ``notes``; bytes that are no text at all raise.
+the encoding the file declares, if it decodes; then the one of GB18030, Big5, Shift-JIS, EUC-KR and
+Windows-1252 that gives text of ordinary characters. ``notes`` name a guess whose runner-up is close
+and the number of replaced bytes. Bytes that are not text raise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from featpipe.errors import UnreadableDocument
 
-#: What people declare -> what they mean (the WHATWG encoding table, where it matters).
+#: Declared name -> codec (of the WHATWG encoding table, where codecs differ).
 _MEANT = {
     "gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "x-gbk": "gb18030",
     "cp936": "gb18030", "ms936": "gb18030", "hz-gb-2312": "hz", "big5": "big5hkscs",
@@ -33,7 +33,7 @@ _MARKS = (
     (b"\x84\x31\x95\x33", "gb18030"),
 )
 _SAMPLE = 65_536
-#: Bytes below which any guess is a doubtful one.
+#: Any guess on fewer bytes is doubtful.
 _SHORT = 8
 _MAX_BAD_SHARE = 0.02
 _MAX_CONTROL_SHARE = 0.02
@@ -43,7 +43,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text, the encoding it was read with, and what is doubtful about that."""
+    """A text, its encoding, and the doubts about it."""
 
     text: str
     encoding: str
@@ -75,7 +75,7 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
 
 def _declared_or_guessed(data: bytes, declared: str | None) -> Decoded:
     named = known_encoding(declared)
-    if named and named != "cp1252":  # "latin-1" is what servers say when nobody told them
+    if named and named != "cp1252":  # servers declare "latin-1" by default
         try:
             return Decoded(data.decode(named), named)
         except UnicodeDecodeError:
@@ -130,7 +130,7 @@ def _checked(decoded: Decoded, data: bytes) -> Decoded:
 
 
 def _wide_encoding(data: bytes) -> str | None:
-    """UTF-16 or UTF-32 without a mark, told by zero bytes and by what the characters would be."""
+    """UTF-16 or UTF-32 without a mark, by zero bytes and by the characters they give."""
     head = data[: _SAMPLE - _SAMPLE % 4]
     head = head[: len(head) - len(head) % 2]
     if len(head) < 4 or not head.count(0):
@@ -145,9 +145,9 @@ def _wide_encoding(data: bytes) -> str | None:
 
 
 def _wide_score(sample: bytes, encoding: str) -> float:
-    """Share of the characters that are in everyday use somewhere; read in the wrong order, few are.
+    """Share of characters in everyday use; in the wrong byte order it is low.
 
-    In UTF-16 any pair of bytes is some character, so that all of them must count.
+    In UTF-16 any pair of bytes is a character, so all of them count.
     """
     text = sample.decode(encoding, errors="replace")
     everyday = _everyday()

@@ -1,10 +1,9 @@
-"""Find the files to read: what is named, in an order that does not depend on the file system.
+"""Finds the files to read, in an order that does not depend on the file system.
 
-Guarantees: every path given is accounted for (absent ones raise); whatever stands in a folder and
-is not excluded becomes a source, also what cannot be read (a pipe, a device, a folder that cannot
-be listed, a link that leads nowhere or in a circle): reading it says why, and opens no pipe. Each
-file comes once, however many patterns name it; the order is that of the ids, which can always be
-printed, whatever bytes a file's name is made of.
+Guarantees: a path that does not exist raises. Every entry of a folder that is not excluded becomes
+a source, also an unreadable one (a pipe, a device, a folder that cannot be listed, a broken or
+circular link): reading it raises the reason and opens no pipe. Each file comes once, however many
+patterns match it. Sources are sorted by id; ids are printable for any bytes of a file's name.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from featpipe.errors import MissingDocuments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: What no document folder means to hand in: version control, editors, office locks, systems.
+#: Never documents: files of version control, editors, office locks and systems.
 IGNORED = (".*", "~$*", "*.tmp", "*.swp", "Thumbs.db", "desktop.ini", "__MACOSX", "__pycache__")
 
 
@@ -36,13 +35,13 @@ def find_sources(
     """Every file under the paths, once, sorted by id.
 
     Args:
-        paths: files, folders (searched to the bottom) and globs (``**`` goes down); ``@FILE`` is a
-            list of such paths, one on a line, and ``-`` such a list on standard input.
+        paths: files, folders (with all folders below) and globs (``**`` for folders below);
+            ``@FILE`` is a list of such paths, one per line, ``-`` such a list on standard input.
         include: patterns; a file found in a folder must match one (all do when empty).
         exclude: patterns; a file or folder found in a folder must match none. Patterns are those
-            of the shell, held against the name and against the path below the folder.
-        expand: give the members of zip archives and the records of JSONL files of texts in the
-            place of these files. Such sources must be read by ``Source.read``.
+            of the shell, compared with the name and with the path below the folder.
+        expand: replace zip archives by their members and JSONL files of texts by their records.
+            Such sources must be read by ``Source.read``.
 
     Raises:
         MissingDocuments: a path does not exist, a pattern matches nothing, or nothing is left.
@@ -61,7 +60,7 @@ def find_sources(
 
 
 def _listed(paths: Sequence[Path | str]) -> Iterator[Path | str]:
-    """The paths, with those of lists in the place of the lists."""
+    """The paths, with lists replaced by their paths."""
     for path in paths:
         if str(path) == "-":
             yield from in_list(sys.stdin, Path())
@@ -113,12 +112,12 @@ def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Ite
     seen: set[tuple[int, int]] = set()
     unlisted: list[Path] = []
 
-    def pass_over(error: OSError) -> None:
+    def note_unlisted(error: OSError) -> None:
         if Path(error.filename) == root:
             raise MissingDocuments(f"{root} cannot be listed: {error.strerror}") from error
         unlisted.append(Path(error.filename))
 
-    for folder, folders, names in os.walk(root, followlinks=True, onerror=pass_over):
+    for folder, folders, names in os.walk(root, followlinks=True, onerror=note_unlisted):
         below = Path(folder).relative_to(root)
         try:
             status = Path(folder).stat()
@@ -142,7 +141,7 @@ def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Ite
 
 
 def real_path(path: Path) -> str:
-    """Where a path leads, links followed; unlike ``Path.resolve`` also where they go in circles."""
+    """A path with links followed; unlike ``Path.resolve`` circular links do not raise."""
     return os.path.realpath(path)
 
 
@@ -151,7 +150,7 @@ def _matches(name: str, inner: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _distinct(sources: Iterable[Source]) -> Iterator[Source]:
-    """Two folders may hold the same relative path: then each is named by its whole path."""
+    """Sources with distinct ids: the whole path where two folders hold one relative path."""
     by_id: dict[str, list[Source]] = {}
     for source in sources:
         by_id.setdefault(source.id, []).append(source)

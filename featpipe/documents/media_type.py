@@ -1,7 +1,7 @@
-"""Tell what kind of file some bytes are: by what they say, the suffix only breaks ties.
+"""Detects media types by content; the suffix only decides between types of text.
 
-A file named ``.doc`` that holds HTML is HTML (web servers send such), and a ``.pdf`` that holds a
-login page is a login page.
+A file named ``.doc`` that holds HTML is HTML (web servers send such), and so is a ``.pdf`` that
+holds a login page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import zipfile
 from pathlib import PurePosixPath
 
-#: A text that was handed in as one: UTF-8 for certain, and never looked into for tags.
+#: A text that was given as one: in UTF-8, and never searched for tags.
 GIVEN = "text/plain; charset=utf-8"
 HTML, PLAIN, MARKDOWN, MAIL = "text/html", "text/plain", "text/markdown", "message/rfc822"
 PDF, RTF, ZIP = "application/pdf", "application/rtf", "application/zip"
@@ -23,7 +23,7 @@ ODT = "application/vnd.oasis.opendocument.text"
 EPUB = "application/epub+zip"
 DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 MSG, OLE = "application/vnd.ms-outlook", "application/x-ole-storage"
-PICTURES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "tiff", "bmp", "webp"))
+PICTURES = tuple(f"image/{found}" for found in ("png", "jpeg", "gif", "tiff", "bmp", "webp"))
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
 UNKNOWN = "application/octet-stream"
 
@@ -79,30 +79,30 @@ def media_type_of(data: bytes, source: str = "") -> str:
     """The media type of a file, by content.
 
     Args:
-        data: the whole file (a zip's directory stands at its end).
-        source: its name; the suffix decides only between kinds of text.
+        data: the whole file (the directory of a zip is at its end).
+        source: its name; the suffix decides only between types of text.
     """
     head = data[:_HEAD]
     if b"%PDF-" in head[:1032]:
         return PDF
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _zip_kind(data)
+        return _zip_type(data)
     if head.startswith(_OLE_MAGIC):
-        return _ole_kind(data)
+        return _ole_type(data)
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
-    for magic, kind in _MAGIC:
+    for magic, found in _MAGIC:
         if head.startswith(magic) and not (len(magic) == 2 and _is_printable(head)):
-            return kind
-    return _text_kind(head, PurePosixPath(source).suffix.lower())
+            return found
+    return _text_type(head, PurePosixPath(source).suffix.lower())
 
 
 def may_need_ocr(data: bytes) -> bool:
-    """Whether there may be pages in some bytes that only OCR can read."""
+    """Whether some bytes may hold pages that only OCR can read."""
     return media_type_of(data[:_HEAD]) in {PDF, *PICTURES}
 
 
-def _text_kind(head: bytes, suffix: str) -> str:
+def _text_type(head: bytes, suffix: str) -> str:
     readable = _without_zeros(head)
     if readable is None:
         return UNKNOWN
@@ -128,40 +128,40 @@ def _without_zeros(head: bytes) -> bytes | None:
 
 
 def _is_printable(head: bytes) -> bool:
-    """Text that happens to begin with a two-letter signature, such as BM or MZ."""
+    """Whether a head is text, which may begin with a two-letter signature such as BM or MZ."""
     return len(head.translate(None, _CONTROLS)) == len(head)
 
 
-def _zip_kind(data: bytes) -> str:
+def _zip_type(data: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
-            declared = _declared_kind(archive)
+            declared = _declared_type(archive)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, RuntimeError):
-        return _torn_zip_kind(data)
-    for member, kind in (
+        return _torn_zip_type(data)
+    for member, found in (
         ("word/document.xml", DOCX),
         ("ppt/presentation.xml", PPTX),
         ("xl/workbook.xml", XLSX),
     ):
         if member in names:
-            return kind
-    return declared or _main_part_kind(names) or ZIP
+            return found
+    return declared or _main_part_type(names) or ZIP
 
 
-def _main_part_kind(names: set[str]) -> str | None:
-    """Office files whose main part has an unusual name still keep it in the usual folder."""
+def _main_part_type(names: set[str]) -> str | None:
+    """By the folder, for Office files whose main part has an unusual name."""
     if "[Content_Types].xml" not in names:
         return None
     folders = {name.split("/", 1)[0] for name in names}
-    found = [
-        kind for folder, kind in (("word", DOCX), ("ppt", PPTX), ("xl", XLSX)) if folder in folders
-    ]
-    return found[0] if found else None
+    for folder, found in (("word", DOCX), ("ppt", PPTX), ("xl", XLSX)):
+        if folder in folders:
+            return found
+    return None
 
 
-def _declared_kind(archive: zipfile.ZipFile) -> str | None:
-    """OpenDocument and EPUB hold a small member named ``mimetype``."""
+def _declared_type(archive: zipfile.ZipFile) -> str | None:
+    """By the small member ``mimetype`` of OpenDocument and EPUB."""
     try:
         info = archive.getinfo("mimetype")
     except KeyError:
@@ -172,17 +172,17 @@ def _declared_kind(archive: zipfile.ZipFile) -> str | None:
     return match[0].decode("ascii") if match else None
 
 
-def _torn_zip_kind(data: bytes) -> str:
-    """A zip whose directory is gone: what its first members were called still tells."""
+def _torn_zip_type(data: bytes) -> str:
+    """The type of a zip without a directory, by the names of its first members."""
     head = data[:_HEAD]
-    for name, kind in ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX)):
+    for name, found in ((b"word/", DOCX), (b"ppt/", PPTX), (b"xl/", XLSX)):
         if name in head:
-            return kind
+            return found
     return ODT if ODT.encode() in head else EPUB if EPUB.encode() in head else ZIP
 
 
-def _ole_kind(data: bytes) -> str:
-    for name, kind in _OLE_STREAMS:
+def _ole_type(data: bytes) -> str:
+    for name, found in _OLE_STREAMS:
         if name.encode("utf-16-le") in data:
-            return kind
+            return found
     return OLE

@@ -5,7 +5,7 @@ nest in paragraphs and together cover every character that is not blank; no sent
 ``MAX_SENTENCE`` characters; the time is linear. The cut depends on the text alone.
 
 Judgement (each has its golden case):
-- a paragraph is a line; the tabs between the cells of a table row do not end a sentence;
+- a paragraph is a line; tabs between the cells of a table row do not end a sentence;
 - 。！？； and their ASCII forms end one, with the closing quotes and brackets that follow;
 - nothing inside a short quotation or bracket ends one; a quotation that ends in a full stop does,
   unless a comma or 的 goes on;
@@ -25,11 +25,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Latin abbreviations whose full stop is no end of a sentence, and words that begin one.
-
 
 def words_in(text: str) -> frozenset[str]:
-    """The words of a text that is easier to read than a list of quoted strings."""
+    """A set of words, written as text."""
     return frozenset(text.split())
 
 
@@ -152,7 +150,7 @@ def _cut_paragraph(text: str, start: int, end: int, out: list[int]) -> None:
 
 
 def _boundary(text: str, begin: int, match: re.Match[str], end: int) -> int:
-    """Where the sentence ends that this mark may end; 0 if it ends none."""
+    """The end of the sentence that this mark ends; 0 if it ends none."""
     kind, at = match.lastgroup, match.end()
     if kind == "quoted":
         ends_inside = text[at - 2] in _ENDS_INSIDE and text[at - 1] not in "》】"
@@ -215,7 +213,7 @@ def _emit(text: str, start: int, end: int, out: list[int]) -> None:
 
 
 def _soft_cut(text: str, start: int) -> int:
-    """The last weak mark in the second half of what is allowed, or the limit itself."""
+    """After the last weak mark in the second half of the limit, or at the limit."""
     low, high = start + MAX_SENTENCE // 2, start + MAX_SENTENCE
     for marks in _SOFT_CUTS:
         ends = [match.end() for match in marks.finditer(text, low, high)]

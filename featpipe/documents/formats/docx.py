@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from featpipe.documents.limits import LoadLimits
 
-#: Elements whose content is text of the paragraph as if they were not there.
+#: Elements whose content is text of the paragraph.
 _TRANSPARENT = frozenset(
     {"hyperlink", "smartTag", "sdt", "sdtContent", "ins", "moveTo", "fldSimple", "customXml", "dir"}
     | {"bdo", "ruby", "rubyBase", "AlternateContent", "Choice", "oMath", "oMathPara"}
@@ -246,7 +246,7 @@ def _height(cell: RawCell, continued: set[tuple[int, int]]) -> int:
 
 
 def _chosen(alternatives: Element) -> Element:
-    """The first choice of ``mc:AlternateContent``, or its fallback: never both."""
+    """The first choice of ``mc:AlternateContent``, or its fallback."""
     for name in ("Choice", "Fallback"):
         found = child(alternatives, name)
         if found is not None:

@@ -104,33 +104,33 @@ class _Block:
 
 
 @dataclass(slots=True)
-class _TableInProgress:
-    """A table whose end has not come: ``rows[row][cell]`` is (blocks, row span, column span)."""
+class _OpenTable:
+    """An open table; text before its first cell is its caption."""
 
-    rows: list[list[_CellInProgress]] = field(default_factory=list)
-    caption: list[_Block | _TableInProgress] = field(default_factory=list)
+    rows: list[list[_OpenCell]] = field(default_factory=list)
+    caption: list[_Block | _OpenTable] = field(default_factory=list)
 
-    def sink(self) -> list[_Block | _TableInProgress]:
-        """Where text goes that stands here now."""
+    def sink(self) -> list[_Block | _OpenTable]:
+        """The list that text at this point is added to."""
         return self.rows[-1][-1].blocks if self.rows and self.rows[-1] else self.caption
 
     def is_layout(self) -> bool:
-        """Whether it only places text on the page: one column, or tables and prose in cells."""
+        """Whether it is page layout: it has one column, or tables and prose in cells."""
         if all(len(row) <= 1 for row in self.rows):
             return True
         return any(cell.holds_prose() for row in self.rows for cell in row)
 
 
 @dataclass(slots=True)
-class _CellInProgress:
+class _OpenCell:
     row_span: int
     column_span: int
-    blocks: list[_Block | _TableInProgress] = field(default_factory=list)
+    blocks: list[_Block | _OpenTable] = field(default_factory=list)
 
     def holds_prose(self) -> bool:
         n_characters = 0
         for block in self.blocks:
-            if isinstance(block, _TableInProgress):
+            if isinstance(block, _OpenTable):
                 return True
             n_characters += len(block.text)
         return len(self.blocks) > 3 and n_characters > 600
@@ -145,7 +145,7 @@ class _Page:
         self.texts: list[str] = []  # the block under construction
         self.pieces: list[tuple[int, int, int]] = []
         self.level = 0
-        self.tables: list[_TableInProgress] = []
+        self.tables: list[_OpenTable] = []
         self.is_title = False
         self.n_pre = 0
         self.n_flattened = 0  # open tables that are too deep to be kept apart
@@ -157,7 +157,7 @@ class _Page:
             start, end = match.span()
             if start > at:
                 text = source[at:start]
-                if texts or not text.isspace():  # blanks before a block's first word are nothing
+                if texts or not text.isspace():  # blanks before a block's first word are dropped
                     self._text(text, at)
             at = end
             name = match[_NAME]
@@ -250,7 +250,7 @@ class _Page:
             self.n_flattened += 1
             self.builder.note(f"tables nested more than {_MAX_NESTED} deep are read as text")
         elif is_open:
-            self.tables.append(_TableInProgress())
+            self.tables.append(_OpenTable())
         elif self.n_flattened:
             self.n_flattened -= 1
         elif self.tables:
@@ -263,14 +263,14 @@ class _Page:
         else:
             self._write_table(table)
 
-    def _write_blocks(self, blocks: list[_Block | _TableInProgress]) -> None:
+    def _write_blocks(self, blocks: list[_Block | _OpenTable]) -> None:
         for block in blocks:
             if isinstance(block, _Block):
                 self.builder.add(block.text, block.pieces, level=block.level)
             else:
                 self._write_table(block)
 
-    def _write_table(self, table: _TableInProgress) -> None:
+    def _write_table(self, table: _OpenTable) -> None:
         self._write_blocks(table.caption)
         if table.is_layout():
             for row in table.rows:
@@ -280,11 +280,11 @@ class _Page:
             self.builder.add_table(_placed(table))
 
 
-def _open_cell(raw: str) -> _CellInProgress:
+def _open_cell(raw: str) -> _OpenCell:
     if "span" not in raw:
-        return _CellInProgress(1, 1)
+        return _OpenCell(1, 1)
     attributes = attributes_of(raw)
-    return _CellInProgress(
+    return _OpenCell(
         _span(attributes.get("rowspan", ("", 0))[0]), _span(attributes.get("colspan", ("", 0))[0])
     )
 
@@ -293,7 +293,7 @@ def _span(value: str) -> int:
     return min(max(int(value), 1), 1000) if value.strip().isdecimal() else 1
 
 
-def _placed(table: _TableInProgress) -> list[RawCell]:
+def _placed(table: _OpenTable) -> list[RawCell]:
     """Every cell in the first free column of its row (HTML's table model)."""
     cells: list[RawCell] = []
     taken: dict[int, int] = {}  # column -> first row in which it is free again
@@ -311,7 +311,7 @@ def _placed(table: _TableInProgress) -> list[RawCell]:
     return cells
 
 
-def _joined(blocks: list[_Block | _TableInProgress]) -> tuple[str, Pieces]:
+def _joined(blocks: list[_Block | _OpenTable]) -> tuple[str, Pieces]:
     """The blocks of a cell as one text; a line break between two keeps them apart or joins them."""
     texts: list[str] = []
     pieces: list[tuple[int, int, int]] = []

@@ -1,7 +1,7 @@
 """Mail (.eml): subject, people and date, then the body; attachments are named, not opened.
 
 Of a body in several forms the plain one is read; HTML where there is no other. Parts whose declared
-encoding is unknown or false are decoded by their bytes.
+encoding is unknown or wrong are decoded by their bytes.
 """
 
 from __future__ import annotations

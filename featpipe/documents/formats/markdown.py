@@ -16,8 +16,8 @@ from featpipe.documents.decode import decode
 if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
 
-# Every pattern reads a line a bounded number of times, whatever is in it: no two repeats of one set
-# of characters side by side, no start from which the same far end is looked for again.
+# Every pattern reads a line a bounded number of times: it has no two adjacent repeats of one set of
+# characters, and no start from which the same far end is searched for again.
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:.*[^ \t#])?)[ \t#]*$")

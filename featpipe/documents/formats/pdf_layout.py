@@ -1,13 +1,13 @@
 """From the lines of PDF pages to paragraphs: pure decisions over text and boxes.
 
-A PDF knows glyphs and places, no paragraphs. Rules, each with its test:
-- a line goes on in the next one when the next line's first word would not have fitted, the two are
+A PDF holds glyphs and places, not paragraphs. Rules, each with its test:
+- a line continues in the next one when the next line's first word would not have fitted, both are
   of one size, one step apart, and the next does not begin a clause or an item;
 - pieces at one height are one row of text;
-- a word parted by a hyphen at the line's end is put together, unless the document shows that the
-  hyphen is its own;
-- lines in the outer zone that come back on most pages are running heads: they stay where they come
-  first, and are left out after that, as are bare page numbers; both are reported;
+- a word split by a hyphen at the line's end is joined, unless the document shows that the hyphen
+  belongs to it;
+- lines in the outer zone that are repeated on most pages are running heads: the first is kept, the
+  others are left out, as are bare page numbers; both are reported;
 - a paragraph may run over the page's edge.
 """
 
@@ -38,12 +38,12 @@ _PAGE_NUMBER = re.compile(
     r"[\s\-–—~·.|/\[\]()（）]*(?:(?:page|第|p\.?)\s*)?#(?:\s*页)?"
     r"(?:\s*(?:of|/|共|，共|,共|-|–)\s*(?:第\s*)?#?\s*页?)?[\s\-–—~·.|/\[\]()（）页]*"
 )
-#: Share of a line that may be left blank when the next one plainly goes on with its sentence.
+#: Share of a line that may be blank when the next one continues its sentence in lower case.
 _RAGGED = 0.3
-#: Lines of a page that are asked which way they run.
+#: Lines of a page that decide its direction.
 _VOTERS = 30
 _NOWHERE = float("-inf")
-#: Width of a line, in font sizes, below which it is no sign of a margin.
+#: Width of a line, in font sizes, below which it does not show a margin.
 _SHORT = 14
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
@@ -84,8 +84,8 @@ def upright(
 ) -> PageLines:
     """Lines from the boxes of their first and last characters, turned so that most text is upright.
 
-    What the page says about its rotation is no help: pages are turned to show turned text, and
-    turned with upright text. The text itself tells. Right-to-left text is not turned.
+    The direction of the text decides, not the page's declared rotation: pages are rotated to show
+    turned text, and rotated with upright text. Right-to-left text is not turned.
 
     Shapes: boxes (2, lines, 4), as left, top, right, bottom in points, y upwards.
     """
@@ -135,8 +135,8 @@ def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list
         if not is_number and len({line.page for line in lines}) < n_needed:
             continue
         running = _running_of(lines)
-        runs_along = len({tuple(line.numbers) for line in running}) > 1
-        is_number = is_number and (runs_along or len(lines) == 1)
+        is_counting = len({tuple(line.numbers) for line in running}) > 1
+        is_number = is_number and (is_counting or len(lines) == 1)
         if len({line.page for line in running}) < n_needed:
             running = [line for line in lines if is_number and line.numbers[:1] == [line.number]]
         elif not is_number:
@@ -156,10 +156,10 @@ class _Outer(NamedTuple):
 
 
 def _running_of(lines: list[_Outer]) -> list[_Outer]:
-    """Those of some lines alike but for their numbers that are one running head.
+    """Of lines that differ only in their numbers, those that are one running head.
 
-    Each number in it must stay the same, or run along with the pages: two invoices with another
-    number each are no running head.
+    Each number must stay the same, or increase with the pages: two invoices with different numbers
+    are not a running head.
     """
     for slot in range(len(lines[0].numbers)):
         values = Counter(line.numbers[slot] for line in lines)
@@ -230,10 +230,10 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
 
 
 def _separator(line: Line, following: Line, limit: float, *, is_new_page: bool) -> str | None:
-    """What stands between two lines of one paragraph; None where a paragraph ends.
+    """The separator of two lines of one paragraph; None where a paragraph ends.
 
-    A line break for the next line (it vanishes between wide characters when the paragraph is
-    cleaned); in one row a blank, or a line break again between close neighbours.
+    A line break between lines (cleaning removes it between wide characters); within one row a
+    blank, or a line break between close neighbours.
     """
     text, _, right, bottom, size = line
     step = bottom - following.bottom
@@ -259,7 +259,7 @@ def _separator(line: Line, following: Line, limit: float, *, is_new_page: bool) 
 
 
 def _right_limits(lines: Sequence[Line]) -> list[float]:
-    """How far each line could have gone: the farthest line that begins about where it does."""
+    """By line, the right end of the longest line that begins at about the same place."""
     limits: dict[int, float] = {}
     columns = [int(line.left // 24) for line in lines]
     for line, column in zip(lines, columns, strict=True):
@@ -272,14 +272,14 @@ def _right_limits(lines: Sequence[Line]) -> list[float]:
 
 
 def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
-    """Whether a line ended for want of room only."""
+    """Whether a line ended only because the next word did not fit."""
     if following.text[:1].islower() and not is_ended(line.text):
         return room < _RAGGED * (room + line.right - line.left)
     spare = room - 0.3 * size
     if spare >= 0 and (room > 40 * size or spare >= _width_of_first_word(following)):
-        return False  # the next word would have fitted: the line was ended on purpose
+        return False  # the next word would have fitted
     if line.right - line.left < _SHORT * size and following.text[:1].isupper():
-        return False  # a list of short lines, whose longest is no margin
+        return False  # a list of short lines; their longest does not show a margin
     if following.left - line.left > 1.2 * size and is_ended(line.text):
         return False  # indented: the first line of a paragraph
     return not begins_item(following.text, line.text)
@@ -291,7 +291,7 @@ def _width_of_first_word(line: Line) -> float:
 
 
 def join_words(blocks: Sequence[Block]) -> None:
-    """Put words parted by a hyphen at a line's end together, by the document's own evidence."""
+    """Join words split by a hyphen at a line's end, unless the document spells them with it."""
     parted = [block for block in blocks if any(mark in block.text for mark in _HYPHENS)]
     if not parted:
         return
@@ -305,7 +305,7 @@ def join_words(blocks: Sequence[Block]) -> None:
             return match[0]
         is_own = known.count(f"{left[0]}-{right[0]}") > known.count(left[0] + right[0])
         kept = "-" if is_own or right[0][0].isupper() else ""
-        # Filled up to its old length with marks that cleaning drops: page breaks keep their place.
+        # Padded to the old length with marks that cleaning drops: page breaks keep their place.
         return kept + "\u200b" * (len(match[0]) - len(kept))
 
     for block in parted:
@@ -313,7 +313,7 @@ def join_words(blocks: Sequence[Block]) -> None:
 
 
 class _Known:
-    """How often words stand in a document; all are counted at once where many are asked for."""
+    """Counts words in a document; all at once where more than 20 are asked for."""
 
     def __init__(self, everything: str, n_questions: int) -> None:
         self.everything = everything

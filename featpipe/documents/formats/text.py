@@ -1,7 +1,7 @@
 """Plain text: every line that is not blank is a paragraph, unless the file was wrapped at a margin.
 
-Whether it was wrapped is decided once for a file, on evidence: most lines that another follows must
-be so long that the next line's first word would not have fitted. Form feeds part pages.
+A file counts as wrapped if most lines that another follows are so long that the next line's first
+word would not have fitted. Form feeds separate pages.
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
     from featpipe.documents.limits import LoadLimits
 
-# What a line of a contract begins with and ends in: signs of where paragraphs part.
-#
-# Shared by the loaders that get lines instead of paragraphs (PDF, wrapped plain text).
-
-
 _ITEM = re.compile(
     r"\s*(?:第[一二三四五六七八九十百零〇\d]{1,5}[章节条款编部分]"
     r"|[（(][一二三四五六七八九十百\d]{1,4}[）)]|[一二三四五六七八九十]{1,3}[、.．]"
@@ -35,32 +30,6 @@ _LOUD = re.compile(r"\([a-z]\)|\d{1,2}(?:\.\d{1,3}){1,5}\s+[^\W\d]")
 _ENDS = "。！？；：.!?;:"
 _CLOSERS = "”’」』）)】\"' "
 _FIRST_WORD = re.compile(r"\s*([^\s\u2e80-\u9fff\uff00-\uffef]+|.)")
-
-
-def begins_item(text: str, before: str) -> bool:
-    """Whether a line begins a clause or an item, and does not merely go on with a number.
-
-    Args:
-        text: the line.
-        before: the line before it.
-    """
-    return bool(_ITEM.match(text)) and (is_ended(before) or _is_loud(text))
-
-
-def is_ended(text: str) -> bool:
-    """Whether a line ends in a mark that ends a sentence or announces a list."""
-    return text.rstrip(_CLOSERS)[-1:] in _ENDS
-
-
-def first_word(text: str) -> str:
-    """What would have had to fit on the line before: a Latin word, or one wide character."""
-    match = _FIRST_WORD.match(text)
-    return match[1] if match else ""
-
-
-def _is_loud(text: str) -> bool:
-    """Items that no sentence would begin a line with by chance."""
-    return text.lstrip()[:1] in "第（①•●○◆■□▪▶➢✓※" or bool(_LOUD.match(text.lstrip()))
 
 
 _LINE = re.compile("[^\n\r\x0b\x0c\x85\u2028\u2029]*(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]|\\Z)")
@@ -84,7 +53,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
 
 
 def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a text that is known to be one, in UTF-8.
+    """Read a text that was given as one, in UTF-8.
 
     Raises:
         DocumentTooLarge: more text than the limits allow.
@@ -109,7 +78,7 @@ def _read(decoded: Decoded, limits: LoadLimits, *, is_traced: bool) -> DocumentB
 
 
 def _add(builder: DocumentBuilder, source: str, spans: Sequence[Span]) -> None:
-    """One paragraph from its lines; what parts two lines in the source is one line break."""
+    """Add one paragraph; whatever separates two of its lines in the source is one line break."""
     start, end = spans[0][0], spans[-1][1]
     if len(spans) == 1:
         builder.add(source[start:end], ((end - start, start, end),))
@@ -146,7 +115,7 @@ def _paragraphs(source: str, lines: Sequence[Span], margin: int) -> Iterator[lis
 
 
 def _goes_on(line: str, following: str, margin: int) -> bool:
-    """Whether a line ended for want of room only."""
+    """Whether a line ended only because the next word did not fit."""
     if not following.strip() or begins_item(following, line):
         return False
     deeper = len(following) - len(following.lstrip()) > len(line) - len(line.lstrip())
@@ -174,14 +143,40 @@ def find_margin(source: str) -> int:
 
 
 def _reads_on(line: str, following: str) -> bool:
-    """Whether two lines read like one sentence, as those of a list or of records do not."""
+    """Whether two lines read like one sentence, unlike those of a list or of records."""
     last, first = line.rstrip()[-1], following.lstrip()[0]
     is_wide = east_asian_width(last) in "WF" and east_asian_width(first) in "WF"
     return not is_ended(line) and (first.islower() or is_wide)
 
 
 def columns(text: str) -> int:
-    """How wide a text stands in a fixed-width font."""
+    """Width of a text in a fixed-width font."""
     if text.isascii():
         return len(text)
     return len(text) + sum(east_asian_width(c) in "WF" for c in text)
+
+
+def begins_item(text: str, before: str) -> bool:
+    """Whether a line begins a clause or an item, rather than continuing with a number.
+
+    Args:
+        text: the line.
+        before: the line before it.
+    """
+    return bool(_ITEM.match(text)) and (is_ended(before) or _is_loud(text))
+
+
+def is_ended(text: str) -> bool:
+    """Whether a line ends in a mark that ends a sentence or announces a list."""
+    return text.rstrip(_CLOSERS)[-1:] in _ENDS
+
+
+def first_word(text: str) -> str:
+    """A line's first Latin word, or its first wide character."""
+    match = _FIRST_WORD.match(text)
+    return match[1] if match else ""
+
+
+def _is_loud(text: str) -> bool:
+    """Whether a line begins with the mark of an item, which a wrapped sentence hardly ever does."""
+    return text.lstrip()[:1] in "第（①•●○◆■□▪▶➢✓※" or bool(_LOUD.match(text.lstrip()))
