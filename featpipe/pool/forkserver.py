@@ -14,7 +14,6 @@ import signal
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
-from featpipe.pool.actions import Start
 from featpipe.pool.role import START_ATTEMPTS
 from featpipe.pool.spawn import (
     ForkedProcess,
@@ -126,7 +125,7 @@ class Forkservers:
     def _start_server(self, preload: tuple[str, ...]) -> _Forkserver:
         record = boot_record_of_forkserver(preload, logging.getLogger().getEffectiveLevel())
         started = start_fresh(record, environment_of_forkserver())
-        process = Worker(0, "fork server", Start(0, "", 0), started)
+        process = Worker(0, "fork server", started)
         server = self._servers[preload] = _Forkserver(preload, process)
         self._loop.listen(process.sock.fileno(), lambda _: self._read(server))
         self._loop.listen(process.stderr, lambda _: self._read_stderr(server))

@@ -15,12 +15,23 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
-from featpipe.pool import actions, frames
+from featpipe.pool import frames
 from featpipe.pool.event_loop import OUT, EventLoop
 from featpipe.pool.forkserver import Forkservers
 from featpipe.pool.open_tasks import OpenTasks
 from featpipe.pool.payload_store import PayloadStore
-from featpipe.pool.scheduler import Scheduler, State
+from featpipe.pool.scheduler import (
+    Action,
+    Break,
+    Finish,
+    Halve,
+    Kill,
+    RequestStack,
+    Scheduler,
+    Send,
+    Start,
+    State,
+)
 from featpipe.pool.spawn import boot_record, environment_of, start_fresh
 from featpipe.pool.task import Ended
 from featpipe.pool.watchdog import Clock, Watchdog
@@ -29,7 +40,6 @@ from featpipe.pool.workers import Worker, WorkerTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from featpipe.pool.actions import Action
     from featpipe.pool.frames import Frame
     from featpipe.pool.role import Role
     from featpipe.pool.task import Task
@@ -65,13 +75,13 @@ class Hub:
         self.ended_by: PoolError | None = None
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
         self._do: dict[type, Callable[..., None]] = {
-            actions.Start: self._start,
-            actions.Send: self._send,
-            actions.RequestStack: self._request_stack,
-            actions.Kill: self._kill,
-            actions.Finish: self._finish_lost,
-            actions.Halve: self._halve,
-            actions.Break: self._break,
+            Start: self._start,
+            Send: self._send,
+            RequestStack: self._request_stack,
+            Kill: self._kill,
+            Finish: self._finish_lost,
+            Halve: self._halve,
+            Break: self._break,
         }
         self._on_frame: dict[int, Callable[[Worker, Frame], None]] = {
             frames.DONE: self._answered,
@@ -174,7 +184,7 @@ class Hub:
         self._watchdog.check(now)
 
     def _act(self, decided: Iterable[Action]) -> None:
-        # An action may lead to new facts, and these to new actions. They come last: a worker must
+        # An action may lead to new facts, and these to new  They come last: a worker must
         # get its tasks in the order in which the scheduler handed them out.
         self._to_do.extend(decided)
         if self._is_acting:
@@ -212,7 +222,7 @@ class Hub:
 
     # the scheduler's actions
 
-    def _start(self, action: actions.Start) -> None:
+    def _start(self, action: Start) -> None:
         role = self._roles[action.role]
         level = logging.getLogger().getEffectiveLevel()
         record = boot_record(role, action.slot, action.worker, self._arguments[role.name], level)
@@ -226,29 +236,29 @@ class Hub:
             message = f"{record['name']} cannot be started: {error.message}"
             self._break_with(PoolBroken(message, hint=error.hint))
             return
-        worker = Worker(action.worker, record["name"], action, started)
+        worker = Worker(action.worker, record["name"], started)
         self.workers.add(worker, self._on_socket, self._on_stderr, self._on_exit)
 
-    def _send(self, action: actions.Send) -> None:
+    def _send(self, action: Send) -> None:
         self.payloads.send(self.workers[action.worker], action.task)
 
-    def _request_stack(self, action: actions.RequestStack) -> None:
+    def _request_stack(self, action: RequestStack) -> None:
         worker = self.workers[action.worker]
         worker.is_condemned = True
         worker.tail.clear()
         worker.signal(signal.SIGUSR1)
 
-    def _kill(self, action: actions.Kill) -> None:
+    def _kill(self, action: Kill) -> None:
         worker = self.workers[action.worker]
         worker.signal(signal.SIGKILL)
         forkserver = self._forkservers.server_of(worker.number)
         if worker.pid is None and forkserver is not None:  # the worker was not even forked
             self._forkservers.give_up(forkserver)
 
-    def _finish_lost(self, action: actions.Finish) -> None:
+    def _finish_lost(self, action: Finish) -> None:
         self.open_tasks.conclude(Ended(action.task, loss=action.loss))
 
-    def _halve(self, action: actions.Halve) -> None:
+    def _halve(self, action: Halve) -> None:
         pieces = self.open_tasks.halve(action.task)
         now = self._clock.now()
         if pieces is None:
@@ -256,7 +266,7 @@ class Hub:
         else:
             self._act(self._scheduler.halved(pieces, now))
 
-    def _break(self, action: actions.Break) -> None:
+    def _break(self, action: Break) -> None:
         story = f"\n{action.loss.story}" if action.loss.story else ""
         error = PoolBroken(
             f"workers of role {action.role} cannot work: {action.loss.summary}{story}"
@@ -300,7 +310,7 @@ class Hub:
             return  # too late: the request for its stack may itself have ended a sleep
         now = self._clock.now()
         finish, *others = self._scheduler.answered(worker.number, message.number, now)
-        task = cast("actions.Finish", finish).task
+        task = cast("Finish", finish).task
         ended = Ended(task, worker.name, message.seconds, message.body, message.flags)
         if message.kind == frames.ERROR:
             ended.is_error = True
@@ -350,7 +360,7 @@ class Hub:
             return
         self.workers.remove(worker)
         if not self._is_closing:
-            self._act([worker.start])
+            self._act([self._scheduler.start_of(number)])
 
     # ends
 

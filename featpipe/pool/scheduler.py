@@ -16,16 +16,13 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
 from featpipe.pool.role import START_ATTEMPTS, Role
-from featpipe.pool.task import FOREIGN, Cause, Loss
+from featpipe.pool.task import FOREIGN, Cause, Loss, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from featpipe.pool.task import Task
 
 #: A FOREIGN end, such as a SIGKILL that was not for want of memory, tells little about the role.
 KILLS_PER_FAILURE = 100
@@ -46,6 +43,60 @@ class State(Enum):
 
 #: An enum's member is looked up slowly, and this one for every task.
 _READY = State.READY
+
+
+# The decisions: the hub carries each out, and reports its end as a fact.
+
+
+class Start(NamedTuple):
+    """Start a process for this slot, and call it ``worker``."""
+
+    worker: int
+    role: str
+    slot: int
+
+
+class Send(NamedTuple):
+    """Send the task to the worker."""
+
+    worker: int
+    task: Task
+
+
+class RequestStack(NamedTuple):
+    """Have the worker write its stack; it is about to be killed for taking too long."""
+
+    worker: int
+
+
+class Kill(NamedTuple):
+    """Kill the worker; its end is reported as any other."""
+
+    worker: int
+
+
+class Finish(NamedTuple):
+    """The task has ended: by its worker's answer when ``loss`` is None."""
+
+    task: Task
+    loss: Loss | None
+
+
+class Halve(NamedTuple):
+    """Cut a task that kills workers; answer with `Scheduler.halved` or `cannot_halve`."""
+
+    task: Task
+    loss: Loss
+
+
+class Break(NamedTuple):
+    """The role's workers cannot work: the run is over."""
+
+    role: str
+    loss: Loss
+
+
+Action = Start | Send | RequestStack | Kill | Finish | Halve | Break
 
 
 @dataclass(slots=True, eq=False)
@@ -229,6 +280,11 @@ class Scheduler:
             for number, w in self._workers.items()
             if w.sent or w.state is not State.READY
         ]
+
+    def start_of(self, worker: int) -> Start:
+        """The action that started the worker."""
+        slot = self._workers[worker].slot
+        return Start(worker, slot.queue.role.name, slot.index)
 
     def is_ready(self, worker: int) -> bool:
         """Whether the worker has made its instance, also if it is dying since."""

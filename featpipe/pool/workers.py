@@ -18,7 +18,6 @@ from featpipe.pool.task import Cause, Loss, cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from featpipe.pool.actions import Start
     from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
     from featpipe.pool.shared_memory import Segment
@@ -35,8 +34,8 @@ _KILL_AGAIN_S = 1.0
 class Worker:
     """One child. No method blocks, except `reap` for a process that is ending."""
 
-    def __init__(self, number: int, name: str, start: Start, started: Started) -> None:
-        self.number, self.name, self.start = number, name, start
+    def __init__(self, number: int, name: str, started: Started) -> None:
+        self.number, self.name = number, name
         self.process = started.process
         sock, self._lifeline, self.stderr, self._page = started.ends
         self.sock = socket.socket(fileno=sock)

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
 from featpipe.pool.role import Role
-from featpipe.pool.scheduler import Scheduler
+from featpipe.pool.scheduler import (
+    Action,
+    Break,
+    Finish,
+    Halve,
+    Kill,
+    RequestStack,
+    Scheduler,
+    Send,
+    Start,
+)
 from featpipe.pool.task import Cause, Loss, Task
 
 ROLES = [
