@@ -184,8 +184,8 @@ class Hub:
         self._watchdog.check(now)
 
     def _act(self, decided: Iterable[Action]) -> None:
-        # An action may lead to new facts, and these to new  They come last: a worker must
-        # get its tasks in the order in which the scheduler handed them out.
+        # An action may lead to new facts, and these to new actions. They come last: a worker
+        # must get its tasks in the order in which the scheduler handed them out.
         self._to_do.extend(decided)
         if self._is_acting:
             return
