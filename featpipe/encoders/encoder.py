@@ -84,7 +84,6 @@ class Encoder:
         self.n_repeated = 0
         self.forwarder = Forwarder(trunk)
         self._exact: Forwarder | None = None
-        self._n_special = len(tokenizer.prefix) + len(tokenizer.suffix)
 
     @classmethod
     def load(
@@ -159,29 +158,6 @@ class Encoder:
             vectors, windows = self.encode_windows(tokens)
         return self.make_encoded(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
 
-    def make_encoded(
-        self, vectors: Vectors, n_windows: Ints, tokens: Tokens, inverse: Ints, *, on_fault: str
-    ) -> Encoded:
-        """Finish the vectors of distinct texts; row i of the result is that of ``inverse[i]``."""
-        finished, reasons = self._finish(vectors)
-        reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
-        n_tokens = tokens.lengths + self._n_special
-        reasons |= self._judge_lengths(n_tokens)
-        finished[list(reasons)] = 0
-        faults = {
-            number: reasons[unique]
-            for number, unique in enumerate(inverse.tolist())
-            if unique in reasons
-        }
-        if faults and on_fault == "raise":
-            raise report_faults(faults)
-        return Encoded(
-            vectors=finished[inverse],
-            n_tokens=n_tokens[inverse].astype(np.int32),
-            n_windows=n_windows[inverse].astype(np.int32),
-            faults=faults,
-        )
-
     def encode_tokens(self, sequences: Sequence[Sequence[int]]) -> Encoded:
         """Encode texts that arrive as token ids, without special ones, as `encode` would.
 
@@ -203,23 +179,23 @@ class Encoder:
         every = np.arange(len(sequences))
         return self.make_encoded(vectors, windows.n_windows, tokens, every, on_fault="raise")
 
+    def count_tokens(self, texts: Sequence[str]) -> Ids:
+        """Tokens (n,) of each text in `encode`, prompt and special ones included."""
+        tokens = self.tokenizer.encode(self._with_prompt(texts))
+        return (tokens.lengths + self.tokenizer.n_special).astype(np.int32)
+
     def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         """Cosine (n,) of each text's vector to its vector in precision ``exact``."""
         spec = self.spec | {"precision": "exact"}
         exact = Encoder(self.trunk.copy_to(), self.tokenizer, spec, self.steps)
         exact.threads = self.threads
-        pairs = [
+        found, expected = (
             encoder.encode(texts, on_fault="report").vectors.astype(np.float64)
             for encoder in (self, exact)
-        ]
-        lengths = np.linalg.norm(pairs[0], axis=1) * np.linalg.norm(pairs[1], axis=1)
-        product = (pairs[0] * pairs[1]).sum(axis=1)
+        )
+        lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
+        product = (found * expected).sum(axis=1)
         return np.asarray(product / np.maximum(lengths, 1e-300), np.float64)
-
-    def count_tokens(self, texts: Sequence[str]) -> Ids:
-        """Tokens (n,) of each text in `encode`, prompt and special ones included."""
-        tokens = self.tokenizer.encode(self._with_prompt(texts))
-        return (tokens.lengths + self._n_special).astype(np.int32)
 
     def _with_prompt(self, texts: Sequence[str]) -> Sequence[str]:
         prompt = str(self.spec["prompt"])
@@ -227,7 +203,7 @@ class Encoder:
 
     def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         """Vectors (n, dim) of texts from their tokens, prompt included; not cast, not checked."""
-        capacity = self.spec["max_length"] - self._n_special
+        capacity = self.spec["max_length"] - self.tokenizer.n_special
         windows = plan_windows(
             tokens.lengths,
             capacity=capacity,
@@ -248,17 +224,6 @@ class Encoder:
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
 
-    def _judge_lengths(self, n_tokens: Ints) -> dict[int, str]:
-        """Reason by text without tokens, or beyond one window where that is refused."""
-        reasons = dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
-        if not self.refuses_long:
-            return reasons
-        limit = self.spec["max_length"]
-        return reasons | {
-            text: f"it has {n_tokens[text]} tokens, more than the {limit} of one window"
-            for text in np.flatnonzero(n_tokens > limit).tolist()
-        }
-
     def repeat_overflowed(self, vectors: Vectors, sequences: Sequences) -> None:
         """Repeat in float32 the sequences that left fp16's range, in place."""
         if self.trunk.device.type != "cuda" or self.spec["precision"] != "mixed":
@@ -271,6 +236,25 @@ class Encoder:
         self.n_repeated += len(overflowed)
         for part, rows in self._exact.run(sequences, self._compute, only=overflowed):
             vectors[part.sequences] = rows
+
+    def make_encoded(
+        self, vectors: Vectors, n_windows: Ints, tokens: Tokens, inverse: Ints, *, on_fault: str
+    ) -> Encoded:
+        """Finish the vectors of distinct texts; row i of the result is that of ``inverse[i]``."""
+        finished, reasons = self._finish(vectors)
+        reasons |= dict.fromkeys(find_unknown(tokens, self.trunk.n_words), UNKNOWN)
+        n_tokens = tokens.lengths + self.tokenizer.n_special
+        reasons |= self._judge_lengths(n_tokens)
+        finished[list(reasons)] = 0
+        faults = {at: reasons[text] for at, text in enumerate(inverse.tolist()) if text in reasons}
+        if faults and on_fault == "raise":
+            raise report_faults(faults)
+        return Encoded(
+            vectors=finished[inverse],
+            n_tokens=n_tokens[inverse].astype(np.int32),
+            n_windows=n_windows[inverse].astype(np.int32),
+            faults=faults,
+        )
 
     def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
         """Normalise and cast; return the rows, and a reason for each that is not finite."""
@@ -289,6 +273,17 @@ class Encoder:
         for row in np.flatnonzero(~is_finite.all(axis=1)).tolist():
             reasons.setdefault(row, f"its vector is too large for {dtype}; use float32")
         return cast, reasons
+
+    def _judge_lengths(self, n_tokens: Ints) -> dict[int, str]:
+        """Reason by text without tokens, or beyond one window where that is refused."""
+        reasons = dict.fromkeys(np.flatnonzero(n_tokens == 0).tolist(), NO_TOKENS)
+        if not self.refuses_long:
+            return reasons
+        limit = self.spec["max_length"]
+        return reasons | {
+            text: f"it has {n_tokens[text]} tokens, more than the {limit} of one window"
+            for text in np.flatnonzero(n_tokens > limit).tolist()
+        }
 
 
 def _load_trunk(checkpoint: Checkpoint, spec: Spec, device: torch.device, *, trust: bool) -> Trunk:
@@ -309,9 +304,8 @@ def _cast(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
     """To the stored dtype, to nearest even; bfloat16 as its bits in uint16."""
     if dtype == "bfloat16":
         bits = vectors.view(np.uint32).astype(np.uint64)
-        return ((bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)).astype(
-            np.uint16
-        )
+        is_odd = (bits >> np.uint64(16)) & np.uint64(1)
+        return ((bits + 0x7FFF + is_odd) >> np.uint64(16)).astype(np.uint16)
     with np.errstate(over="ignore"):
         return vectors.astype(dtype)
 

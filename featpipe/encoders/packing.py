@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from featpipe.encoders.tokens import number_within
+
 if TYPE_CHECKING:
     from featpipe.encoders.tokens import Ids, Ints
 
@@ -64,11 +66,9 @@ class Sequences:
     def pack(self, sequences: Ints) -> Pack:
         """Lay the chosen sequences end to end."""
         lengths = self.lengths_with_special[sequences]
-        ends = np.cumsum(lengths)
-        first = ends - lengths
-        total = int(ends[-1]) if len(ends) else 0
-        positions = np.arange(total) - np.repeat(first, lengths)
-        ids = np.empty(total, np.int32)
+        first = np.cumsum(lengths) - lengths
+        positions = number_within(lengths)
+        ids = np.empty(len(positions), np.int32)
         n_before = len(self.prefix)
         body = self.length[sequences]
         source = np.repeat(self.start[sequences] - n_before, lengths) + positions

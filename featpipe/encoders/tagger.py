@@ -61,7 +61,6 @@ class Tagger:
         self.tokenizer = tokenizer
         self.threads = 1
         self.shares_trunk = False
-        self._n_layers: int | None = None
         self._forwarder = Forwarder(trunk)
         self._tags = Tags.of(spec["labels"])
 
@@ -103,8 +102,6 @@ class Tagger:
             tokenizer = Tokenizer.load(checkpoint)
         tagger = cls(loaded, head, tokenizer, spec)
         tagger.threads = threads
-        if isinstance(loaded, PackedBert):
-            tagger._n_layers = checkpoint.n_layers  # a shared trunk may have more
         tagger.shares_trunk = loaded is trunk
         return tagger
 
@@ -164,12 +161,12 @@ class Tagger:
         return decode(labels, probabilities, tokens, self._tags)
 
     def _plan_windows(self, texts: Sequence[str], tokens: Tokens) -> LabelWindows:
-        capacity = self.spec["max_length"] - len(self.tokenizer.prefix) - len(self.tokenizer.suffix)
+        capacity = self.spec["max_length"] - self.tokenizer.n_special
         overlap = min(self.spec["overlap"], capacity // 2)
         return plan_label_windows(texts, tokens, capacity=capacity, overlap=overlap)
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
-        return self.score(trunk.forward(pack, n_layers=self._n_layers), pack)
+        return self.score(trunk.forward(pack), pack)
 
     def score(self, states: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Scores (t, labels) of a pack's t tokens, from their hidden states."""
@@ -216,8 +213,7 @@ def encode_and_tag(
     unknown = find_unknown(tokens, encoder.trunk.n_words)
     if unknown:
         raise report_faults(dict.fromkeys(unknown, UNKNOWN))
-    capacity = encoder.spec["max_length"] - len(encoder.tokenizer.prefix + encoder.tokenizer.suffix)
-    is_short = tokens.lengths <= capacity
+    is_short = tokens.lengths <= encoder.spec["max_length"] - encoder.tokenizer.n_special
     short, long = np.flatnonzero(is_short), np.flatnonzero(~is_short)
     n_windows = np.ones(len(texts), np.int64)
     vectors = np.empty((len(texts), encoder.dim), np.float32)

@@ -49,6 +49,7 @@ class Tokenizer:
         self._lowercase = lowercase
         self._fast = FastWordPiece.of(raw)
         self.prefix, self.suffix = _probe_specials(raw)
+        self.n_special = len(self.prefix) + len(self.suffix)
 
     @classmethod
     def load(cls, checkpoint: Checkpoint) -> Tokenizer:

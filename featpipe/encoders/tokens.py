@@ -50,8 +50,7 @@ class Tokens:
     def places(self, texts: Ints) -> Ints:
         """Places in ``ids`` of the tokens of `texts`, text by text."""
         lengths = self.lengths[texts]
-        ends = np.cumsum(lengths)
-        return np.arange(int(lengths.sum())) + np.repeat(self.ends[texts] - ends, lengths)
+        return number_within(lengths) + np.repeat(self.ends[texts] - lengths, lengths)
 
     def take(self, texts: Ints) -> Tokens:
         """The tokens of `texts` alone."""
@@ -64,6 +63,11 @@ class Tokens:
         """Numbers of the texts that hold the tokens at `places`, ascending, each once."""
         found: list[int] = np.unique(np.searchsorted(self.ends, places, side="right")).tolist()
         return found
+
+
+def number_within(lengths: Ints) -> Ints:
+    """0 to length - 1 for each of `lengths`, one after another."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def find_unknown(tokens: Tokens, n_words: int) -> list[int]:

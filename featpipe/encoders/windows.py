@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from featpipe.encoders.tokens import number_within
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -36,7 +38,6 @@ _SENTENCE_END = re.compile(r"[。！？；!?;]+[”’」』）)\"']*|[.][”’
 class Windows:
     """Windows of all texts, text by text. Shapes: (w,), but n_windows (n,)."""
 
-    text: Ints
     start: Ints
     """First token, counted over all texts."""
     length: Ints
@@ -50,14 +51,12 @@ def plan_windows(lengths: Ints, *, capacity: int, stride: int, only_first: bool 
     beyond = np.maximum(lengths - capacity, 0) * (not only_first)
     n_windows = 1 + -(-beyond // stride)
     text = np.repeat(np.arange(len(lengths)), n_windows)
-    first = np.cumsum(n_windows) - n_windows
-    number = np.arange(len(text)) - first[text]
+    number = number_within(n_windows)
     offset = number * stride
     length = np.minimum(capacity, lengths[text] - offset)
     seen = np.where(number > 0, offset - stride + capacity, 0)
     text_start = np.cumsum(lengths) - lengths
     return Windows(
-        text=text,
         start=text_start[text] + offset,
         length=length,
         weight=offset + length - seen,
@@ -109,7 +108,7 @@ class LabelWindows:
         start, count = self.own_start[pack.sequences], self.own_length[pack.sequences]
         skipped = n_before + start - self.start[pack.sequences]
         row = np.cumsum(pack.lengths) - pack.lengths + skipped
-        within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        within = number_within(count)
         out[np.repeat(start, count) + within] = rows[np.repeat(row, count) + within]
 
 

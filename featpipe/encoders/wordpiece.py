@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from featpipe.encoders.tokens import Ids, Ints, Tokens, concatenate, encode_slowly
+from featpipe.encoders.tokens import (
+    Ids,
+    Ints,
+    Offsets,
+    Tokens,
+    concatenate,
+    encode_slowly,
+    number_within,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +122,7 @@ class FastWordPiece:
         text_ends = ends[breaks]
         if not with_offsets:
             return Tokens(ids, text_ends)
-        edges: npt.NDArray[np.uint32] = np.empty((len(ids), 2), np.uint32)
+        edges: Offsets = np.empty((len(ids), 2), np.uint32)
         edges[at_alone, 0] = alone
         edges[at_alone, 1] = alone + 1
         edges[at_run] = self._runs.offsets[from_run] + np.repeat(run_start, run_lengths)[:, None]
@@ -152,14 +160,14 @@ class _Runs(dict[str, int]):
         self.starts: Ints = np.empty(0, np.int64)
         self.lengths: Ints = np.empty(0, np.int64)
         self.ids: Ids = np.empty(0, np.int32)
-        self.offsets: npt.NDArray[np.uint32] = np.empty((0, 2), np.uint32)
+        self.offsets: Offsets = np.empty((0, 2), np.uint32)
 
     def __missing__(self, run: str) -> int:
         self._new.append(run)
         number = self[run] = len(self)
         return number
 
-    def find(self, code: npt.NDArray[np.uint32], is_run: npt.NDArray[np.bool_]) -> Ints:
+    def find(self, code: Offsets, is_run: npt.NDArray[np.bool_]) -> Ints:
         """Numbers of the runs in `code`, in order."""
         if len(self) > _MOST_RUNS or len(self.ids) > _MOST_TOKENS:
             self._forget()
@@ -187,6 +195,5 @@ class _Runs(dict[str, int]):
 
 def _spread(ends: Ints, lengths: Ints, sources: Ints) -> tuple[Ints, Ints]:
     """Places of pieces of `lengths`: (targets that end at `ends`, sources from `sources` on)."""
-    total = int(lengths.sum())
-    within = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    within = number_within(lengths)
     return np.repeat(ends - lengths, lengths) + within, np.repeat(sources, lengths) + within

@@ -1,4 +1,4 @@
-"""Fixtures shared by the tests of features."""
+"""Fixtures shared by the tests of encoders."""
 
 from __future__ import annotations
 

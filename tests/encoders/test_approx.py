@@ -44,7 +44,9 @@ def test_a_layer_is_the_product_of_the_rounded_factors() -> None:
     assert error < 0.02
 
 
-def test_vectors_are_near_the_exact_ones_and_the_distance_is_told(encoder_folder: Path) -> None:
+def test_vectors_are_near_the_exact_ones_by_a_measured_distance(
+    encoder_folder: Path,
+) -> None:
     approx = Encoder.load(encoder_folder, APPROX)
     exact = Encoder.load(encoder_folder, EncoderSettings(precision="exact", dtype="float32"))
     a = approx.encode(TEXTS).vectors.astype(np.float64)

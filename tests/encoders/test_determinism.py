@@ -48,7 +48,7 @@ def texts(write_text: Text) -> list[str]:
 
 
 @pytest.mark.parametrize("precision", ["exact", "mixed", "approx"])
-def test_no_byte_depends_on_company_order_packs_or_threads(
+def test_no_byte_depends_on_other_texts_order_packs_or_threads(
     folder: Path, texts: list[str], precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = EncoderSettings(dtype="float32", precision=precision)
@@ -67,10 +67,10 @@ def test_no_byte_depends_on_company_order_packs_or_threads(
     ]:
         monkeypatch.setattr("featpipe.encoders.forward.CPU_BUDGET", budget)
         other = Encoder.load(folder, settings, threads=threads)
-        company = chance.sample(texts, len(texts) // share)
+        chosen = chance.sample(texts, len(texts) // share)
         changed += [
             f"{threads} threads, packs of {budget}: {text[:20]!r}"
-            for text, vector in zip(company, other.encode(company).vectors, strict=True)
+            for text, vector in zip(chosen, other.encode(chosen).vectors, strict=True)
             if vector.tobytes() != expected[text].tobytes()
         ]
     changed += [
@@ -93,7 +93,7 @@ def test_copies_of_a_text_in_one_group_are_alike(folder: Path, write_text: Text)
             np.testing.assert_array_equal(encoder.encode(batch).vectors[place], expected)
 
 
-def test_entities_do_not_depend_on_company_either(tmp_path: Path, texts: list[str]) -> None:
+def test_entities_do_not_depend_on_other_texts_either(tmp_path: Path, texts: list[str]) -> None:
     tagger = Tagger.load(save_tagger(tmp_path))
 
     def entities_of(batch: list[str]) -> list[bytes]:

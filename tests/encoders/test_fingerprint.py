@@ -406,7 +406,7 @@ def test_weights_overwritten_in_place_do_not_reach_a_loaded_encoder(
         encoder.trunk.copy_to()
 
 
-# --- what is said about it ------------------------------------------------------------------------
+# --- specs and their differences ------------------------------------------------------------------
 
 
 def test_the_spec_is_plain_json_and_names_no_path(folder: Path) -> None:

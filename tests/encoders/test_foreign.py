@@ -134,8 +134,8 @@ def test_positions_that_depend_on_the_longest_text_are_computed_apart(tmp_path: 
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
     encoder = Encoder.load(tmp_path, EncoderSettings(precision="exact", dtype="float32"))
     [alone] = encoder.encode(["合同甲方"]).vectors
-    in_company = encoder.encode(["合同甲方", "合同" * 225]).vectors[0]
-    np.testing.assert_allclose(in_company, alone, atol=1e-5)
+    with_others = encoder.encode(["合同甲方", "合同" * 225]).vectors[0]
+    np.testing.assert_allclose(with_others, alone, atol=1e-5)
 
 
 def test_two_encoders_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -> None:

@@ -265,10 +265,10 @@ def test_a_hub_name_is_found_in_the_local_hub_cache(
         describe_checkpoint("somebody/other")
 
 
-# --- kin of BERT ----------------------------------------------------------------------------------
+# --- models like BERT -----------------------------------------------------------------------------
 
 
-def kin() -> dict[str, Callable[[], Any]]:
+def bert_like_models() -> dict[str, Callable[[], Any]]:
     from transformers import (
         CamembertConfig,
         CamembertModel,
@@ -328,7 +328,7 @@ def test_kin_of_bert_give_the_vectors_of_transformers(
     tmp_path: Path, name: str, layer: int
 ) -> None:
     torch.manual_seed(4)
-    model = kin()[name]().eval()
+    model = bert_like_models()[name]().eval()
     model.save_pretrained(tmp_path)
     write_tokenizer(tmp_path, vocabulary())
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
@@ -352,7 +352,7 @@ def test_a_literal_padding_token_has_the_position_that_transformers_gives_it(
     tmp_path: Path, name: str
 ) -> None:
     torch.manual_seed(4)
-    model = kin()[name]().eval()
+    model = bert_like_models()[name]().eval()
     model.save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
     encoder = Encoder.load(tmp_path, FLOAT32)
