@@ -17,20 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from featpipe.encoders.tokens import (
-    Ids,
-    Ints,
-    Offsets,
-    Tokens,
-    concatenate,
-    encode_slowly,
-    number_within,
-)
+from featpipe.encoders.tokens import Tokens, concatenate, encode_slowly, number_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokenizers import Tokenizer as RawTokenizer
+
+    from featpipe.encoders.tokens import Ids, Ints, Offsets
+
+    Characters = npt.NDArray[np.uint32]
 
 _ALONE, _BLANK = 1, 2
 _N_CODES = 0x110000
@@ -167,7 +163,7 @@ class _Runs(dict[str, int]):
         number = self[run] = len(self)
         return number
 
-    def find(self, code: Offsets, is_run: npt.NDArray[np.bool_]) -> Ints:
+    def find(self, code: Characters, is_run: npt.NDArray[np.bool_]) -> Ints:
         """Numbers of the runs in `code`, in order."""
         if len(self) > _MOST_RUNS or len(self.ids) > _MOST_TOKENS:
             self._forget()
