@@ -1,17 +1,18 @@
-"""Kept models: a field is fitted once per (template, samples, evidence, code), and read back after.
+"""Fitted fields, each fitted once per (template, samples, evidence, code) and read back afterwards.
 
-They lie in the user's cache folder, one file per field, named by its fingerprint and checked by a
-hash over all of it. Not beside the HDF5 file, whose folder may be read-only or hold documents.
+They are files in the user's cache folder, one per field, named by its fingerprint and checked by a
+hash. They are not beside the HDF5 file, whose folder may be read-only or hold documents.
 
 Guarantees: a model is found only by the fingerprint of everything it was learned from and of the
-code that learned it, so it is never a stale one; a damaged or foreign file is fitted again and
-replaced; any number of processes may share the folder, which is held to a size and an age
+code that learned it, so it is never stale; a damaged or foreign file is fitted again and replaced;
+any number of processes may share the folder, which is held to a size and an age
 (:class:`featpipe.user_cache.KeptFiles`); where it cannot be written, models are fitted in memory
-and one warning says so. Nothing in a file is ever executed.
+and one warning tells so. Reading a file executes nothing.
 """
 
 from __future__ import annotations
 
+import ast
 import threading
 from collections import OrderedDict
 from functools import cache
@@ -25,7 +26,7 @@ from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, 
 from featpipe.user_cache import KeptFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Callable, Iterable, MutableMapping
 
     from featpipe.extraction.scoring.field_model import FieldModel
 
@@ -33,16 +34,16 @@ logger = getLogger(__name__)
 
 #: Models in memory, about a megabyte each; the ones used longest ago are read back when needed.
 _MOST_IN_MEMORY = 512
-#: The folder is swept with the first model written, and then with every so many.
+#: The folder is swept after the first model written, and then after every so many.
 _SWEEP_EVERY = 256
 
 
 class ModelCache:
-    """Fitted fields by fingerprint. Any thread may ask.
+    """Fitted fields by fingerprint. Any thread may use it.
 
     Args:
-        folder: where they lie; None to keep them in ``memory`` alone.
-        memory: where they are looked for first and put; by default a bounded one of its own.
+        folder: of the files; None to keep models in ``memory`` alone.
+        memory: models in memory by fingerprint; by default the most recently used ones.
 
     """
 
@@ -56,10 +57,10 @@ class ModelCache:
         self._busy: dict[str, threading.Lock] = {}
         self._is_writable, self._n_written = folder is not None, 0
         self.n_fitted = 0
-        """Fields that were fitted here, not read."""
+        """Fields fitted by this object, not read from a file."""
 
     def get(self, fingerprint: str, fit: Callable[[], FieldModel]) -> FieldModel:
-        """The model of a field; fitted at most once, whoever asks at the same time."""
+        """The model of a field; fitted at most once, however many threads ask at once."""
         with self._lock:
             model = self._models.get(fingerprint)
             if model is not None:
@@ -76,7 +77,7 @@ class ModelCache:
         return model
 
     def has(self, fingerprint: str) -> bool:
-        """Whether a field is fitted: in memory, or as a file, which may yet turn out damaged."""
+        """Whether a field is fitted: in memory, or as a file, which is not checked here."""
         with self._lock:
             is_here = fingerprint in self._models
         return is_here or (
@@ -88,7 +89,7 @@ class ModelCache:
         with self._lock:
             self.n_fitted += 1
         self._write(fingerprint, model)
-        # As it will be read back, so that it does not matter who fitted it.
+        # As read from a file, so that every process gets the same bits.
         return unpack_model(pack_model(model, ""), "")
 
     def _remember(self, fingerprint: str, model: FieldModel) -> None:
@@ -137,8 +138,29 @@ def default_folder() -> Path:
 
 @cache
 def code_version() -> str:
-    """12 hex digits over the code that fits and scores: another version fits anew."""
+    """12 hex digits over the code that fits and scores: other code fits anew."""
+    folders = (Path(__file__).with_name(name) for name in ("scoring", "values"))
+    return hash_code(file for folder in folders for file in sorted(folder.glob("*.py")))
+
+
+def hash_code(files: Iterable[Path]) -> str:
+    """12 hex digits over names and syntax trees of source files.
+
+    Docstrings, comments and layout have no effect.
+    """
     digest = blake2b(digest_size=6)
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in files:
+        tree = ast.parse(file.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                node.body = [line for line in node.body if not _is_docstring(line)]
+        digest.update(f"{file.name}\0{ast.dump(tree)}\0".encode())
     return digest.hexdigest()
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

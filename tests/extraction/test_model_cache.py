@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from featpipe import Extractor
-from featpipe.extraction import model_cache as kept_models
-from featpipe.extraction.model_cache import ModelCache
+from featpipe.extraction import model_cache
+from featpipe.extraction.model_cache import ModelCache, hash_code
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
@@ -139,8 +139,35 @@ def test_what_is_read_counts_as_used(tmp_path: Path) -> None:
 
 def test_other_code_fits_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ModelCache(tmp_path).get("ab12", fit)
-    monkeypatch.setattr(kept_models, "code_version", lambda: "0123456789ab")
+    monkeypatch.setattr(model_cache, "code_version", lambda: "0123456789ab")
     assert not ModelCache(tmp_path).has("ab12")
+
+
+CODE = '''"""Doc."""
+LIMIT = 3
+"""Most values."""
+
+class Thing:
+    """One thing."""
+
+    def size(self):
+        """Its size."""
+        return LIMIT  # of all
+'''
+
+
+def test_only_sentences_of_the_code_may_change_without_a_fit(tmp_path: Path) -> None:
+    def hashed(source: str) -> str:
+        (tmp_path / "a.py").write_text(source, "utf-8")
+        return hash_code([tmp_path / "a.py"])
+
+    before = hashed(CODE)
+    sentences = CODE.replace("Doc", "Other").replace("Most", "Many").replace("One", "A")
+    assert (
+        hashed(sentences.replace("Its size", "A size").replace("# of all", "# twice\n")) == before
+    )
+    for code in (CODE.replace("3", "4"), CODE.replace("size(", "length("), CODE + "'end'.strip()"):
+        assert hashed(code) != before
 
 
 def test_without_a_place_to_write_nothing_fails(
@@ -157,7 +184,7 @@ def test_without_a_place_to_write_nothing_fails(
 def test_memory_is_bounded_and_what_left_it_is_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_models, "_MOST_IN_MEMORY", 1)
+    monkeypatch.setattr(model_cache, "_MOST_IN_MEMORY", 1)
     models = ModelCache(tmp_path)
     for name in ("ab12", "cd34"):
         models.get(name, fit)

@@ -13,68 +13,34 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.values.numbers import ARABIC, CHINESE, SCALE, SCALES, plain, read_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-#: Spelling (folded) -> ISO code. Longest first in the patterns.
-_CURRENCIES = {
-    "人民币": "CNY",
-    "rmb": "CNY",
-    "cny": "CNY",
-    "yuan": "CNY",
-    "元": "CNY",
-    "圆": "CNY",
-    "块": "CNY",
-    "¥": "CNY",
-    "美元": "USD",
-    "美金": "USD",
-    "usd": "USD",
-    "us$": "USD",
-    "u.s.$": "USD",
-    "us dollars": "USD",
-    "u.s. dollars": "USD",
-    "dollars": "USD",
-    "dollar": "USD",
-    "$": "USD",
-    "港元": "HKD",
-    "港币": "HKD",
-    "hkd": "HKD",
-    "hk$": "HKD",
-    "欧元": "EUR",
-    "euros": "EUR",
-    "euro": "EUR",
-    "eur": "EUR",
-    "€": "EUR",
-    "日元": "JPY",
-    "日币": "JPY",
-    "jpy": "JPY",
-    "英镑": "GBP",
-    "gbp": "GBP",
-    "pounds": "GBP",
-    "£": "GBP",
-    "新加坡元": "SGD",
-    "新元": "SGD",
-    "sgd": "SGD",
-    "s$": "SGD",
-    "澳元": "AUD",
-    "aud": "AUD",
-    "加元": "CAD",
-    "cad": "CAD",
-    "瑞士法郎": "CHF",
-    "chf": "CHF",
-    "韩元": "KRW",
-    "krw": "KRW",
-    "卢布": "RUB",
-    "林吉特": "MYR",
-    "myr": "MYR",
-    "rm": "MYR",
-    "新台币": "TWD",
-    "台币": "TWD",
-    "澳门元": "MOP",
-}
+#: ISO code -> folded spellings.
+_SPELLINGS = {
+    "CNY": ("人民币", "rmb", "cny", "yuan", "元", "圆", "块", "¥"),
+    "USD": ("美元", "美金", "usd", "us$", "u.s.$",
+            "us dollars", "u.s. dollars", "dollars", "dollar", "$"),
+    "HKD": ("港元", "港币", "hkd", "hk$"),
+    "EUR": ("欧元", "euros", "euro", "eur", "€"),
+    "JPY": ("日元", "日币", "jpy"),
+    "GBP": ("英镑", "gbp", "pounds", "£"),
+    "SGD": ("新加坡元", "新元", "sgd", "s$"),
+    "AUD": ("澳元", "aud"),
+    "CAD": ("加元", "cad"),
+    "CHF": ("瑞士法郎", "chf"),
+    "KRW": ("韩元", "krw"),
+    "RUB": ("卢布",),
+    "MYR": ("林吉特", "myr", "rm"),
+    "TWD": ("新台币", "台币"),
+    "MOP": ("澳门元",),
+}  # fmt: skip
+#: Folded spelling -> ISO code.
+_CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words}
 
 
-def _alternatives(words: object) -> str:
-    ordered = sorted(map(str, words), key=len, reverse=True)  # type: ignore[call-overload]
+def _alternatives(words: Iterable[str]) -> str:
+    """Pattern of any of the words, the longest first."""
+    ordered = sorted(words, key=len, reverse=True)
     return "|".join(re.escape(word) for word in ordered)
 
 
@@ -87,19 +53,11 @@ _BOUND = (
     r"|up to|at least|not exceeding|approximately|about)?\s?"
 )
 _BOUNDS = {
-    "<=": {
-        "不超过",
-        "不高于",
-        "不多于",
-        "至多",
-        "最高",
-        "上限",
-        "上限为",
-        "up to",
-        "not exceeding",
-    },
-    ">=": {"不低于", "不少于", "至少", "最低", "起码", "逾", "超过", "at least"},
-}
+    "<=": (
+        "不超过", "不高于", "不多于", "至多", "最高", "上限", "上限为", "up to", "not exceeding",
+    ),
+    ">=": ("不低于", "不少于", "至少", "最低", "起码", "逾", "超过", "at least"),
+}  # fmt: skip
 _TO = r"\s?(?:-|~|至|到|to)\s?"
 
 _money = re.compile(
@@ -126,26 +84,22 @@ _leading_bound = re.compile(_BOUND + r"\Z")
 _bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
 
 _PARTS = {
-    "百分之": Decimal(100),
-    "千分之": Decimal(1000),
-    "万分之": Decimal(10000),
-    "%": Decimal(100),
-    "percent": Decimal(100),
-    "per cent": Decimal(100),
-    "个百分点": Decimal(100),
-    "‰": Decimal(1000),
-    "‱": Decimal(10000),
-    "个基点": Decimal(10000),
-    "bp": Decimal(10000),
-    "bps": Decimal(10000),
+    word: Decimal(parts)
+    for parts, words in (
+        (100, ("百分之", "%", "percent", "per cent", "个百分点")),
+        (1000, ("千分之", "‰")),
+        (10000, ("万分之", "‱", "个基点", "bp", "bps")),
+    )
+    for word in words
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a span says: ``key`` compares, ``unit`` is "" where none is written.
+    """An amount at a span of text; ``unit`` is "" where none is written.
 
-    ``key`` is a plain decimal, or ``low..high`` of a range; ``bound`` is ``<=``, ``>=`` or "".
+    Amounts compare by ``key``, a plain decimal, or ``low..high`` of a range. ``bound`` is ``<=``,
+    ``>=`` or "".
     """
 
     start: int
@@ -171,14 +125,17 @@ def find_money(folded: str) -> Iterator[Amount]:
 
 def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
-    bound = re.match(_BOUND, folded.strip())
-    body = folded.strip()[bound.end() if bound else 0 :]
+    bound, body = _split_bound(folded)
     match = _money.fullmatch(body.strip(" :."))
     amount = _read_money(body, match) if match else None
-    if amount is None:
-        return None
-    kind = _bound_kind(bound["bound"] if bound else None)
-    return Amount(0, len(folded), amount.key, amount.unit, kind)
+    return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
+
+
+def _split_bound(folded: str) -> tuple[str, str]:
+    """The bound (``<=``, ``>=`` or "") that a text begins with, and the rest."""
+    text = folded.strip()
+    bound = re.match(_BOUND, text)
+    return (_bound_kind(bound["bound"]), text[bound.end() :]) if bound else ("", text)
 
 
 def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
@@ -197,7 +154,7 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
         key = f"{plain(low * own)}..{key}"
     unit = _currency(match["unit"]) if match["unit"] else ""
     sign = _currency((match["sign"] or "").strip(" :")) if match["sign"] else ""
-    # 元 behind a foreign sign (US$ ... 元) says nothing; 人民币 before 元 says the same.
+    # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
     code = sign if sign and (not unit or unit == "CNY") else unit
     bound = _leading_bound.search(folded[max(0, match.start() - 16) : match.start()])
     return Amount(
@@ -226,7 +183,7 @@ def _read_cents(text: str) -> Decimal:
 
 
 def _stands_alone(folded: str, match: re.Match[str]) -> bool:
-    """A number that goes on to the left is the end of a code, not an amount."""
+    """False for the end of a code: a letter, digit or point stands directly before it."""
     before = folded[match.start() - 1] if match.start() else " "
     return not (before.isascii() and (before.isalnum() or before == "."))
 
@@ -238,29 +195,21 @@ def _bound_kind(word: str | None) -> str:
     return ""
 
 
-def find_numbers(folded: str, *, with_unit: bool = True) -> Iterator[Amount]:
-    """Numbers with a scale or unit; bare ones too where ``with_unit`` is False."""
+def find_numbers(folded: str) -> Iterator[Amount]:
+    """Every number with a scale or unit, in order."""
     for match in _number.finditer(folded):
         is_bare = not match["scale"] and not match["unit"]
-        before = folded[match.start() - 1] if match.start() else " "
-        if (is_bare and with_unit) or (before.isascii() and (before.isalnum() or before == ".")):
-            continue
-        if is_bare and not match["number"][-1].isdigit():
-            continue
-        amount = _read_count(match)
-        if amount is not None:
+        amount = None if is_bare else _read_count(match)
+        if amount is not None and _stands_alone(folded, match):
             yield amount
 
 
 def read_count(folded: str) -> Amount | None:
     """A whole text as a number, with or without unit."""
-    bound = re.match(_BOUND, folded.strip())
-    match = _number.fullmatch(folded.strip()[bound.end() if bound else 0 :])
+    bound, body = _split_bound(folded)
+    match = _number.fullmatch(body)
     amount = _read_count(match) if match else None
-    if amount is None:
-        return None
-    kind = _bound_kind(bound["bound"] if bound else None)
-    return Amount(0, len(folded), amount.key, amount.unit, kind)
+    return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
 
 
 def _read_count(match: re.Match[str]) -> Amount | None:
@@ -280,16 +229,14 @@ def find_percents(folded: str) -> Iterator[Amount]:
 
 
 def read_percent(folded: str) -> Amount | None:
-    """A whole text as a share; ``0.085`` without a sign is one as it stands."""
-    bound = re.match(_BOUND, folded.strip())
-    body = folded.strip()[bound.end() if bound else 0 :]
+    """A whole text as a share; ``0.085`` without a sign is a fraction of one."""
+    bound, body = _split_bound(folded)
     match = _percent.fullmatch(body)
-    kind = _bound_kind(bound["bound"] if bound else None)
     if match:
         amount = _read_percent(match)
-        return Amount(0, len(folded), amount.key, "", kind) if amount else None
+        return Amount(0, len(folded), amount.key, "", bound) if amount else None
     number = read_number(body) if _bare_number.fullmatch(body) else None
-    return None if number is None else Amount(0, len(folded), plain(number), "", kind)
+    return None if number is None else Amount(0, len(folded), plain(number), "", bound)
 
 
 def _read_percent(match: re.Match[str]) -> Amount | None:

@@ -1,4 +1,4 @@
-"""Dates and periods: found in Chinese and English text, read into one spelling each.
+"""Dates and periods: found in Chinese and English text, and read into a canonical spelling.
 
 Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``..`` between the ends of a range, and
 ``12 months`` or ``90 days`` for periods (years are months, weeks are days).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.values.numbers import CHINESE, plain, read_number
@@ -53,28 +54,27 @@ _english = re.compile(
 _between = re.compile(r"\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?")
 
 _UNITS = {
-    "年": ("months", 12), "周年": ("months", 12), "年度": ("months", 12), "个年度": ("months", 12),
-    "个月": ("months", 1), "月": ("months", 1), "个季度": ("months", 3), "季度": ("months", 3),
-    "日": ("days", 1), "天": ("days", 1), "日历天": ("days", 1), "个日历天": ("days", 1),
-    "日历日": ("days", 1), "个日历日": ("days", 1), "个自然日": ("days", 1), "自然日": ("days", 1),
-    "个工作日": ("workdays", 1), "工作日": ("workdays", 1), "个交易日": ("workdays", 1),
-    "周": ("days", 7), "个星期": ("days", 7), "星期": ("days", 7), "小时": ("hours", 1),
-    "个小时": ("hours", 1), "years": ("months", 12), "year": ("months", 12),
-    "months": ("months", 1), "month": ("months", 1), "weeks": ("days", 7), "week": ("days", 7),
-    "days": ("days", 1), "day": ("days", 1), "business days": ("workdays", 1),
-    "calendar days": ("days", 1), "hours": ("hours", 1), "hour": ("hours", 1),
+    word: (unit, size)
+    for unit, size, words in (
+        ("months", 12, ("年", "周年", "年度", "个年度", "years", "year")),
+        ("months", 1, ("个月", "月", "months", "month")),
+        ("months", 3, ("个季度", "季度")),
+        ("days", 1, (
+            "日", "天", "日历天", "个日历天", "日历日", "个日历日",
+            "个自然日", "自然日", "days", "day", "calendar days",
+        )),
+        ("workdays", 1, ("个工作日", "工作日", "个交易日", "business days")),
+        ("days", 7, ("周", "个星期", "星期", "weeks", "week")),
+        ("hours", 1, ("小时", "个小时", "hours", "hour")),
+    )
+    for word in words
 }  # fmt: skip
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen twenty"
 )
-_WORDS = {word: number for number, word in enumerate(_SMALL.split())} | {
-    "thirty": 30,
-    "sixty": 60,
-    "ninety": 90,
-    "forty": 40,
-    "fifty": 50,
-}
+_WORDS = {word: number for number, word in enumerate(_SMALL.split())}
+_WORDS |= {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _period = re.compile(
     rf"(?P<n>\d+(?:\.\d+)?|{CHINESE}|半|\b(?:{'|'.join(_WORDS)})\b)\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
@@ -84,12 +84,11 @@ _period = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A date, a range of dates, or a period; ``key`` is its one spelling."""
+    """A date, a range of dates, or a period; ``key`` is its canonical spelling."""
 
     start: int
     end: int
     key: str
-    has_day: bool = True
 
 
 def find_dates(folded: str) -> Iterator[When]:
@@ -108,7 +107,7 @@ def read_date(folded: str) -> When | None:
     text = folded.strip(" ,.")
     found = list(find_dates(text))
     if len(found) == 1 and (found[0].start, found[0].end) == (0, len(text)):
-        return When(0, len(folded), found[0].key, found[0].has_day)
+        return When(0, len(folded), found[0].key)
     if len(found) == 2:
         middle = text[found[0].end : found[1].start]
         edges = (text[: found[0].start].strip("自从由 "), text[found[1].end :].strip("止 "))
@@ -134,7 +133,7 @@ def _read_date(match: re.Match[str]) -> When | None:
         return None
     given = [n for n in numbers if n is not None]
     key = "-".join(f"{n:04d}" if i == 0 else f"{n:02d}" for i, n in enumerate(given))
-    return When(match.start(), match.end(), key, len(given) == 3)
+    return When(match.start(), match.end(), key)
 
 
 def _is_real(number: int | None, most: int) -> bool:
@@ -152,7 +151,7 @@ def _number(text: str | None) -> int | None:
 
 
 def find_periods(folded: str) -> Iterator[When]:
-    """Every length of time; a month that is part of a date is none."""
+    """Every length of time; units that are part of a date are left out."""
     dates = [(found.start, found.end) for found in find_dates(folded)]
     for match in _period.finditer(folded):
         before = folded[match.start() - 1] if match.start() else " "
@@ -203,10 +202,4 @@ def _read_period(match: re.Match[str]) -> When | None:
     if match["m"]:
         extra = read_number(match["m"])
         total += float(extra or 0)
-    return When(match.start(), match.end(), f"{_spell(total)} {unit}")
-
-
-def _spell(total: float) -> str:
-    from decimal import Decimal
-
-    return plain(Decimal(str(total)))
+    return When(match.start(), match.end(), f"{plain(Decimal(str(total)))} {unit}")

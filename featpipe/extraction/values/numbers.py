@@ -1,6 +1,6 @@
 """Numerals as numbers: Arabic with separators, Chinese in everyday and in bank spelling.
 
-Everything expects text folded by :func:`featpipe.extraction.values.text.fold_width`.
+All functions expect text folded by :func:`featpipe.extraction.values.text.fold_width`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIGITS = {
 _TENS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "廿": 20, "卅": 30}
 _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
 
-#: What a numeral may be multiplied by, longest first.
+#: Words that multiply a numeral.
 SCALES = {
     "万亿": Decimal(10**12),
     "千亿": Decimal(10**11),
@@ -54,7 +54,7 @@ _is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|\.\d+)\Z")
 
 
 def read_number(text: str) -> Decimal | None:
-    """The number written as ``text``, or None where it is none.
+    """The number written as ``text``, None for any other text.
 
     ``1,234.50`` and ``一千二百三十四点五`` are equal; ``二〇一七`` is read digit by digit;
     ``三百五`` is 350, as it is spoken.
@@ -100,13 +100,13 @@ def _read_whole(text: str) -> int | None:
             total = (total + section) * unit if unit > total > 0 else total + section * unit
             section, digit, last_unit = 0, None, unit
     if digit is not None:
-        # 三百五 and 两万三 leave out the unit that follows from the one before.
+        # 三百五 and 两万三 omit the last unit: it is a tenth of the one before.
         section += digit * (last_unit // 10 if last_unit >= 100 else 1)
     return total + section
 
 
 def plain(number: Decimal) -> str:
-    """One spelling per number: no exponent, no trailing zeros, no minus before zero."""
+    """Canonical spelling: no exponent, no trailing zeros, no minus before zero."""
     text = format(number, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")

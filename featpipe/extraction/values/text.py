@@ -1,8 +1,8 @@
-"""Folding: texts compared as people compare them, with a way back to every original character.
+"""Folding: texts reduced to one spelling, with a way back to every original character.
 
-``widen``-safe folding keeps the length (one character stays one), so offsets need no map and typed
-patterns can run on it. Compact folding also drops blanks and thousands separators; it carries the
-place of every kept character, so a match in the folded text is a span of the original.
+:func:`fold_width` keeps the length, so typed patterns can run on its result and offsets need no
+map. :func:`compact` also drops blanks and thousands separators, and carries the place of every kept
+character, so that a match in the compact text is a span of the original.
 """
 
 from __future__ import annotations
@@ -10,23 +10,12 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-# Characters: what holds of each one, looked up for a whole text at once.
-#
-# The tables are as long as Unicode and empty at first: a character is looked at in Python when
-# it is
-# met for the first time, so that most of their memory is never touched. Filling them twice, by two
-# threads, writes the same.
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,25 +32,31 @@ def points_of(text: str) -> Points:
 
 
 def text_of(points: Points) -> str:
-    """The text back."""
+    """The text of code points."""
     return points.astype(np.uint32, copy=False).tobytes().decode("utf-32-le", "surrogatepass")
 
 
-class CharacterTable:
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+class CharacterTable(Generic[_Number]):
     """One number for each character, computed when it is first met. Any thread may look up.
 
+    The array is as long as Unicode, but most of its memory is never touched. Two threads that fill
+    it at the same time write equal numbers.
+
     Args:
-        compute: character -> a number; for 0 it is asked every time.
-        dtype: that holds it.
+        compute: character -> a number; called again each time for 0.
+        dtype: of the numbers.
 
     """
 
-    def __init__(self, compute: Callable[[str], int], dtype: type[np.generic]) -> None:
+    def __init__(self, compute: Callable[[str], int], dtype: type[_Number]) -> None:
         self._compute = compute
-        self._values: NDArray[Any] = np.zeros(_N_POINTS, dtype)
+        self._values: NDArray[_Number] = np.zeros(_N_POINTS, dtype)
 
-    def look_up(self, points: Points) -> NDArray[Any]:
-        """Shape of ``points``."""
+    def look_up(self, points: Points) -> NDArray[_Number]:
+        """The numbers of code points, in their shape."""
         found = self._values[points]
         if not found.all():
             for point in np.unique(points[found == 0]).tolist():
@@ -71,9 +66,10 @@ class CharacterTable:
 
 
 def traits_of(char: str) -> int:
-    """Bits: a to z; part of a number as patterns see it; any digit; line break or tab; blank ...
+    r"""Bits of a folded character.
 
-    ``PLAIN`` are letters and digits of any writing.
+    ``LETTER`` is a to z, ``DECIMAL`` what ``\d`` matches, ``DIGIT`` any digit, ``BREAK`` a line
+    break or tab, ``BLANK`` any blank, ``PLAIN`` letters and digits of any script.
     """
     bits = _KNOWN
     bits |= LETTER * ("a" <= char <= "z") | DECIMAL * char.isdecimal() | DIGIT * char.isdigit()
@@ -83,62 +79,36 @@ def traits_of(char: str) -> int:
 
 TRAITS = CharacterTable(traits_of, np.uint8)
 
-#: Written in many ways and meaning one thing; the folded form stands on the right.
+#: Characters of one meaning -> their folded form.
 _SAME = {
-    "（": "(",
-    "）": ")",
-    "〔": "(",
-    "〕": ")",
-    "【": "[",
-    "】": "]",
-    "［": "[",
-    "］": "]",
-    "“": '"',
-    "”": '"',
-    "„": '"',
-    "「": '"',
-    "」": '"',
-    "‘": "'",
-    "’": "'",
-    "–": "-",
-    "—": "-",
-    "－": "-",
-    "‐": "-",
-    "‑": "-",
-    "−": "-",
-    "～": "~",
-    "〜": "~",
-    "﹣": "-",
-    "○": "〇",
-    "Ｏ": "o",
-    "￥": "¥",
-    "：": ":",
-    "；": ";",
-    "，": ",",
-    "．": ".",
-    "％": "%",
-}
+    char: folded
+    for folded, chars in (
+        ("(", "（〔"), (")", "）〕"), ("[", "【［"), ("]", "】］"), ('"', "“”„「」"), ("'", "‘’"),
+        ("-", "–—－‐‑−﹣"), ("~", "～〜"), ("〇", "○"), ("o", "Ｏ"), ("¥", "￥"), (":", "："),
+        (";", "；"), (",", "，"), (".", "．"), ("%", "％"),
+    )
+    for char in chars
+}  # fmt: skip
 
-#: Left out of a compact text: they differ between spellings of one value.
+#: Dropped from a compact text: they differ between spellings of one value.
 _DROPPED = frozenset(",'´`\u200b\u200c\u200d\ufeff\u00ad")
 
 
 @lru_cache(maxsize=65536)
 def _fold_char(char: str) -> str:
-    """One character for one character: half width, lower case, one form of each bracket."""
     if char in _SAME:
         return _SAME[char]
     folded = unicodedata.normalize("NFKC", char).lower()
     return folded if len(folded) == 1 else char
 
 
-#: From this many characters on a table is faster than one call for each.
+#: From this many characters on, a table is faster than a call for each.
 _LONG = 200
 _FOLDED = CharacterTable(lambda char: ord(_fold_char(char)), np.uint32)
 
 
 def fold_width(text: str) -> str:
-    """As long as before: half width, lower case, one form of bracket, quote and dash."""
+    """Half width, lower case, one form of bracket, quote and dash. The length is kept."""
     if len(text) < _LONG:
         return "".join(map(_fold_char, text))
     return text_of(_FOLDED.look_up(points_of(text)))
@@ -146,7 +116,7 @@ def fold_width(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compact:
-    """``text`` without blanks and separators; ``places[i]`` is where its character i came from.
+    """A compact text; ``places[i]`` is the place of its character i in the original.
 
     Shapes: ``places`` (len(text),) int64, ascending (several characters may share one place).
     """
@@ -159,7 +129,7 @@ class Compact:
         return int(self.places[start]), int(self.places[end - 1]) + 1
 
     def find_all(self, wanted: str, most: int | None = None) -> list[tuple[int, int]]:
-        """Original spans of every occurrence of an already compact text, in order."""
+        """Original spans of the first ``most`` occurrences of a compact text, in order."""
         found: list[tuple[int, int]] = []
         at = self.text.find(wanted) if wanted else -1
         while at >= 0 and (most is None or len(found) < most):
@@ -183,7 +153,7 @@ def compact(text: str) -> Compact:
     whole = text_of(_COMPACT.look_up(points)[lengths > 0])
     several = np.flatnonzero(lengths > 1)
     if len(several):
-        # Where each of them stands in ``whole``, in which it is one character.
+        # Their places in ``whole``, where each is one character so far.
         at = np.cumsum(lengths > 0)[several] - 1
         whole = _spelled_out(whole, at.tolist(), [text[place] for place in several.tolist()])
     return Compact(whole, np.repeat(np.arange(len(text), dtype=np.int64), lengths))
@@ -194,7 +164,7 @@ _COMPACT = CharacterTable(lambda char: ord((_compact_char(char) or " ")[0]), np.
 
 
 def _spelled_out(whole: str, places: Sequence[int], chars: Sequence[str]) -> str:
-    """With ``…`` as three dots and ``㎡`` as m2 where one character stands for each."""
+    """Replace one character by several at ``places``, such as ``…`` by three dots."""
     parts, done = [], 0
     for place, char in zip(places, chars, strict=True):
         parts += [whole[done:place], _compact_char(char)]

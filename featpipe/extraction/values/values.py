@@ -1,22 +1,19 @@
-"""Values: what a span of text means under a field type, so that two spellings compare as one.
+"""Values: the meaning of a text under a field type, so that two spellings compare as equal.
 
-Guarantees: ``read_value`` never raises on any text; ``found.text == text[start:end]`` for every
-found value; equality is by value (1.978亿元 equals 197,800,000), and by folded spelling where a
-type has no value of its own.
+Guarantees: ``read_value`` raises for no text; values are equal by meaning (1.978亿元 equals
+197,800,000), and by folded spelling under a type without a meaning of its own.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from featpipe.extraction.values import amounts, dates
 from featpipe.extraction.values.text import fold, fold_width
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 FieldType = Literal[
     "text", "organisation", "person", "money", "number", "percent", "date", "period", "id",
@@ -27,9 +24,14 @@ FIELD_TYPES: tuple[FieldType, ...] = get_args(FieldType)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """``key`` is the one spelling of what is meant; ``unit`` a currency or unit, "" if unsaid.
+    """The meaning of a text.
 
-    ``bound`` is ``<=`` or ``>=`` for 不超过 and 不低于: kept, and left out of comparison.
+    Attributes:
+        kind: the type it was read under.
+        key: canonical spelling: a plain decimal, an ISO date, a folded name.
+        unit: currency or unit, "" if none is written.
+        bound: ``<=`` or ``>=`` (不超过, 不低于), else "". Comparison ignores it.
+
     """
 
     kind: FieldType
@@ -38,7 +40,7 @@ class Value:
     bound: str = ""
 
     def means(self, other: Value) -> bool:
-        """Equal by value; a unit that one of the two leaves out does not part them."""
+        """Equal by key; a unit that one of the two omits makes no difference."""
         same_unit = not self.unit or not other.unit or self.unit == other.unit
         return self.key == other.key and same_unit
 
@@ -96,31 +98,6 @@ def _read_person(text: str) -> Value | None:
     return Value("person", key.replace("·", "").replace("•", "")) if key else None
 
 
-def _read_money(text: str) -> Value | None:
-    amount = amounts.read_money(fold_width(text))
-    return Value("money", amount.key, amount.unit, amount.bound) if amount else None
-
-
-def _read_count(text: str) -> Value | None:
-    amount = amounts.read_count(fold_width(text))
-    return Value("number", amount.key, amount.unit, amount.bound) if amount else None
-
-
-def _read_percent(text: str) -> Value | None:
-    amount = amounts.read_percent(fold_width(text))
-    return Value("percent", amount.key, "", amount.bound) if amount else None
-
-
-def _read_date(text: str) -> Value | None:
-    when = dates.read_date(fold_width(text))
-    return Value("date", when.key) if when else None
-
-
-def _read_period(text: str) -> Value | None:
-    when = dates.read_period(fold_width(text))
-    return Value("period", when.key) if when else None
-
-
 def _read_id(text: str) -> Value | None:
     key = re.sub(r"[\s:]", "", fold(text)).strip(".。;,、")
     return Value("id", key.replace("[", "(").replace("]", ")")) if key else None
@@ -143,15 +120,35 @@ def _read_email(text: str) -> Value | None:
     return Value("email", key) if _email.fullmatch(key) else None
 
 
+def _amount_reader(
+    kind: FieldType, read: Callable[[str], amounts.Amount | None]
+) -> Callable[[str], Value | None]:
+    def read_amount(text: str) -> Value | None:
+        amount = read(fold_width(text))
+        return Value(kind, amount.key, amount.unit, amount.bound) if amount else None
+
+    return read_amount
+
+
+def _date_reader(
+    kind: FieldType, read: Callable[[str], dates.When | None]
+) -> Callable[[str], Value | None]:
+    def read_when(text: str) -> Value | None:
+        when = read(fold_width(text))
+        return Value(kind, when.key) if when else None
+
+    return read_when
+
+
 _READERS: dict[FieldType, Callable[[str], Value | None]] = {
     "text": _read_text,
     "organisation": _read_organisation,
     "person": _read_person,
-    "money": _read_money,
-    "number": _read_count,
-    "percent": _read_percent,
-    "date": _read_date,
-    "period": _read_period,
+    "money": _amount_reader("money", amounts.read_money),
+    "number": _amount_reader("number", amounts.read_count),
+    "percent": _amount_reader("percent", amounts.read_percent),
+    "date": _date_reader("date", dates.read_date),
+    "period": _date_reader("period", dates.read_period),
     "id": _read_id,
     "phone": _read_phone,
     "email": _read_email,
@@ -163,17 +160,17 @@ _READERS: dict[FieldType, Callable[[str], Value | None]] = {
 
 @lru_cache(maxsize=65536)
 def read_value(text: str, kind: FieldType) -> Value:
-    """What a text means as a value of this type.
+    """The value of a text under a type.
 
-    A text that cannot be read under its type keeps its folded spelling, so that it still equals
-    itself: an annotator's 面议 in a money field is a value too.
+    A text that cannot be read under its type has its folded spelling as key, so that it equals
+    itself: 面议 in a money field is a value too.
     """
     value = _READERS[kind](text)
     return value or Value(kind, fold(text))
 
 
 def is_readable(text: str, kind: FieldType) -> bool:
-    """True where the type gives this text a meaning beyond its spelling."""
+    """Whether the type gives the text a meaning beyond its spelling."""
     return _READERS[kind](text) is not None
 
 
@@ -190,32 +187,26 @@ def find_values(folded: str, kind: FieldType) -> Iterator[Found]:
         yield from finder(folded)
 
 
-def _find_money(folded: str) -> Iterator[Found]:
-    for a in amounts.find_money(folded):
-        yield Found(a.start, a.end, Value("money", a.key, a.unit, a.bound))
+Finder = Callable[[str], Iterator[Found]]
 
 
-def _find_numbers(folded: str) -> Iterator[Found]:
-    for a in amounts.find_numbers(folded):
-        yield Found(a.start, a.end, Value("number", a.key, a.unit))
+def _amount_finder(kind: FieldType, find: Callable[[str], Iterator[amounts.Amount]]) -> Finder:
+    def find_amounts(folded: str) -> Iterator[Found]:
+        for a in find(folded):
+            yield Found(a.start, a.end, Value(kind, a.key, a.unit, a.bound))
+
+    return find_amounts
 
 
-def _find_percents(folded: str) -> Iterator[Found]:
-    for a in amounts.find_percents(folded):
-        yield Found(a.start, a.end, Value("percent", a.key))
+def _date_finder(kind: FieldType, find: Callable[[str], Iterator[dates.When]]) -> Finder:
+    def find_when(folded: str) -> Iterator[Found]:
+        for when in find(folded):
+            yield Found(when.start, when.end, Value(kind, when.key))
+
+    return find_when
 
 
-def _find_dates(folded: str) -> Iterator[Found]:
-    for when in dates.find_dates(folded):
-        yield Found(when.start, when.end, Value("date", when.key))
-
-
-def _find_periods(folded: str) -> Iterator[Found]:
-    for when in dates.find_periods(folded):
-        yield Found(when.start, when.end, Value("period", when.key))
-
-
-def _finder(kind: FieldType, *patterns: re.Pattern[str]) -> Callable[[str], Iterator[Found]]:
+def _pattern_finder(kind: FieldType, *patterns: re.Pattern[str]) -> Finder:
     def find(folded: str) -> Iterator[Found]:
         for pattern in patterns:
             for match in pattern.finditer(folded):
@@ -224,13 +215,13 @@ def _finder(kind: FieldType, *patterns: re.Pattern[str]) -> Callable[[str], Iter
     return find
 
 
-_FINDERS: dict[FieldType, Callable[[str], Iterator[Found]]] = {
-    "money": _find_money,
-    "number": _find_numbers,
-    "percent": _find_percents,
-    "date": _find_dates,
-    "period": _find_periods,
-    "id": _finder("id", _case_number, _id),
-    "phone": _finder("phone", _phone),
-    "email": _finder("email", _email),
+_FINDERS: dict[FieldType, Finder] = {
+    "money": _amount_finder("money", amounts.find_money),
+    "number": _amount_finder("number", amounts.find_numbers),
+    "percent": _amount_finder("percent", amounts.find_percents),
+    "date": _date_finder("date", dates.find_dates),
+    "period": _date_finder("period", dates.find_periods),
+    "id": _pattern_finder("id", _case_number, _id),
+    "phone": _pattern_finder("phone", _phone),
+    "email": _pattern_finder("email", _email),
 }
