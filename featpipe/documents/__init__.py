@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from featpipe.documents.document import (
-    Cell,
-    Document,
-    Heading,
-    OffsetMap,
-    Page,
-    Table,
-)
+from featpipe.documents.document import Cell, Document, Heading, OffsetMap, Page, Table
 from featpipe.documents.find import find_sources
 from featpipe.documents.limits import LoadLimits
 from featpipe.documents.load import hash_bytes, hash_text, load_document, load_source

@@ -118,15 +118,8 @@ class DocumentBuilder:
         return self.length - len(self._parts[-1])
 
     def _append(self, separator: str, raw: str, pieces: Pieces) -> bool:
-        if self.is_traced and pieces:
-            starts, ends = _spread(pieces)
-            text, starts, ends = clean_traced(raw, starts, ends)
-            if text:
-                at = self._ends[-1][-1:] if self._ends else starts[:1]
-                self._starts += [at] * len(separator) + [starts]
-                self._ends += [at] * len(separator) + [ends]
-        else:
-            text = clean(raw)
+        is_traced = bool(self.is_traced and pieces)
+        text = self._trace(separator, raw, pieces) if is_traced else clean(raw)
         if not text:
             return False
         if separator:
@@ -137,6 +130,16 @@ class DocumentBuilder:
             limit = self.limits.max_characters
             raise DocumentTooLarge(f"the text is longer than {limit:,} characters")
         return True
+
+    def _trace(self, separator: str, raw: str, pieces: Pieces) -> str:
+        """The cleaned text; its source spans are kept."""
+        starts, ends = _spread(pieces)
+        text, starts, ends = clean_traced(raw, starts, ends)
+        if text:
+            at = self._ends[-1][-1:] if self._ends else starts[:1]
+            self._starts += [at] * len(separator) + [starts]
+            self._ends += [at] * len(separator) + [ends]
+        return text
 
 
 @dataclass(frozen=True, slots=True)

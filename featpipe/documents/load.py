@@ -97,11 +97,7 @@ def load_source(
     """
     data = source.read(limits)
     return load_document(
-        data,
-        source=source.id,
-        limits=limits,
-        media_type=source.media_type,
-        keep_origin=keep_origin,
+        data, source=source.id, limits=limits, media_type=source.media_type, keep_origin=keep_origin
     )
 
 
@@ -164,12 +160,23 @@ def registered() -> tuple[Loader, ...]:
 
 
 class LoadFunction(Protocol):
-    """Bytes in, builder out. Raises subclasses of DocumentError; opens no file, no network."""
+    """Bytes in, builder out; opens no file and no network connection."""
 
     def __call__(
         self, data: bytes, limits: LoadLimits, *, is_traced: bool = False
     ) -> DocumentBuilder:
-        """Read one file."""
+        """Read one file.
+
+        Args:
+            data: its bytes.
+            limits: bounds.
+            is_traced: also keep the map to the decoded source, in formats that have one.
+
+        Raises:
+            UnreadableDocument: damaged, locked by a password, or not text in a known encoding.
+            DocumentTooLarge: beyond one of the limits.
+            UnsupportedDocument: an extra is missing.
+        """
 
 
 @dataclass(frozen=True, slots=True)

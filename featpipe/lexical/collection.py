@@ -105,12 +105,7 @@ class Collection:
         Raises:
             UsageError: as for :meth:`add`.
         """
-        known = [name for name in documents if name in self._documents]
-        if known or len(set(documents)) < len(documents) or len(documents) != len(n_sentences):
-            raise UsageError(
-                f"document {known[0]!r} is in the index" if known else "documents do not add up",
-                hint="use replace, or remove it first",
-            )
+        self._check_new(documents, n_sentences)
         if not len(documents):
             return
         part = LivingSegment(segment, len(documents))
@@ -127,6 +122,14 @@ class Collection:
             self._row_counts = np.concatenate((self._row_counts, np.zeros(n_missing, np.int64)))
             self._row_counts[segment.terms] += counts
         self._count(segment.n_rows, len(segment.ids))
+
+    def _check_new(self, documents: Sequence[str], n_sentences: Sizes) -> None:
+        known = [name for name in documents if name in self._documents]
+        if known or len(set(documents)) < len(documents) or len(documents) != len(n_sentences):
+            raise UsageError(
+                f"document {known[0]!r} is in the index" if known else "documents do not add up",
+                hint="use replace, or remove it first",
+            )
 
     def replace(self, document: str, ids: Ids, lengths: Lengths) -> None:
         """Add a document, removing the one of that name, if any, first."""

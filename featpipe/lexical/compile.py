@@ -39,6 +39,22 @@ B, M, E, S = 0, 1, 2, 3
 _STATES = "BMES"
 _MIN_FLOAT = -3.14e100  # finalseg.MIN_FLOAT
 _MIN_SLOTS = 1 << 12
+#: Between the words of probe texts.
+_FILLERS = (
+    "，",
+    "。",
+    "的",
+    "和",
+    "1.5%",
+    "A股",
+    "v2.0.1",
+    "-",
+    "王小二",
+    "\r\n",
+    "C++",
+    "𠮷",
+    " ",
+)
 
 
 class CodedTexts(NamedTuple):
@@ -246,23 +262,8 @@ def _probe_texts(jieba: Jieba) -> list[str]:
     choice = random.Random(7)  # noqa: S311  # a fixed sample, not a secret
     every = list(jieba.frequencies)
     words = every[:: max(1, len(every) // 1500)] + every[-200:] + sorted(jieba.force_split)[:200]
-    fillers = [
-        "，",
-        "。",
-        "的",
-        "和",
-        "1.5%",
-        "A股",
-        "v2.0.1",
-        "-",
-        "王小二",
-        "\r\n",
-        "C++",
-        "𠮷",
-        " ",
-    ]
     return [
-        "".join(choice.choice(words if choice.random() < 0.7 else fillers) for _ in range(12))
+        "".join(choice.choice(words if choice.random() < 0.7 else _FILLERS) for _ in range(12))
         for _ in range(400)
     ]
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from featpipe.lexical.jieba_dictionary import UserDictionary
+
 #: Counted up when the same jieba and dictionaries would give other spans than before.
 WORDS_VERSION = 1
 
@@ -69,14 +71,7 @@ class Words:
             raise MissingExtra("numba is not installed", hint="pip install 'featpipe[fast]'")
         self._installed = find_jieba()
         self._user_dictionaries = as_user_dictionaries(user_dict)
-        for dictionary in self._user_dictionaries:
-            if dictionary.unmatchable:
-                warnings.warn(
-                    f"{len(dictionary.unmatchable)} words in {dictionary.path} can never match, "
-                    "because jieba cuts at characters they hold: "
-                    + ", ".join(map(repr, dictionary.unmatchable[:3])),
-                    stacklevel=2,
-                )
+        _warn_of_unmatchable(self._user_dictionaries)
         self._hmm = hmm
         self._engine = engine
         self._cutter: CompiledCutter | Jieba | None = None
@@ -174,6 +169,17 @@ class Words:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_cutter": None}
+
+
+def _warn_of_unmatchable(dictionaries: Iterable[UserDictionary]) -> None:
+    for dictionary in dictionaries:
+        if dictionary.unmatchable:
+            warnings.warn(
+                f"{len(dictionary.unmatchable)} words in {dictionary.path} can never match, "
+                "because jieba cuts at characters they hold: "
+                + ", ".join(map(repr, dictionary.unmatchable[:3])),
+                stacklevel=3,
+            )
 
 
 def _relative(coded: CodedTexts, starts: Offsets, ends: Offsets) -> tuple[Spans, Offsets]:

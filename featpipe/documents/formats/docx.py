@@ -39,12 +39,7 @@ _BREAK = "\v"
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a .docx file.
-
-    Raises:
-        UnreadableDocument: damaged, or locked by a password.
-        DocumentTooLarge: beyond one of the limits.
-    """
+    """Read a .docx file, as a :class:`~featpipe.documents.load.LoadFunction`."""
     container = Container(data, limits)
     part = container.main_part("word/document.xml")
     related = container.related(part)

@@ -77,12 +77,7 @@ _SECTION_LEVEL = {"pdf": 1, "paragraph": 2}
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read an HTML page.
-
-    Raises:
-        UnreadableDocument: not text in any known encoding.
-        DocumentTooLarge: more text than the limits allow.
-    """
+    """Read an HTML page, as a :class:`~featpipe.documents.load.LoadFunction`."""
     match = _DECLARED.search(data[:4096])
     declared = (match[1] or match[2]).decode("ascii", "replace") if match else None
     decoded = decode(data, declared)

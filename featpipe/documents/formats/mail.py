@@ -24,12 +24,7 @@ _FIELDS = ("Subject", "From", "To", "Cc", "Date")
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a mail.
-
-    Raises:
-        UnreadableDocument: a part is no text in any known encoding.
-        DocumentTooLarge: beyond one of the limits.
-    """
+    """Read a mail, as a :class:`~featpipe.documents.load.LoadFunction`."""
     message = BytesParser(policy=policy.compat32).parsebytes(data)
     builder = DocumentBuilder(limits)
     for name in _FIELDS:

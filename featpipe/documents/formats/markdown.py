@@ -43,12 +43,7 @@ _SHOWN = ("verbatim", "shown", "loud", "soft", "address", "escaped")
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a Markdown file.
-
-    Raises:
-        UnreadableDocument: not text in any known encoding.
-        DocumentTooLarge: more text than the limits allow.
-    """
+    """Read a Markdown file, as a :class:`~featpipe.documents.load.LoadFunction`."""
     decoded = decode(data)
     builder = DocumentBuilder.for_text(decoded, limits, is_traced=is_traced)
     _Reader(decoded.text, builder).read()

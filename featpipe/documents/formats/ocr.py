@@ -91,8 +91,7 @@ def load_engine() -> _Engine:
 class _Engine(Protocol):
     """A ``rapidocr.RapidOCR``."""
 
-    def __call__(self, pixels: NDArray[np.uint8]) -> _Found | None:
-        """Read one picture."""
+    def __call__(self, pixels: NDArray[np.uint8]) -> _Found | None: ...
 
 
 class _Found(Protocol):

@@ -25,12 +25,7 @@ _UNREAD = frozenset({"tracked-changes", "annotation", "note-citation", "sequence
 
 
 def load_odt(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read an .odt file.
-
-    Raises:
-        UnreadableDocument: damaged, or locked by a password.
-        DocumentTooLarge: beyond one of the limits.
-    """
+    """Read an .odt file, as a :class:`~featpipe.documents.load.LoadFunction`."""
     container = Container(data, limits)
     title = text_of(container.xml_or_none("meta.xml"), "title")
     builder = DocumentBuilder(limits, title=" ".join(title.split()))

@@ -229,37 +229,24 @@ class _File(Protocol):
 
     raw: object
 
-    def __len__(self) -> int:
-        """Pages."""
-
-    def __getitem__(self, index: int) -> _RenderedPage:
-        """The page of an index from 0."""
-
-    def get_metadata_value(self, key: str) -> str:
-        """Such as the title, or ""."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> _RenderedPage: ...
+    def get_metadata_value(self, key: str) -> str: ...
 
 
 class _RenderedPage(Protocol):
-    """A ``pypdfium2.PdfPage``."""
+    """A ``pypdfium2.PdfPage``; sizes in points."""
 
-    def get_size(self) -> tuple[float, float]:
-        """Width and height in points."""
-
-    def render(self, *, scale: float, rev_byteorder: bool) -> _Bitmap:
-        """The page as a picture."""
-
-    def close(self) -> None:
-        """Free its memory."""
+    def get_size(self) -> tuple[float, float]: ...
+    def render(self, *, scale: float, rev_byteorder: bool) -> _Bitmap: ...
+    def close(self) -> None: ...
 
 
 class _Bitmap(Protocol):
-    """A ``pypdfium2.PdfBitmap``."""
+    """A ``pypdfium2.PdfBitmap``; pixels (height, width, channels), BGR first."""
 
-    def to_numpy(self) -> NDArray[np.uint8]:
-        """Pixels (height, width, channels), BGR first."""
-
-    def close(self) -> None:
-        """Free its memory."""
+    def to_numpy(self) -> NDArray[np.uint8]: ...
+    def close(self) -> None: ...
 
 
 class DamagedPage(Exception):

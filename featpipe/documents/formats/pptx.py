@@ -29,12 +29,7 @@ _TITLES = frozenset({"title", "ctrTitle"})
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a .pptx file.
-
-    Raises:
-        UnreadableDocument: damaged, or locked by a password.
-        DocumentTooLarge: beyond one of the limits.
-    """
+    """Read a .pptx file, as a :class:`~featpipe.documents.load.LoadFunction`."""
     container = Container(data, limits)
     part = container.main_part("ppt/presentation.xml")
     slides = _slides(container, part)

@@ -43,21 +43,12 @@ Span = tuple[int, int]
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a text file.
-
-    Raises:
-        UnreadableDocument: not text in any known encoding.
-        DocumentTooLarge: more text than the limits allow.
-    """
+    """Read a text file, as a :class:`~featpipe.documents.load.LoadFunction`."""
     return _read(decode(data), limits, is_traced=is_traced)
 
 
 def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read a text that was given as one, in UTF-8.
-
-    Raises:
-        DocumentTooLarge: more text than the limits allow.
-    """
+    """As :func:`load`, for a text that was given as one: in UTF-8."""
     return _read(Decoded(data.decode(errors="replace"), "utf-8"), limits, is_traced=is_traced)
 
 

@@ -44,12 +44,7 @@ _MAX_COLUMNS = 16_384
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
-    """Read an .xlsx file.
-
-    Raises:
-        UnreadableDocument: damaged, or locked by a password.
-        DocumentTooLarge: beyond one of the limits.
-    """
+    """Read an .xlsx file, as a :class:`~featpipe.documents.load.LoadFunction`."""
     container = Container(data, limits)
     return _Workbook(container, limits).read()
 

@@ -59,19 +59,8 @@ class Container:
 
     def read(self, name: str) -> bytes:
         """The bytes of one member."""
-        info = self._members.get(name)
-        if info is None:
-            raise UnreadableDocument(f"damaged: its part {name!r} is missing")
-        if info.flag_bits & 0x1:
-            raise UnreadableDocument(
-                "an archive locked by a password", hint="save it without a password"
-            )
+        info = self._checked(name)
         allowed = self._limits.max_unpacked_bytes - self._n_unpacked
-        packed = max(1, info.compress_size)
-        if info.file_size > max(MIB, packed * self._limits.max_ratio):
-            raise DocumentTooLarge(
-                f"part {name!r} unpacks to {info.file_size / packed:,.0f} times its size"
-            )
         try:
             with self._archive.open(info) as member:
                 data = member.read(min(allowed, info.file_size) + 1)
@@ -84,6 +73,21 @@ class Container:
             limit = self._limits.max_unpacked_bytes
             raise DocumentTooLarge(f"unpacks to more than {limit:,} bytes")
         return data
+
+    def _checked(self, name: str) -> zipfile.ZipInfo:
+        info = self._members.get(name)
+        if info is None:
+            raise UnreadableDocument(f"damaged: its part {name!r} is missing")
+        if info.flag_bits & 0x1:
+            raise UnreadableDocument(
+                "an archive locked by a password", hint="save it without a password"
+            )
+        packed = max(1, info.compress_size)
+        if info.file_size > max(MIB, packed * self._limits.max_ratio):
+            raise DocumentTooLarge(
+                f"part {name!r} unpacks to {info.file_size / packed:,.0f} times its size"
+            )
+        return info
 
     def xml(self, name: str) -> Element:
         """The root element of one member."""
