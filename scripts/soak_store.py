@@ -31,10 +31,10 @@ from featpipe.store import Column, Reader, TableSpec, Writer, keys_of
 from featpipe.store.verify import verify_dictionary
 from tests.store.crashing_disk import CountingDisk, FailingDisk
 from tests.store.hostile import check_hostile, damaged_copies
-from tests.store.judges import H5DUMP
+from tests.store.other_readers import H5DUMP
 from tests.store.power_loss import Image, TracingDisk, states
 from tests.store.sweeps import check_after_kill, check_state, killed_at, points_of_the_workload
-from tests.store.test_concurrency import hammer, start_reader
+from tests.store.test_concurrency import start_reader, write_beside_readers
 from tests.store.test_refusals import write_insisting
 from tests.store.workload import BATCHES, check_featpipe, write_batches
 
@@ -154,7 +154,7 @@ def hammered(folder: Path, size: Size) -> Figures:
         pass
     tally = Tally()
     readers = [start_reader("plain", path, n), start_reader("featpipe", path, n // 10)]
-    tally.step("hammer", lambda: hammer(path, readers))
+    tally.step("hammer", lambda: write_beside_readers(path, readers))
     return {"plain_opens": n, "opens_bad": tally.n_bad}
 
 

@@ -1,7 +1,7 @@
-"""What any store of vectors by text must do, whatever it is made of.
+"""The contract of a store of vectors by text.
 
-A store is driven through five calls; ``StoreContract`` is the list of promises, to be inherited by
-a test class that says how a store is made. ``MemoryStore`` is the perfect one: a dict.
+``StoreContract`` is inherited by a test class that defines how a store is made. ``MemoryStore`` is
+the reference: a dict.
 """
 
 from __future__ import annotations

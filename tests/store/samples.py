@@ -31,7 +31,7 @@ RUNS = TableSpec((Ragged("record", "u1"),), keyed=False)
 
 @lru_cache(maxsize=100_000)
 def vector_of(text: str) -> NDArray[np.float16]:
-    """A vector that anybody can work out from the text again."""
+    """A vector computed from the text."""
     digest = hashlib.blake2b(text.encode(), digest_size=DIM).digest()
     return np.frombuffer(digest, np.int8).astype(np.float16) / np.float16(7)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.store.crashing_disk import CountingDisk, KillingDisk
-from tests.store.judges import check_h5dump, check_pyfive
+from tests.store.other_readers import check_h5dump, check_pyfive
 from tests.store.workload import BATCHES, check_featpipe, check_plain, finish, write_batches
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from featpipe.store import Reader, Writer, keys_of
-from tests.store.hammering import name_of, texts_of
+from tests.store.reader_process import name_of, texts_of
 from tests.store.samples import VECTORS, vectors_of
 
 
 def start_reader(kind: str, path: Path, n: int, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.store.hammering", kind, str(path), str(n)]
+    command = [sys.executable, "-m", "tests.store.reader_process", kind, str(path), str(n)]
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -34,7 +34,7 @@ def write_table(writer: Writer, number: int) -> None:
     writer.commit()
 
 
-def hammer(path: Path, readers: list[subprocess.Popen[str]]) -> list[str]:
+def write_beside_readers(path: Path, readers: list[subprocess.Popen[str]]) -> list[str]:
     """Make one table after the other until every reader is done; what they printed."""
     number = 0
     with Writer.open(path) as writer:
@@ -58,7 +58,7 @@ def test_readers_in_other_processes_always_open_and_see_whole_rows(
         pass
     setting = {"HDF5_USE_FILE_LOCKING": locking}
     readers = [start_reader(kind, path, 60, **setting) for kind in ("plain", "featpipe")]
-    for printed in hammer(path, readers):
+    for printed in write_beside_readers(path, readers):
         assert int(printed) >= 60
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from featpipe.store import Writer
-from tests.store.judges import H5DUMP
+from tests.store.other_readers import H5DUMP
 from tests.store.power_loss import Image, TracingDisk, states
 from tests.store.sweeps import check_after_kill, check_state, killed_at, points_of_the_workload
 from tests.store.workload import BATCHES, check_featpipe, check_plain, finish, write_batches

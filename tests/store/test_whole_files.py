@@ -140,7 +140,7 @@ def test_compacting_keeps_every_row_and_gives_space_back(path: Path) -> None:
         done = compact_dictionary(path)
         assert done.after_bytes < done.before_bytes
         assert done.n_rows == sum(map(len, before.values())) + 40
-        assert len(table.column("keys")) == 1001  # the old file, as long as nobody refreshes
+        assert len(table.column("keys")) == 1001  # the old file, until a refresh
         assert reader.refresh()
         table = reader.table("embeddings/a")
         assert table.n_rows == 1001
@@ -151,7 +151,7 @@ def test_compacting_keeps_every_row_and_gives_space_back(path: Path) -> None:
     assert not list(path.parent.glob(".*"))
 
 
-def test_compacting_waits_for_nobody_and_loses_nothing_foreign(path: Path) -> None:
+def test_compacting_refuses_a_locked_file_and_foreign_objects(path: Path) -> None:
     fill(path, ["a", "b"], n_commits=1)
     with Writer.open(path), pytest.raises(DictionaryLocked):
         compact_dictionary(path)

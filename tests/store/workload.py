@@ -61,8 +61,8 @@ def finish(path: Path) -> None:
 def check_plain(path: Path, n_acknowledged: int, *, may_lag: bool = False) -> None:
     """Through plain h5py: acknowledged rows are there, and whatever is there is right.
 
-    ``may_lag``: the lengths need not be durable yet (power was lost, and nobody has opened the file
-    for writing since).
+    ``may_lag``: the lengths need not be durable yet (power was lost, and no writer has
+    opened the file since).
     """
     with h5py.File(path) as file:
         for table in range(N_TABLES):

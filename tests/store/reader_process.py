@@ -1,6 +1,6 @@
 """A reader in a process of its own: opens a dictionary again and again while it is written.
 
-    python -m tests.store.hammering plain|featpipe PATH N
+    python -m tests.store.reader_process plain|featpipe PATH N
 
 Opens it at least N times, and until it has met it in many states, so that the writer was at work
 meanwhile. Prints how many opens it made, and fails at the first that does not show whole, right
@@ -34,7 +34,7 @@ def name_of(number: int) -> str:
 
 
 def plain(path: str) -> Iterator[int]:
-    """h5py with its defaults: what anybody would write."""
+    """h5py with its defaults."""
     import h5py
 
     while True:

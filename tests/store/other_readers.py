@@ -1,4 +1,4 @@
-"""Other people's HDF5 readers: what they say about a file is not ours to decide."""
+"""Independent HDF5 readers (h5dump, pyfive) that check files written by featpipe."""
 
 from __future__ import annotations
 

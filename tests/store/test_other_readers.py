@@ -1,4 +1,4 @@
-"""Other people's HDF5 readers find in our files what we put there."""
+"""Independent HDF5 readers find the written rows in a dictionary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from featpipe.store import Writer
-from tests.store.judges import H5DUMP, check_h5dump, check_pyfive
+from tests.store.other_readers import H5DUMP, check_h5dump, check_pyfive
 from tests.store.samples import ragged_text
 from tests.store.test_released_layouts import TEXTS, write_fixture
 
