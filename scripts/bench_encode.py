@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,11 +38,12 @@ from featpipe.cache.texts import LEVEL_BIT, UnitCollector
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.linear import make_linear
-from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.precision import running_threads
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.on_demand.messages import EmbedQuery
+from featpipe.on_demand.space import Checkpoints
+from featpipe.on_demand.text_encoder import text_role
 from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
@@ -344,14 +346,8 @@ def bench_workers(
 def worker_role(folder: Path) -> Role:
     """Two workers of one thread, set up as `build-cache` and the service do."""
     settings = EncoderSettings(precision="mixed", dtype="float32")
-    return Role(
-        "embed",
-        "featpipe.on_demand.worker:EmbedRole",
-        arguments={"model": str(folder), "settings": settings, "cache": None, "space": None},
-        devices=("cpu", "cpu"),
-        threads=1,
-        environment=SMALL_KERNEL_CACHES,
-    )
+    role = text_role(Checkpoints(str(folder), encoder=settings), None, None)
+    return replace(role, devices=("cpu", "cpu"), threads=1)
 
 
 def encode_in_workers(pool: Pool, texts: list[str]) -> np.ndarray:

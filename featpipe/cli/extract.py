@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: is started unless --workers is given.
 _MANY_DOCUMENTS, _MANY_FIELDS = 200, 1000
 
+_MODEL_HELP = "Encoder that filled the cache; by default the built-in zh-small."
+_NER_HELP = "Entity model that filled the cache; by default the built-in one."
+
 
 @click.command("extract")
 @click.argument("documents", nargs=-1, metavar="[DOCS...]")
@@ -29,6 +32,8 @@ _MANY_DOCUMENTS, _MANY_FIELDS = 200, 1000
 @click.option(
     "--template", metavar="NAME", help='Only this one; "auto": the likeliest for each document.'
 )
+@click.option("--model", metavar="PATH|NAME", help=_MODEL_HELP)
+@click.option("--ner", metavar="PATH|NAME|none", help=_NER_HELP)
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("-o", "--output", metavar="FILE", help="By suffix: .jsonl, .csv or .parquet.")
 @click.option(
@@ -52,6 +57,8 @@ def extract(
     cache: str,
     templates: str,
     template: str | None,
+    model: str | None,
+    ner: str | None,
     space: str | None,
     output: str | None,
     workers: int | None,
@@ -60,14 +67,14 @@ def extract(
     """Extract fields from DOCS, by default from all documents of the cache.
 
     DOCS are files, folders, or ids of cached documents; TEMPLATES are applied to the documents
-    that they are meant for, or "auto" chooses one for each. Nothing is encoded: a document that is
-    not in the cache is read for its words and shapes alone.
+    that they are meant for, or "auto" chooses one for each. A document that is not in the cache
+    gets vectors and entities by the models that filled it, and is not added to it.
     """
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.results import write_extractions
 
     lost: list[Quarantined] = []
-    with Extractor(templates, cache, space=space or None) as extractor:
+    with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
         wanted = list(_expand(extractor, documents))
         if workers is None:
             workers = _choose_workers(extractor, len(wanted), _MANY_DOCUMENTS)
@@ -88,6 +95,8 @@ def extract(
 @click.command("reprocess")
 @click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
 @click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
+@click.option("--model", metavar="PATH|NAME", help=_MODEL_HELP)
+@click.option("--ner", metavar="PATH|NAME|none", help=_NER_HELP)
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and why, and do nothing.")
 @click.option("--diff", is_flag=True, help="Show the values that changed, old -> new.")
@@ -105,6 +114,8 @@ def reprocess(
     ctx: click.Context,
     cache: str,
     templates: str,
+    model: str | None,
+    ner: str | None,
     space: str | None,
     dry_run: bool,
     diff: bool,
@@ -113,12 +124,15 @@ def reprocess(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Extract again exactly what a change of templates or documents touches; encode nothing."""
+    """Extract again exactly what a change of templates or documents touches.
+
+    No document is encoded; a sample that the cache does not hold is, when a field is fitted to it.
+    """
     from featpipe.extraction import reprocess as engine
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.results import write_extractions
 
-    with Extractor(templates, cache, space=space or None) as extractor:
+    with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
         plan = engine.plan_reprocess(extractor)
         if dry_run:
             click.echo("\n".join(plan.lines()))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from featpipe.cache.cache import Cache
     from featpipe.cache.search import Hit, SentenceSearch
 
 
@@ -50,7 +49,7 @@ def search(  # one parameter per option is click's way
         # For one query numba would take longer to load than numpy to answer.
         search = SentenceSearch(opened, analyser, backend="numpy")
         if hybrid:
-            hits = _search_hybrid(opened, search, query, k, model, weight)
+            hits = _search_hybrid(cache, search, query, k, model, weight)
         else:
             hits = search.search(query, k, level=level)
     for hit in hits:
@@ -60,7 +59,7 @@ def search(  # one parameter per option is click's way
 
 
 def _search_hybrid(
-    cache: Cache,
+    cache: str,
     search: SentenceSearch,
     query: str,
     k: int,
@@ -68,16 +67,12 @@ def _search_hybrid(
     weight: float | None,
 ) -> list[Hit]:
     from featpipe.cache.search import BM25_WEIGHT
-    from featpipe.encoders.builtin import find_builtin_model
-    from featpipe.on_demand.space import encode_query, find_query_space
+    from featpipe.on_demand.text_encoder import TextEncoder
 
-    chosen = model or find_builtin_model()
-    dictionary, settings, note = find_query_space(cache, chosen)
-    if note:
-        click.echo(note, err=True)
-    vector = encode_query(chosen, settings, query)
     share = BM25_WEIGHT if weight is None else weight
-    return search.search_hybrid(query, vector, dictionary, k, weight=share)
+    with TextEncoder(cache, model) as encoder:
+        vector = encoder.encode([query])[0]
+        return search.search_hybrid(query, vector, encoder.dictionary, k, weight=share)
 
 
 def _line(hit: Hit) -> str:

@@ -43,7 +43,7 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
     from featpipe.extraction.extractor import Extractor
 
     n_lost = 0
-    with Extractor(templates, cache) as extractor:
+    with Extractor(templates, cache, checkpoints="none") as extractor:
         for name, fitted in extractor.templates.items():
             checked = check_samples(fitted)
             n_lost += len(checked.unlocated)

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from featpipe.cache.cache import Cache
 from featpipe.consumer.jobs import Journal, read_job
-from featpipe.documents import LoadLimits
 from featpipe.errors import MissingExtra, TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
-from featpipe.extraction.warm_worker import warm_role
-from featpipe.extraction.worker import ExtractTask
-from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.extraction.messages import ExtractTask
+from featpipe.on_demand.space import choose_checkpoints
 from featpipe.pool import Pool
 from featpipe.pool.devices import check_devices, default_devices
 
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from featpipe.consumer.jobs import Job
-    from featpipe.extraction.worker import Done
+    from featpipe.extraction.messages import Done
     from featpipe.pool import Outcome
 
 logger = getLogger("featpipe.consumer")
@@ -141,7 +139,7 @@ class Consumer:
             chosen = choose_checkpoints(cache, settings.model, settings.ner)
         devices = check_devices(settings.devices) or default_devices()
         self._publication = Publication(settings.templates, settings.cache, chosen, devices)
-        role = warm_role(self._publication, LoadLimits(), settings.document_deadline_s)
+        role = self._publication.role(settings.document_deadline_s)
         self._role = role if settings.target is None else replace(role, target=settings.target)
         connection = self._connect()
         self._broker_errors: tuple[type[Exception], ...] = (

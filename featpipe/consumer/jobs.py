@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import UsageError, WriteFailed
-from featpipe.extraction.worker import AUTO, Given, Inline, Stored, Upload
+from featpipe.extraction.messages import AUTO, Given, Inline, Stored, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

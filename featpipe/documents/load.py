@@ -53,6 +53,7 @@ def load_document(
     limits: LoadLimits | None = None,
     media_type: str | None = None,
     keep_origin: bool = False,
+    bytes_hash: str | None = None,
 ) -> Document:
     """Read one file.
 
@@ -62,6 +63,7 @@ def load_document(
         limits: bounds; ``LoadLimits()`` when None.
         media_type: of the bytes, if known; by default it is detected.
         keep_origin: also keep the map from the text to the decoded source (text formats).
+        bytes_hash: `hash_bytes` of the data, where it is known.
 
     Raises:
         EmptyDocument: it holds no text.
@@ -71,7 +73,10 @@ def load_document(
     """
     limits = limits or LoadLimits()
     try:
-        return _load(data, source, limits, media_type, keep_origin=keep_origin)
+        found_type, loader = _checked_loader(data, source, limits, media_type)
+        builder = loader.function()(data, limits, is_traced=keep_origin)
+        bytes_hash = bytes_hash or hash_bytes(data)
+        return _to_document(builder, bytes_hash, source, found_type, loader)
     except DocumentError as error:
         raise _with_source(error, source) from error.__cause__
     except FeatpipeError:
@@ -101,9 +106,14 @@ def load_source(
     )
 
 
-def _load(
-    data: bytes, source: str, limits: LoadLimits, known_type: str | None, *, keep_origin: bool
-) -> Document:
+def _checked_loader(
+    data: bytes, source: str, limits: LoadLimits, known_type: str | None
+) -> tuple[str, Loader]:
+    """The media type, and the loader that reads it.
+
+    Raises:
+        DocumentError: the bytes are empty, too many, or of a type that no loader reads.
+    """
     if not data:
         raise EmptyDocument("the file is empty")
     if len(data) > limits.max_bytes:
@@ -113,8 +123,7 @@ def _load(
     media_type, loader = _find_loader(data, source, known_type)
     if loader is None:
         raise _unsupported(media_type)
-    builder = loader.function()(data, limits, is_traced=keep_origin)
-    return _to_document(builder, data, source=source, media_type=media_type, loader=loader)
+    return media_type, loader
 
 
 def _find_loader(
@@ -256,7 +265,7 @@ def _unsupported(found: str) -> DocumentError:
 
 
 def _to_document(
-    builder: DocumentBuilder, data: bytes, *, source: str, media_type: str, loader: Loader
+    builder: DocumentBuilder, bytes_hash: str, source: str, media_type: str, loader: Loader
 ) -> Document:
     text = builder.text()
     if not text:
@@ -267,7 +276,7 @@ def _to_document(
         source=source,
         media_type=media_type,
         loader=loader.identity,
-        bytes_hash=hash_bytes(data),
+        bytes_hash=bytes_hash,
         text_hash=hash_text(text),
         title=builder.title,
         encoding=builder.encoding,

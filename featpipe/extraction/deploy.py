@@ -1,4 +1,8 @@
-"""The publication: template files on one side, the folder that workers watch on the other."""
+"""Deployment of templates: files on one side, the folder that workers watch on the other.
+
+A publication reads and checks the template files of a service or a consumer, has their fields
+fitted, and only then swaps them into the folder of the workers.
+"""
 
 from __future__ import annotations
 
@@ -6,89 +10,48 @@ import fcntl
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.errors import FeatpipeError, PoolClosed, TemplateError
+from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, TemplateError, raise_original
 from featpipe.extraction.extractor import Extractor
+from featpipe.extraction.messages import FitTask
 from featpipe.extraction.model_cache import ModelCache, default_folder
-from featpipe.pool import Pool, Role
+from featpipe.extraction.on_workers import extract_role
+from featpipe.pool import Pool
 from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Literal
 
     from featpipe.extraction.fitted import FittedTemplate
     from featpipe.extraction.template import Template
-    from featpipe.on_demand.checkpoints import Chosen
-
-# A private folder: for one service and its workers, and gone with it or with the next one.
-#
-# A service that is ended by SIGKILL cannot remove its folder; the next one of the same user
-# does. Who
-# lives is told by a lock on a file in the folder, which the kernel releases however its holder
-# ends,
-# and which no other process inherits.
-
-
-logger = getLogger("featpipe.service")
-
-_PREFIX = "featpipe-serve-"
-_LOCK = "lock"
-
-
-class PrivateFolder:
-    """Made in the temporary directory, readable for this user alone."""
-
-    def __init__(self) -> None:
-        remove_abandoned(Path(tempfile.gettempdir()))
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        aside = self.path / f"{_LOCK}.new"
-        self._lock = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Named only when it is held: whoever finds it by its name and free knows that we are gone.
-        aside.rename(self.path / _LOCK)
-
-    def close(self) -> None:
-        """Remove it, with all there is in it."""
-        if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
-
-
-def remove_abandoned(directory: Path) -> None:
-    """Remove this user's folders whose service is no more; others are left alone."""
-    for folder in directory.glob(f"{_PREFIX}*"):
-        try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # no lock in it: not one of ours, or one that is being made
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            logger.info("removed the folder of a service that was killed: %s", folder.name)
-        finally:
-            os.close(lock)
-
+    from featpipe.on_demand.space import Checkpoints, Chosen
+    from featpipe.pool import Role
 
 logger = getLogger("featpipe.templates")
+_service_logger = getLogger("featpipe.service")
 
 #: A template that takes longer than this to fit is refused.
 _FIT_S = 600.0
+#: Modules that the fork server imports once for all workers on the processor.
+_PRELOAD = (
+    "torch", "featpipe.encoders.encoder", "featpipe.encoders.tagger", "featpipe.extraction.worker",
+)  # fmt: skip
+#: Workers that live for months beside each other must not keep a kernel for each of a thousand
+#: lengths. Fewer are kept than by the workers of a build.
+FEW_KERNELS = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
+#: Of the names of private folders, and the name of the lock in each.
+_PREFIX, _LOCK = "featpipe-serve-", "lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a publication changed, by name."""
+    """Names of the templates that a publication changed."""
 
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -97,14 +60,15 @@ class Change:
 class Publication:
     """Brings the template files of one program to its workers. One thread at a time publishes.
 
-    Nothing is at work before the first `publish`. This process loads no model: it lists templates,
-    sees them change, and knows what is fitted.
+    Workers see no template before the first `publish`. This process loads no model: it lists
+    templates, sees them change, and knows which of their fields are fitted.
 
     Args:
         templates: file or folder.
         cache: path of the file.
-        chosen: models for samples that the cache does not hold.
-        devices: of the workers that fit, one each; they end when all is fitted.
+        chosen: models for texts that the cache does not hold.
+        devices: of the workers that extract, and of those that fit; the latter end when all is
+            fitted.
         space: which vectors, where ``chosen`` has none.
 
     Raises:
@@ -123,21 +87,22 @@ class Publication:
         self.problem = ""
         """Why the files are not what is at work, "" if they are."""
         self.templates: Mapping[str, FittedTemplate] = {}
-        """What is at work."""
-        self.chosen, self.devices, self.space = chosen, devices, chosen.space or space
+        """The templates at work."""
+        self.devices, self.space = devices, chosen.space or space
+        self._checkpoints: Checkpoints | Literal["none"] = chosen.checkpoints or "none"
         self._home = PrivateFolder()
         self.folder = self._home.path / "templates"
-        """What workers watch: one file per template at work."""
+        """Watched by workers: one file per template at work."""
         self.folder.mkdir()
         self.models = _place_for_models(self._home.path)
-        """Where fitted fields are kept for them."""
+        """Folder of fitted fields."""
         try:
-            # With the names of the models, so that a sample has the same evidence as in a worker.
+            # With the names of the models, so that a sample has the same inputs as in a worker.
             self._extractor = Extractor(
                 templates,
                 cache,
                 space=self.space,
-                checkpoints=chosen.checkpoints,
+                checkpoints=self._checkpoints,
                 models=ModelCache(self.models),
             )
         except BaseException:
@@ -148,20 +113,28 @@ class Publication:
         self._is_closed = False
 
     @property
-    def cache(self) -> Path:
-        """Path of the file, absolute."""
-        return self._extractor.cache.path.absolute()
-
-    @property
-    def samples(self) -> Path:
-        """Where sample documents lie."""
-        return self._extractor.folder.absolute()
-
-    @property
     def is_behind(self) -> bool:
         """Whether the files are neither at work nor known to be unusable."""
         found = self._extractor.templates
         return found is not self.templates and found is not self._refused
+
+    def role(self, deadline_s: float) -> Role:
+        """The role ``extract`` over the published templates, one worker per device.
+
+        A worker is ready when its models and the fitted fields are loaded, so that a document's
+        time is spent on the document, also after a worker was replaced. ``deadline_s`` is that of a
+        task.
+        """
+        role = self._extract_role(self.folder)
+        return replace(
+            role,
+            arguments={**role.arguments, "is_warm": True},
+            devices=self.devices,
+            deadline_s=deadline_s,
+            preload=_PRELOAD,
+            environment=FEW_KERNELS,
+            is_lazy=False,
+        )
 
     def publish(self) -> Change:
         """Look at the files now; fit what was never fitted, and bring all to work.
@@ -184,7 +157,7 @@ class Publication:
         return Change(tuple(changed), tuple(n for n in before if n not in found))
 
     def close(self) -> None:
-        """Remove what was published, and let go of the cache; what was fitted stays.
+        """Remove the published templates, and let go of the cache; fitted fields stay.
 
         Called from another thread while one publishes, it ends the fitting.
         """
@@ -204,37 +177,44 @@ class Publication:
         return found
 
     def _fit(self, found: Mapping[str, FittedTemplate]) -> None:
-        """Fit what nobody has fitted, in workers that end with it."""
-        missing = {one.template.name: one.template for one in found.values() if one.unfitted()}
+        """Fit the fields that are not fitted, one template per task, in workers that then end."""
+        missing = [one for one in found.values() if one.unfitted()]
         if not missing:
             return
-        logger.info("fitting templates: %s", ", ".join(missing))
+        logger.info("fitting templates: %s", ", ".join(one.template.name for one in missing))
         # The longest first: the last one to end is then not the longest.
-        waiting = sorted(missing.values(), key=lambda one: -len(one.samples) * len(one.fields))
-        with Pool([self._role(min(len(waiting), len(self.devices)))]) as pool:
+        missing.sort(key=lambda one: -len(one.template.samples) * len(one.template.fields))
+        tasks = [FitTask(one.template.name, tuple(one.unfitted())) for one in missing]
+        with Pool([self._fit_role([one.template for one in missing])]) as pool:
             self._fitting = pool
             if self._is_closed:  # in this order, so that one of the two sees the other
                 raise PoolClosed("closed")
-            for outcome in pool.map("fit", waiting):
-                if outcome.error is not None:
-                    _raise_cause(outcome.error, waiting[outcome.index])
+            try:
+                for outcome in pool.map("fit", tasks):
+                    if outcome.error is not None:
+                        _raise_cause(outcome.error, tasks[outcome.index].template)
+            except PoolBroken as error:
+                raise_original(error)
         self._fitting = None
 
-    def _role(self, n_workers: int) -> Role:
-        return Role(
+    def _fit_role(self, templates: Sequence[Template]) -> Role:
+        return replace(
+            self._extract_role(templates),
             name="fit",
-            target="featpipe.extraction.fit_worker:FitRole",
-            arguments={
-                "cache": str(self.cache),
-                "folder": str(self.samples),
-                "models": str(self.models),
-                "space": self.space,
-                "checkpoints": self.chosen.checkpoints,
-            },
-            devices=self.devices[:n_workers],
-            threads=1,
+            devices=self.devices[: len(templates)],
             deadline_s=_FIT_S,
+            bisect=None,
             prefetch=1,
+        )
+
+    def _extract_role(self, templates: Path | Sequence[Template]) -> Role:
+        return extract_role(
+            self._extractor.cache.path.absolute(),
+            templates,
+            space=self.space,
+            checkpoints=self._checkpoints,
+            folder=self._extractor.folder.absolute(),
+            models=self.models,
         )
 
     def _write(self, before: Mapping[str, FittedTemplate]) -> None:
@@ -272,9 +252,54 @@ def _file_of(name: str) -> str:
     return blake2b(name.encode(), digest_size=12).hexdigest() + ".json"
 
 
-def _raise_cause(error: Exception, template: Template) -> None:
+def _raise_cause(error: Exception, template: str) -> None:
     cause = error.__cause__
     if isinstance(cause, TemplateError):
         raise cause
     words = str(getattr(error, "message", error)).splitlines()[0]
-    raise TemplateError(f"template {template.name} cannot be fitted: {words}") from error
+    raise TemplateError(f"template {template} cannot be fitted: {words}") from error
+
+
+class PrivateFolder:
+    """A folder of one program and its workers in the temporary directory, for this user alone.
+
+    A program that is ended by SIGKILL cannot remove its folder; the next one of the same user does.
+    A lock on a file in the folder tells which programs live: the kernel releases it however its
+    holder ends, and no other process inherits it.
+    """
+
+    def __init__(self) -> None:
+        remove_abandoned(Path(tempfile.gettempdir()))
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        aside = self.path / f"{_LOCK}.new"
+        self._lock = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        # Named only when it is held: a lock that is found by its name and free is abandoned.
+        aside.rename(self.path / _LOCK)
+
+    def close(self) -> None:
+        """Remove the folder and its content."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_abandoned(directory: Path) -> None:
+    """Remove this user's folders whose program has ended."""
+    for folder in directory.glob(f"{_PREFIX}*"):
+        try:
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:  # no lock in it: not one of ours, or one that is being made
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            _service_logger.info("removed the folder of a service that was killed: %s", folder.name)
+        finally:
+            os.close(lock)

@@ -1,60 +1,75 @@
 """The extractor: opens a cache and templates once, and serves any number of threads.
 
-Guarantees: a document that is in the cache costs no encoder call; changed template files are seen
-by the next call without reloading any model, and only changed fields are fitted again; a template
-file that has become invalid leaves the last good version at work and is reported.
+Guarantees: a document that is in the cache costs no encoder call; any other document gets vectors
+and entities by the models that filled the cache, so that its values are the same here, on workers,
+in the service and in the consumer; changed template files are seen by the next call without
+reloading any model, and only changed fields are fitted again; a template file that has become
+invalid leaves the last good version at work and is reported.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from dataclasses import dataclass, field
+from dataclasses import replace
+from itertools import islice
 from logging import getLogger
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from time import monotonic
+from typing import TYPE_CHECKING, Literal, Self
 
 from featpipe.cache.cache import Cache
 from featpipe.cache.documents import CachedDocument
-from featpipe.documents import Document, hash_bytes, load_document
-from featpipe.errors import TemplateError, UnreadableDocument, UsageError
-from featpipe.extraction.choose import Chooser, is_meant
-from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
-from featpipe.extraction.model_cache import ModelCache, default_folder
-from featpipe.extraction.page_source import Evidence
-from featpipe.extraction.results import (
-    Extraction,
-    FieldResult,
-    Provenance,
-    make_records,
-    record_fields,
+from featpipe.documents import Document, LoadLimits, hash_bytes, load_document
+from featpipe.errors import (
+    DocumentError,
+    FeatpipeError,
+    TaskFailed,
+    TemplateError,
+    UnreadableDocument,
+    UsageError,
 )
-from featpipe.extraction.template import load_templates
+from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
+from featpipe.extraction.messages import (
+    ALL,
+    AUTO,
+    Done,
+    FitTask,
+    Given,
+    Inline,
+    Loaded,
+    OnDisk,
+    Stored,
+    Upload,
+    name_of,
+)
+from featpipe.extraction.model_cache import ModelCache, default_folder
+from featpipe.extraction.on_workers import extract_on_workers, extract_role
+from featpipe.extraction.page_source import PageSource
+from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
+from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.template_set import TemplateSet, folder_of
+from featpipe.on_demand.space import choose_checkpoints
+from featpipe.on_demand.text_encoder import ModelsInWorker
+from featpipe.report import Quarantined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
-    from featpipe.extraction.page_source import Encode
-    from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.page_source import Encode, OpenModels
+    from featpipe.extraction.results import FieldResult
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import SampleSpec, Template
-    from featpipe.on_demand.live import Checkpoints
-    from featpipe.report import Quarantined
+    from featpipe.on_demand.space import Checkpoints
+    from featpipe.pool import Role
+
+    #: As users hand documents in: a string is a path, the id of a cached document, or a text.
+    AnyDocument = str | Path | Document | CachedDocument
 
 logger = getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """Templates as they were in the files of this state."""
-
-    state: tuple[tuple[str, int, int], ...]
-    fitted: dict[str, FittedTemplate]
-    problem: str = ""
-    """Why the files could not be read again, "" if these are what is in them."""
-    chooser: list[Chooser] = field(default_factory=list)
-    """Made when first needed."""
+#: Documents of one task: enough to make the way to the worker cheap, few enough to try each alone.
+_BATCH = 8
 
 
 class Extractor:
@@ -62,24 +77,35 @@ class Extractor:
 
     ::
 
-        extractor = Extractor("templates/", cache="c.h5")
-        extractor.extract("notice.html").fields["合同金额"].value
+        with Extractor("templates/", cache="c.h5") as extractor:
+            extractor.extract("notice.html").fields["合同金额"].value
+
+    Texts that the cache does not hold get vectors and entities by the models that filled it, which
+    a worker process loads at the first such text. Models that filled it and are neither named nor
+    the built-in ones are left out: ``notes`` names them, and the first new document logs a warning.
 
     Args:
         templates: file or folder, or templates already loaded.
-        cache: file or opened cache; its vectors and entities are evidence.
-        space: which vectors, when the cache has several.
-        encode: texts -> vectors of that space, for documents that are not in the cache; without
-            it they are extracted from words and shapes alone.
-        checkpoints: the same by naming the models that built the cache: they are loaded when a
-            text is met that the cache does not hold, find its entities too, and travel to workers.
+        cache: file or opened cache; its vectors and entities are inputs of extraction.
+        model: the encoder that filled the cache, by folder or hub name; by default the built-in.
+        ner: the tagger that found its entities; ``none`` to do without.
+        space: which vectors, when the cache has several; by default those of ``model``.
+        checkpoints: the models with all their settings, in place of ``model`` and ``ner``;
+            ``"none"``: texts that the cache does not hold get neither vectors nor entities.
+        encode: texts -> vectors of that space, in place of a model; entities are then only those
+            stored, unless ``checkpoints`` are given.
         folder: where sample documents lie, when templates are given already loaded.
         models: where fitted fields are kept, by fingerprint; by default in the user's cache
             folder, so that the next process starts without fitting.
+        limits: beyond which a document is refused.
+        open_models: where the models of ``checkpoints`` are loaded; workers load them in their own
+            process.
 
     Raises:
         TemplateError: a template cannot be used, or a sample document is nowhere.
-        UnreadableDictionary, UnknownSpace: of the cache.
+        UnreadableDictionary: of the cache.
+        UnknownSpace, UsageError: ``model`` or ``ner`` did not fill the cache, or a space must be
+            named.
 
     """
 
@@ -88,43 +114,56 @@ class Extractor:
         templates: str | Path | Sequence[Template],
         cache: str | Path | Cache,
         *,
+        model: str | Path | None = None,
+        ner: str | Path | None = None,
         space: str | None = None,
+        checkpoints: Checkpoints | Literal["none"] | None = None,
         encode: Encode | None = None,
-        checkpoints: Checkpoints | None = None,
         folder: str | Path | None = None,
         models: ModelCache | MutableMapping[str, FieldModel] | None = None,
+        limits: LoadLimits | None = None,
+        open_models: OpenModels = ModelsInWorker,
     ) -> None:
+        if (checkpoints is not None or encode is not None) and (model or ner):
+            raise UsageError("model and ner go with neither checkpoints nor encode")
         self._owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
-        self.evidence = Evidence(self.cache, space, encode, checkpoints)
+        self.notes: tuple[str, ...] = ()
+        """What documents outside the cache lack, and why."""
         self.space, self.checkpoints = space, checkpoints
-        self._encode = encode
-        self._path = Path(templates) if isinstance(templates, str | Path) else None
-        self._given = [] if isinstance(templates, str | Path) else list(templates)
-        self.folder = Path(folder) if folder is not None else _folder_of(self._path)
-        if not isinstance(models, ModelCache):
-            models = ModelCache(default_folder() if models is None else None, models)
-        self.models = models
-        self._lock = threading.Lock()
-        self._loaded = self._load()
+        self._encode, self._limits = encode, limits or LoadLimits()
+        self._has_warned = False
+        try:
+            if checkpoints is None and encode is None:
+                self._choose_checkpoints(model, ner)
+            given = None if self.checkpoints == "none" else self.checkpoints
+            self.pages = PageSource(self.cache, self.space, encode, given, open_models)
+            if not isinstance(models, ModelCache):
+                models = ModelCache(default_folder() if models is None else None, models)
+            self.models = models
+            self.folder = folder_of(templates) if folder is None else Path(folder)
+            self.template_set = TemplateSet(templates, self._prepare)
+        except BaseException:
+            if self._owns_cache:
+                self.cache.close()
+            raise
+
+    def _choose_checkpoints(self, model: str | Path | None, ner: str | Path | None) -> None:
+        chosen = choose_checkpoints(self.cache, model, ner, self.space)
+        self.space, self.notes = chosen.space or self.space, chosen.notes
+        self.checkpoints = chosen.checkpoints or "none"
 
     @property
     def templates(self) -> dict[str, FittedTemplate]:
         """By name, as the files are now."""
-        if self._path is not None and _state_of(self._path) != self._loaded.state:
-            with self._lock:
-                if _state_of(self._path) != self._loaded.state:
-                    self._reload()
-        return self._loaded.fitted
+        return self.template_set.fitted
 
     @property
     def problem(self) -> str:
-        """Why changed template files are not at work, "" when there is nothing to say."""
-        return self._loaded.problem
+        """Why changed template files are not at work, "" if they are."""
+        return self.template_set.problem
 
-    def extract(
-        self, document: str | Path | Document | CachedDocument, template: str | None = None
-    ) -> Extraction:
+    def extract(self, document: AnyDocument, template: str | None = None) -> Extraction:
         """Extract one document under one template.
 
         Args:
@@ -135,13 +174,14 @@ class Extractor:
         Raises:
             UsageError: no such template, or several.
             DocumentError: the file cannot be read.
+            CheckpointError: a model folder that cannot be used, or that holds another model.
 
         """
-        return self.extract_page(self.page_of(document), self.choose(template))
+        return self.extract_page(self.page_of(document), self.template_set.choose(template))
 
     def extract_many(
         self,
-        documents: Iterable[str | Path | Document | CachedDocument],
+        documents: Iterable[AnyDocument],
         template: str | None = None,
         *,
         workers: int = 0,
@@ -158,34 +198,70 @@ class Extractor:
 
         Raises:
             UsageError: no such template, or ``encode`` with workers (name ``checkpoints`` instead).
+            CheckpointError: as for :meth:`extract`.
             PoolBroken: workers cannot start.
 
         """
-        if workers:
-            from featpipe.extraction.on_workers import extract_on_workers
+        for done in self._extract_each(documents, template, workers, deadline_s):
+            if done.is_new:
+                self._warn()
+            yield from done.extractions
+            yield from [done.quarantined] if done.quarantined else ()
 
-            if self._encode is not None:
-                raise UsageError("encode cannot travel to workers", hint="give checkpoints instead")
-            yield from extract_on_workers(self, documents, template, workers, deadline_s)
-            return
-        for document in documents:
-            yield from self._extract_safely(document, template)
-
-    def _extract_safely(
-        self, document: str | Path | Document | CachedDocument, template: str | None
-    ) -> Iterator[Extraction | Quarantined]:
-        """As a worker does it: whatever a document breaks, it costs itself alone."""
-        from featpipe.extraction.worker import extract_given, given_of
-
-        done = extract_given(self, given_of(self, document), template)
-        yield from done.extractions
-        yield from [done.quarantined] if done.quarantined else ()
+    def _extract_each(
+        self,
+        documents: Iterable[AnyDocument],
+        template: str | None,
+        workers: int,
+        deadline_s: float | None,
+    ) -> Iterator[Done]:
+        given = map(self.given_of, documents)
+        if not workers:
+            return (self.extract_given(one, template) for one in given)
+        names = [template] if template in self.templates else []
+        names = list(self.templates) if template == ALL and not names else names
+        batches = ((first, *islice(given, _BATCH - 1)) for first in given)
+        role = self.role(workers, deadline_s)
+        return extract_on_workers(role, self.fit_tasks(names), batches, template)
 
     async def aextract(
         self, document: str | Path | Document, template: str | None = None
     ) -> Extraction:
         """``extract`` without holding up the event loop."""
         return await asyncio.to_thread(self.extract, document, template)
+
+    def extract_given(self, given: Given, template: str | None, *, with_text: bool = False) -> Done:
+        """One document; its fault is in the answer and never raised.
+
+        Raises:
+            UsageError: no such template.
+            CheckpointError, DictionaryError: nothing can be extracted at all.
+
+        """
+        started = monotonic()
+        is_one = template not in {ALL, AUTO} or template in self.templates
+        # Before the document is read: a template that is not there is the caller's mistake.
+        chosen = self.template_set.choose(template) if is_one else None
+        try:
+            features, is_new = self._make_page(given)
+            fitted = [chosen] if chosen else self.template_set.choose_for(features, str(template))
+            done = tuple(self.extract_page(features, one) for one in fitted)
+        except DocumentError as error:
+            why = Quarantined(name_of(given), error.message, type(error).__name__)
+            return Done(name_of(given), quarantined=why)
+        except TaskFailed as error:  # its texts killed the worker that holds the models
+            return Done(name_of(given), quarantined=quarantine(name_of(given), error))
+        except FeatpipeError:
+            raise
+        except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
+            return Done(name_of(given), quarantined=quarantine(name_of(given), error))
+        return Done(
+            features.page.id or name_of(given),
+            done,
+            text=features.page.text if with_text else None,
+            seconds=monotonic() - started,
+            is_new=is_new,
+        )
 
     def extract_page(self, features: PageFeatures, fitted: FittedTemplate) -> Extraction:
         """All fields of a document that was made ready before."""
@@ -212,26 +288,9 @@ class Extractor:
             ),
         )
 
-    def page_of(self, document: str | Path | Document | CachedDocument) -> PageFeatures:
-        """A document made ready: from the cache where it is there, else read and cut now."""
-        if isinstance(document, CachedDocument):
-            return self.evidence.page_of_cached(document)
-        if isinstance(document, Document):
-            known = self.cache.find_content(document.bytes_hash)
-            return (
-                self.evidence.page_of_cached(known)
-                if known
-                else self.evidence.page_of_document(document)
-            )
-        if isinstance(document, Path) or is_file(document):
-            return self.page_of_file(Path(document))
-        known = self.cache.find_document(document)
-        return (
-            self.evidence.page_of_cached(known) if known else self.evidence.page_of_text(document)
-        )
-
     def close(self) -> None:
-        """Let go of the cache, if it was opened here."""
+        """Stop the worker that holds models, and let go of the cache if it was opened here."""
+        self.pages.close()
         if self._owns_cache:
             self.cache.close()
 
@@ -243,112 +302,157 @@ class Extractor:
 
     # ---- documents
 
-    def page_of_file(self, path: Path, name: str = "") -> PageFeatures:
-        """A file, by its content: as cached wherever it lies, else read now.
+    def page_of(self, document: AnyDocument) -> PageFeatures:
+        """A document made ready: from the cache where it is there, else read and cut now.
 
         Raises:
             DocumentError: it cannot be read.
 
         """
-        read = self._read(path, name or str(path))
-        if isinstance(read, CachedDocument):
-            return self.evidence.page_of_cached(read)
-        return self.evidence.page_of_document(read)
+        if isinstance(document, CachedDocument):
+            return self.pages.page_of_cached(document)
+        features, is_new = self._make_page(self.given_of(document))
+        if is_new:
+            self._warn()
+        return features
 
-    def _read(self, path: Path, name: str) -> CachedDocument | Document:
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
-        return self.cache.find_content(hash_bytes(data)) or load_document(data, source=name)
+    def given_of(self, document: AnyDocument) -> Given:
+        """As data that travels to a worker."""
+        if isinstance(document, CachedDocument):
+            return Stored(document.path)
+        if isinstance(document, Document):
+            known = self.cache.find_content(document.bytes_hash)
+            return Stored(known.path) if known else Loaded(document)
+        if isinstance(document, Path) or is_file(document):
+            return OnDisk(str(Path(document).absolute()), str(document))
+        known = self.cache.find_document(document)
+        return Stored(known.path) if known else Inline(document)
 
-    # ---- templates
+    def _make_page(self, given: Given) -> tuple[PageFeatures, bool]:
+        """The document made ready, and whether the cache did not hold it."""
+        if isinstance(given, Inline):
+            return self.pages.page_of_text(given.text, given.name), True
+        found = self._find(given)
+        if isinstance(found, Document):
+            return self.pages.page_of_document(found), True
+        features = self.pages.page_of_cached(found)
+        if isinstance(given, Upload):
+            features = PageFeatures(replace(features.page, id=given.name))
+        return features, False
 
-    def choose(self, name: str | None) -> FittedTemplate:
-        """One template by name; the only one without.
+    def _find(self, given: Stored | Upload | OnDisk | Loaded) -> CachedDocument | Document:
+        """As the cache holds it, by its name or by its content; else read now."""
+        if isinstance(given, Loaded):
+            return given.document
+        if isinstance(given, OnDisk):
+            return self._read(_bytes_of(Path(given.path)), given.name or given.path)
+        if isinstance(given, Upload):
+            return self._read(given.data, given.name, given.media_type)
+        known = self.cache.find_document(given.name)
+        if known is None:
+            raise UnreadableDocument(f"{given.name}: no such document in the cache")
+        return known
+
+    def _read(
+        self, data: bytes, name: str, media_type: str | None = None
+    ) -> CachedDocument | Document:
+        bytes_hash = hash_bytes(data)
+        return self.cache.find_content(bytes_hash) or load_document(
+            data, source=name, limits=self._limits, media_type=media_type, bytes_hash=bytes_hash
+        )
+
+    def _warn(self) -> None:
+        """Once: what the documents that the cache does not hold lack."""
+        if not self._has_warned:
+            self._has_warned = True
+            for note in self.notes:
+                logger.warning("%s", note)
+
+    # ---- workers
+
+    def role(self, workers: int, deadline_s: float | None) -> Role:
+        """Workers with the templates as they are at this moment, so that one run is of one state.
 
         Raises:
-            UsageError: no such template, or several and no name.
+            UsageError: ``encode`` was given, which cannot travel.
 
         """
-        templates = self.templates
-        if name is None and len(templates) == 1:
-            return next(iter(templates.values()))
-        if name is None or name not in templates:
-            asked = "a template must be named" if name is None else f"no template {name!r}"
-            raise UsageError(f"{asked}: there are {', '.join(templates) or 'none'}")
-        return templates[name]
+        if self._encode is not None:
+            raise UsageError("encode cannot travel to workers", hint="give checkpoints instead")
+        return extract_role(
+            self.cache.path.absolute(),
+            [fitted.template for fitted in self.templates.values()],
+            devices=("cpu",) * workers,
+            space=self.space,
+            checkpoints=self.checkpoints,
+            folder=self.folder,
+            limits=self._limits,
+            deadline_s=deadline_s,
+        )
 
-    def choose_for(self, features: PageFeatures, how: str) -> list[FittedTemplate]:
-        """Templates for one document: all that are meant for it ("*"), or the likeliest ("auto").
+    def fit_tasks(self, names: Iterable[str]) -> list[FitTask]:
+        """The fields of some templates that are not fitted yet, one task each."""
+        return [
+            FitTask(name, (field,)) for name in names for field in self.templates[name].unfitted()
+        ]
 
-        Raises:
-            UsageError: "auto" without a sample in any template.
-
-        """
-        templates = self.templates
-        if how == "*":
-            return [fitted for fitted in templates.values() if is_meant(fitted, features.page.id)]
-        loaded = self._loaded
-        if not loaded.chooser:
-            loaded.chooser.append(Chooser(list(loaded.fitted.values())))
-        return [loaded.chooser[0].choose(features)]
-
-    def _load(self) -> _Loaded:
-        state = _state_of(self._path) if self._path is not None else ()
-        templates = load_templates(self._path) if self._path is not None else self._given
-        return _Loaded(state, {t.name: self._prepare(t) for t in templates})
-
-    def _reload(self) -> None:
-        try:
-            self._loaded = self._load()
-        except TemplateError as error:
-            logger.warning("keeping the templates as they were: %s", error.message)
-            state = _state_of(self._path) if self._path is not None else ()
-            self._loaded = _Loaded(state, self._loaded.fitted, error.message)
+    # ---- samples
 
     def _prepare(self, template: Template) -> FittedTemplate:
         documents = [self._sample(template, sample) for sample in template.samples]
-        return FittedTemplate(template, documents, self.evidence.name, self.models)
+        return FittedTemplate(template, documents, self.pages.name, self.models)
 
     def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument:
         if sample.text is not None:
             text = sample.text
-            gaps = self.evidence.gaps_of_text(text)
-            return _lazily(text, gaps, lambda: self.evidence.page_of_text(text))
+            missing = self.pages.missing_inputs_of_text(text)
+            return _sample_document(text, missing, lambda: self.pages.page_of_text(text))
         name = str(sample.document)
         known = self.cache.find_document(name)
         if known is not None:
-            return self._lazily_cached(known)
+            return self._stored_sample(known)
         for path in (self.folder / name, Path(name)):
             if path.is_file():
-                return self._lazily_read(self._read(path, str(path)))
+                read = self._read(_bytes_of(path), str(path))
+                return (
+                    self._read_sample(read)
+                    if isinstance(read, Document)
+                    else (self._stored_sample(read))
+                )
         raise TemplateError(
             f"template {template.name}: the sample document {name} is neither in the cache nor a "
             f"file beside the template",
             hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
         )
 
-    def _lazily_cached(self, document: CachedDocument) -> SampleDocument:
-        (gaps,) = self.evidence.gaps_of_documents([document])
-        return _lazily(document.text, gaps, lambda: self.evidence.page_of_cached(document))
+    def _stored_sample(self, document: CachedDocument) -> SampleDocument:
+        (missing,) = self.pages.missing_inputs_of_documents([document])
+        return _sample_document(document.text, missing, lambda: self.pages.page_of_cached(document))
 
-    def _lazily_read(self, read: CachedDocument | Document) -> SampleDocument:
-        if isinstance(read, CachedDocument):
-            return self._lazily_cached(read)
-        gaps = self.evidence.gaps_of_text(read.text)
-        return _lazily(read.text, gaps, lambda: self.evidence.page_of_document(read))
-
-
-def _lazily(text: str, gaps: str, make: Callable[[], PageFeatures]) -> SampleDocument:
-    """A sample whose evidence is incomplete is another one than the same with all of it."""
-    return SampleDocument(hash_json([text, gaps] if gaps else [text]), make)
+    def _read_sample(self, document: Document) -> SampleDocument:
+        missing = self.pages.missing_inputs_of_text(document.text)
+        return _sample_document(
+            document.text, missing, lambda: self.pages.page_of_document(document)
+        )
 
 
-def _folder_of(path: Path | None) -> Path:
-    if path is None:
-        return Path()
-    return path if path.is_dir() else path.parent
+def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:
+    """A sample with missing inputs is another one than the same with all of them."""
+    return SampleDocument(hash_json([text, missing] if missing else [text]), make)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def quarantine(name: str, error: Exception) -> Quarantined:
+    """The record of a document that broke the extraction."""
+    message = error.message if isinstance(error, FeatpipeError) else repr(error)
+    first = message.splitlines()[0] if message else type(error).__name__
+    return Quarantined(name, f"{name}: extraction failed: {first}", type(error).__name__)
 
 
 def is_file(name: str | Path) -> bool:
@@ -357,16 +461,3 @@ def is_file(name: str | Path) -> bool:
         return len(str(name)) < 1024 and Path(name).is_file()
     except (OSError, ValueError):
         return False
-
-
-def _state_of(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Names, times and sizes of the template files: what tells a change."""
-    files = (
-        sorted(path.rglob("*")) if path.is_dir() else [path, *path.parent.glob("*.samples.jsonl")]
-    )
-    found = []
-    for file in files:
-        if file.suffix in {".toml", ".json", ".jsonl"} and file.is_file():
-            status = file.stat()
-            found.append((str(file), status.st_mtime_ns, status.st_size))
-    return tuple(found)

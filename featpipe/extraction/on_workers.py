@@ -1,137 +1,179 @@
-"""On workers: thousands of documents x templates over a pool, in order, whatever some of them do.
+"""Extraction on workers: thousands of documents x templates over a pool, in order.
 
 Guarantees: every document handed in comes out once, in order, as its extractions or as the reason
 why there are none; a document that kills its worker or runs past its deadline costs itself alone;
-the values are those of the same Extractor in this process.
+the values are those of the same Extractor in the caller's process.
 """
 
 from __future__ import annotations
 
-from itertools import chain, islice
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, cast
 
+from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.errors import FeatpipeError, PoolBroken, TaskTimedOut, WorkerDied, raise_original
-from featpipe.extraction.worker import (
-    ALL,
-    ExtractTask,
-    FieldsDone,
-    FieldsTask,
-    FitTask,
-    extract_role,
-    given_of,
-    name_of,
-)
-from featpipe.pool import Pool
+from featpipe.extraction.messages import Done, ExtractTask, FieldsDone, FieldsTask, name_of
+from featpipe.pool import Pool, Role
 from featpipe.report import Quarantined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from typing import Literal
 
-    from featpipe.cache.documents import CachedDocument
-    from featpipe.documents import Document
+    from featpipe.documents import LoadLimits
     from featpipe.errors import PoolError
-    from featpipe.extraction.extractor import Extractor
-    from featpipe.extraction.reprocess import Work
-    from featpipe.extraction.results import Extraction, FieldResult
-    from featpipe.extraction.worker import Given
+    from featpipe.extraction.messages import FieldsWork, FitTask, Given
+    from featpipe.extraction.results import FieldResult
+    from featpipe.extraction.template import Template
+    from featpipe.on_demand.space import Checkpoints
     from featpipe.pool import Outcome
 
-#: Documents of one task: enough to make the way to the worker cheap, few enough to try each alone.
-_BATCH = 8
+#: Works of one task.
 _WORKS = 32
 _FIT_DEADLINE_S = 3600.0
 
 
+def extract_role(  # noqa: PLR0913  # each argument is one decision of the caller
+    cache: str | Path,
+    templates: str | Path | Sequence[Template],
+    *,
+    name: str = "extract",
+    devices: tuple[str, ...] = ("cpu",),
+    space: str | None = None,
+    checkpoints: Checkpoints | Literal["none"] | None = None,
+    folder: str | Path | None = None,
+    models: Path | None = None,
+    limits: LoadLimits | None = None,
+    threads: int | None = 1,
+    deadline_s: float | None = 120.0,
+) -> Role:
+    """The role for a pool: one worker per entry of ``devices``.
+
+    A caller with a pool of its own, such as a service or a queue consumer, uses it as follows::
+
+        pool = Pool([extract_role("c.h5", "templates/", devices=("cpu",) * 2)])
+        task = ExtractTask((Inline("甲方：...", name="upload 7"),), "租赁合同")
+        done = pool.call("extract", task)
+        done[0].extractions[0].as_dict()    # plain JSON; or done[0].quarantined has the reason
+
+    Args:
+        cache: the HDF5 file.
+        templates: file or folder, watched for changes; or templates already loaded.
+        name: of the role.
+        devices: where unknown texts are encoded.
+        space: which vectors, when the cache has several.
+        checkpoints: models for texts that the cache does not hold, as for
+            :class:`featpipe.extraction.extractor.Extractor`.
+        folder: where sample documents of templates already loaded lie.
+        models: folder of fitted fields; by default in the user's cache folder.
+        limits: beyond which a document is refused.
+        threads: of each worker.
+        deadline_s: of a task; a document that takes longer is given up and its worker replaced.
+
+    """
+    given = str(templates) if isinstance(templates, str | Path) else tuple(templates)
+    return Role(
+        name=name,
+        target="featpipe.extraction.worker:ExtractRole",
+        arguments={
+            "cache": str(cache),
+            "templates": given,
+            "space": space,
+            "checkpoints": checkpoints,
+            "folder": None if folder is None else str(folder),
+            "models": None if models is None else str(models),
+            "limits": limits,
+        },
+        devices=devices,
+        threads=threads,
+        deadline_s=deadline_s,
+        bisect="split",
+        preload=("featpipe.extraction.worker",),
+        environment=SMALL_KERNEL_CACHES,
+    )
+
+
 def extract_on_workers(
-    extractor: Extractor,
-    documents: Iterable[str | Path | Document | CachedDocument],
+    role: Role,
+    fit_first: Sequence[FitTask],
+    batches: Iterable[tuple[Given, ...]],
     template: str | None,
-    workers: int,
-    deadline_s: float | None,
-) -> Iterator[Extraction | Quarantined]:
-    """See :meth:`Extractor.extract_many`."""
-    names = [template] if template in extractor.templates else []
-    names = list(extractor.templates) if template == ALL and not names else names
-    with _open_pool(extractor, workers, deadline_s) as pool:
-        _fit_first(pool, extractor, names)
-        tasks = (ExtractTask(batch, template) for batch in _batches(extractor, documents))
-        for outcome in _ends(pool, tasks, ordered=True):
+) -> Iterator[Done]:
+    """Every document of the batches in order.
+
+    Args:
+        role: of `extract_role`.
+        fit_first: each is done by one worker, before all of them need it.
+        batches: documents that travel together.
+        template: as for :class:`ExtractTask`.
+
+    Raises:
+        FeatpipeError: nothing can be extracted at all.
+
+    """
+    with Pool([role]) as pool:
+        _fit(pool, role, fit_first)
+        tasks = (ExtractTask(batch, template) for batch in batches)
+        for outcome in _run(pool, role, tasks):
             for part in outcome.parts:
                 if part.error is None:
-                    for done in part.value:  # type: ignore[attr-defined]  # what ExtractRole.run gives
-                        yield from done.extractions
-                        yield from [done.quarantined] if done.quarantined else ()
-                else:
-                    for given in part.payload.documents:  # type: ignore[attr-defined]  # ExtractTask
-                        yield _lost(name_of(given), part.error)
+                    yield from cast("tuple[Done, ...]", part.value)
+                    continue
+                for given in cast("ExtractTask", part.payload).documents:
+                    name = name_of(given)
+                    yield Done(name, quarantined=_lost(name, part.error))
 
 
 def find_fields_on_workers(
-    extractor: Extractor, works: Sequence[Work], workers: int, deadline_s: float | None
-) -> Iterator[tuple[Work, dict[str, FieldResult] | Quarantined, int]]:
-    """Missing fields of many works, in order, and the number of texts encoded for them (0)."""
-    prints = {
-        name: {field: facts.fingerprint for field, facts in fitted.facts.items()}
-        for name, fitted in extractor.templates.items()
-    }
-    parts = [works[at : at + _WORKS] for at in range(0, len(works), _WORKS)]
-    tasks = [
-        FieldsTask(
-            tuple(
-                (w.document.path, w.template, tuple((f, prints[w.template][f]) for f in w.missing))
-                for w in part
-            )
-        )
-        for part in parts
-    ]
-    with _open_pool(extractor, workers, deadline_s) as pool:
-        _fit_first(pool, extractor, sorted({work.template for work in works}))
-        for outcome in _ends(pool, tasks, ordered=True):
-            pending = iter(parts[outcome.index])
+    role: Role, fit_first: Sequence[FitTask], works: Sequence[FieldsWork]
+) -> Iterator[tuple[dict[str, FieldResult] | Quarantined, int]]:
+    """The fields of each work in order, and the number of texts encoded for them.
+
+    Args:
+        role: of `extract_role`.
+        fit_first: as for `extract_on_workers`.
+        works: as for :class:`FieldsTask`.
+
+    Raises:
+        FeatpipeError: nothing can be extracted at all.
+
+    """
+    tasks = (FieldsTask(tuple(works[at : at + _WORKS])) for at in range(0, len(works), _WORKS))
+    with Pool([role]) as pool:
+        n_encoded = _fit(pool, role, fit_first)
+        for outcome in _run(pool, role, tasks):
             for part in outcome.parts:
-                if isinstance(part.value, FieldsDone):
-                    n_encoded = part.value.n_encoded
-                    for result in part.value.results:
-                        yield next(pending), result, n_encoded
-                        n_encoded = 0
-                elif part.error is not None:
-                    for path, _, _ in part.payload.works:  # type: ignore[attr-defined]  # FieldsTask
-                        yield next(pending), _lost(path, part.error), 0
+                if part.error is not None:
+                    for path, _, _ in cast("FieldsTask", part.payload).works:
+                        yield _lost(path, part.error), 0
+                    continue
+                done = cast("FieldsDone", part.value)
+                n_encoded += done.n_encoded
+                for result in done.results:
+                    yield result, n_encoded
+                    n_encoded = 0
 
 
-def _open_pool(extractor: Extractor, workers: int, deadline_s: float | None) -> Pool:
-    """Workers with the templates as they are at this moment, so that one run is of one state."""
-    role = extract_role(
-        extractor.cache.path.absolute(),
-        [fitted.template for fitted in extractor.templates.values()],
-        devices=("cpu",) * workers,
-        space=extractor.space,
-        checkpoints=extractor.checkpoints,
-        folder=extractor.folder,
-        deadline_s=deadline_s,
-    )
-    return Pool([role])
-
-
-def _fit_first(pool: Pool, extractor: Extractor, names: Sequence[str]) -> None:
-    """Each field is fitted by one worker and kept for the others, before they all need it."""
+def _fit(pool: Pool, role: Role, tasks: Sequence[FitTask]) -> int:
+    """The number of texts encoded for it."""
     into = pool.completions()
-    for name in names:
-        for field in extractor.templates[name].unfitted():
-            pool.submit("extract", FitTask(name, field), deadline_s=_FIT_DEADLINE_S, into=into)
+    for task in tasks:
+        pool.submit(role.name, task, deadline_s=_FIT_DEADLINE_S, into=into)
+    n_encoded = 0
     try:
         while into.n_open:
             for outcome in into.get():
                 if outcome.error is not None:
                     _raise(outcome.error)
+                n_encoded += cast("int", outcome.value)
     except PoolBroken as error:
         raise_original(error)
+    return n_encoded
 
 
-def _ends(pool: Pool, tasks: Iterable[object], *, ordered: bool) -> Iterator[Outcome]:
+def _run(pool: Pool, role: Role, tasks: Iterable[object]) -> Iterator[Outcome]:
     try:
-        for outcome in pool.map("extract", tasks, ordered=ordered):
+        for outcome in pool.map(role.name, tasks, ordered=True):
             for part in outcome.parts:
                 if part.error is not None and not isinstance(part.error, WorkerDied | TaskTimedOut):
                     _raise(part.error)
@@ -141,7 +183,7 @@ def _ends(pool: Pool, tasks: Iterable[object], *, ordered: bool) -> Iterator[Out
 
 
 def _raise(error: PoolError) -> NoReturn:
-    """What no document is to blame for ends the run, with the reason as it was raised."""
+    """An error that no document causes ends the run, as it was raised in the worker."""
     if isinstance(error.__cause__, FeatpipeError):
         raise error.__cause__ from None
     raise error
@@ -149,11 +191,3 @@ def _raise(error: PoolError) -> NoReturn:
 
 def _lost(name: str, error: PoolError) -> Quarantined:
     return Quarantined(name, f"{name}: {error.message}", type(error).__name__)
-
-
-def _batches(
-    extractor: Extractor, documents: Iterable[str | Path | Document | CachedDocument]
-) -> Iterator[tuple[Given, ...]]:
-    source = iter(documents)
-    for first in source:
-        yield tuple(given_of(extractor, one) for one in chain([first], islice(source, _BATCH - 1)))

@@ -1,7 +1,8 @@
 """Reprocess: bring every document's values up to date with templates that changed, from the cache.
 
-Guarantees: what neither a template nor a document changed is read back, not found again; nothing is
-ever encoded; the result is the one a full run over an empty ``/results`` gives; killed at any
+Guarantees: what neither a template nor a document changed is read back, not found again; no
+document is ever encoded, only samples that the cache does not hold, when a field is fitted to them;
+the result is the one a full run over an empty ``/results`` gives; killed at any
 point, the next run does only the rest.
 """
 
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError
 from featpipe.extraction.choose import is_meant
+from featpipe.extraction.extractor import quarantine
 from featpipe.extraction.fitted import values_key
+from featpipe.extraction.on_workers import find_fields_on_workers
 from featpipe.extraction.results import Extraction, FieldResult, plain_value
 from featpipe.extraction.results_table import ResultsReader, ResultsWriter
 from featpipe.report import Quarantined
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.fitted import FieldFacts
+    from featpipe.extraction.messages import FieldsWork
     from featpipe.extraction.scoring.features import PageFeatures
 
 # Changes: what differs between two states of a template or of a document, in words.
@@ -276,7 +280,7 @@ def _document_states(extractor: Extractor) -> list[tuple[CachedDocument, bytes, 
     extractor.cache.refresh()
     documents = list(extractor.cache.documents())
     keys = [document.key for document in documents]
-    gaps = extractor.evidence.gaps_of_documents(documents)
+    gaps = extractor.pages.missing_inputs_of_documents(documents)
     return list(zip(documents, keys, gaps, strict=True))
 
 
@@ -305,7 +309,7 @@ def reprocess(
     plan = plan or plan_reprocess(extractor)
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
     report = ReprocessReport(run, n_documents=len(plan.works))
-    encoded_before = extractor.evidence.n_encoded
+    encoded_before = extractor.pages.n_encoded
     # Document by document, so that each is made ready once for all its templates.
     to_do = sorted(
         (work for work in plan.works if work.missing or not work.is_logged),
@@ -323,7 +327,7 @@ def reprocess(
             writer.settle()
             # Facts last: a run that is killed explains itself again, and redoes only the rest.
             writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
-    report.n_encoded += extractor.evidence.n_encoded - encoded_before
+    report.n_encoded += extractor.pages.n_encoded - encoded_before
     report.seconds = monotonic() - started
     extractor.cache.refresh()
     return report
@@ -347,24 +351,35 @@ def _find_all(
     extractor: Extractor, works: list[Work], workers: int, deadline_s: float | None
 ) -> Iterator[_Found]:
     """The missing fields of every work, and how many texts were encoded for them."""
-    from featpipe.extraction.on_workers import find_fields_on_workers
-
     if workers and any(work.missing for work in works):
-        todo = [work for work in works if work.missing]
         yield from ((work, {}, 0) for work in works if not work.missing)
-        yield from find_fields_on_workers(extractor, todo, workers, deadline_s)
+        todo = [work for work in works if work.missing]
+        role = extractor.role(workers, deadline_s)
+        fits = extractor.fit_tasks(sorted({work.template for work in todo}))
+        found = find_fields_on_workers(role, fits, _travelling(extractor, todo))
+        yield from ((work, *one) for work, one in zip(todo, found, strict=True))
         return
     pages: dict[str, PageFeatures] = {}
     for work in works:
         yield work, _find_here(extractor, work, pages), 0
 
 
+def _travelling(extractor: Extractor, works: list[Work]) -> list[FieldsWork]:
+    """As data for workers, with the fingerprints that the values will be kept by."""
+    prints = {
+        name: {field: facts.fingerprint for field, facts in fitted.facts.items()}
+        for name, fitted in extractor.templates.items()
+    }
+    return [
+        (w.document.path, w.template, tuple((f, prints[w.template][f]) for f in w.missing))
+        for w in works
+    ]
+
+
 def _find_here(
     extractor: Extractor, work: Work, pages: dict[str, PageFeatures]
 ) -> dict[str, FieldResult] | Quarantined:
     """``pages`` holds the document before, by path: it often is the same."""
-    from featpipe.extraction.worker import quarantine
-
     if not work.missing:
         return {}
     fitted = extractor.templates[work.template]

@@ -1,1 +1,1 @@
-"""Features of texts outside the cache, computed in workers when asked for."""
+"""Vectors and entities of texts that a cache does not hold, computed when asked for."""

@@ -1,42 +1,78 @@
-"""Queries as vectors: by the very model and settings that made a space, or not at all.
+"""Spaces and checkpoints: which model filled a space, and which models serve a cache.
 
-The precision alone may differ, where the machine that asks cannot compute in that of the space: a
-card multiplies float16, a processor bfloat16 if at all. Float32 is as near to either (cosine .9999
-and more) as they are to themselves, and whoever asks is told.
+Decided from files alone, without torch. A model serves a space only if it gives the fingerprint of
+the space. One exception is allowed for queries: where the machine cannot compute in the precision
+of the space, they are encoded in float32 (cosines of .9999 and more), and a note says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from featpipe.encoders.builtin import find_builtin_model, space_name
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.precision import can_compute
 from featpipe.encoders.spec import (
     CUT_RULE,
     EncoderSettings,
+    TaggerSettings,
     encoder_spec,
     explain_difference,
     fingerprint_of,
+    tagger_spec,
 )
-from featpipe.errors import UnknownSpace, UsageError
+from featpipe.errors import CheckpointError, UnknownSpace, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
     from featpipe.encoders.checkpoint import Checkpoint
     from featpipe.encoders.spec import OnTruncate, Spec
 
-
-#: Parts of a spec that say in which numbers was computed, and nothing else.
+#: Given in place of a tagger's name: no entities.
+NO_ENTITIES = "none"
+#: Parts of a spec that name the precision of the computation.
 _PRECISION_PARTS = ("precision", "arithmetic")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Models for texts that a cache does not hold, as they were given to ``build-cache``."""
+
+    model: str | None = None
+    """Encoder by folder or hub name; None: such texts have no vectors."""
+    ner: str | None = None
+    """Tagger by folder or hub name; None: such texts have no entities."""
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    tagger: TaggerSettings = field(default_factory=TaggerSettings)
+    device: str = "cpu"
+    threads: int | None = None
+    """Of the process that computes; None: all usable cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The models that serve a cache."""
+
+    model: str
+    """Folder of the encoder."""
+    encoder: EncoderSettings
+    space: str | None
+    """The space that this encoder filled; None: it filled none."""
+    checkpoints: Checkpoints | None
+    """For texts that the cache does not hold; None: they get neither vectors nor entities."""
+    notes: tuple[str, ...] = ()
+    """What texts outside the cache will lack, and why."""
+
+    @property
+    def name(self) -> str:
+        """Name of the encoder without its fingerprint."""
+        return space_name(self.model)
 
 
 class QuerySpace(NamedTuple):
@@ -45,14 +81,125 @@ class QuerySpace(NamedTuple):
     dictionary: Dictionary
     settings: EncoderSettings
     note: str = ""
-    """What the user should know: that the precision is not the space's."""
+    """That the precision is not that of the space; else empty."""
+
+
+def choose_checkpoints(
+    cache: Cache,
+    model: str | Path | None = None,
+    ner: str | Path | None = None,
+    space: str | None = None,
+) -> Chosen:
+    """The encoder and the tagger that filled ``cache``; by default the built-in ones are tried.
+
+    Args:
+        cache: open.
+        model: folder or hub name of the encoder.
+        ner: of the tagger; ``none`` for no entities.
+        space: which vectors, when the cache has several.
+
+    Raises:
+        UnknownSpace: ``model`` filled no space, or another than ``space``.
+        UsageError: ``ner`` did not find the cache's entities.
+        CheckpointError: a folder that cannot be used.
+
+    """
+    notes: list[str] = []
+    path = str(describe_checkpoint(model or find_builtin_model()).path)
+    settings, found = EncoderSettings(precision="exact"), None
+    try:
+        found, settings = _find_wanted_space(cache, path, space)
+    except UnknownSpace as error:
+        if model is not None:
+            raise
+        notes.append(f"documents outside the cache get no vectors: {error.message}")
+    tagger, tagger_settings = _choose_tagger(cache, ner, notes)
+    checkpoints = None
+    if found is not None or tagger is not None:
+        checkpoints = Checkpoints(
+            model=path if found is not None else None,
+            ner=tagger,
+            encoder=settings,
+            tagger=tagger_settings,
+        )
+    return Chosen(path, settings, found, checkpoints, tuple(notes))
+
+
+def _find_wanted_space(cache: Cache, path: str, wanted: str | None) -> tuple[str, EncoderSettings]:
+    dictionary, settings = find_space(cache, path)
+    found = dictionary.name
+    if wanted is not None and wanted not in {found, found.partition("@")[0]}:
+        raise UnknownSpace(f"{wanted} is not the space of {path}, which filled {found}")
+    return found, settings
+
+
+def _choose_tagger(
+    cache: Cache, ner: str | Path | None, notes: list[str]
+) -> tuple[str | None, TaggerSettings]:
+    names = cache.stored_documents.taggers()
+    if ner == NO_ENTITIES or not names:
+        return None, TaggerSettings()
+    if len(names) > 1:
+        notes.append(f"documents outside the cache get no entities: it holds {', '.join(names)}")
+        return None, TaggerSettings()
+    attributes = cache.reader.table(f"entities/{names[0]}").attributes
+    try:
+        return _fit_tagger(ner or find_builtin_model(), attributes)
+    except (UsageError, CheckpointError) as error:
+        if ner is not None:
+            raise
+        notes.append(f"documents outside the cache get no entities: {error.message}")
+        return None, TaggerSettings()
+
+
+def _fit_tagger(ner: str | Path, attributes: dict[str, str]) -> tuple[str, TaggerSettings]:
+    """The tagger with the settings that filled the table.
+
+    Raises:
+        UsageError: it did not fill it; the message names the differences.
+
+    """
+    checkpoint = describe_checkpoint(ner)
+    stored = json.loads(attributes["spec"])
+    names = ("max_length", "overlap", "precision")
+    settings = TaggerSettings(**{name: stored[name] for name in names})
+    own = tagger_spec(checkpoint, settings)
+    if fingerprint_of(own) != attributes["fingerprint"]:
+        different = ", ".join(explain_difference(own, stored))
+        raise UsageError(
+            f"the entities of the cache are not by {ner}: it differs in {different}",
+            hint="name the tagger that built the cache with --ner",
+        )
+    return str(checkpoint.path), settings
+
+
+def find_space(cache: Cache, model: Path | str) -> tuple[Dictionary, EncoderSettings]:
+    """The space of the cache that ``model`` filled on a processor, with its settings.
+
+    Raises:
+        UnknownSpace: no space of these weights; the message names the nearest one's differences.
+        CheckpointError: a model folder that cannot be used.
+
+    """
+    checkpoint = describe_checkpoint(model)
+    differences: list[str] = []
+    for dictionary, settings in _embeddings(cache):
+        own = encoder_spec(checkpoint, settings)
+        if fingerprint_of(own) == fingerprint_of(dictionary.spec):
+            return dictionary, settings
+        lines = explain_difference(own, dictionary.spec)
+        differences.append(f"{dictionary.name} differs in " + ", ".join(lines))
+    raise UnknownSpace(
+        f"{cache.path} holds no vectors by {model}: {'; '.join(differences) or 'it has no space'}",
+        hint="name the model that built it, or run build-cache with this one",
+    )
 
 
 def find_query_space(cache: Cache, model: Path | str, device: str = "cpu") -> QuerySpace:
-    """The space that ``model`` filled, on whatever machine, for queries encoded on ``device``.
+    """The space that ``model`` filled, on any machine, for queries encoded on ``device``.
 
     Raises:
-        UnknownSpace: no space of these weights; says in what the nearest one differs.
+        UnknownSpace: no space of these weights; the message names the nearest one's differences.
         CheckpointError: a model folder that cannot be used.
 
     """
@@ -80,42 +227,21 @@ def is_comparable(own: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return rest_of_own == rest_of_other
 
 
-def find_space(cache: Cache, model: Path | str) -> tuple[Dictionary, EncoderSettings]:
-    """The space of the cache that ``model`` filled on a processor, with its settings.
-
-    Raises:
-        UnknownSpace: no space of these weights; says in what the nearest one differs.
-        CheckpointError: a model folder that cannot be used.
-
-    """
-    checkpoint = describe_checkpoint(model)
-    differences: list[str] = []
-    for dictionary, settings in _embeddings(cache):
-        own = encoder_spec(checkpoint, settings)
-        if fingerprint_of(own) == fingerprint_of(dictionary.spec):
-            return dictionary, settings
-        lines = explain_difference(own, dictionary.spec)
-        differences.append(f"{dictionary.name} differs in " + ", ".join(lines))
-    raise UnknownSpace(
-        f"{cache.path} holds no vectors by {model}: {'; '.join(differences) or 'it has no space'}",
-        hint="name the model that built it, or run build-cache with this one",
-    )
-
-
-def encode_query(model: Path | str, settings: EncoderSettings, text: str) -> NDArray[np.float32]:
-    """The vector (dim,) of a text, computed in this process: torch is loaded here."""
-    from featpipe.encoders.encoder import Encoder
-
-    encoder = Encoder.load(model, settings)
-    return np.asarray(encoder.encode([text]).vectors[0], np.float32)
-
-
 def _embeddings(cache: Cache) -> Iterator[tuple[Dictionary, EncoderSettings]]:
     """Every space of vectors, with the settings that it was filled with."""
     for name in cache.spaces():
         dictionary = cache.dictionary(name)
         if dictionary.spec.get("feature") == "embedding":
             yield dictionary, _settings_of(dictionary.spec)
+
+
+def _settings_of(spec: dict[str, Any]) -> EncoderSettings:
+    """The settings that give this spec again, with the same weights."""
+    names = ("pooling", "layer", "normalise", "max_length", "stride", "prompt", "precision")
+    on_truncate: OnTruncate = "warn" if spec["window_rule"] == CUT_RULE else "window"
+    return EncoderSettings(
+        dtype=spec["dtype"], on_truncate=on_truncate, **{name: spec[name] for name in names}
+    )
 
 
 def _spec_on(device: str, checkpoint: Checkpoint, settings: EncoderSettings) -> Spec | None:
@@ -131,13 +257,4 @@ def _note_precision(dictionary: Dictionary, device: str) -> str:
     return (
         f"{dictionary.name} was computed in {held}, as {device} of this machine does not compute;"
         " what is asked is encoded in float32, and cosines differ from the fourth digit on"
-    )
-
-
-def _settings_of(spec: dict[str, Any]) -> EncoderSettings:
-    """What must be chosen to get this spec again, with the same weights."""
-    names = ("pooling", "layer", "normalise", "max_length", "stride", "prompt", "precision")
-    on_truncate: OnTruncate = "warn" if spec["window_rule"] == CUT_RULE else "window"
-    return EncoderSettings(
-        dtype=spec["dtype"], on_truncate=on_truncate, **{name: spec[name] for name in names}
     )

@@ -1,16 +1,16 @@
-"""Vectors of any text in one space: from the cache where it has them, else from a worker.
+"""Text encoder: vectors of any text in one space, from the cache or from a worker process.
 
-Guarantees: every vector is of the space's model and settings, or there is none, and of its very
-fingerprint, unless `TextEncoder.note` says that this machine cannot compute in its precision; what
-the cache holds is never encoded again, nor what this encoder has encoded before, as long as it
-remembers; this process never imports torch. Works in a script without a guard, a notebook, a thread
-or a web worker.
+Guarantees: every vector is of the space's model and settings, and of its fingerprint unless
+`TextEncoder.note` says that this machine cannot compute in its precision; a text that the cache
+holds, or that was encoded here before and is remembered, is not encoded again; this process never
+imports torch. It works in a script without a ``__main__`` guard, a notebook, a thread and a web
+worker.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
@@ -19,10 +19,13 @@ import numpy as np
 
 from featpipe.cache.cache import Cache
 from featpipe.encoders.builtin import find_builtin_model
+from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
+from featpipe.encoders.spec import encoder_spec, fingerprint_of
 from featpipe.errors import EncodingError, PoolBroken, raise_original
-from featpipe.on_demand.messages import Embedded, EmbedQuery
-from featpipe.on_demand.space import find_query_space
+from featpipe.lru import LRU
+from featpipe.on_demand.messages import EmbedQuery, TagQuery
+from featpipe.on_demand.space import Checkpoints, find_query_space
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices
 from featpipe.store import keys_of
@@ -33,19 +36,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.dictionary import Dictionary
+    from featpipe.on_demand.messages import Answer, Entity
 
 logger = getLogger(__name__)
 
-#: Texts that go to the worker together, and a query: the worker packs them by length itself.
+#: Texts of one task: the worker packs them by length itself.
 _TASK_TEXTS = 512
+#: Vectors kept by default, and seconds for the texts of one task.
+_REMEMBERED, _DEADLINE_S = 100_000, 600.0
 
 
 class TextEncoder:
     """Texts in, vectors (n, dim) float32 out. Any number of threads may use one.
 
-    New texts are remembered in memory and never stored: a cache holds the units of documents, and
-    its one write lock belongs to whoever builds; a reader neither waits for it nor holds up a
-    build. What shall stay is built: ``build-cache`` over a file of these texts, a line each.
+    New texts are remembered in memory and never stored: a reader takes no write lock, so it
+    neither waits for a build nor holds one up. To store texts, run ``build-cache`` over a file with
+    one text per line.
 
     ::
 
@@ -53,7 +59,7 @@ class TextEncoder:
             vectors = encoder.encode(["违约责任", "a text the cache has never seen"])
 
     Args:
-        cache: the file; its space says with which settings to encode.
+        cache: the file; its space gives the settings of encoding.
         model: the encoder that filled the space, by folder or hub name; by default the built-in.
         device: where to encode what is missing.
         n_remembered: newly encoded texts whose vectors are kept in memory.
@@ -71,32 +77,38 @@ class TextEncoder:
         model: str | Path | None = None,
         *,
         device: str = "cpu",
-        n_remembered: int = 100_000,
-        deadline_s: float = 600.0,
+        n_remembered: int = _REMEMBERED,
+        deadline_s: float = _DEADLINE_S,
     ) -> None:
         self.path, self.device = Path(cache).absolute(), device
-        self.n_encoded = 0
         self._model = str(model or find_builtin_model())
         self._n_remembered, self._deadline_s = n_remembered, deadline_s
         check_devices([device])
         self._cache = Cache.open(self.path)
         try:
-            found = find_query_space(self._cache, self._model, device)
+            self.dictionary, settings, self.note = find_query_space(
+                self._cache, self._model, device
+            )
+            spec = encoder_spec(describe_checkpoint(self._model), settings, device)
         except BaseException:
             self._cache.close()
             raise
-        self.dictionary, self._settings, self.note = found
         if self.note:
             logger.warning("%s", self.note)
-        self._pool: Pool | None = None
-        self._lock = threading.Lock()
-        self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        self._models = ModelsInWorker(
+            Checkpoints(self._model, encoder=settings, device=device),
+            self._cache,
+            self.space,
+            fingerprint=fingerprint_of(spec),
+            n_remembered=n_remembered,
+            deadline_s=deadline_s,
+        )
 
     dictionary: Dictionary
-    """The space, for look-ups that shall never encode."""
+    """The space, for look-ups that never encode."""
 
     note: str
-    """Says so where this machine cannot encode in the precision of the space; else empty."""
+    """That this machine cannot encode in the precision of the space; else empty."""
 
     @property
     def dim(self) -> int:
@@ -108,42 +120,37 @@ class TextEncoder:
         """Such as ``zh-small@3f2a9c71b0de``."""
         return self.dictionary.name
 
+    @property
+    def n_encoded(self) -> int:
+        """Texts that were encoded so far."""
+        return self._models.n_encoded
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dim) in the order of the texts; the same bytes as ``build-cache`` stores.
 
-        Where ``note`` speaks, new texts get the vectors of precision ``exact``.
+        With a ``note``, new texts get the vectors of precision ``exact``.
 
         Raises:
             EncodingError: a text that cannot be encoded.
-            CheckpointError: the model folder is another one by now.
+            CheckpointError: the model folder holds another model by now.
             PoolBroken, WorkerDied, TaskTimedOut: of the worker.
 
         """
         texts = list(texts)
-        keys = keys_of(texts)
         self._cache.refresh()
-        stored, found = self.dictionary.lookup_keys(keys)
+        stored, found = self.dictionary.lookup_keys(keys_of(texts))
         vectors = np.array(stored, np.float32)
-        for row in np.flatnonzero(~found):
-            known = self._recall(keys[row].tobytes())
-            if known is not None:
-                vectors[row], found[row] = known, True
         missing = np.flatnonzero(~found)
-        if len(missing):
-            # Each distinct text once, in the order of first sight.
-            distinct = dict.fromkeys(texts[row] for row in missing)
-            fresh = dict(zip(distinct, self._encode_new(list(distinct)), strict=True))
-            for row in missing:
-                vectors[row] = fresh[texts[row]]
-                self._remember(keys[row].tobytes(), fresh[texts[row]])
+        answers = self._models.encode([texts[row] for row in missing])
+        for row, answer in zip(missing, answers, strict=True):
+            if isinstance(answer, EncodingError):
+                raise EncodingError(f"{answer.message}: {texts[row][:80]!r}")
+            vectors[row] = answer
         return vectors
 
     def close(self) -> None:
         """Stop the worker, if one was started, and let go of the cache."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self._models.close()
         self._cache.close()
 
     def __enter__(self) -> Self:
@@ -158,69 +165,133 @@ class TextEncoder:
             type(self), self.path, self._model, self.device, self._n_remembered, self._deadline_s,
         )  # fmt: skip
 
-    def _encode_new(self, texts: list[str]) -> NDArray[np.float32]:
-        pool = self._open_pool()
-        parts = [texts[at : at + _TASK_TEXTS] for at in range(0, len(texts), _TASK_TEXTS)]
-        try:
-            # One query per text: a text that cannot be encoded is named, and costs itself.
-            outcomes = list(
-                pool.map("embed", ([EmbedQuery((t,)) for t in p] for p in parts), ordered=True)
-            )
-        except PoolBroken as error:
-            self._forget_pool(pool)
-            raise_original(error)
-        answers: list[Embedded | EncodingError] = []
-        for outcome in outcomes:
-            if outcome.error is not None:
-                raise outcome.error
-            answers += cast("list[Embedded | EncodingError]", outcome.value)
-        for text, answer in zip(texts, answers, strict=True):
+
+class ModelsInWorker:
+    """The models of ``checkpoints`` in one worker process, started at the first text.
+
+    Any thread may call. The process ends with `close`, with this object, or with this program.
+
+    Args:
+        checkpoints, cache, space, tagger, fingerprint: as for
+            :class:`featpipe.on_demand.worker.LoadedModels`.
+        n_remembered: vectors kept in memory.
+        deadline_s: for one task.
+
+    """
+
+    def __init__(  # noqa: PLR0913  # one argument per fact that the worker needs
+        self,
+        checkpoints: Checkpoints,
+        cache: Cache,
+        space: str | None,
+        tagger: str | None = None,
+        *,
+        fingerprint: str | None = None,
+        n_remembered: int = _REMEMBERED,
+        deadline_s: float = _DEADLINE_S,
+    ) -> None:
+        self.has_encoder = checkpoints.model is not None and space is not None
+        self.has_tagger = checkpoints.ner is not None and tagger is not None
+        self.n_encoded = 0
+        self._dim = cache.dictionary(space).dim if space is not None else 0
+        role = text_role(checkpoints, cache.path.absolute(), space, tagger, fingerprint)
+        self._role = replace(role, deadline_s=deadline_s)
+        self._remembered: LRU[str, NDArray[np.float32]] = LRU(n_remembered)
+        self._lock = threading.Lock()
+        self._pool: Pool | None = None
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32] | EncodingError]:
+        """The vector (dim,) of each text, or why there is none.
+
+        Raises:
+            CheckpointError: a folder that cannot be used, or that holds another model.
+            PoolBroken, WorkerDied, TaskTimedOut: of the worker.
+
+        """
+        found: dict[str, NDArray[np.float32] | EncodingError] = {}
+        missing: list[str] = []
+        for text in dict.fromkeys(texts):
+            known = self._remembered.get(text)
+            if known is None:
+                missing.append(text)
+            else:
+                found[text] = known
+        # One query per text: a text that cannot be encoded is named, and costs itself.
+        answers = self._ask([EmbedQuery((text,)) for text in missing])
+        for text, answer in zip(missing, cast("list[Answer]", answers), strict=True):
             if isinstance(answer, EncodingError):
-                raise EncodingError(f"{answer.message}: {text[:80]!r}")
-        self.n_encoded += len(texts)
-        return np.concatenate([cast("Embedded", answer).vectors for answer in answers])
+                found[text] = answer
+                continue
+            vector = found[text] = np.array(answer.vectors[0])
+            self._remembered.put(text, vector)
+            self.n_encoded += 1
+        return [found[text] for text in texts]
 
-    def _open_pool(self) -> Pool:
+    def vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors (n, dim) as stored ones are; zeros for a text that cannot be encoded."""
+        vectors = np.zeros((len(texts), self._dim), np.float32)
+        for row, answer in enumerate(self.encode(texts)):
+            if not isinstance(answer, EncodingError):
+                vectors[row] = answer
+        return vectors
+
+    def entities_of(self, texts: Sequence[str]) -> list[list[Entity]]:
+        """Entities of each text; none for a text that cannot be tagged."""
+        return cast("list[list[Entity]]", self._ask([TagQuery(text) for text in texts]))
+
+    def close(self) -> None:
+        """Stop the worker, if one was started."""
         with self._lock:
-            if self._pool is None:
-                self._pool = Pool([self._role()])
-            return self._pool
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
-    def _forget_pool(self, pool: Pool) -> None:
-        """After a worker failed to start a pool is of no use; the next call makes another."""
+    def _ask(self, queries: Sequence[EmbedQuery | TagQuery]) -> list[object]:
+        if not queries:
+            return []
         with self._lock:
-            if self._pool is pool:
-                self._pool = None
-        pool.close()
+            pool = self._pool = self._pool or Pool([self._role])
+        tasks = (queries[at : at + _TASK_TEXTS] for at in range(0, len(queries), _TASK_TEXTS))
+        answers: list[object] = []
+        try:
+            for outcome in pool.map(self._role.name, tasks, ordered=True):
+                if outcome.error is not None:
+                    raise outcome.error
+                answers += cast("list[object]", outcome.value)
+        except PoolBroken as error:
+            # No worker can start in this pool any more; the next call opens another.
+            self.close()
+            raise_original(error)
+        return answers
 
-    def _role(self) -> Role:
-        return Role(
-            name="embed",
-            target="featpipe.on_demand.worker:EmbedRole",
-            arguments={
-                "model": self._model,
-                "settings": self._settings,
-                "cache": str(self.path),
-                "space": self.space,
-            },
-            devices=(self.device,),
-            deadline_s=self._deadline_s,
-            bisect="featpipe.pool.role:halve_sequence",
-            environment=SMALL_KERNEL_CACHES,
-        )
 
-    def _recall(self, key: bytes) -> NDArray[np.float32] | None:
-        with self._lock:
-            vector = self._remembered.get(key)
-            if vector is not None:
-                self._remembered.move_to_end(key)
-            return vector
+def text_role(
+    checkpoints: Checkpoints,
+    cache: Path | None,
+    space: str | None,
+    tagger: str | None = None,
+    fingerprint: str | None = None,
+) -> Role:
+    """The role ``embed``: tasks are sequences of `EmbedQuery` and `TagQuery`, one answer each.
 
-    def _remember(self, key: bytes, vector: NDArray[np.float32]) -> None:
-        with self._lock:
-            self._remembered[key] = vector
-            while len(self._remembered) > self._n_remembered:
-                self._remembered.popitem(last=False)
+    The arguments are those of :class:`featpipe.on_demand.worker.TextRole`.
+    """
+    return Role(
+        name="embed",
+        target="featpipe.on_demand.worker:TextRole",
+        arguments={
+            "checkpoints": checkpoints,
+            "cache": None if cache is None else str(cache),
+            "space": space,
+            "tagger": tagger,
+            "fingerprint": fingerprint,
+        },
+        devices=(checkpoints.device,),
+        threads=checkpoints.threads,
+        deadline_s=_DEADLINE_S,
+        bisect="featpipe.pool.role:halve_sequence",
+        environment=SMALL_KERNEL_CACHES,
+    )
 
 
 def _rebuild(

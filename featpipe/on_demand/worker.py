@@ -1,22 +1,21 @@
-"""Embed: a worker that turns the texts of many requests into vectors at one go.
+"""Text worker: vectors and entities of texts, by models loaded in this process.
 
-A text whose vector the cache holds is not encoded again: it is found by (fingerprint, text), so it
-has the bytes that the encoder would give. Only where the settings name another precision than the
-space's, because this machine cannot compute in that one, do the two differ, by that rounding.
+Guarantees: a model whose fingerprint is not that of the cache's vectors or entities is refused, so
+a vector is the one that ``build-cache`` would store; a text that the cache holds is not encoded; a
+text that cannot be encoded costs itself alone.
 """
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.cache.cache import Cache
-from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import fingerprint_of
 from featpipe.errors import CheckpointError, EncodingError
-from featpipe.on_demand.messages import Embedded
-from featpipe.on_demand.space import is_comparable
+from featpipe.on_demand.messages import Embedded, EmbedQuery, TagQuery
 from featpipe.store.schema import from_bfloat16
 
 if TYPE_CHECKING:
@@ -25,142 +24,264 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.dictionary import Dictionary
-    from featpipe.encoders.spec import EncoderSettings
-    from featpipe.on_demand.messages import EmbedQuery
+    from featpipe.encoders.encoder import Encoder
+    from featpipe.encoders.tagger import Tagger
+    from featpipe.on_demand.messages import Answer, Entity
+    from featpipe.on_demand.space import Checkpoints
 
 
-class EmbedRole:
-    """Loads its checkpoint at the start.
+class LoadedModels:
+    """The models of ``checkpoints`` in this process, each loaded at its first use.
+
+    Not for several threads at once.
 
     Args:
-        model: checkpoint folder.
-        settings: those of the space, so that answers can be compared with what it holds.
-        cache: path of the file whose vectors may be used; None: encode everything.
-        space: name of the space in it, which these settings of this model fill.
-        threads, device: given by the engine.
-
-    Raises:
-        CheckpointError: the folder holds another model than the one that filled the space.
+        checkpoints: which.
+        cache: open, kept by the caller; None: encode everything.
+        space: name of the space whose vectors may be used; None: none may.
+        tagger: name of the tagger's table in the cache.
+        fingerprint: of the encoder; by default that of the space.
 
     """
 
     def __init__(
         self,
-        model: str,
-        settings: EncoderSettings,
+        checkpoints: Checkpoints,
+        cache: Cache | None,
+        space: str | None,
+        tagger: str | None = None,
+        fingerprint: str | None = None,
+    ) -> None:
+        self._checkpoints, self._cache = checkpoints, cache
+        self._dictionary: Dictionary | None = None
+        self._space_print, self._tagger_print = fingerprint, ""
+        if cache is not None and space is not None:
+            self._dictionary = cache.dictionary(space)
+            self._space_print = fingerprint or fingerprint_of(self._dictionary.spec)
+        if cache is not None and tagger is not None:
+            table = cache.reader.table(f"entities/{tagger}")
+            self._tagger_print = table.attributes["fingerprint"]
+        self._encoder: Encoder | None = None
+        self._tagger: Tagger | None = None
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether texts get vectors."""
+        return self._checkpoints.model is not None
+
+    @property
+    def has_tagger(self) -> bool:
+        """Whether texts get entities."""
+        return self._checkpoints.ner is not None and bool(self._tagger_print)
+
+    def load(self) -> None:
+        """Load the models now.
+
+        Raises:
+            CheckpointError: a folder that cannot be used, or that holds another model.
+
+        """
+        if self.has_encoder:
+            self._load_encoder()
+        if self.has_tagger:
+            self._load_tagger()
+
+    def encode(self, texts: Sequence[str]) -> list[Answer]:
+        """Vector (1, dim) and number of tokens of each text, or why there is none.
+
+        Raises:
+            CheckpointError: as `load`.
+
+        """
+        encoder = self._load_encoder()
+        stored, found = self._look_up(texts)
+        known, missing = np.flatnonzero(found), np.flatnonzero(~found)
+        vectors = np.zeros((len(texts), encoder.dim), np.float32)
+        vectors[known] = stored
+        n_tokens = np.zeros(len(texts), np.int32)
+        if len(known):
+            n_tokens[known] = encoder.count_tokens([texts[row] for row in known.tolist()])
+        faults: dict[int, str] = {}
+        if len(missing):
+            encoded = encoder.encode([texts[row] for row in missing.tolist()], on_fault="report")
+            vectors[missing] = _widen(encoder, encoded.vectors)
+            n_tokens[missing] = encoded.n_tokens
+            faults = {int(missing[row]): why for row, why in encoded.faults.items()}
+        return [
+            EncodingError(f"a text cannot be encoded: {faults[row]}")
+            if row in faults
+            else Embedded(vectors[row : row + 1], n_tokens[row : row + 1])
+            for row in range(len(texts))
+        ]
+
+    def encode_tokens(self, sequences: Sequence[tuple[int, ...]]) -> list[Answer]:
+        """As `encode`, of texts given as token ids; encoded one by one only where some fail."""
+        encoder = self._load_encoder()
+        distinct = list(dict.fromkeys(sequences))
+        try:
+            encoded = encoder.encode_tokens(distinct)
+        except EncodingError as error:
+            if len(distinct) == 1:
+                why = EncodingError(f"token ids cannot be encoded: {error.message}")
+                return [why] * len(sequences)
+            answers = {ids: self.encode_tokens([ids])[0] for ids in distinct}
+            return [answers[ids] for ids in sequences]
+        wide, rows = _widen(encoder, encoded.vectors), {ids: n for n, ids in enumerate(distinct)}
+        return [
+            Embedded(wide[row : row + 1], encoded.n_tokens[row : row + 1])
+            for row in (rows[ids] for ids in sequences)
+        ]
+
+    def vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors (n, dim) as stored ones are; zeros for a text that cannot be encoded."""
+        return stack_vectors(self.encode(texts), self._load_encoder().dim)
+
+    def entities_of(self, texts: Sequence[str]) -> list[list[Entity]]:
+        """Entities of each text; none for a text that cannot be tagged."""
+        tagger = self._load_tagger()
+        try:
+            found = tagger.find_entities(list(texts))
+        except EncodingError:
+            return [] if not texts else self._tag_alone(texts)
+        labels = [tagger.labels[number] for number in found.label.tolist()]
+        whole = list(
+            zip(found.start.tolist(), found.end.tolist(), labels, found.score.tolist(), strict=True)
+        )
+        ends = accumulate(found.lengths.tolist(), initial=0)
+        return [whole[start:end] for start, end in pairwise(ends)]
+
+    def close(self) -> None:
+        """Forget the models."""
+        self._encoder = self._tagger = None
+
+    def _tag_alone(self, texts: Sequence[str]) -> list[list[Entity]]:
+        if len(texts) == 1:
+            return [[]]
+        return [self.entities_of([text])[0] for text in texts]
+
+    def _look_up(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Vectors (n found, dim) of the texts that the cache holds, and which (n,) it holds."""
+        if self._cache is None or self._dictionary is None:
+            return np.zeros((0, 1), np.float32), np.zeros(len(texts), np.bool_)
+        self._cache.refresh()
+        stored, found = self._dictionary.lookup(texts)
+        return np.asarray(stored[found], np.float32), found
+
+    def _load_encoder(self) -> Encoder:
+        if self._encoder is None:
+            from featpipe.encoders.encoder import Encoder
+
+            chosen = self._checkpoints
+            encoder = Encoder.load(
+                str(chosen.model),
+                chosen.encoder,
+                device=chosen.device,
+                threads=chosen.threads or 1,
+            )
+            _refuse_other(str(chosen.model), encoder.fingerprint, self._space_print)
+            self._encoder = encoder
+        return self._encoder
+
+    def _load_tagger(self) -> Tagger:
+        if self._tagger is None:
+            from featpipe.encoders.tagger import Tagger
+
+            chosen = self._checkpoints
+            tagger = Tagger.load(
+                str(chosen.ner), chosen.tagger, device=chosen.device, threads=chosen.threads or 1
+            )
+            _refuse_other(str(chosen.ner), tagger.fingerprint, self._tagger_print)
+            self._tagger = tagger
+        return self._tagger
+
+
+class TextRole:
+    """The worker: loads its models at the start, and answers queries of many requests together.
+
+    Args:
+        checkpoints: which models.
+        cache: path of the file whose vectors may be used; None: encode everything.
+        space, tagger, fingerprint: as for `LoadedModels`.
+        threads, device: given by the pool; they win over those of ``checkpoints``.
+
+    Raises:
+        CheckpointError: a folder holds another model than the one that filled the cache.
+
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  # the pool passes arguments by name
+        self,
+        checkpoints: Checkpoints,
         cache: str | None,
         space: str | None,
+        tagger: str | None,
+        fingerprint: str | None,
         threads: int,
         device: str,
     ) -> None:
-        self._encoder = Encoder.load(model, settings, device=device, threads=threads)
-        self._cache = Cache.open(cache) if cache is not None and space is not None else None
-        self._dictionary: Dictionary | None = None
-        if self._cache is not None:
-            self._dictionary = self._cache.dictionary(space)
-            _refuse_other(self._encoder, self._dictionary, model)
+        from dataclasses import replace
 
-    def run(self, queries: Sequence[EmbedQuery]) -> list[Embedded | EncodingError]:
+        here = replace(checkpoints, device=device, threads=threads)
+        self._cache = None if cache is None else Cache.open(cache)
+        self._models = LoadedModels(here, self._cache, space, tagger, fingerprint)
+        self._models.load()
+
+    def run(self, queries: Sequence[EmbedQuery | TagQuery]) -> list[Answer | list[Entity]]:
         """One answer per query; a text that cannot be encoded costs its own query."""
-        texts = [text for query in queries for text in query.texts]
-        sequences = [ids for query in queries for ids in query.tokens]
-        vectors, n_tokens, faults = self._encode(texts)
-        answers: list[Embedded | EncodingError] = []
-        ids = self._encode_tokens(sequences) if sequences else {}
-        at = 0
-        for query in queries:
-            if query.tokens:
-                answers.append(_gather(ids, query.tokens))
-                continue
-            rows = slice(at, at + len(query.texts))
-            at = rows.stop
-            fault = next((faults[row] for row in range(rows.start, rows.stop) if row in faults), "")
-            answers.append(
-                EncodingError(f"a text cannot be encoded: {fault}")
-                if fault
-                else Embedded(vectors[rows], n_tokens[rows])
-            )
-        return answers
+        embed = [query for query in queries if isinstance(query, EmbedQuery)]
+        texts = [text for query in embed for text in query.texts]
+        sequences = [ids for query in embed for ids in query.tokens]
+        tagged = [query.text for query in queries if isinstance(query, TagQuery)]
+        by_text = iter(self._models.encode(texts) if texts else [])
+        by_ids = iter(self._models.encode_tokens(sequences) if sequences else [])
+        entities = iter(self._models.entities_of(tagged) if tagged else [])
+        return [
+            next(entities)
+            if isinstance(query, TagQuery)
+            else _gather([next(by_ids if query.tokens else by_text) for _ in range(len(query))])
+            for query in queries
+        ]
 
     def close(self) -> None:
         """Let go of the cache."""
         if self._cache is not None:
             self._cache.close()
 
-    def _encode(
-        self, texts: list[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[int, str]]:
-        vectors = np.zeros((len(texts), self._encoder.dim), np.float32)
-        n_tokens = np.zeros(len(texts), np.int32)
-        if not texts:
-            return vectors, n_tokens, {}
-        found = self._look_up(texts, vectors)
-        known = np.flatnonzero(found)
-        if len(known):
-            n_tokens[known] = self._encoder.count_tokens([texts[row] for row in known])
-        missing = np.flatnonzero(~found)
-        faults: dict[int, str] = {}
-        if len(missing):
-            encoded = self._encoder.encode([texts[row] for row in missing], on_fault="report")
-            vectors[missing] = self._widen(encoded.vectors)
-            n_tokens[missing] = encoded.n_tokens
-            faults = {int(missing[row]): why for row, why in encoded.faults.items()}
-        return vectors, n_tokens, faults
 
-    def _look_up(self, texts: list[str], vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
-        if self._cache is None or self._dictionary is None:
-            return np.zeros(len(texts), np.bool_)
-        self._cache.refresh()
-        stored, found = self._dictionary.lookup(texts)
-        vectors[found] = stored[found]
-        return found
-
-    def _encode_tokens(
-        self, sequences: list[tuple[int, ...]]
-    ) -> dict[tuple[int, ...], Embedded | EncodingError]:
-        """Answers by sequence; all at once, and one by one only where that fails."""
-        distinct = list(dict.fromkeys(sequences))
-        try:
-            encoded = self._encoder.encode_tokens(distinct)
-        except EncodingError as error:
-            if len(distinct) == 1:
-                return {distinct[0]: EncodingError(f"token ids cannot be encoded: {error.message}")}
-            return {ids: self._encode_tokens([ids])[ids] for ids in distinct}
-        wide = self._widen(encoded.vectors)
-        return {
-            ids: Embedded(wide[row : row + 1], encoded.n_tokens[row : row + 1])
-            for row, ids in enumerate(distinct)
-        }
-
-    def _widen(self, vectors: NDArray[np.generic]) -> NDArray[np.float32]:
-        is_bits = self._encoder.spec["dtype"] == "bfloat16"
-        wide = from_bfloat16(vectors.astype(np.uint16)) if is_bits else vectors
-        return np.asarray(wide, np.float32)
+def stack_vectors(answers: Sequence[Answer], dim: int) -> NDArray[np.float32]:
+    """Vectors (n, dim) of single texts; zeros for an error."""
+    vectors = np.zeros((len(answers), dim), np.float32)
+    for row, answer in enumerate(answers):
+        if isinstance(answer, Embedded):
+            vectors[row] = answer.vectors[0]
+    return vectors
 
 
-def _refuse_other(encoder: Encoder, dictionary: Dictionary, model: str) -> None:
-    """Weights may change under a path between the choice of a space and now."""
-    spec = dictionary.spec
-    is_other_precision = encoder.spec["precision"] != spec["precision"]
-    if is_other_precision and is_comparable(encoder.spec, spec):
-        return  # whoever chose these settings knew
-    if encoder.fingerprint != fingerprint_of(spec):
-        raise CheckpointError(
-            f"{model} is not the model that filled {dictionary.name}",
-            hint="build a cache with the model as it is now, or bring the former one back",
-        )
-
-
-def _gather(
-    answers: dict[tuple[int, ...], Embedded | EncodingError], tokens: Sequence[tuple[int, ...]]
-) -> Embedded | EncodingError:
-    parts = []
-    for ids in tokens:
-        answer = answers[ids]
-        if isinstance(answer, EncodingError):
-            return answer
-        parts.append(answer)
+def _gather(answers: Sequence[Answer]) -> Answer:
+    """One answer for the inputs of a query: the first error, else all vectors."""
+    found = [answer for answer in answers if isinstance(answer, Embedded)]
+    error = next((answer for answer in answers if isinstance(answer, EncodingError)), None)
+    if error is not None:
+        return error
     return Embedded(
-        np.concatenate([part.vectors for part in parts]),
-        np.concatenate([part.n_tokens for part in parts]),
+        np.concatenate([one.vectors for one in found]),
+        np.concatenate([one.n_tokens for one in found]),
     )
+
+
+def _widen(encoder: Encoder, vectors: NDArray[np.generic]) -> NDArray[np.float32]:
+    """Vectors in the stored dtype as float32; bfloat16 comes as its bits."""
+    is_bits = encoder.spec["dtype"] == "bfloat16"
+    wide = from_bfloat16(vectors.astype(np.uint16)) if is_bits else vectors
+    return np.asarray(wide, np.float32)
+
+
+def _refuse_other(model: str, found: str, wanted: str | None) -> None:
+    """Weights may change under a path between the choice of a model and now."""
+    if wanted is not None and found != wanted:
+        raise CheckpointError(
+            f"{model} is not the model that filled the cache: it has the fingerprint {found[:12]},"
+            f" and the cache was built with {wanted[:12]}",
+            hint="name the model and settings that build-cache was given, or build a cache with"
+            " the model as it is now",
+        )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from logging import getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
-from featpipe.documents import LoadLimits
 from featpipe.errors import TemplateError
-from featpipe.extraction.deploy import Publication
-from featpipe.extraction.warm_worker import FEW_KERNELS, warm_role
-from featpipe.extraction.worker import Done, ExtractTask, ReloadTask
-from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.extraction.deploy import FEW_KERNELS, Publication
+from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
+from featpipe.on_demand.space import Checkpoints, choose_checkpoints
+from featpipe.on_demand.text_encoder import text_role
 from featpipe.pool import Role
 from featpipe.pool.devices import check_devices, default_devices, usable_cores
 from featpipe.service.batcher import Batcher, Workload
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from featpipe.cache.search import Hit
     from featpipe.cache.search_role import SearchQuery
-    from featpipe.extraction.worker import Given
-    from featpipe.on_demand.checkpoints import Chosen
+    from featpipe.extraction.messages import Given
     from featpipe.on_demand.messages import Embedded, EmbedQuery
+    from featpipe.on_demand.space import Chosen
     from featpipe.service.settings import ServiceSettings
 
     ItemT = TypeVar("ItemT")
@@ -147,7 +147,7 @@ def extraction_workload(
 ) -> Workload[Given, Done]:
     """Documents under templates. A group is (template, whether the text is sent back)."""
     return Workload(
-        warm_role(publication, LoadLimits(), settings.document_deadline_s),
+        publication.role(settings.document_deadline_s),
         make=lambda group, items: ExtractTask(items, group[0], with_text=group[1]),
         count=lambda task: len(task.documents) if isinstance(task, ExtractTask) else 1,
         answers=_extraction_answers,
@@ -161,20 +161,13 @@ def embedding_workload(
     """Texts or token ids to vectors."""
     # One worker with every core answers a request sooner than several with one core each.
     cards = tuple(device for device in devices if device != "cpu")
+    checkpoints = Checkpoints(chosen.model, encoder=chosen.encoder)
     return Workload(
-        Role(
-            name="embed",
-            target="featpipe.on_demand.worker:EmbedRole",
-            arguments={
-                "model": chosen.model,
-                "settings": chosen.encoder,
-                "cache": str(settings.cache.absolute()),
-                "space": chosen.space,
-            },
+        replace(
+            text_role(checkpoints, settings.cache.absolute(), chosen.space),
             devices=cards or ("cpu",),
             threads=None if cards else usable_cores(),
             deadline_s=settings.document_deadline_s,
-            bisect=_HALVE,
             preload=_PRELOAD,
             environment=FEW_KERNELS,
             is_lazy=False,

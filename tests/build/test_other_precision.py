@@ -18,7 +18,7 @@ from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings, encoder_spec, fingerprint_of
 from featpipe.errors import UnknownSpace
-from featpipe.on_demand.space import encode_query, find_query_space, find_space
+from featpipe.on_demand.space import find_query_space, find_space
 from featpipe.on_demand.text_encoder import TextEncoder
 from featpipe.store import Writer, key_of, keys_of
 
@@ -56,7 +56,8 @@ def test_a_space_made_on_a_card_is_found_without_one(
         dictionary, settings, note = find_query_space(cache, encoder_folder)
         assert settings.precision == "exact"
         assert "float16" in note
-        vector = encode_query(encoder_folder, settings, SENTENCES[0])
+        [found] = Encoder.load(encoder_folder, settings).encode(SENTENCES[:1]).vectors
+        vector = np.asarray(found, np.float32)
         stored = np.asarray(dictionary[SENTENCES[0]], np.float32)
         [[best]] = dictionary.nearest(vector, 1)
     cosine = vector @ stored / np.linalg.norm(vector) / np.linalg.norm(stored)
@@ -65,13 +66,13 @@ def test_a_space_made_on_a_card_is_found_without_one(
 
 
 def test_search_says_that_the_precision_is_not_the_spaces(
-    made_on_a_card: Path, encoder_folder: Path
+    made_on_a_card: Path, encoder_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = [str(made_on_a_card), SENTENCES[1], "--hybrid", "--weight", "0", "-k", "1"]
     result = CliRunner().invoke(search, [*words, "--model", str(encoder_folder)])
     assert result.exit_code == 0, result.output
     assert SENTENCES[1] in result.stdout
-    assert "computed in float16" in result.stderr
+    assert "computed in float16" in caplog.text
 
 
 def test_new_texts_are_encoded_beside_it_and_known_ones_are_not(

@@ -13,9 +13,10 @@ from sentence_cache import write_documents
 
 from featpipe import Cache
 from featpipe.cache.search import SentenceSearch
+from featpipe.encoders.encoder import Encoder
 from featpipe.errors import UnknownSpace
 from featpipe.lexical.terms import Analyser
-from featpipe.on_demand.space import encode_query, find_space
+from featpipe.on_demand.space import find_space
 
 QUERY = "合同金额为万元"
 LEVELS: list[Literal["sentence", "document"]] = ["sentence", "document"]
@@ -73,7 +74,7 @@ def test_documents_are_ranked_by_their_best_sentence(cache: Path) -> None:
 def test_hybrid_with_vectors_alone_ranks_by_cosine(cache: Path, encoder_folder: Path) -> None:
     with Cache.open(cache) as opened:
         dictionary, settings = find_space(opened, encoder_folder)
-        vector = encode_query(encoder_folder, settings, "合同金额为三万元。")
+        [vector] = Encoder.load(encoder_folder, settings).encode(["合同金额为三万元。"]).vectors
         hits = SentenceSearch(opened).search_hybrid("", vector, dictionary, 2, weight=0.0)
         np.testing.assert_allclose(vector, dictionary["合同金额为三万元。"], atol=2e-3)
     assert {hit.text for hit in hits} == {"合同金额为三万元。"}

@@ -6,14 +6,14 @@ import os
 import signal
 from typing import Any
 
-from featpipe.extraction.warm_worker import WarmExtractRole
-from featpipe.extraction.worker import ExtractTask, Inline
+from featpipe.extraction.messages import ExtractTask, Inline
+from featpipe.extraction.worker import ExtractRole
 
 
-class Poisoned(WarmExtractRole):
+class Poisoned(ExtractRole):
     """Dies of the text ``kill``."""
 
-    __init__ = WarmExtractRole.__init__  # whose parameters the engine reads
+    __init__ = ExtractRole.__init__  # whose parameters the engine reads
 
     def run(self, task: Any) -> Any:  # noqa: ANN401  # as the role it stands for
         documents = task.documents if isinstance(task, ExtractTask) else ()

@@ -12,7 +12,9 @@ from featpipe import LoadLimits
 from featpipe.build.pipeline import _limits
 from featpipe.documents import load_document
 from featpipe.errors import DocumentTooLarge
-from featpipe.extraction.worker import ExtractRole, extract_role
+from featpipe.extraction.deploy import Publication
+from featpipe.extraction.on_workers import extract_role
+from featpipe.extraction.worker import ExtractRole
 from featpipe.service.engine import extraction_workload
 from featpipe.service.settings import ServiceSettings
 from featpipe.settings import BuildSettings
@@ -32,13 +34,14 @@ def test_a_build_adds_nothing_to_the_defaults() -> None:
 
 
 def test_the_service_adds_nothing_to_the_defaults(tmp_path: Path) -> None:
-    publication = SimpleNamespace(
-        cache=tmp_path, folder=tmp_path, samples=tmp_path, models=tmp_path, space=None,
-        chosen=SimpleNamespace(checkpoints=None), devices=("cpu",),
-    )  # fmt: skip
+    publication = Publication.__new__(Publication)
+    publication.folder = publication.models = tmp_path
+    publication.devices, publication.space, publication._checkpoints = ("cpu",), None, "none"
+    cache = SimpleNamespace(path=tmp_path)
+    publication._extractor = SimpleNamespace(cache=cache, folder=tmp_path)  # type: ignore[assignment]
     settings = ServiceSettings(cache=tmp_path, max_body_bytes=1000, max_batch_bytes=1000)
     workload = extraction_workload(settings, publication)
-    assert workload.role.arguments["limits"] == LoadLimits()
+    assert (workload.role.arguments["limits"] or LoadLimits()) == LoadLimits()
 
 
 @pytest.mark.parametrize("door", [load_document, extract_role, ExtractRole])

@@ -12,9 +12,7 @@ from featpipe import Extractor
 from featpipe.cli.main import featpipe
 from featpipe.documents import load_document
 from featpipe.errors import CheckpointError, TemplateError, UsageError
-from featpipe.extraction.reprocess import read_results, reprocess
-from featpipe.extraction.results import Extraction
-from featpipe.extraction.worker import (
+from featpipe.extraction.messages import (
     ALL,
     AUTO,
     ExtractTask,
@@ -24,9 +22,11 @@ from featpipe.extraction.worker import (
     ReloadTask,
     Stored,
     Upload,
-    extract_role,
 )
-from featpipe.on_demand.live import Checkpoints
+from featpipe.extraction.on_workers import extract_role
+from featpipe.extraction.reprocess import read_results, reprocess
+from featpipe.extraction.results import Extraction
+from featpipe.on_demand.space import Checkpoints
 from featpipe.pool import Pool
 from featpipe.report import Quarantined
 
@@ -164,10 +164,10 @@ def test_unknown_texts_are_encoded_by_the_model_of_the_cache_and_by_no_other(
     text = "出租方：汉口置业有限公司。\n乙方应于每月五日前付款。"
     with Extractor(templates, cache, checkpoints=same) as extractor:
         here = list(extractor.extract_many([text], "租赁合同"))
-        assert extractor.evidence.n_encoded == 2
+        assert extractor.pages.n_encoded == 2
         assert list(extractor.extract_many([text], "租赁合同", workers=1)) == here
         known = extractor.page_of(LEASES[0]).page
-        again = extractor.evidence.page_of_text(known.text).page
+        again = extractor.pages.page_of_text(known.text).page
         assert known.vectors is not None
         assert again.vectors is not None
         assert known.vectors.tobytes() == again.vectors.tobytes()
@@ -205,8 +205,10 @@ def test_the_likeliest_template_is_chosen_for_each_document(cache: Path, templat
     with Extractor(templates, cache) as extractor:
         extractions = {}
         for document in extractor.cache.documents():
-            page = extractor.evidence.page_of_text(document.text)  # its name shall tell nothing
-            extractions[document.id] = extractor.choose_for(page, AUTO)[0].template.name
+            page = extractor.pages.page_of_text(document.text)  # its name shall tell nothing
+            extractions[document.id] = extractor.template_set.choose_for(page, AUTO)[
+                0
+            ].template.name
     right = {"lease": "租赁合同", "reduction": "减持公告"}
     for name, chosen in extractions.items():
         for part, wanted in right.items():

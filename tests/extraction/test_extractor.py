@@ -46,7 +46,7 @@ def test_every_value_is_the_text_at_its_place(cache: Path, templates: Path) -> N
                         for start, end in value.places:
                             assert read_value(document.text[start:end], "text").key
         assert n_values > 50
-        assert extractor.evidence.n_encoded == 0
+        assert extractor.pages.n_encoded == 0
 
 
 def test_documents_left_out_of_the_samples_give_their_values(cache: Path, templates: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_text_from_nowhere_is_extracted_and_only_its_new_sentences_are_encoded
         known = extractor.cache.find_document("contracts/lease_factory.txt")
         assert known is not None
         extraction = extractor.extract(f"{known.text}\n{added}", "租赁合同")
-        assert extractor.evidence.n_encoded == len(asked)
+        assert extractor.pages.n_encoded == len(asked)
     assert asked == [added]
     assert extraction.fields["出租方"].value == "株洲禾宁产业园运营有限公司"
 

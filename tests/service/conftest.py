@@ -18,7 +18,7 @@ from service_watch import WAIT_S, Service, environment, free_port, program, wait
 from featpipe import Pipeline
 from featpipe.cache.cache import Cache
 from featpipe.extraction.extractor import Extractor
-from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.on_demand.space import choose_checkpoints
 
 LEASE = """name = "lease"
 [[fields]]

@@ -8,19 +8,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from featpipe.extraction.fit_worker import FitRole
-from featpipe.extraction.warm_worker import WarmExtractRole
-from featpipe.extraction.worker import ExtractTask, Inline
+from featpipe.extraction.messages import ExtractTask, Inline
+from featpipe.extraction.worker import ExtractRole
 
 KILL, HANG, SLOW = "这份文件会杀死工人。", "这份文件没有尽头。", "这份文件很慢。"
 #: Followed by the path of a file.
 WAIT = "这份文件等待："
 
 
-class PoisonedExtractRole(WarmExtractRole):
+class PoisonedExtractRole(ExtractRole):
     """Dies of `KILL`, hangs on `HANG`, takes a second for `SLOW`, holds `WAIT` up for a file."""
 
-    __init__ = WarmExtractRole.__init__  # whose parameters the engine reads
+    __init__ = ExtractRole.__init__  # whose parameters the engine reads
 
     def run(self, task: Any) -> Any:  # noqa: ANN401  # as the role it stands for
         texts = []
@@ -38,10 +37,10 @@ class PoisonedExtractRole(WarmExtractRole):
         return super().run(task)
 
 
-class EndlessFitRole(FitRole):
+class EndlessFitRole(ExtractRole):
     """Never fits anything."""
 
-    __init__ = FitRole.__init__  # as above
+    __init__ = ExtractRole.__init__  # as above
 
     def run(self, template: object) -> int:  # noqa: ARG002  # as the role it stands for
         time.sleep(3600)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +18,10 @@ from featpipe.cache.cache import Cache
 from featpipe.errors import TemplateError
 from featpipe.extraction import deploy as module
 from featpipe.extraction.deploy import Publication
-from featpipe.on_demand.checkpoints import choose_checkpoints
+from featpipe.on_demand.space import choose_checkpoints
 
 if TYPE_CHECKING:
+    from featpipe.extraction.template import Template
     from featpipe.pool import Pool, Role
 
 
@@ -107,12 +108,12 @@ def test_without_a_place_to_keep_them_templates_are_fitted_for_this_program(
 def test_closing_ends_a_fit_that_is_under_way(
     home: Path, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    role = Publication._role
+    role = Publication._fit_role
 
-    def endless(publication: Publication, n_workers: int) -> Role:
-        return replace(role(publication, n_workers), target="service_poison:EndlessFitRole")
+    def endless(publication: Publication, templates: Sequence[Template]) -> Role:
+        return replace(role(publication, templates), target="service_poison:EndlessFitRole")
 
-    monkeypatch.setattr(Publication, "_role", endless)
+    monkeypatch.setattr(Publication, "_fit_role", endless)
     errors: list[TemplateError] = []
     with opened(home, encoder_folder) as publication:
 

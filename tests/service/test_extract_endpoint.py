@@ -34,7 +34,7 @@ def test_values_of_a_text_are_those_of_the_library(service: Service, encoder_fol
     assert values["甲方"]["text"] == "广州山川有限公司"
     for value in values.values():
         assert TEXT[value["start"] : value["end"]] == value["text"]
-    from featpipe.on_demand.live import Checkpoints
+    from featpipe.on_demand.space import Checkpoints
 
     with Extractor(
         service.home / "templates",

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
-from featpipe.extraction.worker import ALL, AUTO, Given, Inline, Stored, Upload
+from featpipe.extraction.messages import ALL, AUTO, Given, Inline, Stored, Upload
 from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure, failure_named, failure_of
 from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.datastructures import FormData
 
-    from featpipe.extraction.worker import Done
+    from featpipe.extraction.messages import Done
     from featpipe.service.batcher import Batcher
 
 # Uploads: the three ways in which a document arrives, made into one job for a worker.

@@ -1,0 +1,143 @@
+"""Template set: the templates in a file or folder as they are now, or some that were given.
+
+Guarantees: changed files are seen by the next call; files that have become invalid leave the last
+good templates at work, and `TemplateSet.problem` names the reason.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from logging import getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featpipe.errors import TemplateError, UsageError
+from featpipe.extraction.choose import Chooser, is_meant
+from featpipe.extraction.template import load_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from featpipe.extraction.fitted import FittedTemplate
+    from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.template import Template
+
+    #: Names, times and sizes of files.
+    State = tuple[tuple[str, int, int], ...]
+
+logger = getLogger("featpipe.extraction.extractor")
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Templates as they were in the files of this state."""
+
+    state: State
+    fitted: dict[str, FittedTemplate]
+    problem: str = ""
+    """Why the files could not be read again, "" if these are what is in them."""
+    chooser: list[Chooser] = field(default_factory=list)
+    """Made when first needed."""
+
+
+class TemplateSet:
+    """Templates by name. Any thread may ask.
+
+    Args:
+        templates: file or folder, or templates already loaded.
+        prepare: makes a template ready.
+
+    Raises:
+        TemplateError: a template cannot be used.
+
+    """
+
+    def __init__(
+        self,
+        templates: str | Path | Sequence[Template],
+        prepare: Callable[[Template], FittedTemplate],
+    ) -> None:
+        self._path = Path(templates) if isinstance(templates, str | Path) else None
+        self._given = [] if isinstance(templates, str | Path) else list(templates)
+        self._prepare = prepare
+        self._lock = threading.Lock()
+        self._loaded = self._load()
+
+    @property
+    def fitted(self) -> dict[str, FittedTemplate]:
+        """By name, as the files are now."""
+        if self._path is not None and _state_of(self._path) != self._loaded.state:
+            with self._lock:
+                if _state_of(self._path) != self._loaded.state:
+                    self._reload()
+        return self._loaded.fitted
+
+    @property
+    def problem(self) -> str:
+        """Why changed template files are not at work, "" if they are."""
+        return self._loaded.problem
+
+    def choose(self, name: str | None) -> FittedTemplate:
+        """One template by name; the only one without.
+
+        Raises:
+            UsageError: no such template, or several and no name.
+
+        """
+        templates = self.fitted
+        if name is None and len(templates) == 1:
+            return next(iter(templates.values()))
+        if name is None or name not in templates:
+            asked = "a template must be named" if name is None else f"no template {name!r}"
+            raise UsageError(f"{asked}: there are {', '.join(templates) or 'none'}")
+        return templates[name]
+
+    def choose_for(self, features: PageFeatures, how: str) -> list[FittedTemplate]:
+        """Templates for one document: all that are meant for it ("*"), or the likeliest ("auto").
+
+        Raises:
+            UsageError: "auto" without a sample in any template.
+
+        """
+        templates = self.fitted
+        if how == "*":
+            return [fitted for fitted in templates.values() if is_meant(fitted, features.page.id)]
+        loaded = self._loaded
+        if not loaded.chooser:
+            loaded.chooser.append(Chooser(list(loaded.fitted.values())))
+        return [loaded.chooser[0].choose(features)]
+
+    def _load(self) -> _Loaded:
+        state = _state_of(self._path) if self._path is not None else ()
+        templates = load_templates(self._path) if self._path is not None else self._given
+        return _Loaded(state, {t.name: self._prepare(t) for t in templates})
+
+    def _reload(self) -> None:
+        try:
+            self._loaded = self._load()
+        except TemplateError as error:
+            logger.warning("keeping the templates as they were: %s", error.message)
+            state = _state_of(self._path) if self._path is not None else ()
+            self._loaded = _Loaded(state, self._loaded.fitted, error.message)
+
+
+def folder_of(templates: str | Path | Sequence[Template]) -> Path:
+    """Where sample documents named by a relative path lie."""
+    if not isinstance(templates, str | Path):
+        return Path()
+    path = Path(templates)
+    return path if path.is_dir() else path.parent
+
+
+def _state_of(path: Path) -> State:
+    """Names, times and sizes of the template files, which tell a change."""
+    files = (
+        sorted(path.rglob("*")) if path.is_dir() else [path, *path.parent.glob("*.samples.jsonl")]
+    )
+    found = []
+    for file in files:
+        if file.suffix in {".toml", ".json", ".jsonl"} and file.is_file():
+            status = file.stat()
+            found.append((str(file), status.st_mtime_ns, status.st_size))
+    return tuple(found)
