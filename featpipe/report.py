@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,6 +39,43 @@ class FailedUnits:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """What a part of a run did; the counts of two parts add up with ``+``."""
+
+    n_loaded: int = 0
+    """Files whose units the cache now knows, the unchanged ones included."""
+    n_unchanged: int = 0
+    units_by_level: Mapping[str, int] = field(default_factory=dict)
+    """Occurrences of units in these files."""
+    n_entities: int = 0
+    """Entities found."""
+    n_long: int = 0
+    """Texts longer than the model's window."""
+    n_extra_windows: int = 0
+    """Windows of long texts beyond their first."""
+    n_long_tokens: int = 0
+    """Tokens of long texts beyond their first window."""
+    n_cut_tokens: int = 0
+    """Of these, left out."""
+
+    def __add__(self, other: Counts) -> Counts:
+        levels = {**self.units_by_level, **other.units_by_level}
+        return Counts(
+            n_loaded=self.n_loaded + other.n_loaded,
+            n_unchanged=self.n_unchanged + other.n_unchanged,
+            units_by_level={
+                level: self.units_by_level.get(level, 0) + other.units_by_level.get(level, 0)
+                for level in levels
+            },
+            n_entities=self.n_entities + other.n_entities,
+            n_long=self.n_long + other.n_long,
+            n_extra_windows=self.n_extra_windows + other.n_extra_windows,
+            n_long_tokens=self.n_long_tokens + other.n_long_tokens,
+            n_cut_tokens=self.n_cut_tokens + other.n_cut_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class RunReport:
     """One run of ``build-cache``; every file handed in is accounted for.
 
@@ -93,6 +130,9 @@ class RunReport:
             f"units {self.n_units}, unique {self.n_unique}, "
             f"hits {self.n_hits}, encoded {self.n_encoded}; {self.seconds:.1f} s"
         )
+
+    def __repr__(self) -> str:
+        return f"<RunReport {self.run_id}: {self.summary()}>"
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""

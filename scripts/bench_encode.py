@@ -33,7 +33,7 @@ import torch
 from harness import Report, interleave, make_parser, read_lines
 
 from featpipe.build.plan import Product
-from featpipe.build.queue import Backlog
+from featpipe.build.queue import UnitQueue
 from featpipe.cache.texts import LEVEL_BIT, UnitCollector
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
@@ -351,12 +351,12 @@ def worker_role(folder: Path) -> Role:
 
 
 def encode_in_workers(pool: Pool, texts: list[str]) -> np.ndarray:
-    """Cut into tasks by `build-cache`'s own backlog, longest texts first; vectors in text order."""
+    """Cut into tasks by `build-cache`'s own queue, longest texts first; vectors in text order."""
     collector = UnitCollector()
     collector.add(texts, "sentence")
-    backlog = Backlog(Product("embed", "vectors", LEVEL_BIT["sentence"]), 2)
-    backlog.add(collector.units())
-    tasks = list(iter(lambda: backlog.next_task(is_last=True), None))
+    queue = UnitQueue(Product("embed", "vectors", LEVEL_BIT["sentence"]), 2)
+    queue.add(collector.units())
+    tasks = list(iter(lambda: queue.next_task(is_last=True), None))
     queries = [EmbedQuery(tuple(task.units.texts.strings())) for task in tasks]
     found: dict[str, np.ndarray] = {}
     for outcome in pool.map("embed", ([query] for query in queries)):

@@ -1,4 +1,4 @@
-"""Preview: what a build would do, counted without computing a vector or writing a row."""
+"""A dry run: what a build would do, counted without computing a vector or writing a row."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
-from featpipe.build.intake import KnownDocuments
-from featpipe.build.messages import PrepareTask
-from featpipe.build.progress import Tally
-from featpipe.build.queue import Ledger
+from featpipe.build.progress import RunRecord
+from featpipe.build.queue import UnitStates
 from featpipe.store import Reader, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featpipe.build.intake import Intake
-    from featpipe.build.messages import PreparedBatch
+    from featpipe.build.intake import Intake, KnownUnits
+    from featpipe.build.messages import PreparedBatch, PrepareTask
     from featpipe.build.plan import Plan
     from featpipe.cache.texts import Units
     from featpipe.pool import Outcome, Pool
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class DryRunReport:
     """Exact counts: documents are read and cut, only the encoding is left out."""
 
     n_documents: int
@@ -59,6 +57,79 @@ class Preview:
         )
 
 
+class DryRun:
+    """A run that hands out nothing but documents. Used once.
+
+    Args:
+        plan: what a build would fill.
+        pool: with the role ``prepare``.
+        intake: the files.
+        reader: of the cache, or of an empty one.
+
+    """
+
+    def __init__(self, plan: Plan, pool: Pool, intake: Intake, reader: Reader) -> None:
+        self._plan = plan
+        self._pool = pool
+        self._intake = intake
+        self._reader = reader
+        self._vectors = UnitStates(plan.products[0], reader)
+        self._n_characters = 0
+        self._rest: list[PrepareTask] = []
+        """Handed back by workers, to be given out again."""
+
+    def finish(self, cache: Path, n_documents: int) -> DryRunReport:
+        """Read and cut every document that is not known, and look up every unit."""
+        record = RunRecord("", n_documents, self._plan.levels)
+        self._prepare(self._tasks(record), record)
+        while self._rest:
+            handed_back, self._rest = self._rest, []
+            self._prepare(handed_back, record)
+        counted = record.report(self._vectors, [self._vectors], was_interrupted=False)
+        return DryRunReport(
+            n_documents=n_documents,
+            n_loaded=counted.n_loaded,
+            n_unchanged=counted.n_unchanged,
+            quarantined=counted.quarantined,
+            units_by_level=counted.units_by_level,
+            n_unique=counted.n_unique,
+            n_hits=counted.n_hits,
+            n_missing=self._vectors.n_issued,
+            missing_characters=self._n_characters,
+            missing_bytes=self._vectors.n_issued * self._plan.vector_bytes,
+            free_bytes=shutil.disk_usage(cache.absolute().parent).free,
+        )
+
+    def _tasks(self, record: RunRecord) -> Iterator[PrepareTask]:
+        """The documents that must be read; known ones are counted on the way."""
+        while (chunk := self._intake.next_chunk()) is not None:
+            record.quarantined.extend(chunk.quarantined)
+            if chunk.known is not None:
+                record.counts += chunk.known.counts
+                self._count(chunk.known)
+            if chunk.task is not None:
+                yield chunk.task
+
+    def _prepare(self, tasks: Iterable[PrepareTask], record: RunRecord) -> None:
+        for outcome in self._pool.map("prepare", tasks, ordered=False):
+            for part in outcome.parts:
+                self._take(part, record)
+
+    def _take(self, part: Outcome, record: RunRecord) -> None:
+        if part.error is not None:
+            record.add_lost_documents(cast("PrepareTask", part.payload), part.error)
+            return
+        batch = cast("PreparedBatch", part.value)
+        record.add_prepared(batch)
+        if batch.rest is not None:
+            self._rest.append(batch.rest)
+        self._count(batch.units)
+
+    def _count(self, units: Units | KnownUnits) -> None:
+        missing = self._vectors.find_missing(self._reader, units.keys, units.levels)
+        self._n_characters += sum(map(len, units.take(missing).texts.strings()))
+
+
 @contextmanager
 def open_or_empty(cache: Path) -> Iterator[Reader]:
     """The cache's reader, or that of an empty one that is gone afterwards."""
@@ -71,77 +142,3 @@ def open_or_empty(cache: Path) -> Iterator[Reader]:
         Writer.open(empty).close()
         with Reader(empty) as reader:
             yield reader
-
-
-def preview(
-    cache: Path, plan: Plan, pool: Pool, intake: Intake, reader: Reader, n_documents: int
-) -> Preview:
-    """Read and cut every document that is not known, and look up every unit."""
-    counting = _Counting(plan, intake, reader, Tally("", n_documents, plan.levels))
-    counting.take_all(pool, counting.tasks())
-    while counting.rest:
-        handed_back, counting.rest = counting.rest, []
-        counting.take_all(pool, handed_back)
-    report = counting.tally.report(counting.ledger, [counting.ledger], was_interrupted=False)
-    return Preview(
-        n_documents=n_documents,
-        n_loaded=report.n_loaded,
-        n_unchanged=report.n_unchanged,
-        quarantined=report.quarantined,
-        units_by_level=report.units_by_level,
-        n_unique=report.n_unique,
-        n_hits=report.n_hits,
-        n_missing=counting.ledger.n_issued,
-        missing_characters=counting.n_characters,
-        missing_bytes=counting.ledger.n_issued * plan.vector_bytes,
-        free_bytes=shutil.disk_usage(cache.absolute().parent).free,
-    )
-
-
-class _Counting:
-    """A run that hands out nothing but documents."""
-
-    def __init__(self, plan: Plan, intake: Intake, reader: Reader, tally: Tally) -> None:
-        self.tally = tally
-        self.ledger = Ledger(plan.products[0], reader)
-        self.n_characters = 0
-        self.rest: list[PrepareTask] = []
-        """Handed back by workers, to be given out again."""
-        self._intake = intake
-        self._reader = reader
-        self._known = KnownDocuments(reader)
-
-    def tasks(self) -> Iterator[PrepareTask]:
-        """The documents that must be read; known ones are counted on the way."""
-        while (chunk := self._intake.next_chunk()) is not None:
-            self.tally.quarantined.extend(chunk.quarantined)
-            found = self._known.find_units(chunk) if chunk.known else None
-            if found is not None:
-                self.tally.add_unchanged(len(chunk.known), found.n_units)
-                rows = self.ledger.find_missing(self._reader, found.keys, found.levels)
-                self._count(found.take(rows))
-            elif chunk.known:
-                yield PrepareTask(tuple(chunk.known))
-            if chunk.task is not None:
-                yield chunk.task
-
-    def take_all(self, pool: Pool, tasks: Iterable[PrepareTask]) -> None:
-        """What workers make of these tasks."""
-        for outcome in pool.map("prepare", tasks, ordered=False):
-            for part in outcome.parts:
-                self.take(part)
-
-    def take(self, part: Outcome) -> None:
-        """A prepared batch, or the documents that were lost."""
-        if part.error is not None:
-            self.tally.add_lost_documents(cast("PrepareTask", part.payload).sources, part.error)
-            return
-        batch = cast("PreparedBatch", part.value)
-        self.tally.add_prepared(batch)
-        if batch.rest is not None:
-            self.rest.append(batch.rest)
-        units = batch.units
-        self._count(units.take(self.ledger.find_missing(self._reader, units.keys, units.levels)))
-
-    def _count(self, missing: Units) -> None:
-        self.n_characters += sum(map(len, missing.texts.strings()))

@@ -1,8 +1,6 @@
 """Encode: a worker that owns one device and turns unit texts into vectors and entities.
 
-Vectors and entities share a process, so that a card holds one context. The cache arrives as a path;
-the worker opens it itself and leaves out what is stored by now (a task that is repeated after the
-loss of a worker may find its rows there).
+Vectors and entities share a process, so that a card holds one context.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from featpipe.encoders.encoder import Encoded, Encoder
 from featpipe.encoders.spec import CUT_RULE
 from featpipe.encoders.tagger import Tagger, encode_and_tag
 from featpipe.errors import CheckpointError, EncodingError
-from featpipe.store import Reader
+from featpipe.report import Counts
 
 if TYPE_CHECKING:
     from featpipe.build.messages import EncoderPlan, TaggerPlan
-    from featpipe.cache.texts import Keys, Units
+    from featpipe.cache.texts import Units
     from featpipe.encoders.entities import Entities
 
 
@@ -33,22 +31,15 @@ class EncodeRole:
     """Loads its checkpoints at the first task that needs them.
 
     Args:
-        cache: path of the file, for looking up what it holds.
-        encoder, tagger: what to fill; either may be absent.
-        threads: CPU threads for this worker; given by the engine.
-        device: ``cpu`` or ``cuda:i``; given by the engine.
+        encoder, tagger: what to fill; there may be no tagger.
+        threads: CPU threads for this worker; given by the pool.
+        device: ``cpu`` or ``cuda:i``; given by the pool.
 
     """
 
     def __init__(
-        self,
-        cache: str,
-        encoder: EncoderPlan | None,
-        tagger: TaggerPlan | None,
-        threads: int,
-        device: str,
+        self, encoder: EncoderPlan, tagger: TaggerPlan | None, threads: int, device: str
     ) -> None:
-        self._reader = Reader(cache)
         self._encoder_plan = encoder
         self._tagger_plan = tagger
         self._threads = threads
@@ -57,48 +48,25 @@ class EncodeRole:
         self._tagger: Tagger | None = None
         self._compared: dict[str, int] = {}
         """What was measured of an approximate precision, once."""
-        self._told: dict[tuple[str, str], int] = {}
+        self._reported: dict[tuple[str, str], int] = {}
+        """Notes in the batches so far: (kind, words) -> count."""
 
     def run(self, task: FeatureTask) -> FeatureBatch:
-        """One row per unit that lacks one; a unit that cannot be computed costs only itself."""
+        """One row per unit; a unit that cannot be computed costs only itself."""
+        if task.table == self._encoder_plan.table:
+            return self._encode(task)
+        if self._tagger_plan is None or task.table not in {self._tagger_plan.table, TOGETHER}:
+            raise ValueError(f"this worker fills no table named {task.table}")
         if task.table == TOGETHER:
-            return self._run_together(task.units)
-        missing, stored = self._split_stored(task)
-        batch = self._compute(missing) if len(missing) else FeatureBatch(task.table, {})
-        return replace(batch, stored=stored)
+            return self._encode_and_tag(task.units, self._tagger_plan)
+        return self._tag(task, self._tagger_plan)
 
-    def close(self) -> None:
-        """Let go of the cache."""
-        self._reader.close()
-
-    def _split_stored(self, task: FeatureTask) -> tuple[FeatureTask, Keys]:
-        """The units without a row, and the keys of those that have one."""
-        self._reader.refresh()
-        if task.table not in self._reader:
-            return task, task.units.keys[:0]
-        rows = self._reader.table(task.table).find(task.units.keys)
-        if (rows < 0).all():
-            return task, task.units.keys[:0]
-        missing = task.units.take(np.flatnonzero(rows < 0))
-        return FeatureTask(task.table, missing), task.units.keys[rows >= 0]
-
-    def _compute(self, task: FeatureTask) -> FeatureBatch:
-        if self._encoder_plan is not None and task.table == self._encoder_plan.table:
-            return self._encode(task, self._encoder_plan)
-        if self._tagger_plan is not None and task.table == self._tagger_plan.table:
-            return self._tag(task, self._tagger_plan)
-        raise ValueError(f"this worker fills no table named {task.table}")
-
-    def _run_together(self, units: Units) -> FeatureBatch:
-        """Vectors and entities of paragraphs by one forward; apart where some are stored."""
-        if self._encoder_plan is None or self._tagger_plan is None:
-            raise ValueError("this worker does not fill both tables")
+    def _encode_and_tag(self, units: Units, plan: TaggerPlan) -> FeatureBatch:
+        """Vectors and entities of paragraphs by one forward; apart where one is at fault."""
         vectors = FeatureTask(self._encoder_plan.table, units)
-        entities = FeatureTask(self._tagger_plan.table, units)
-        is_new = all(not len(self._split_stored(task)[1]) for task in (vectors, entities))
-        encoder = self._load_encoder(self._encoder_plan)
-        tagger = self._load_tagger(self._tagger_plan)
-        if is_new and tagger.trunk is encoder.trunk:
+        entities = FeatureTask(plan.table, units)
+        encoder, tagger = self._load_encoder(), self._load_tagger(plan)
+        if tagger.trunk is encoder.trunk:
             try:
                 encoded, found = encode_and_tag(encoder, tagger, units.texts.strings())
             except EncodingError:
@@ -106,10 +74,11 @@ class EncodeRole:
             else:
                 also = self._batch_entities(entities, tagger, found)
                 return replace(self._batch_vectors(vectors, encoder, encoded), also=(also,))
-        return replace(self.run(vectors), also=(self.run(entities),))
+        return replace(self._encode(vectors), also=(self._tag(entities, plan),))
 
-    def _load_encoder(self, plan: EncoderPlan) -> Encoder:
+    def _load_encoder(self) -> Encoder:
         if self._encoder is None:
+            plan = self._encoder_plan
             self._encoder = Encoder.load(
                 plan.path, plan.settings, device=self._device, threads=self._threads
             )
@@ -129,9 +98,9 @@ class EncodeRole:
             _refuse_other(plan.fingerprint, self._tagger.fingerprint, plan.path)
         return self._tagger
 
-    def _encode(self, task: FeatureTask, plan: EncoderPlan) -> FeatureBatch:
-        encoder = self._load_encoder(plan)
-        if plan.settings.precision == "approx" and not self._compared:
+    def _encode(self, task: FeatureTask) -> FeatureBatch:
+        encoder = self._load_encoder()
+        if self._encoder_plan.settings.precision == "approx" and not self._compared:
             self._compare(task, encoder)
         encoded = encoder.encode(task.units.texts.strings(), on_fault="report")
         return self._batch_vectors(task, encoder, encoded)
@@ -145,16 +114,17 @@ class EncodeRole:
             table=task.table,
             rows={"keys": keys[good], "vectors": encoded.vectors[good]} if len(good) else {},
             failed=tuple((keys[at].tobytes(), why) for at, why in encoded.faults.items()),
-            n_tokens=int(encoded.n_tokens.sum()),
-            n_extra_windows=int((encoded.n_windows[good] - 1).sum()),
-            n_long=int(np.count_nonzero(beyond)),
-            n_long_tokens=int(beyond.sum()),
-            n_cut_tokens=int(beyond.sum()) if is_cut else 0,
-            notes=self._news("vectors", encoder.counts | self._compared),
+            counts=Counts(
+                n_long=int(np.count_nonzero(beyond)),
+                n_extra_windows=int((encoded.n_windows[good] - 1).sum()),
+                n_long_tokens=int(beyond.sum()),
+                n_cut_tokens=int(beyond.sum()) if is_cut else 0,
+            ),
+            notes=self._new_notes("vectors", encoder.counts | self._compared),
         )
 
     def _compare(self, task: FeatureTask, encoder: Encoder) -> None:
-        """Say how far from exact this precision is, on texts of this very corpus."""
+        """Measure how far from exact this precision is, on texts of these documents."""
         rows = np.unique(np.linspace(0, len(task) - 1, _SAMPLE).astype(np.intp))
         found = encoder.compare_with_exact(task.units.texts.take(rows).strings())
         words = (
@@ -195,19 +165,19 @@ class EncodeRole:
                 "labels": (found.label, found.lengths),
                 "scores": (found.score, found.lengths),
             },
-            n_entities=len(found.start),
-            notes=self._news("entities", tagger.counts),
+            counts=Counts(n_entities=len(found.start)),
+            notes=self._new_notes("entities", tagger.counts),
         )
 
-    def _news(self, kind: str, counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
-        """What happened since it was last told, and what holds, once."""
-        news = {
-            words: n - self._told.get((kind, words), 0)
+    def _new_notes(self, kind: str, counts: dict[str, int]) -> tuple[tuple[str, int], ...]:
+        """Events since the last batch, and lasting facts once."""
+        notes = {
+            words: n - self._reported.get((kind, words), 0)
             for words, n in counts.items()
-            if n > self._told.get((kind, words), -1)
+            if n > self._reported.get((kind, words), -1)
         }
-        self._told |= {(kind, words): n for words, n in counts.items()}
-        return tuple(news.items())
+        self._reported |= {(kind, words): n for words, n in counts.items()}
+        return tuple(notes.items())
 
 
 def _refuse_other(expected: str, found: str, path: str) -> None:

@@ -1,17 +1,20 @@
-"""What travels between the parent and its workers: small frozen values, and arrays by descriptor.
+"""Messages between the parent and the workers of a build: small frozen values and arrays.
 
-Apart from the roles, so that the writer never imports torch, nor the parent.
+This module imports no model, so that neither the parent nor the writer imports torch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from featpipe.report import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featpipe.cache.texts import Keys, Units
+    from featpipe.cache.places import Identity
+    from featpipe.cache.texts import Units
     from featpipe.cache.write import LocalTerms, Rows
     from featpipe.documents import Source
     from featpipe.encoders.spec import EncoderSettings, TaggerSettings
@@ -23,21 +26,28 @@ if TYPE_CHECKING:
 BEGIN_WITHIN_S = 0.5
 
 
+class UnreadFile(NamedTuple):
+    """A document to read; ``identity`` as the parent found it, None where it did not look."""
+
+    source: Source
+    identity: Identity | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PrepareTask:
-    """Parent -> prepare worker: a few documents to read, by path; parted to find a killer."""
+    """Parent -> prepare worker: a few documents to read."""
 
-    sources: tuple[Source, ...]
+    files: tuple[UnreadFile, ...]
 
     def split(self) -> tuple[PrepareTask, ...] | None:
-        """Each document alone; the engine calls this to find the one to blame.
+        """Each document alone; the pool calls this to find the one to blame.
 
         Not halves: one that hangs would then take its deadline once for every halving.
         """
-        return tuple(PrepareTask((source,)) for source in self.sources) if len(self) > 1 else None
+        return tuple(PrepareTask((file,)) for file in self.files) if len(self) > 1 else None
 
     def __len__(self) -> int:
-        return len(self.sources)
+        return len(self.files)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +56,9 @@ class PreparedBatch:
 
     rows: Mapping[str, Rows]
     units: Units
-    n_units: Mapping[str, int]
-    """Occurrences per level."""
+    counts: Counts
     quarantined: tuple[Quarantined, ...]
     notes: tuple[str, ...]
-    n_loaded: int
     rest: PrepareTask | None = None
     """Documents that were not begun, so that each has the whole of its deadline."""
 
@@ -87,7 +95,7 @@ class FeatureTask:
     units: Units
 
     def split(self) -> tuple[FeatureTask, FeatureTask]:
-        """Two halves; the engine calls this to find the unit to blame."""
+        """Two halves; the pool calls this to find the unit to blame."""
         first, second = self.units.halves()
         return FeatureTask(self.table, first), FeatureTask(self.table, second)
 
@@ -97,11 +105,7 @@ class FeatureTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureBatch:
-    """Encode or count worker -> parent (-> writer): rows, and the units that have none.
-
-    ``n_extra_windows`` counts the windows of ``n_long`` long texts beyond their first, and
-    ``n_long_tokens`` their tokens beyond it, of which ``n_cut_tokens`` were left out.
-    """
+    """Encode or count worker -> parent (-> writer): rows, and the units that have none."""
 
     table: str
     rows: Rows
@@ -109,15 +113,8 @@ class FeatureBatch:
     """Instead of ``rows``, where the writer must turn term ids into the file's."""
     failed: tuple[tuple[bytes, str], ...] = ()
     """(key, reason) of every unit that could not be computed."""
-    stored: Keys | None = None
-    """Keys of units that had a row already."""
     also: tuple[FeatureBatch, ...] = ()
     """Rows of other tables that came of the same work."""
-    n_entities: int = 0
-    n_tokens: int = 0
-    n_extra_windows: int = 0
-    n_long: int = 0
-    n_long_tokens: int = 0
-    n_cut_tokens: int = 0
+    counts: Counts = field(default_factory=Counts)
     notes: tuple[tuple[str, int], ...] = ()
-    """What a user should know of how it was computed: (words, how often since the last batch)."""
+    """How they were computed: (words, how often since the last batch); 0 for a lasting fact."""

@@ -12,11 +12,11 @@ from os import getpid, sysconf
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from featpipe.build.dry_run import Preview, open_or_empty, preview
+from featpipe.build.dry_run import DryRun, open_or_empty
 from featpipe.build.intake import Intake
 from featpipe.build.messages import BEGIN_WITHIN_S
 from featpipe.build.plan import Plan, make_plan
-from featpipe.build.progress import Tally
+from featpipe.build.progress import RunRecord
 from featpipe.build.run import Run
 from featpipe.cache.write import CacheWriter, write_role
 from featpipe.documents import LoadLimits, Source, find_sources
@@ -33,6 +33,7 @@ from featpipe.store import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from featpipe.build.dry_run import DryRunReport
     from featpipe.build.progress import Progress
     from featpipe.report import RunReport
 
@@ -124,35 +125,35 @@ class Pipeline:
 
         """
         sources = self._find(documents, include, exclude)
-        tally = Tally(_new_run_id(), len(sources), self._plan.levels)
-        tally.notes.extend(self._plan.notes)
+        record = RunRecord(_new_run_id(), len(sources), self._plan.levels)
+        record.notes.extend(self._plan.notes)
         if self._is_builtin and len(sources) > _MANY:
-            tally.notes.append(
+            record.notes.append(
                 f"{len(sources)} documents by the small built-in model; a full-size encoder "
                 "(--model) gives better vectors"
             )
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:
-            intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
-            self._run = Run(self._plan, pool, intake, reader, tally, listen or _ignore)
+            intake = self._take_in(sources, reader)
+            self._run = Run(self._plan, pool, intake, reader, record, listen or _ignore)
             try:
                 return self._run.finish()
             finally:
                 self._run = None
 
-    def preview(
+    def dry_run(
         self,
         documents: Documents,
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
-    ) -> Preview:
+    ) -> DryRunReport:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
         sources = self._find(documents, include, exclude)
         with open_or_empty(self._cache) as reader:
-            intake = Intake(sources, self._plan.preparation, reader, _limits(self._settings))
-            return preview(self._cache, self._plan, self._open_pool(), intake, reader, len(sources))
+            run = DryRun(self._plan, self._open_pool(), self._take_in(sources, reader), reader)
+            return run.finish(self._cache, len(sources))
 
     @property
     def is_running(self) -> bool:
@@ -175,6 +176,12 @@ class Pipeline:
             self._pool.close()
             self._pool = None
 
+    def __repr__(self) -> str:
+        devices = ", ".join(self._plan.devices)
+        return (
+            f"<Pipeline {self._cache}: {self._plan.encoder.table.partition('/')[2]} on {devices}>"
+        )
+
     def __enter__(self) -> Self:
         return self
 
@@ -188,6 +195,9 @@ class Pipeline:
         cache = real_path(self._cache)
         found = _find(documents, include, exclude)
         return [source for source in found if source.part or real_path(source.path) != cache]
+
+    def _take_in(self, sources: list[Source], reader: Reader) -> Intake:
+        return Intake(sources, self._plan.preparation, reader, _limits(self._settings))
 
     def _own_cache(self, pool: Pool) -> None:
         """Have the writer make the file, if need be, and hold its lock.
@@ -213,43 +223,48 @@ class Pipeline:
 def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
     """The four roles; their children start when there is work for them."""
     return [
-        Role(
-            name="prepare",
-            target="featpipe.build.workers:PrepareRole",
-            arguments={
-                "preparation": plan.preparation,
-                "limits": _limits(settings),
-            },
-            devices=("cpu",) * settings.n_prepare_workers,
-            threads=1,
-            deadline_s=settings.task_deadline_s + BEGIN_WITHIN_S,
-            max_memory_bytes=settings.max_worker_memory_bytes or _half_of_memory(),
-            bisect="split",
-        ),
-        Role(
-            name="encode",
-            target="featpipe.build.encode_worker:EncodeRole",
-            arguments={
-                "cache": str(cache),
-                "encoder": plan.encoder,
-                "tagger": plan.tagger,
-            },
-            devices=plan.devices,
-            environment=SMALL_KERNEL_CACHES,
-            preload=("torch", "featpipe.build.encode_worker"),
-            deadline_s=settings.unit_deadline_s,
-            bisect="split",
-        ),
-        Role(
-            name="count",
-            target="featpipe.build.workers:CountRole",
-            arguments={"analyser": settings.analyser},
-            threads=1,
-            deadline_s=settings.unit_deadline_s,
-            bisect="split",
-        ),
+        _prepare_role(plan, settings),
+        _encode_role(plan, settings),
+        _count_role(settings),
         write_role(cache, plan.specs, plan.terms, wait_s=settings.lock_wait_s),
     ]
+
+
+def _prepare_role(plan: Plan, settings: BuildSettings) -> Role:
+    return Role(
+        name="prepare",
+        target="featpipe.build.workers:PrepareRole",
+        arguments={"preparation": plan.preparation, "limits": _limits(settings)},
+        devices=("cpu",) * settings.n_prepare_workers,
+        threads=1,
+        deadline_s=settings.task_deadline_s + BEGIN_WITHIN_S,
+        max_memory_bytes=settings.max_worker_memory_bytes or _half_of_memory(),
+        bisect="split",
+    )
+
+
+def _encode_role(plan: Plan, settings: BuildSettings) -> Role:
+    return Role(
+        name="encode",
+        target="featpipe.build.encode_worker:EncodeRole",
+        arguments={"encoder": plan.encoder, "tagger": plan.tagger},
+        devices=plan.devices,
+        environment=SMALL_KERNEL_CACHES,
+        preload=("torch", "featpipe.build.encode_worker"),
+        deadline_s=settings.unit_deadline_s,
+        bisect="split",
+    )
+
+
+def _count_role(settings: BuildSettings) -> Role:
+    return Role(
+        name="count",
+        target="featpipe.build.workers:CountRole",
+        arguments={"analyser": settings.analyser},
+        threads=1,
+        deadline_s=settings.unit_deadline_s,
+        bisect="split",
+    )
 
 
 def _find(documents: Documents, include: Sequence[str], exclude: Sequence[str]) -> list[Source]:

@@ -1,17 +1,20 @@
 """The plan of a run: which tables it fills, for which units, with which checkpoints.
 
-Made in the parent from files alone, without torch: an unchanged corpus is recognised in a fraction
-of a second, and no worker starts.
+Guarantees:
+- It is made in the parent from files alone, without torch: an unchanged set of documents is
+  recognised in a fraction of a second, and no worker starts.
+- Vectors of two precisions never meet in one space, as the precision is part of the fingerprint. A
+  cache that was begun in one precision goes on in it on every machine, instead of being encoded a
+  second time.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from featpipe.build.messages import EncoderPlan, TaggerPlan
-from featpipe.build.precision import choose_precision
 from featpipe.cache import tables
 from featpipe.cache.places import Preparation, make_preparation
 from featpipe.cache.texts import LEVEL_BIT
@@ -19,18 +22,30 @@ from featpipe.cache.write import TermTables
 from featpipe.encoders.builtin import space_name
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.entities import Tags
+from featpipe.encoders.precision import find_precision, resolve_precision
 from featpipe.encoders.spec import encoder_spec, fingerprint_of, tagger_spec
 from featpipe.errors import UsageError
 from featpipe.lexical.terms import Analyser
+from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from featpipe.encoders.precision import Resolved
     from featpipe.encoders.spec import EncoderSettings, Precision, Spec, TaggerSettings
     from featpipe.lexical.terms import AnalyserName
     from featpipe.settings import BuildSettings
     from featpipe.store import TableSpec
+
+    #: Whether the cache holds rows of this model and these settings, computed in a precision on
+    #: such a device.
+    IsHeld = Callable[[Resolved, str], bool]
+
+#: What ``auto`` may become.
+_AUTOMATIC: tuple[Resolved, ...] = ("exact", "mixed")
+
+_LOWER = "their linear layers multiply bfloat16 (float16 on a card)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +194,75 @@ def _settle(
     choice = choose_precision(asked, devices, lambda p, d: place(p, d).table in held)
     _refuse_two_arithmetics(choice.precision, devices)
     return choice.precision, place(choice.precision, devices[0]), choice.note
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A precision, and what the run's notes say of rows in it; empty for what was asked for."""
+
+    precision: Resolved
+    note: str = ""
+
+
+def choose_precision(asked: str, devices: Sequence[str], is_held: IsHeld) -> Choice:
+    """Settle ``asked`` for a run on ``devices``.
+
+    Args:
+        asked: a precision, or ``auto``: what the cache holds already; else ``mixed`` where
+            `featpipe.encoders.precision` finds it worthwhile, and ``exact`` elsewhere and where
+            processors and cards work together.
+        devices: of this run.
+        is_held: looks into the cache.
+
+    Raises:
+        UsageError: another word.
+
+    """
+    if asked != "auto":
+        return Choice(resolve_precision(asked))
+    held = [precision for precision in _AUTOMATIC if is_held(precision, devices[0])]
+    if len(held) == 1:
+        return Choice(held[0], _note_held(held[0], devices))
+    if len({device == "cpu" for device in devices}) > 1:
+        return Choice("exact")
+    if probe(devices[0]) == "exact":
+        return Choice("exact")
+    other, kind = ("cuda:0", "a card") if devices[0] == "cpu" else ("cpu", "a processor")
+    beside = ""
+    if not held and is_held("mixed", other):
+        beside = f"; those that the cache holds were made on {kind} and stay beside them"
+    return Choice(
+        "mixed",
+        f"in mixed precision, worthwhile here: {_LOWER}; --precision exact for float32" + beside,
+    )
+
+
+def _note_held(held: Resolved, devices: Sequence[str]) -> str:
+    if held == "mixed":
+        return f"in mixed precision, as the cache holds them: {_LOWER}"
+    if find_precision("auto", device=devices[0]) == "mixed":
+        return "in precision exact, as the cache holds them; mixed would be faster here"
+    return ""
+
+
+def probe(device: str) -> Resolved:
+    """The faster worthwhile precision of ``device``; measured once per machine, then remembered.
+
+    The measurement needs torch, so a child makes it.
+    """
+    known = find_precision("auto", device=device)
+    if known is not None:
+        return known
+    with Pool([Role("probe", "featpipe.build.plan:ProbeRole", threads=1)]) as pool:
+        return cast("Resolved", pool.call("probe", device))
+
+
+class ProbeRole:
+    """Measures what bf16 is worth on this processor."""
+
+    def run(self, device: str) -> Resolved:
+        """Measure, or recall."""
+        return resolve_precision("auto", device=device)
 
 
 def _is_one_trunk(vectors: TableSpec, entities: TableSpec) -> bool:

@@ -1,37 +1,131 @@
-"""The backlog: units waiting for a device, cut into tasks of about equal cost.
+"""The queue of a build: units that lack a row, from the moment they are met until it is durable.
 
-Units are collected over many documents, sorted by length, and cut by bytes rather than by count:
-texts of one length then share a batch, and every task takes about :data:`TASK_S` seconds whatever
-the model or device, because the bytes per task follow the measured rate. Vectors do not depend on
-how the cuts fall.
+Guarantee: a text is handed out at most once per run and table, whatever document, level or worker
+asks, and never when the cache holds its row.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.build.messages import FeatureTask
+from featpipe.build.messages import TOGETHER, FeatureTask
+from featpipe.build.plan import Product
 from featpipe.cache.texts import Units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
-    from featpipe.build.plan import Product
+    from featpipe.build.intake import KnownUnits
+    from featpipe.build.plan import Plan
     from featpipe.store import Reader
 
-# The ledger: what is stored, what is under way, and what must still be computed, for one table.
-#
-# Guarantee: a text is handed out at most once per run, whatever document, level or worker asks, and
-# never when the cache holds it. A key is in flight from the moment it is handed out until the
-# writer
-# has acknowledged its row *and* the reader has seen it: at no instant do both not know it.
+#: Seconds one task should take: long against a message (0.1 ms), short against a lost worker.
+TASK_S = 2.0
+
+_FIRST_BYTES = 24 << 10
+_LEAST_BYTES = 6 << 10
+_MOST_BYTES = 8 << 20
+
+#: Tasks that are sorted together.
+_RESERVOIR = 8
+
+#: Cost of one more text, in bytes: its two special tokens, and its place in the bookkeeping.
+_PER_TEXT = 8
 
 
-class Ledger:
-    """Counts and dedups the units of one product.
+class BuildQueue:
+    """The units that the products of a plan lack, cut into tasks.
+
+    Args:
+        plan: with the tables to fill.
+        reader: of the cache.
+
+    """
+
+    def __init__(self, plan: Plan, reader: Reader) -> None:
+        n_workers = {"encode": len(plan.devices), "count": 1}
+        self._reader = reader
+        self._states = {p.table: UnitStates(p, reader) for p in plan.products}
+        self._queues = {p.table: UnitQueue(p, n_workers[p.role]) for p in plan.products}
+        self._together: tuple[str, ...] = ()
+        if plan.is_together and plan.tagger is not None:
+            self._together = (plan.encoder.table, plan.tagger.table)
+            both = Product("encode", TOGETHER, 0)
+            self._queues[TOGETHER] = UnitQueue(both, n_workers["encode"])
+        self.vectors = self._states[plan.encoder.table]
+
+    @property
+    def states(self) -> Iterable[UnitStates]:
+        """One for each product."""
+        return self._states.values()
+
+    @property
+    def n_bytes(self) -> int:
+        """Cost of the units that wait for a worker."""
+        return sum(queue.n_bytes for queue in self._queues.values())
+
+    def add(self, units: Units | KnownUnits) -> None:
+        """Queue what lacks a row; what lacks both rows of one trunk, in a queue of its own."""
+        missing = {
+            table: states.find_missing(self._reader, units.keys, units.levels)
+            for table, states in self._states.items()
+        }
+        if self._together:
+            first, second = self._together
+            both = np.intersect1d(missing[first], missing[second], assume_unique=True)
+            for table in self._together:
+                missing[table] = np.setdiff1d(missing[table], both, assume_unique=True)
+            missing[TOGETHER] = both
+        for table, rows in missing.items():
+            if len(rows):
+                self._queues[table].add(units.take(rows))
+
+    def next_task(self, role: str, *, is_last: bool) -> FeatureTask | None:
+        """The next task for a role; None when there is none, or when it pays to wait for more.
+
+        ``is_last``: no more units will be added.
+        """
+        for queue in self._queues.values():
+            task = queue.next_task(is_last=is_last) if queue.product.role == role else None
+            if task is not None:
+                return task
+        return None
+
+    def close_task(self, task: FeatureTask, seconds: float = 0.0) -> None:
+        """A task was answered: well, after ``seconds`` of work, or not, after 0."""
+        self._queues[task.table].close_task(task)
+        self._queues[task.table].learn(task, seconds)
+
+    def give_up(self, task: FeatureTask, reason: str) -> None:
+        """The units of a task could not be computed; they are not tried again in this run."""
+        for table in self._together if task.table == TOGETHER else (task.table,):
+            self._states[table].give_up(task.units.keys, reason)
+
+    def states_of(self, table: str) -> UnitStates:
+        """Those of the units that get a row in ``table``."""
+        return self._states[table]
+
+    def seconds_left(self) -> float | None:
+        """Of the role that has most to do; None while that is unknown."""
+        by_role: defaultdict[str, float] = defaultdict(float)
+        for queue in self._queues.values():
+            seconds = queue.seconds_left()
+            if seconds is None:
+                return None
+            by_role[queue.product.role] += seconds
+        return max(by_role.values(), default=0.0)
+
+
+class UnitStates:
+    """For one table: which units are stored, under way, or failed.
+
+    A key is under way from the moment it is handed out until the writer has acknowledged its row
+    *and* the reader has seen it: at every instant one of the two knows it.
 
     ``n_hits + n_issued`` is the number of distinct texts met in this run: a text counts as a hit
     when the row was there before the run began.
@@ -43,19 +137,16 @@ class Ledger:
         self.n_issued = 0
         self.n_stored = 0
         self.failed: dict[bytes, str] = {}
-        self._in_flight: set[bytes] = set()
-        table = None
-        if product.table in reader:
-            table = reader.table(product.table)
-        n_before = 0 if table is None else table.n_rows
+        self._under_way: set[bytes] = set()
+        n_before = reader.table(product.table).n_rows if product.table in reader else 0
         self._is_counted = np.zeros(n_before, bool)
 
     def find_missing(
         self, reader: Reader, keys: NDArray[np.uint8], levels: NDArray[np.uint8]
     ) -> NDArray[np.intp]:
-        """Positions of the units that lack a row and that nobody was given yet.
+        """Positions of the units without a row that were not handed out yet.
 
-        They are in flight from here on. Shapes: ``keys`` (n, 16), distinct; ``levels`` (n,).
+        They are under way from here on. Shapes: ``keys`` (n, 16), distinct; ``levels`` (n,).
         """
         wanted = np.flatnonzero(levels & self.product.levels)
         if self.product.table in reader:
@@ -72,12 +163,12 @@ class Ledger:
     def acknowledge(self, keys: NDArray[np.uint8]) -> None:
         """Their rows are durable and the reader has been refreshed."""
         self.n_stored += len(keys)
-        self._in_flight.difference_update(_as_bytes(keys))
+        self._under_way.difference_update(_as_bytes(keys))
 
     def give_up(self, keys: NDArray[np.uint8], reason: str) -> None:
         """They could not be computed; they are not tried again in this run."""
         for key in _as_bytes(keys):
-            self._in_flight.discard(key)
+            self._under_way.discard(key)
             self.failed[key] = reason
 
     @property
@@ -91,9 +182,9 @@ class Ledger:
         return self.n_issued - self.n_stored - len(self.failed)
 
     def _issue(self, key: bytes) -> bool:
-        if key in self._in_flight or key in self.failed:
+        if key in self._under_way or key in self.failed:
             return False
-        self._in_flight.add(key)
+        self._under_way.add(key)
         self.n_issued += 1
         return True
 
@@ -110,22 +201,13 @@ def _as_bytes(keys: NDArray[np.uint8]) -> list[bytes]:
     return [whole[at : at + 16] for at in range(0, len(whole), 16)]
 
 
-#: Seconds one task should take: long against a message (0.1 ms), short against a lost worker.
-TASK_S = 2.0
+class UnitQueue:
+    """Units that wait for the workers of one product, cut into tasks of about equal cost.
 
-_FIRST_BYTES = 24 << 10
-_LEAST_BYTES = 6 << 10
-_MOST_BYTES = 8 << 20
-
-#: Tasks that are sorted together.
-_RESERVOIR = 8
-
-#: Cost of one more text, in bytes: its two special tokens, and its place in the bookkeeping.
-_PER_TEXT = 8
-
-
-class Backlog:
-    """Waiting units of one product.
+    Units are collected over many documents, sorted by length, and cut by bytes rather than by
+    count: texts of one length then share a batch, and every task takes about :data:`TASK_S` seconds
+    whatever the model or device, because the bytes per task follow the measured rate. Vectors do
+    not depend on how the cuts fall.
 
     Args:
         product: the table they lack.

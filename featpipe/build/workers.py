@@ -1,7 +1,7 @@
-"""Prepare: a worker that turns files into rows. CPU only; knows no model.
+"""The workers of a build that need no model: one prepares documents, one counts terms.
 
-It sends back what the writer stores, already in columns, so that the parent forwards arrays and
-looks only at the distinct unit texts.
+The prepare worker turns files into rows, already in columns as the writer stores them, so that the
+parent forwards arrays and looks only at the distinct unit texts.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 
 from featpipe.build.messages import BEGIN_WITHIN_S, FeatureBatch, PreparedBatch, PrepareTask
 from featpipe.cache import tables
-from featpipe.cache.places import document_key, source_rows
+from featpipe.cache.places import read_identified, source_rows
 from featpipe.cache.texts import Texts, UnitCollector, Units
 from featpipe.cache.write import LocalTerms
 from featpipe.documents import load_document, segment
 from featpipe.errors import DocumentError
 from featpipe.lexical.terms import Analyser
 from featpipe.lexical.words import Words
-from featpipe.report import Quarantined
+from featpipe.report import Counts, Quarantined
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.build.messages import FeatureTask
+    from featpipe.build.messages import FeatureTask, UnreadFile
     from featpipe.cache.places import Preparation
     from featpipe.cache.write import Rows
     from featpipe.documents import Document, LoadLimits, Source
@@ -44,11 +44,7 @@ class PrepareRole:
 
     """
 
-    def __init__(
-        self,
-        preparation: Preparation,
-        limits: LoadLimits,
-    ) -> None:
+    def __init__(self, preparation: Preparation, limits: LoadLimits) -> None:
         self._preparation = preparation
         self._limits = limits
         self._words = Words()
@@ -59,21 +55,26 @@ class PrepareRole:
         What is not begun within :data:`BEGIN_WITHIN_S` is handed back as the batch's ``rest``.
         """
         batch, begun = _Batch(), monotonic()
-        for n_done, source in enumerate(task.sources):
+        for n_done, file in enumerate(task.files):
             if n_done and monotonic() - begun > BEGIN_WITHIN_S:
-                return replace(batch.finished(), rest=PrepareTask(task.sources[n_done:]))
+                return replace(batch.finished(), rest=PrepareTask(task.files[n_done:]))
             try:
-                self._prepare(source, batch)
+                self._prepare(file, batch)
             except DocumentError as error:
-                batch.quarantined.append(Quarantined.of(source.id, error))
+                batch.quarantined.append(Quarantined.of(file.source.id, error))
         return batch.finished()
 
-    def _prepare(self, source: Source, batch: _Batch) -> None:
-        data = source.read(self._limits)
+    def _prepare(self, file: UnreadFile, batch: _Batch) -> None:
+        source = file.source
+        data, identity = read_identified(source, self._limits, self._preparation, file.identity)
         document = load_document(
-            data, source=source.id, limits=self._limits, media_type=source.media_type
+            data,
+            source=source.id,
+            limits=self._limits,
+            media_type=source.media_type,
+            bytes_hash=identity.bytes_hash,
         )
-        batch.add(source, document_key(source, data, self._preparation), document, self._words)
+        batch.add(source, identity.key, document, self._words)
 
 
 @dataclass(slots=True)
@@ -117,10 +118,12 @@ class _Batch:
             if self.sources
             else {},
             units=units,
-            n_units={level: sum(map(len, self.positions[level])) for level in LEVELS},
+            counts=Counts(
+                n_loaded=len(self.sources),
+                units_by_level={level: sum(map(len, self.positions[level])) for level in LEVELS},
+            ),
             quarantined=tuple(self.quarantined),
             notes=tuple(self.notes),
-            n_loaded=len(self.sources),
         )
 
     def _documents(self, units: Units) -> Rows:
@@ -173,11 +176,8 @@ def _meta(document: Document) -> str:
     )
 
 
-# Count: a worker that turns unit texts into BM25 terms. CPU only; each distinct text once ever.
-
-
 class CountRole:
-    """Counts terms.
+    """Turns unit texts into BM25 terms, each distinct text once ever.
 
     Args:
         analyser: name of the term analyser.

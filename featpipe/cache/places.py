@@ -1,4 +1,4 @@
-"""Places: where documents were found, and what stands for a document's identity."""
+"""Places: where documents were found, and the identity of a document's content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from time import time_ns
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from featpipe.cache.texts import Texts
 from featpipe.documents import SEGMENTER_VERSION, hash_bytes
 from featpipe.documents.load import BUILT_IN, registered
 from featpipe.documents.media_type import may_need_ocr
+from featpipe.documents.source import GivenText
 from featpipe.encoders.spec import fingerprint_of
 from featpipe.errors import MissingExtra
 from featpipe.lexical.words import Words
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from featpipe.cache.write import Rows
-    from featpipe.documents import Source
+    from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader
+
+#: The state of a file that was changed less than this before is not trusted: a further change
+#: could leave the same size and times.
+_SETTLED_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +45,9 @@ class Preparation:
 
     def of(self, data: bytes) -> str:
         """The part of a file's identity: OCR counts only for files that it might read."""
-        return (
-            f"{self.fingerprint}+{self.ocr}"
-            if self.ocr and may_need_ocr(data)
-            else (self.fingerprint)
-        )
+        if self.ocr and may_need_ocr(data):
+            return f"{self.fingerprint}+{self.ocr}"
+        return self.fingerprint
 
 
 def make_preparation(*, use_ocr: bool = False) -> Preparation:
@@ -60,10 +64,10 @@ def make_preparation(*, use_ocr: bool = False) -> Preparation:
             "words": Words().spec,
         }
     )
-    return Preparation(fingerprint, _engine() if use_ocr else "")
+    return Preparation(fingerprint, _ocr_engine() if use_ocr else "")
 
 
-def _engine() -> str:
+def _ocr_engine() -> str:
     try:
         return "+".join(f"{name} {version(name)}" for name in ("rapidocr", "onnxruntime"))
     except PackageNotFoundError as error:
@@ -72,17 +76,75 @@ def _engine() -> str:
         ) from error
 
 
-def document_key(source: Source, data: bytes, preparation: Preparation) -> bytes:
-    """16 bytes for (content, way of reading it), wherever the content was found.
+class FileState(NamedTuple):
+    """Changes with every change of a file's bytes, once the file has been left alone a while."""
 
-    Of the name only the suffix counts, since it decides between kinds of text; another loader
-    version makes another ``preparation``, and the file is read again.
+    device: int
+    inode: int
+    n_bytes: int
+    modified_ns: int
+    changed_ns: int
+
+
+#: Stands for the state of a text that the source itself holds.
+_CONSTANT = FileState(0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A document's content and the way it is read, wherever it was found.
+
+    Attributes:
+        key: 16 bytes, from the content, its kind and the preparation.
+        bytes_hash: of the content alone, by `featpipe.documents.hash_bytes`.
+        state: of the file while it was hashed; None where a later change could go unseen.
     """
-    suffix = PurePath(source.id).suffix.lower()
-    whole = "\0".join(
-        (hash_bytes(data), source.media_type or suffix, preparation.of(data))
-    ).encode()
-    return blake2b(whole, digest_size=16, person=b"featpipe-docs-v1").digest()
+
+    key: bytes
+    bytes_hash: str
+    state: FileState | None = None
+
+
+def read_identified(
+    source: Source,
+    limits: LoadLimits,
+    preparation: Preparation,
+    known: Identity | None = None,
+) -> tuple[bytes, Identity]:
+    """The bytes of a source, and their identity.
+
+    ``known`` was found before, perhaps by another process. It is returned only where the file's
+    state is the same before and after reading as it was then; else the bytes are hashed here.
+
+    Raises:
+        DocumentError: as ``Source.read``.
+
+    """
+    before = _state_of(source)
+    data = source.read(limits)
+    state = before if before == _state_of(source) else None
+    if known is not None and state is not None and state == known.state:
+        return data, known
+    bytes_hash = hash_bytes(data)
+    # Of the name only the suffix counts, since it decides between kinds of text.
+    kind = source.media_type or PurePath(source.id).suffix.lower()
+    whole = "\0".join((bytes_hash, kind, preparation.of(data))).encode()
+    key = blake2b(whole, digest_size=16, person=b"featpipe-docs-v1").digest()
+    return data, Identity(key, bytes_hash, state)
+
+
+def _state_of(source: Source) -> FileState | None:
+    if isinstance(source.part, GivenText):
+        return _CONSTANT
+    try:
+        status = source.path.stat()
+    except OSError:
+        return None
+    if time_ns() - status.st_ctime_ns < _SETTLED_NS:
+        return None
+    return FileState(
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    )
 
 
 def source_rows(sources: Sequence[Source], keys: bytes) -> Rows:

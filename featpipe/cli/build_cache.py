@@ -109,7 +109,7 @@ def build_cache(
         cache, model, ner, devices=devices, encoder=encoder, tagger=tagger, settings=settings
     ) as pipeline:
         if dry_run:
-            n_unreadable = _preview(pipeline, chosen, as_json=as_json)
+            n_unreadable = _dry_run(pipeline, chosen, as_json=as_json)
             ctx.exit(EXIT_LEFT_OUT if n_unreadable else 0)
         report = _build(pipeline, chosen, as_json=as_json)
     if not as_json:
@@ -157,9 +157,9 @@ def _build(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
     return report
 
 
-def _preview(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
+def _dry_run(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
     """Print what a run would do; returns how many documents cannot be read."""
-    found = pipeline.preview(chosen.documents, include=chosen.include, exclude=chosen.exclude)
+    found = pipeline.dry_run(chosen.documents, include=chosen.include, exclude=chosen.exclude)
     if as_json:
         click.echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
         return len(found.quarantined)

@@ -17,7 +17,7 @@ from building import build, contents, stored_terms
 
 from featpipe import Cache, Pipeline
 from featpipe.build import run
-from featpipe.build.queue import Backlog
+from featpipe.build.queue import UnitQueue
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import DictionaryLocked, MissingDocuments, UnknownDevice, UnreadableDictionary
@@ -273,9 +273,9 @@ def only_one_encode_task(monkeypatch: pytest.MonkeyPatch) -> None:
     Otherwise an encoder that is much faster than the disk has done it all before the first
     acknowledgement.
     """
-    next_task, n_given = Backlog.next_task, 0
+    next_task, n_given = UnitQueue.next_task, 0
 
-    def first_task(self: Backlog, *, is_last: bool) -> object:
+    def first_task(self: UnitQueue, *, is_last: bool) -> object:
         nonlocal n_given
         if self.product.role == "encode" and n_given:
             return None
@@ -283,7 +283,7 @@ def only_one_encode_task(monkeypatch: pytest.MonkeyPatch) -> None:
         n_given += task is not None and self.product.role == "encode"
         return task
 
-    monkeypatch.setattr(Backlog, "next_task", first_task)
+    monkeypatch.setattr(UnitQueue, "next_task", first_task)
     monkeypatch.setattr(run, "_TICK_S", 0.0)
 
 
@@ -403,16 +403,16 @@ def test_a_cache_path_that_is_no_file_is_named(
         build(tmp_path / "odd.h5", corpus, encoder_folder)
 
 
-def test_a_preview_counts_what_a_build_then_does(
+def test_a_dry_run_counts_what_a_build_then_does(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
     cache = tmp_path / "c.h5"
     with Pipeline(cache, model=encoder_folder, ner="none", devices=["cpu"]) as pipeline:
-        before = pipeline.preview(corpus)
+        before = pipeline.dry_run(corpus)
         assert not cache.exists()
         report = pipeline.build(corpus)
         (corpus / "new.txt").write_text("新增补充条款也有效。", "utf-8")
-        after = pipeline.preview(corpus)
+        after = pipeline.dry_run(corpus)
         then = pipeline.build(corpus)
     assert (before.n_missing, before.n_hits) == (report.n_encoded, 0)
     assert before.units_by_level == report.units_by_level

@@ -91,13 +91,13 @@ def test_cut_texts_are_counted_and_fill_a_space_of_their_own(
         assert np.array_equal(again, space[LONG])
 
 
-def test_a_note_is_told_once_and_counts_are_told_as_they_grow() -> None:
+def test_a_note_is_reported_once_and_counts_as_they_grow() -> None:
     role = EncodeRole.__new__(EncodeRole)
-    role._told = {}
-    assert role._news("vectors", {"slow": 0}) == (("slow", 0),)
-    assert role._news("vectors", {"slow": 0, "halved": 3}) == (("halved", 3),)
-    assert role._news("entities", {"halved": 1}) == (("halved", 1),)
-    assert role._news("vectors", {"slow": 0, "halved": 5}) == (("halved", 2),)
+    role._reported = {}
+    assert role._new_notes("vectors", {"slow": 0}) == (("slow", 0),)
+    assert role._new_notes("vectors", {"slow": 0, "halved": 3}) == (("halved", 3),)
+    assert role._new_notes("entities", {"halved": 1}) == (("halved", 1),)
+    assert role._new_notes("vectors", {"slow": 0, "halved": 5}) == (("halved", 2),)
 
 
 def test_how_an_unusual_model_is_run_stands_in_the_report(

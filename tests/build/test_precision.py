@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featpipe import Cache, Pipeline
-from featpipe.build import precision
-from featpipe.build.precision import choose_precision
+from featpipe.build import plan
+from featpipe.build.plan import choose_precision
 from featpipe.encoders import precision as devices
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.errors import UsageError
@@ -31,10 +31,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def is_fast(machine: pytest.MonkeyPatch, fast: bool) -> None:
     found = "mixed" if fast else "exact"
-    machine.setattr(precision, "probe", lambda _: found)
-    machine.setattr(
-        precision, "find_precision", lambda asked, **_: found if asked == "auto" else asked
-    )
+    machine.setattr(plan, "probe", lambda _: found)
+    machine.setattr(plan, "find_precision", lambda asked, **_: found if asked == "auto" else asked)
 
 
 def build(
@@ -124,10 +122,10 @@ def test_the_probe_is_made_in_a_child_and_remembered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
-    found = precision.probe("cpu")
+    found = plan.probe("cpu")
     assert found == devices.find_precision("auto")
-    monkeypatch.setattr(precision, "Pool", lambda *_: pytest.fail("measured again"))
-    assert precision.probe("cpu") == found
+    monkeypatch.setattr(plan, "Pool", lambda *_: pytest.fail("measured again"))
+    assert plan.probe("cpu") == found
 
 
 def test_approx_says_how_far_from_exact_it_is_on_these_very_texts(
