@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.cache.dictionary import Dictionary
 from featpipe.cache.documents import StoredDocuments
+from featpipe.cache.search import SentenceSearch
 from featpipe.cache.texts import check_level
 from featpipe.errors import UnknownSpace
 from featpipe.store import Reader
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featpipe.cache.documents import CachedDocument
+    from featpipe.cache.search import Hit, Level
 
 
 class Cache:
@@ -39,6 +41,7 @@ class Cache:
         self.path = Path(path)
         self.reader = Reader(self.path)
         self.stored_documents = StoredDocuments(self.reader)
+        self._searches: dict[str | None, SentenceSearch] = {}
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -109,6 +112,33 @@ class Cache:
         """A document by the hash of its file's bytes, wherever it lies. Any thread may call it."""
         return self.stored_documents.find_content(bytes_hash)
 
+    def search(
+        self, query: str, k: int = 10, *, level: Level = "sentence", analyser: str | None = None
+    ) -> list[Hit]:
+        """The best sentences for a query by BM25, as ``featpipe search`` ranks them.
+
+        What the writer has committed until now is searched; the index is kept for further queries.
+
+        Args:
+            query: words, in any order.
+            k: how many hits.
+            level: ``sentence``, or ``document`` for the best sentence of each of ``k`` documents.
+            analyser: whose terms; may be left out when the cache holds those of one.
+
+        Raises:
+            UnknownSpace: no such terms, or several to choose from.
+
+        """
+        return self.sentence_search(analyser).search(query, k, level=level)
+
+    def sentence_search(self, analyser: str | None = None) -> SentenceSearch:
+        """The index behind :meth:`search`, over all sentences that are committed now."""
+        self.refresh()
+        search = self._searches.get(analyser)
+        if search is None or not search.is_current:
+            search = self._searches[analyser] = SentenceSearch(self, analyser)
+        return search
+
     def refresh(self) -> None:
         """See what the writer has committed since."""
         self.reader.refresh()
@@ -116,6 +146,9 @@ class Cache:
     def close(self) -> None:
         """Let go of the file."""
         self.reader.close()
+
+    def __repr__(self) -> str:
+        return f"<Cache {self.path}>"
 
     def __enter__(self) -> Self:
         return self

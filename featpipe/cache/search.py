@@ -1,8 +1,7 @@
 """Search: ranked sentences of a cache, by BM25 over its stored terms, or with vectors as well.
 
-Nothing is read again and nothing is analysed again but the query. The scores are rank-bm25's Okapi
-over all sentences of all documents, as they stand; sentences whose terms are not there yet, because
-a build is running or broke off, are left out, and how many is said.
+Only the query is analysed. The scores are rank-bm25's Okapi over all sentences of all documents.
+Sentences without terms, because a build is running or broke off, are left out and counted.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from logging import getLogger
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from featpipe.cache import tables
 from featpipe.cache.postings import Sentences, open_index
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.lexical.fusion import combine
@@ -21,11 +21,16 @@ from featpipe.lexical.terms import ANALYSERS, Analyser
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
-    from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
+    from featpipe.cache.documents import StoredDocuments
     from featpipe.lexical.backend import Backend
+    from featpipe.store import Reader
+
+    Level = Literal["sentence", "document"]
 
 logger = getLogger(__name__)
 
@@ -34,9 +39,25 @@ logger = getLogger(__name__)
 BM25_WEIGHT = 0.8
 
 
+class OpenCache(Protocol):
+    """The part of `featpipe.cache.cache.Cache` that is searched; `Cache` itself searches by it."""
+
+    path: Path
+    reader: Reader
+    stored_documents: StoredDocuments
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """``text == document.text[start:end]`` of the document called ``document``."""
+    """A ranked sentence: ``text == document.text[start:end]``.
+
+    Attributes:
+        document: readable id of its document.
+        path: absolute path of its document.
+        start, end: place of the sentence, in characters of the document's text.
+        text: the sentence.
+        score: larger is better.
+    """
 
     document: str
     path: str
@@ -56,16 +77,20 @@ class SentenceSearch:
 
     Raises:
         UnknownSpace: no such terms, or several to choose from.
+        UsageError: the terms were counted by another version of the analyser.
 
     """
 
     def __init__(
-        self, cache: Cache, analyser: str | None = None, *, backend: Backend = "auto"
+        self, cache: OpenCache, analyser: str | None = None, *, backend: Backend = "auto"
     ) -> None:
         self._cache = cache
         self._group = _find_group(cache, analyser)
         self._analyser = _open_analyser(cache, self._group)
-        self._documents = {document.path: document for document in cache.documents()}
+        # Before anything is read: rows that another thread sees meanwhile make this one outdated.
+        self._n_places = self._count_rows(tables.SOURCES)
+        self._n_counted = self._count_rows(self.terms_table)
+        self._documents = {document.path: document for document in cache.stored_documents}
         self._rows = np.array([d.row for d in self._documents.values()], np.int64)
         sentences = Sentences(
             documents=cache.stored_documents.table,
@@ -84,6 +109,10 @@ class SentenceSearch:
                 len(self._has_terms),
             )
 
+    def __repr__(self) -> str:
+        terms = self._group.rpartition("/")[2]
+        return f"<SentenceSearch {self._cache.path}: {self.n_sentences} sentences by {terms}>"
+
     @property
     def n_sentences(self) -> int:
         """Sentences that can be found."""
@@ -99,13 +128,24 @@ class SentenceSearch:
         """Name of the table that holds the terms of each distinct sentence."""
         return f"{self._group}/units"
 
-    def search(
-        self, query: str, k: int = 10, *, level: Literal["sentence", "document"] = "sentence"
-    ) -> list[Hit]:
+    @property
+    def is_current(self) -> bool:
+        """Whether the cache, as last refreshed, holds nothing that a new index would add."""
+        if self._count_rows(tables.SOURCES) != self._n_places:
+            return False
+        return not self.n_without_terms or self._count_rows(self.terms_table) == self._n_counted
+
+    def search(self, query: str, k: int = 10, *, level: Level = "sentence") -> list[Hit]:
         """The ``k`` best sentences, or the best sentence of the ``k`` best documents.
 
-        Only sentences that hold a term of the query are found, whatever their score: in a corpus of
-        a few sentences BM25's can be zero or negative.
+        Only sentences that hold a term of the query are found, whatever their score: over a few
+        sentences BM25's can be zero or negative.
+
+        Args:
+            query: words, in any order.
+            k: how many hits.
+            level: ``sentence`` or ``document``.
+
         """
         ids = self._ids(query)
         if not len(ids) or not self.n_sentences:
@@ -117,7 +157,7 @@ class SentenceSearch:
         return self._hits(rows, scores)
 
     def _best_holding(
-        self, ids: NDArray[np.int32], k: int, level: Literal["sentence", "document"]
+        self, ids: NDArray[np.int32], k: int, level: Level
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """As ``top_k``, among the sentences that hold a term."""
         rows = self._index.rows_with(ids)
@@ -151,8 +191,7 @@ class SentenceSearch:
         if not self.n_sentences:
             return []
         words = self._index.scores([self._ids(query)])[0]
-        likeness = self._similarities(vector, dictionary)
-        scores = combine(words, likeness, weight)
+        scores = combine(words, self._similarities(vector, dictionary), weight)
         best = np.argsort(-scores, kind="stable")[:k]
         return self._hits(best, scores[best])
 
@@ -184,8 +223,12 @@ class SentenceSearch:
         matrix = np.asarray(stored, np.float32)
         query = np.asarray(vector, np.float32)
         norms = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
-        likeness = np.divide(matrix @ query, norms, out=np.zeros(len(matrix)), where=norms > 0)
-        return np.where(found, likeness, 0.0)[inverse].astype(np.float64)
+        cosines = np.divide(matrix @ query, norms, out=np.zeros(len(matrix)), where=norms > 0)
+        return np.where(found, cosines, 0.0)[inverse].astype(np.float64)
+
+    def _count_rows(self, table: str) -> int:
+        reader = self._cache.reader
+        return reader.table(table).n_rows if table in reader else 0
 
     def _hits(self, rows: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
         places = self._index.locate(rows)
@@ -203,7 +246,7 @@ class SentenceSearch:
         return Hit(document.id, path, start, end, document.text[start:end], score)
 
 
-def _find_group(cache: Cache, analyser: str | None) -> str:
+def _find_group(cache: OpenCache, analyser: str | None) -> str:
     groups = [
         name.removesuffix("/units")
         for name in cache.reader.tables()
@@ -221,7 +264,7 @@ def _find_group(cache: Cache, analyser: str | None) -> str:
     )
 
 
-def _open_analyser(cache: Cache, group: str) -> Analyser:
+def _open_analyser(cache: OpenCache, group: str) -> Analyser:
     """The analyser that counted these terms.
 
     Raises:

@@ -184,7 +184,7 @@ def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload[Searc
     return Workload(
         Role(
             name="search",
-            target="featpipe.cache.search_role:SearchRole",
+            target="featpipe.cache.search_worker:SearchRole",
             arguments={
                 "cache": str(settings.cache.absolute()),
                 "space": chosen.space,

@@ -21,7 +21,7 @@ from sentence_cache import append_terms, write_documents
 from featpipe import Cache, user_cache
 from featpipe.cache import postings, tables
 from featpipe.cache.search import SentenceSearch
-from featpipe.cache.search_role import SearchQuery, SearchRole
+from featpipe.cache.search_worker import SearchQuery, SearchRole
 from featpipe.cache.write import TermTables, TermWriter
 from featpipe.errors import FeatpipeError, UnknownSpace
 from featpipe.lexical.segment import Segment

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
 from building import build
+from click.testing import CliRunner
 from rank_bm25 import BM25Okapi
 from sentence_cache import write_documents
 
 from featpipe import Cache
 from featpipe.cache.search import SentenceSearch
 from featpipe.encoders.encoder import Encoder
+from featpipe.cli.search import search as search_command
 from featpipe.errors import UnknownSpace
 from featpipe.lexical.terms import Analyser
 from featpipe.on_demand.space import find_space
@@ -117,3 +121,27 @@ def test_documents_without_a_positive_score_are_ranked_once_each(tmp_path: Path)
         hits = SentenceSearch(opened, backend="numpy").search("金额", level="document")
     assert [(hit.document, hit.text) for hit in hits] == [("b", "金额。"), ("a", "金甲。")]
     assert hits[1].score == 0
+
+
+def test_a_cache_finds_what_the_command_finds(tmp_path: Path) -> None:
+    documents = {"a": ["金甲。", "乙丙。", "金丁。"], "b": ["戊。", "己。", "金额。"]}
+    write_documents(tmp_path / "c.h5", documents)
+    with Cache.open(tmp_path / "c.h5") as opened:
+        for level in LEVELS:
+            options = ["金额", "-k", "3", "--level", level, "--json"]
+            said = CliRunner().invoke(search_command, [str(tmp_path / "c.h5"), *options])
+            told = [json.loads(line) for line in said.output.splitlines()]
+            assert [asdict(hit) for hit in opened.search("金额", 3, level=level)] == told != []
+
+
+def test_a_cache_searches_what_was_written_since_and_keeps_its_index_otherwise(
+    tmp_path: Path,
+) -> None:
+    write_documents(tmp_path / "c.h5", {"a": ["金额。"], "z": ["无关。"]})
+    with Cache.open(tmp_path / "c.h5") as opened:
+        assert [hit.document for hit in opened.search("金额")] == ["a"]
+        assert opened.sentence_search() is opened.sentence_search()
+        write_documents(tmp_path / "c.h5", {"b": ["金额也有。"]})
+        assert {hit.document for hit in opened.search("金额")} == {"a", "b"}
+        assert repr(opened) == f"<Cache {tmp_path / 'c.h5'}>"
+        assert "3 sentences by chars@" in repr(opened.sentence_search())

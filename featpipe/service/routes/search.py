@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from featpipe.cache.search_role import SearchQuery
+from featpipe.cache.search_worker import SearchQuery
 from featpipe.on_demand.messages import EmbedQuery
 from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure
