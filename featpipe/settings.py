@@ -1,4 +1,4 @@
-"""What a run may be told, as frozen values with checked ranges. Units stand in the names."""
+"""Settings of a build as a frozen value with checked ranges. Units stand in the names."""
 
 from __future__ import annotations
 
@@ -13,27 +13,44 @@ LEVELS = ("paragraph", "sentence", "word")
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """How ``build-cache`` cuts, loads and schedules. Vectors do not depend on anything in here."""
+    """How `featpipe.Pipeline` cuts, loads and schedules. Vectors depend on none of it.
+
+    Attributes:
+        levels: which units get features: some of ``paragraph``, ``sentence`` and ``word``; all by
+            default. Documents are always cut at all three.
+        analyser: terms counted for BM25: ``chars`` (default), ``words``, ``search`` or
+            ``words+chars``; see `featpipe.lexical.terms`.
+        n_prepare_workers: processes that read documents; 1 by default.
+        document_deadline_s: a document that takes longer to load, 120 s by default, is quarantined
+            and its worker replaced.
+        use_ocr: read pages without a text layer, and pictures, by OCR (about 2 s a page; needs the
+            ``ocr`` extra). Default False.
+        ocr_deadline_s: takes the place of ``document_deadline_s`` where ``use_ocr`` is set; 1,800 s
+            by default.
+        unit_deadline_s: a batch of units that takes longer, 600 s by default, is halved until the
+            unit to blame is alone.
+        lock_wait_s: how long to wait for another process that writes the same cache; 0 by default.
+        max_document_bytes: a larger file is quarantined unread; None, the default, for that of
+            `featpipe.documents.LoadLimits`.
+        max_document_characters: a document with a longer text is quarantined; None likewise.
+        max_worker_memory_bytes: private memory of each process that reads documents; None, the
+            default, for half of the machine's memory.
+
+    Raises:
+        UsageError: no such level, no level, or a count or deadline of 0 or less.
+    """
 
     levels: tuple[str, ...] = LEVELS
     analyser: Literal["words", "search", "chars", "words+chars"] = "chars"
-    """Terms counted for BM25; see :mod:`featpipe.lexical.terms`."""
     n_prepare_workers: int = 1
     document_deadline_s: float = 120.0
-    """A document that takes longer to load is quarantined and its worker replaced."""
     use_ocr: bool = False
-    """Read pages without a text layer, and pictures, by OCR (about 2 s a page)."""
     ocr_deadline_s: float = 1800.0
-    """Takes the place of ``document_deadline_s`` where ``use_ocr`` is set."""
     unit_deadline_s: float = 600.0
-    """A batch of units that takes longer is halved until the one to blame is alone."""
     lock_wait_s: float = 0.0
-    """How long to wait for another run that writes the same cache."""
     max_document_bytes: int | None = None
     max_document_characters: int | None = None
-    """As :class:`featpipe.LoadLimits`, whose defaults hold unless given."""
     max_worker_memory_bytes: int | None = None
-    """For each worker that reads documents; half of the machine's memory unless given."""
 
     def __post_init__(self) -> None:
         unknown = [level for level in self.levels if level not in LEVELS]
@@ -49,5 +66,5 @@ class BuildSettings:
 
     @property
     def task_deadline_s(self) -> float:
-        """What a prepare worker gets for one document."""
+        """The deadline of one document, with or without OCR."""
         return self.ocr_deadline_s if self.use_ocr else self.document_deadline_s

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from featpipe.cache.search import Hit
-    from featpipe.cache.search_role import SearchQuery
+    from featpipe.cache.search_worker import SearchQuery
     from featpipe.extraction.messages import Given
     from featpipe.on_demand.messages import Embedded, EmbedQuery
     from featpipe.on_demand.space import Chosen

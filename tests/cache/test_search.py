@@ -16,8 +16,8 @@ from sentence_cache import write_documents
 
 from featpipe import Cache
 from featpipe.cache.search import SentenceSearch
-from featpipe.encoders.encoder import Encoder
 from featpipe.cli.search import search as search_command
+from featpipe.encoders.encoder import Encoder
 from featpipe.errors import UnknownSpace
 from featpipe.lexical.terms import Analyser
 from featpipe.on_demand.space import find_space
