@@ -1,7 +1,7 @@
-"""Several caches into one, without encoding anything again.
+"""Rows of other files in a cache, without encoding anything again: merged caches, old vectors.
 
-Vectors, texts, documents and entities are keyed by content, so their union is that of the store.
-Term ids are numbers of one file's vocabulary: they are translated into those of the merged one.
+Vectors, texts, documents and entities are keyed by content, so the store merges them. Term ids are
+numbers of one file's vocabulary: they are translated into those of the merged one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from featpipe.store.rewrite import Merge, merge_dictionaries
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
 _BLOCK = 8192
 
 
@@ -44,8 +42,8 @@ def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
     with Writer.open(output) as writer:
         for source in sources:
             with Reader(source) as reader:
-                for tables in _term_tables(reader):
-                    _take_terms(reader, tables, Path(output), writer)
+                for names in _term_tables(reader):
+                    _take_terms(reader, names, Path(output), writer)
     return merged
 
 
@@ -55,14 +53,16 @@ def _term_tables(reader: Reader) -> Iterator[TermTables]:
             yield TermTables(name.removesuffix("/units") + "/vocabulary", name)
 
 
-def _take_terms(reader: Reader, tables: TermTables, output: Path, writer: Writer) -> None:
-    vocabulary, units = reader.table(tables.vocabulary), reader.table(tables.units)
-    specs = {tables.vocabulary: vocabulary.spec, tables.units: units.spec}
+def _take_terms(reader: Reader, names: TermTables, output: Path, writer: Writer) -> None:
+    vocabulary, units = reader.table(names.vocabulary), reader.table(names.units)
+    specs = {names.vocabulary: vocabulary.spec, names.units: units.spec}
     rows = np.arange(vocabulary.n_rows)
-    terms = TermWriter(output, writer, tables, specs)
+    terms = TermWriter(output, writer, names, specs)
     new_ids = terms.ids_of(Texts(*vocabulary.ragged_many("term", rows)))
-    translated = _by_old_id(np.asarray(vocabulary.gather("id", rows)), new_ids)
-    target = writer.table(tables.units, units.spec)
+    old_ids = np.asarray(vocabulary.gather("id", rows))
+    translated = np.zeros(int(old_ids.max(initial=0)) + 1, np.uint32)  # by old id
+    translated[old_ids] = new_ids
+    target = writer.table(names.units, units.spec)
     for start in range(0, units.n_rows, _BLOCK):
         block = np.arange(start, min(start + _BLOCK, units.n_rows))
         ids, lengths = units.ragged_many("ids", block)
@@ -70,23 +70,13 @@ def _take_terms(reader: Reader, tables: TermTables, output: Path, writer: Writer
     writer.commit()
 
 
-def _by_old_id(old: NDArray[np.uint32], new: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """A table to translate by: ``table[old[i]] == new[i]``."""
-    table = np.zeros(int(old.max(initial=0)) + 1, np.uint32)
-    table[old] = new
-    return table
-
-
-# Vectors of former files, as a space of their own.
-
-
 def import_vectors(
     source: str | Path, cache: str | Path, *, group: str = "word_emb", name: str | None = None
 ) -> Import:
-    """Append every vector below ``group`` of ``source`` to a space of the cache.
+    """Append every vector below ``group`` of a file with one dataset per text to a space.
 
-    Nobody knows which weights made them, so the fingerprint covers the file's bytes: the space is
-    never mistaken for a model's.
+    The weights that made the vectors are unknown, so the fingerprint covers the file's bytes: the
+    space is never mistaken for a model's.
 
     Raises:
         UnreadableDictionary: no such file, not HDF5, or without such a group.

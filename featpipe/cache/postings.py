@@ -1,22 +1,22 @@
-"""The index over a cache's sentences, with its postings kept from one process to the next.
+"""The index over a cache's sentences, with its postings kept as files between processes.
 
-The truth is in the cache: term ids per sentence. Postings are derived from them, which takes a
-third of a second per million sentences, and kept as files to be mapped in the user's own cache
-folder: not beside the cache, whose folder may be read-only or of another person's making.
+The cache stores term ids per sentence. Postings are derived from them, which takes a third of a
+second per million sentences, and kept in the user's own cache folder, because the folder of the
+cache may be read-only or belong to another user.
 
 Guarantees:
-- Scores are the same whether postings were mapped or derived. Kept postings are used only if the
-  checksums of all the documents and terms they were made from, which they hold, are those of the
-  cache as it is now; else they are made anew.
-- What was added to a cache makes one more segment; the earlier ones stay mapped.
-- Sentences whose terms are not there yet, as beside a running build, which writes documents before
-  their terms, are left out and told; the scores are those over the others. Postings of documents
-  with such a gap are not kept.
+- Scores are the same whether postings were mapped or derived. Kept postings are used only if they
+  hold the checksums of the very documents and terms that the cache holds now; else they are made
+  anew.
+- Documents added to a cache make one more segment; the earlier ones stay mapped.
+- Sentences without terms, as beside a running build, which writes documents before their terms, are
+  left out and counted; the scores are those over the others. Postings of documents with such a gap
+  are not kept.
 - No damage to a kept file makes a kernel read or write outside its arrays: every row, code and
   pointer is compared with its bounds on opening. A flipped bit that stays within them, and is not
-  in the first or last 4 KiB of an array, is not noticed.
-- Any number of processes may open and write at once. Without a place to write nothing fails: that
-  is said once, and the postings serve this process alone.
+  in the first or last 4 KiB of an array, goes unnoticed.
+- Any number of processes may open and write at once. Where the files cannot be written, the
+  postings serve this process alone, and a warning is logged once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import shutil
 from contextlib import suppress
 from logging import getLogger
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,12 +37,13 @@ from featpipe.lexical.segment import SEGMENT_VERSION, Segment
 from featpipe.user_cache import ArrayFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.lexical.backend import Backend
     from featpipe.store import TableReader
+    from featpipe.user_cache import Array
 
 logger = getLogger(__name__)
 
@@ -51,14 +52,15 @@ _MAX_SEGMENTS = 8
 
 _PREFIX = "postings-"
 _SUFFIX = ".arrays"
-_told: set[Path] = set()
+#: Folders whose write fault has been logged.
+_logged: set[Path] = set()
 
 
 class Terms(NamedTuple):
-    """Of some documents' sentences.
+    """The terms of some documents' sentences.
 
-    ``has_terms`` tells which of them all are counted; of those that are: term ids laid end to end,
-    terms per sentence, sentences per document.
+    ``has_terms`` (n,) marks the sentences that have terms. Of these: ``ids`` laid end to end,
+    ``lengths`` in terms per sentence, ``n_sentences`` per document.
     """
 
     ids: NDArray[np.int32]
@@ -68,10 +70,10 @@ class Terms(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """What is to be indexed: the documents' sentences, and the terms of each distinct sentence.
+    """The sentences to index, by document.
 
-    ``names`` of the documents, ``rows`` (n,) of them in the table ``documents``; ``units`` holds
-    the term ids by key.
+    ``names`` and ``rows`` (n,) are those of the documents in the table ``documents``; ``units``
+    holds the term ids of each distinct sentence by its key.
     """
 
     documents: TableReader
@@ -101,36 +103,30 @@ def open_index(
 ) -> tuple[Index, NDArray[np.bool_]]:
     """An index over all sentences that have terms, in the order of the documents.
 
-    With it, which of all sentences are its rows: (n,) bool.
-
     Args:
         cache: path of the cache, by which kept postings are looked for.
         group: of the terms, such as ``terms/chars@3f2a9c71b0de``.
         sentences: of the cache as it is now.
         backend: whose kernels run.
+
+    Returns:
+        The index, and a mask (n,) over all sentences of those that are its rows.
     """
     folder = folder_of(cache, group)
-    index, numbers = Index(backend=backend), (0, 0)
-    for mapped in _mapped_in(folder):
-        try:
-            numbers = _add_mapped(index, mapped, sentences, numbers)
-        except (KeyError, TypeError, ValueError, DictionaryError):
-            break  # made from something else, or by another version: made anew below
-    n_mapped = len(index.segments)
-    n_left = len(sentences.names) - numbers[0]
-    if n_left:
-        if n_mapped >= _MAX_SEGMENTS or n_left >= numbers[0]:
-            index, numbers, n_mapped = Index(backend=backend), (0, 0), 0
-        terms = sentences.read(numbers[0])
-        has_terms = np.concatenate((np.ones(index.n_rows, np.bool_), terms.has_terms))
-        names = sentences.names[numbers[0] :]
-        index.add_many(names, terms.ids, terms.lengths, terms.n_sentences)
-        if terms.has_terms.all():  # the checksums of a part could not tell that the rest has come
-            about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": numbers}
-            arrays = _evidence(sentences, numbers) | {"n_sentences": terms.n_sentences}
-            _keep(folder, n_mapped, about, arrays, index.segments[-1])
-        return index, has_terms
-    return index, np.ones(index.n_rows, np.bool_)
+    index, ends = _map_kept(folder, sentences, backend)
+    n_left = len(sentences.names) - ends[0]
+    if not n_left:
+        return index, np.ones(index.n_rows, np.bool_)
+    if len(index.segments) >= _MAX_SEGMENTS or n_left >= ends[0]:
+        index, ends = Index(backend=backend), (0, 0)
+    number, n_before = len(index.segments), index.n_rows
+    terms = sentences.read(ends[0])
+    index.add_many(sentences.names[ends[0] :], terms.ids, terms.lengths, terms.n_sentences)
+    if terms.has_terms.all():  # else the checksums of the terms could not show that more came
+        about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": ends}
+        arrays = _checks(sentences, ends) | {"n_sentences": terms.n_sentences}
+        _keep(folder, number, about, arrays, index.segments[-1])
+    return index, np.concatenate((np.ones(n_before, np.bool_), terms.has_terms))
 
 
 def folder_of(cache: Path, group: str) -> Path:
@@ -139,22 +135,29 @@ def folder_of(cache: Path, group: str) -> Path:
     return user_cache.folder(f"{_PREFIX}{where}-{group.rpartition('/')[2]}")
 
 
-def _mapped_in(folder: Path) -> Iterator[ArrayFile]:
-    """The kept segments in order, up to the first that is absent or damaged."""
-    number = 0
-    with suppress(OSError, ValueError, KeyError, TypeError):
+def _map_kept(
+    folder: Path, sentences: Sentences, backend: Backend
+) -> tuple[Index, tuple[int, int]]:
+    """The index of the kept segments that are still right, and the documents and units it covers.
+
+    The segments are tried in order, up to the first that is absent, damaged, of another version or
+    made from other rows.
+    """
+    index, ends = Index(backend=backend), (0, 0)
+    with suppress(OSError, KeyError, TypeError, ValueError, DictionaryError):
         while True:
-            yield ArrayFile.map(folder / f"{number}{_SUFFIX}")
-            number += 1
+            mapped = ArrayFile.map(folder / f"{len(index.segments)}{_SUFFIX}")
+            ends = _add_mapped(index, mapped, sentences, ends)
+    return index, ends
 
 
 def _add_mapped(
     index: Index, mapped: ArrayFile, sentences: Sentences, begins: tuple[int, int]
 ) -> tuple[int, int]:
-    """Add a kept segment that continues the index; returns how many documents and units it proves.
+    """Add a kept segment that continues the index; returns how many documents and units it covers.
 
     Raises:
-        ValueError, DictionaryError: it was made from something else.
+        KeyError, TypeError, ValueError, DictionaryError: it was made from other rows.
     """
     arrays = mapped.arrays
     if mapped.about["segment"] != SEGMENT_VERSION or mapped.about["begins"] != list(begins):
@@ -162,7 +165,7 @@ def _add_mapped(
     ends = (begins[0] + len(arrays["document_checks"]), begins[1] + len(arrays["unit_checks"]))
     if ends[0] > len(sentences.rows) or ends[1] > sentences.units.n_rows:
         raise ValueError("made from more than there is")
-    for name, now in _evidence(sentences, begins, ends).items():
+    for name, now in _checks(sentences, begins, ends).items():
         if not np.array_equal(arrays[name], now):
             raise ValueError(f"made from other {name}")
     segment = Segment.from_arrays(arrays["ids"], arrays["lengths"], arrays)
@@ -175,11 +178,11 @@ def _add_mapped(
     return ends
 
 
-def _evidence(
+def _checks(
     sentences: Sentences,
     begins: tuple[int, int],
     ends: tuple[int | None, int | None] = (None, None),
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Array]:
     """Checksums, salted by table, of the documents in order, and of the terms in store since."""
     rows = sentences.rows[begins[0] : ends[0]]
     n_units = sentences.units.n_rows if ends[1] is None else ends[1]
@@ -193,15 +196,15 @@ def _keep(
     folder: Path,
     number: int,
     about: dict[str, object],
-    arrays: dict[str, NDArray[Any]],
+    arrays: dict[str, Array],
     segment: Segment,
 ) -> None:
     whole = {**arrays, "ids": segment.ids, "lengths": segment.lengths, **segment.derived()}
     try:
         ArrayFile.write(folder / f"{number}{_SUFFIX}", about, whole)
     except OSError as error:
-        if folder not in _told:
-            _told.add(folder)
+        if folder not in _logged:
+            _logged.add(folder)
             logger.warning("postings are derived anew in each process: %s", error)
         return
     with suppress(OSError):
@@ -209,7 +212,7 @@ def _keep(
 
 
 def _tidy(folder: Path, last: int) -> None:
-    """Remove what continued another segment, what was abandoned, and postings of caches gone."""
+    """Remove later segments, abandoned files, and postings of caches that are gone."""
     current = {f"{number}{_SUFFIX}" for number in range(last + 1)}
     asides = []
     for file in folder.iterdir():

@@ -1,4 +1,4 @@
-"""What a cache holds, counted: the facts behind ``featpipe inspect``."""
+"""The contents of a cache, counted, and the records of the runs that filled it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from featpipe.cache.cache import Cache
     from featpipe.store import Reader
 
-# The records that runs of ``build-cache`` leave in a cache, read back.
-
 
 def read_runs(cache: Cache) -> list[RunReport]:
-    """Every run, oldest first; what a later featpipe adds to a record is passed over."""
+    """Every run, oldest first; fields that a later featpipe added to a record are ignored."""
     if tables.RUNS not in cache.reader:
         return []
     table = cache.reader.table(tables.RUNS)
@@ -108,24 +106,19 @@ def summarise(cache: Cache) -> CacheSummary:
         path=str(cache.path),
         file_bytes=cache.path.stat().st_size,
         documents=len(cache.stored_documents.places()),
-        contents=_n_rows(reader, tables.DOCUMENTS),
+        contents=_count_rows(reader, tables.DOCUMENTS),
         units=sum(occurrences.values()),
         units_by_level=occurrences,
         unique_by_level={level: len(rows) for level, rows in unique_rows.items()},
-        texts=_n_rows(reader, tables.TEXTS),
+        texts=_count_rows(reader, tables.TEXTS),
         spaces=tuple(_summarise_space(reader, name, unique_rows) for name in cache.spaces()),
-        entities={
-            name: int(reader.table(f"entities/{name}").column("labels_end")[-1])
-            if reader.table(f"entities/{name}").n_rows
-            else 0
-            for name in cache.stored_documents.taggers()
-        },
+        entities={name: _count_entities(reader, name) for name in cache.stored_documents.taggers()},
         terms={
             name.removeprefix("terms/").removesuffix("/vocabulary"): reader.table(name).n_rows
             for name in reader.tables()
             if name.startswith("terms/") and name.endswith("/vocabulary")
         },
-        runs=_n_rows(reader, tables.RUNS),
+        runs=_count_rows(reader, tables.RUNS),
     )
 
 
@@ -166,5 +159,10 @@ def _summarise_space(
     )
 
 
-def _n_rows(reader: Reader, name: str) -> int:
+def _count_entities(reader: Reader, tagger: str) -> int:
+    table = reader.table(f"entities/{tagger}")
+    return int(table.column("labels_end")[-1]) if table.n_rows else 0
+
+
+def _count_rows(reader: Reader, name: str) -> int:
     return reader.table(name).n_rows if name in reader else 0
