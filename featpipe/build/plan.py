@@ -29,7 +29,7 @@ from featpipe.lexical.terms import Analyser
 from featpipe.pool import Pool, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from featpipe.encoders.precision import Resolved
@@ -71,12 +71,16 @@ class Plan:
     devices: tuple[str, ...]
     levels: tuple[str, ...]
     terms: TermTables
-    vector_bytes: int
-    """Stored size of one vector."""
     is_together: bool = False
     """Whether one forward gives a paragraph's vector and entities: the same trunk computes both."""
     notes: tuple[str, ...] = ()
     """What the user should know about these decisions."""
+
+    @property
+    def vector_bytes(self) -> int:
+        """Stored size of one vector."""
+        column = self.specs[self.encoder.table].columns[0]
+        return column.shape[0] * (4 if column.dtype == "float32" else 2)
 
 
 def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
@@ -96,10 +100,8 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
         UsageError: settings that the checkpoint cannot follow.
         MissingExtra: OCR is asked for and not installed.
     """
-    encoder_plan, vectors, vector_bytes, note = _plan_encoder(model, encoder, devices, held)
+    encoder_plan, vectors, note = _plan_encoder(model, encoder, devices, held)
     notes = {"vectors": note}
-    every_level = sum(LEVEL_BIT[level] for level in settings.levels)
-    products = [Product("encode", encoder_plan.table, every_level)]
     specs = {
         encoder_plan.table: vectors,
         tables.TEXTS: tables.texts_spec(),
@@ -107,37 +109,46 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
         tables.SOURCES: tables.sources_spec(),
         tables.RUNS: tables.runs_spec(),
     }
-    tagger_plan = None
+    tagger_plan, is_together = None, False
     if ner is not None and "paragraph" in settings.levels:
-        tagger_plan, specs_entities, note = _plan_tagger(ner, tagger, devices, held)
-        notes["entities"] = note
-        products.append(Product("encode", tagger_plan.table, LEVEL_BIT["paragraph"]))
-        specs[tagger_plan.table] = specs_entities
-    terms, specs_terms = _plan_terms(settings.analyser)
-    if "sentence" in settings.levels:
-        products.append(Product("count", terms.units, LEVEL_BIT["sentence"]))
+        tagger_plan, entities, notes["entities"] = _plan_tagger(ner, tagger, devices, held)
+        specs[tagger_plan.table] = entities
+        is_together = _is_one_trunk(vectors, entities)
+    terms, specs_of_terms = _plan_terms(settings.analyser)
     return Plan(
         encoder=encoder_plan,
         tagger=tagger_plan,
-        products=tuple(products),
+        products=tuple(_products(encoder_plan, tagger_plan, terms, settings)),
         preparation=make_preparation(use_ocr=settings.use_ocr),
-        specs=specs | specs_terms,
+        specs=specs | specs_of_terms,
         devices=devices,
         levels=settings.levels,
         terms=terms,
-        vector_bytes=vector_bytes,
-        is_together=tagger_plan is not None and _is_one_trunk(vectors, specs[tagger_plan.table]),
-        notes=tuple(
-            f"{' and '.join(what for what in notes if notes[what] == note)} {note}"
-            for note in dict.fromkeys(notes.values())
-            if note
-        ),
+        is_together=is_together,
+        notes=tuple(_join_notes(notes)),
     )
+
+
+def _products(
+    encoder: EncoderPlan, tagger: TaggerPlan | None, terms: TermTables, settings: BuildSettings
+) -> Iterator[Product]:
+    yield Product("encode", encoder.table, sum(LEVEL_BIT[level] for level in settings.levels))
+    if tagger is not None:
+        yield Product("encode", tagger.table, LEVEL_BIT["paragraph"])
+    if "sentence" in settings.levels:
+        yield Product("count", terms.units, LEVEL_BIT["sentence"])
+
+
+def _join_notes(notes: Mapping[str, str]) -> Iterator[str]:
+    """Notes by feature as sentences; features with the same note share one."""
+    for note in dict.fromkeys(notes.values()):
+        if note:
+            yield f"{' and '.join(what for what in notes if notes[what] == note)} {note}"
 
 
 def _plan_encoder(
     model: Path | str, settings: EncoderSettings, devices: tuple[str, ...], held: frozenset[str]
-) -> tuple[EncoderPlan, TableSpec, int, str]:
+) -> tuple[EncoderPlan, TableSpec, str]:
     checkpoint = describe_checkpoint(model)
 
     def place(precision: Precision, device: str) -> _Place:
@@ -151,7 +162,6 @@ def _plan_encoder(
     return (
         EncoderPlan(found.table, str(checkpoint.path), chosen, found.fingerprint),
         tables.vectors_spec(found.spec, found.fingerprint, checkpoint.dim, settings.dtype),
-        checkpoint.dim * (4 if settings.dtype == "float32" else 2),
         note,
     )
 
@@ -176,12 +186,42 @@ def _plan_tagger(
     )
 
 
+def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:
+    analyser = Analyser(name)
+    group = tables.terms_group(name, analyser.fingerprint)
+    terms = TermTables(vocabulary=f"{group}/vocabulary", units=f"{group}/units")
+    return terms, {
+        terms.vocabulary: tables.vocabulary_spec(analyser.spec, analyser.fingerprint),
+        terms.units: tables.term_units_spec(analyser.spec, analyser.fingerprint),
+    }
+
+
+def _is_one_trunk(vectors: TableSpec, entities: TableSpec) -> bool:
+    """Whether both are computed from the same hidden states of the same tokens."""
+    of_vectors, of_entities = (json.loads(t.attributes["spec"]) for t in (vectors, entities))
+    parts = ("weights", "tokenizer", "config", "precision", "arithmetic", "max_length")
+    return (
+        all(of_vectors[part] == of_entities[part] for part in parts)
+        and not of_vectors["prompt"]
+        and not of_vectors["lowercase"]
+        and of_vectors["architecture"] in {"bert", "roberta", "xlm-roberta", "electra"}
+    )
+
+
 class _Place(NamedTuple):
     """Where the products of a checkpoint go at one precision."""
 
     spec: Spec
     fingerprint: str
     table: str
+
+
+def _known_by_any_name(table: str, held: frozenset[str]) -> str:
+    """The table of this fingerprint in the cache, whatever name its model's folder had then."""
+    group, _, identity = table.partition("/")
+    fingerprint = identity.rpartition("@")[2]
+    same = (t for t in held if t.startswith(f"{group}/") and t.endswith(f"@{fingerprint}"))
+    return table if table in held else min(same, default=table)
 
 
 def _settle(
@@ -196,9 +236,19 @@ def _settle(
     return choice.precision, place(choice.precision, devices[0]), choice.note
 
 
+def _refuse_two_arithmetics(precision: str, devices: tuple[str, ...]) -> None:
+    """Mixed precision gives other vectors on a card than on a processor."""
+    if precision != "exact" and len({device == "cpu" for device in devices}) > 1:
+        raise UsageError(
+            f"precision {precision} on {', '.join(devices)} would put two kinds of vectors"
+            " in one space",
+            hint="use precision exact, or devices of one kind",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A precision, and what the run's notes say of rows in it; empty for what was asked for."""
+    """A precision, and a note on it for the run; empty where the user asked for it."""
 
     precision: Resolved
     note: str = ""
@@ -215,7 +265,7 @@ def choose_precision(asked: str, devices: Sequence[str], is_held: IsHeld) -> Cho
         is_held: looks into the cache.
 
     Raises:
-        UsageError: another word.
+        UsageError: no such precision.
 
     """
     if asked != "auto":
@@ -246,9 +296,9 @@ def _note_held(held: Resolved, devices: Sequence[str]) -> str:
 
 
 def probe(device: str) -> Resolved:
-    """The faster worthwhile precision of ``device``; measured once per machine, then remembered.
+    """The precision that ``auto`` means on a device; measured once per machine, by a child.
 
-    The measurement needs torch, so a child makes it.
+    The measurement needs torch.
     """
     known = find_precision("auto", device=device)
     if known is not None:
@@ -258,48 +308,8 @@ def probe(device: str) -> Resolved:
 
 
 class ProbeRole:
-    """Measures what bf16 is worth on this processor."""
+    """Measures how much faster bfloat16 is on this processor."""
 
     def run(self, device: str) -> Resolved:
-        """Measure, or recall."""
+        """Measure, or read what an earlier measurement left."""
         return resolve_precision("auto", device=device)
-
-
-def _is_one_trunk(vectors: TableSpec, entities: TableSpec) -> bool:
-    """Whether both are computed from the same hidden states of the same tokens."""
-    of_vectors, of_entities = (json.loads(t.attributes["spec"]) for t in (vectors, entities))
-    parts = ("weights", "tokenizer", "config", "precision", "arithmetic", "max_length")
-    return (
-        all(of_vectors[part] == of_entities[part] for part in parts)
-        and not of_vectors["prompt"]
-        and not of_vectors["lowercase"]
-        and of_vectors["architecture"] in {"bert", "roberta", "xlm-roberta", "electra"}
-    )
-
-
-def _known_by_any_name(table: str, held: frozenset[str]) -> str:
-    """The table that holds these rows: a model folder that was renamed fills no second one."""
-    group, _, identity = table.partition("/")
-    fingerprint = identity.rpartition("@")[2]
-    same = (t for t in held if t.startswith(f"{group}/") and t.endswith(f"@{fingerprint}"))
-    return table if table in held else min(same, default=table)
-
-
-def _refuse_two_arithmetics(precision: str, devices: tuple[str, ...]) -> None:
-    """One space, one arithmetic: mixed precision is another one on a card than on the processor."""
-    if precision != "exact" and len({device == "cpu" for device in devices}) > 1:
-        raise UsageError(
-            f"precision {precision} on {', '.join(devices)} would put two kinds of vectors"
-            " in one space",
-            hint="use precision exact, or devices of one kind",
-        )
-
-
-def _plan_terms(name: AnalyserName) -> tuple[TermTables, dict[str, TableSpec]]:
-    analyser = Analyser(name)
-    group = tables.terms_group(name, analyser.fingerprint)
-    terms = TermTables(vocabulary=f"{group}/vocabulary", units=f"{group}/units")
-    return terms, {
-        terms.vocabulary: tables.vocabulary_spec(analyser.spec, analyser.fingerprint),
-        terms.units: tables.term_units_spec(analyser.spec, analyser.fingerprint),
-    }
