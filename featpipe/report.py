@@ -1,4 +1,4 @@
-"""What a run reports: frozen values shared by library, command line and run record."""
+"""The report of a run: frozen values shared by library, command line and run record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Quarantined:
 
     @classmethod
     def of(cls, source: str, error: FeatpipeError) -> Quarantined:
-        """The reason in one line: the source is named once, and the next step comes last."""
+        """The reason in one line: the source is named once, the next step comes last."""
         why = error.message.removeprefix(f"{source}: ")
         return cls(source, f"{why}; {error.hint}" if error.hint else why, type(error).__name__)
 

@@ -31,7 +31,7 @@ from featpipe.settings import BuildSettings
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featpipe.build.dry_run import DryRunReport
     from featpipe.build.progress import Progress
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Documents = str | Path | Iterable[str | Path | Source]
 
-#: With more documents than this, the built-in model is said to be a small one.
+#: With more documents than this, a note recommends a larger model than the built-in one.
 _MANY = 10_000
 
 #: Passed as ``ner`` to find no entities.
@@ -61,14 +61,15 @@ class Pipeline:
             :data:`NO_ENTITIES` for none.
         devices: one worker per entry, ``"cpu"`` or ``"cuda:0"``; a repeated name is two workers.
             By default every visible card, else the CPU.
-        encoder: pooling, precision, stored dtype ...
-        tagger: the same for entities.
+        encoder: how texts become vectors: pooling, precision, stored dtype ...
+        tagger: how entities are found.
         settings: levels, limits and deadlines.
 
     Raises:
         CheckpointError: a model folder that cannot be used.
+        UsageError: settings that the checkpoint cannot follow.
         UnknownDevice: a device this machine does not have.
-        UnreadableDictionary, NewerDictionary: the cache exists and is not a file we can extend.
+        UnreadableDictionary, NewerDictionary: the cache exists and cannot be extended.
 
     """
 
@@ -86,7 +87,6 @@ class Pipeline:
         self._cache = Path(cache)
         self._settings = settings or BuildSettings()
         self._is_builtin = is_builtin(model)
-        held = _find_held(self._cache)
         self._plan = make_plan(
             model or find_builtin_model(),
             encoder or EncoderSettings(),
@@ -94,7 +94,7 @@ class Pipeline:
             tagger or TaggerSettings(),
             self._settings,
             check_devices(devices) if devices else default_devices(),
-            held=held,
+            held=_find_held(self._cache),
         )
         self._pool: Pool | None = None
         self._run: Run | None = None
@@ -126,16 +126,11 @@ class Pipeline:
         """
         sources = self._find(documents, include, exclude)
         record = RunRecord(_new_run_id(), len(sources), self._plan.levels)
-        record.notes.extend(self._plan.notes)
-        if self._is_builtin and len(sources) > _MANY:
-            record.notes.append(
-                f"{len(sources)} documents by the small built-in model; a full-size encoder "
-                "(--model) gives better vectors"
-            )
+        record.notes.extend(self._notes(len(sources)))
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:
-            intake = self._take_in(sources, reader)
+            intake = self._make_intake(sources, reader)
             self._run = Run(self._plan, pool, intake, reader, record, listen or _ignore)
             try:
                 return self._run.finish()
@@ -152,7 +147,7 @@ class Pipeline:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
         sources = self._find(documents, include, exclude)
         with open_or_empty(self._cache) as reader:
-            run = DryRun(self._plan, self._open_pool(), self._take_in(sources, reader), reader)
+            run = DryRun(self._plan, self._open_pool(), self._make_intake(sources, reader), reader)
             return run.finish(self._cache, len(sources))
 
     @property
@@ -191,26 +186,41 @@ class Pipeline:
     def _find(
         self, documents: Documents, include: Sequence[str], exclude: Sequence[str]
     ) -> list[Source]:
-        """The documents; a cache that lies among them is none."""
+        """The sources by absolute path, as the cache stores them; the cache itself is left out."""
+        named = [documents] if isinstance(documents, str | Path) else list(documents)
+        given = [source for source in named if isinstance(source, Source)]
+        paths = [path for path in named if not isinstance(path, Source)]
+        found = find_sources(paths, include, exclude, expand=True) if paths or not given else []
         cache = real_path(self._cache)
-        found = _find(documents, include, exclude)
-        return [source for source in found if source.part or real_path(source.path) != cache]
+        return [
+            replace(source, path=source.path.absolute())
+            for source in (*given, *found)
+            if source.part or real_path(source.path) != cache
+        ]
 
-    def _take_in(self, sources: list[Source], reader: Reader) -> Intake:
+    def _notes(self, n_documents: int) -> Iterator[str]:
+        yield from self._plan.notes
+        if self._is_builtin and n_documents > _MANY:
+            yield (
+                f"{n_documents} documents by the small built-in model; a full-size encoder "
+                "(--model) gives better vectors"
+            )
+
+    def _make_intake(self, sources: list[Source], reader: Reader) -> Intake:
         return Intake(sources, self._plan.preparation, reader, _limits(self._settings))
 
     def _own_cache(self, pool: Pool) -> None:
         """Have the writer make the file, if need be, and hold its lock.
 
-        Before anything is looked up: what another run has written until now is seen, and from here
-        on no other run can write, so that no text is encoded by both.
+        This comes before any look-up: the rows of other runs until now are seen, and from here on
+        no other run can write, so that no text is encoded by both.
         """
         writer = CacheWriter(pool)
         try:
             writer.append({})
             writer.settle()
         except FeatpipeError:
-            # A pool cannot be used after its writer failed to start; the next build makes another.
+            # A pool whose writer failed to start is of no further use; the next build makes one.
             self.close()
             raise
 
@@ -267,17 +277,8 @@ def _count_role(settings: BuildSettings) -> Role:
     )
 
 
-def _find(documents: Documents, include: Sequence[str], exclude: Sequence[str]) -> list[Source]:
-    """The sources, by absolute path: that is what stands in the cache, and what workers open."""
-    named = [documents] if isinstance(documents, str | Path) else list(documents)
-    given = [source for source in named if isinstance(source, Source)]
-    paths = [path for path in named if not isinstance(path, Source)]
-    found = find_sources(paths, include, exclude, expand=True) if paths or not given else []
-    return [replace(source, path=source.path.absolute()) for source in (*given, *found)]
-
-
 def _half_of_memory() -> int:
-    """A document that wants more would take the machine, and every other worker, with it."""
+    """The default ceiling of a prepare worker, so that no document exhausts the machine."""
     return sysconf("SC_PHYS_PAGES") * sysconf("SC_PAGE_SIZE") // 2
 
 
@@ -291,7 +292,12 @@ def _limits(settings: BuildSettings) -> LoadLimits:
 
 
 def _find_held(cache: Path) -> frozenset[str]:
-    """Tables of the cache that hold rows; a file that is not ours is refused here."""
+    """Tables of the cache that hold rows.
+
+    Raises:
+        UnreadableDictionary, NewerDictionary: the file cannot be extended.
+
+    """
     if not cache.exists():
         return frozenset()
     with Reader(cache) as reader:

@@ -52,7 +52,7 @@ class PrepareRole:
     def run(self, task: PrepareTask) -> PreparedBatch:
         """Read the files of the task; one that cannot be used becomes a ``Quarantined``.
 
-        What is not begun within :data:`BEGIN_WITHIN_S` is handed back as the batch's ``rest``.
+        Files not begun within :data:`BEGIN_WITHIN_S` are handed back as the batch's ``rest``.
         """
         batch, begun = _Batch(), monotonic()
         for n_done, file in enumerate(task.files):
@@ -143,7 +143,7 @@ class _Batch:
 
 
 def spans_by_level(text: str, words: Words) -> dict[str, NDArray[np.uint32]]:
-    """Unit spans (n, 2) per level, in order. Blank words are no units."""
+    """Unit spans (n, 2) per level, in order. Blank words are left out."""
     segments = segment(text)
     pieces = [text[a:b] for a, b in segments.sentences.tolist()]
     spans, lengths = words.spans_many(pieces)
@@ -157,7 +157,7 @@ def spans_by_level(text: str, words: Words) -> dict[str, NDArray[np.uint32]]:
 
 
 def _meta(document: Document) -> str:
-    """What is known about a document besides its text, as JSON; spans as lists of numbers."""
+    """A document's properties besides its text, as JSON; spans as lists of numbers."""
     return json.dumps(
         {
             "bytes_hash": document.bytes_hash,

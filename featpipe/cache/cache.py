@@ -144,7 +144,7 @@ class Cache:
         self.reader.refresh()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.reader.close()
 
     def __repr__(self) -> str:
@@ -157,7 +157,7 @@ class Cache:
         self.close()
 
     def __reduce__(self) -> tuple[type[Cache], tuple[Path]]:
-        """Travel as a path; the other process opens the file itself."""
+        """Pickle as the path; the other process opens the file itself."""
         return type(self), (self.path,)
 
     def _resolve(self, space: str | None, known: list[str]) -> str:

@@ -1,8 +1,7 @@
-"""Nearest texts of a space, exactly: every vector is looked at, block by block.
+"""Nearest rows of a space, exactly: every vector is compared, block by block.
 
 Guarantees: the k best of all rows, ties in the order of storing; memory for one block, whatever the
-size of the file. An approximate index may be faster from some millions of vectors on; this one
-needs no building, and is what such an index is measured against.
+size of the file. An approximate index may be faster from some millions of vectors on.
 """
 
 from __future__ import annotations
@@ -29,12 +28,14 @@ BLOCK_VALUES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A stored text and how near it is: larger is nearer. A distance counts negative."""
+    """A stored text and its score: larger is nearer; a distance counts negative.
+
+    ``key`` is that of the text, by which its vector is found.
+    """
 
     text: str
     score: float
     key: bytes
-    """What finds its vector."""
 
 
 def as_queries(vectors: ArrayLike, dim: int) -> NDArray[np.float32]:
@@ -87,7 +88,7 @@ def _scores(
     squares = np.einsum("ij,ij->i", vectors, vectors)
     if metric == "cosine":
         lengths = np.sqrt(squares)
-        # A vector of zeros is like nothing.
+        # A vector of zeros has cosine 0 with every other.
         whole = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
         return np.asarray(whole, np.float32)
     own = np.einsum("ij,ij->i", queries, queries)
@@ -102,7 +103,7 @@ def _merge(
     more: NDArray[np.float32],
     k: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The k best of what was found before and of one more block, by score, then by row."""
+    """The k best of the earlier blocks and of one more, by score, then by row."""
     n_kept = min(k, scores.shape[1] + more.shape[1])
     out_rows = np.empty((len(scores), n_kept), np.int64)
     out_scores = np.empty((len(scores), n_kept), np.float32)

@@ -49,7 +49,7 @@ class SearchRole:
         return [self._answer(query, search) for query in queries]
 
     def close(self) -> None:
-        """Let go of the cache."""
+        """Close the cache."""
         self._cache.close()
 
     def _answer(self, query: SearchQuery, search: SentenceSearch) -> list[Hit] | FeatpipeError:

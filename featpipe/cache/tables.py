@@ -1,4 +1,4 @@
-"""Where each thing lives in the file: table names and their columns, in one place.
+"""The layout of a cache: the names and columns of its tables.
 
 ::
 
@@ -138,7 +138,7 @@ def runs_spec() -> TableSpec:
 
 
 def identity(spec: Mapping[str, object], fingerprint: str) -> dict[str, str]:
-    """The attributes that say what made a table's rows."""
+    """The attributes that identify the model or analyser of a table's rows."""
     return {
         "spec": json.dumps(spec, sort_keys=True, ensure_ascii=False),
         "fingerprint": fingerprint,

@@ -1,7 +1,7 @@
 """Units: the distinct texts of a batch of documents, each with its key and the levels it occurs at.
 
-Texts travel as one UTF-8 byte array with lengths, never as a list of strings: the parent forwards
-them between workers without ever decoding them.
+Texts are sent between processes as one UTF-8 byte array with lengths, never as a list of strings:
+the parent forwards them without decoding them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Units:
 
     @classmethod
     def joined(cls, parts: Sequence[Units]) -> Units:
-        """One after the other; the caller knows them to be disjoint."""
+        """One after the other; they must be disjoint."""
         return cls(
             np.concatenate([part.keys for part in parts]),
             Texts.joined([part.texts for part in parts]),
@@ -110,7 +110,7 @@ class Units:
         )
 
     def halves(self) -> tuple[Units, Units]:
-        """Two parts of about the same number of units, to find the one that kills its worker."""
+        """Two parts of about the same number of units."""
         middle = len(self) // 2
         rows = np.arange(len(self))
         return self.take(rows[:middle]), self.take(rows[middle:])

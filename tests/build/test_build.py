@@ -576,3 +576,16 @@ def test_one_and_many_look_ups_agree_in_every_stored_type(
         assert dictionary.get("不在其中") is None
     tolerance = {"float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
     np.testing.assert_allclose(one, exact.vectors[0], atol=tolerance, rtol=tolerance)
+
+
+def test_public_values_have_short_reprs(tmp_path: Path, corpus: Path, encoder_folder: Path) -> None:
+    cache = tmp_path / "c.h5"
+    with Pipeline(cache, model=encoder_folder, ner="none", devices=["cpu"]) as pipeline:
+        report = pipeline.build(corpus)
+        with Cache.open(cache) as opened:
+            (space,) = opened.spaces()
+            assert repr(pipeline) == f"<Pipeline {cache}: {space} on cpu>"
+            vectors = f"{report.n_encoded} vectors of {opened.dictionary().dim} numbers"
+            assert repr(opened.dictionary()) == f"<Dictionary {space}: {vectors}>"
+            assert repr(opened.dictionary(level="word")).endswith(", level word>")
+    assert repr(report) == f"<RunReport {report.run_id}: {report.summary()}>"
