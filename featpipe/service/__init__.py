@@ -2,10 +2,10 @@
 
 Guarantees:
 
-- Models live in workers of the pool; this process imports no torch. A document that kills its
-  worker costs its own request, and a killed worker costs none.
-- Every request ends: by its answer, or by its deadline with a clear error.
-- Memory is bounded: bodies by size while they arrive, waiting work by number and weight (429).
-- No path that a client names is ever opened: texts, uploads, and documents of the cache by id.
-- SIGTERM finishes what is in flight; readiness ends first.
+- Models are loaded in workers of the pool; this process imports no torch. A document that kills
+  its worker fails its own request only; a worker killed from outside fails none.
+- Every request ends, with its answer or at its deadline with an error.
+- Memory is bounded: bodies by size while they arrive, queued work by number and weight (429).
+- No path from a client is ever opened: documents are texts, uploads, or ids in the cache.
+- SIGTERM ends readiness first, and then lets requests in flight finish.
 """

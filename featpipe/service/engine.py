@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 logger = getLogger("featpipe.service")
 
-#: Characters of texts, or bytes of documents, that go to a worker together: some seconds of work
-#: for a large model on a slow machine. What is heavier goes alone.
+#: Characters of texts, or bytes of documents, of one batch: some seconds of work for a large model
+#: on a slow machine. A heavier item is a batch of its own.
 _BATCH_WEIGHT = 32_768
 #: Seconds until templates that could not be fitted at the start are tried again.
 _PAUSE_S = 5.0
@@ -50,10 +50,10 @@ _HALVE = "featpipe.pool.role:halve_sequence"
 
 
 class Engine:
-    """What a service works with, from the first request to the last.
+    """Batchers, templates and metrics of one service.
 
-    Opening it checks everything that can be checked without a model: the command ends with a clear
-    message instead of a service that answers nothing.
+    Opening it checks everything that can be checked without loading a model, so that the command
+    ends with a clear error instead of starting a service that cannot answer.
 
     Args:
         settings: of the service.
@@ -103,7 +103,7 @@ class Engine:
             self._watching = asyncio.create_task(watching)
 
     async def stop(self) -> None:
-        """End the workers, and let go of the cache."""
+        """End the workers, and remove the published templates."""
         if self._watching is not None:
             self._watching.cancel()
         await asyncio.gather(*(asyncio.to_thread(batcher.close) for batcher in self.batchers))

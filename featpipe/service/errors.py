@@ -1,7 +1,7 @@
-"""Failures: what a client is told when a request cannot be answered, and with which status.
+"""Failures: answers with an error status.
 
-One place maps every error of the tree; nothing else decides a status. What the operator alone may
-know (paths, tracebacks) is logged under the request's id and not sent.
+Guarantees: every error of the tree gets its status here and nowhere else. Paths and tracebacks are
+logged under the request's id and not sent.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class Failure(Exception):
-    """An answer that is an error.
+    """An answer with an error status.
 
     Args:
         status: of HTTP.
-        code: a word for programs; never changes its meaning.
+        code: for programs; its meaning never changes.
         message: for people.
-        hint: the next step, if there is one.
+        hint: the next step.
         retry_after_s: when to ask again; sent as ``Retry-After``.
 
     """
@@ -76,29 +76,29 @@ class _Rule:
     kind: type[FeatpipeError]
     status: int
     code: str
-    is_told: bool = True
-    """Whether the error's own words are for the client."""
+    is_public: bool = True
+    """Whether the error's own message is sent."""
 
 
-#: The first that fits decides, so the special come before the general.
+#: The first rule that matches decides, so special errors come before general ones.
 _RULES = (
     _Rule(UnsupportedDocument, 415, "unsupported_document"),
     _Rule(DocumentTooLarge, 413, "document_too_large"),
     _Rule(DocumentError, 422, "unreadable_document"),
     _Rule(EncodingError, 422, "cannot_encode"),
-    _Rule(TemplateError, 500, "template_unusable", is_told=False),
-    _Rule(UnknownSpace, 500, "cache_unusable", is_told=False),
+    _Rule(TemplateError, 500, "template_unusable", is_public=False),
+    _Rule(UnknownSpace, 500, "cache_unusable", is_public=False),
     _Rule(UsageError, 404, "not_found"),
-    _Rule(DictionaryError, 500, "cache_unusable", is_told=False),
+    _Rule(DictionaryError, 500, "cache_unusable", is_public=False),
     _Rule(TaskTimedOut, 422, "document_deadline"),
     _Rule(WorkerDied, 500, "worker_died"),
-    _Rule(PoolBroken, 503, "workers_unavailable", is_told=False),
-    _Rule(PoolClosed, 503, "shutting_down", is_told=False),
+    _Rule(PoolBroken, 503, "workers_unavailable", is_public=False),
+    _Rule(PoolClosed, 503, "shutting_down", is_public=False),
     _Rule(CannotTravel, 422, "cannot_travel"),
-    _Rule(TaskFailed, 500, "failed", is_told=False),
+    _Rule(TaskFailed, 500, "failed", is_public=False),
 )
 
-_UNTOLD = {
+_MESSAGES = {
     "template_unusable": "the templates cannot be used at the moment",
     "cache_unusable": "the cache cannot be used at the moment",
     "workers_unavailable": "no worker can do this at the moment",
@@ -107,7 +107,7 @@ _UNTOLD = {
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What an error becomes for the client."""
+    """The answer to an error of any kind."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, TaskFailed) and isinstance(error.__cause__, FeatpipeError):
@@ -115,22 +115,24 @@ def failure_of(error: BaseException) -> Failure:
     for rule in _RULES:
         if isinstance(error, rule.kind):
             retry = 1.0 if rule.status == 503 else None
-            return Failure(rule.status, rule.code, _words(error, rule), retry_after_s=retry)
+            return Failure(rule.status, rule.code, _message(error, rule), retry_after_s=retry)
     return Failure(500, "internal", "an internal error; the log has it under this request_id")
 
 
 def failure_named(name: str, message: str) -> Failure:
-    """What became of one document, by the name of its error's class and the reason given."""
+    """The answer to a quarantined document, by the name of its error's class and its reason."""
     kinds = {rule.kind.__name__: rule for rule in _RULES}
     rule = kinds.get(name) or _Rule(DocumentError, 422, _NAMED.get(name, "extraction_failed"))
-    return Failure(rule.status, rule.code, message if rule.is_told else _UNTOLD.get(rule.code, ""))
+    return Failure(
+        rule.status, rule.code, message if rule.is_public else _MESSAGES.get(rule.code, "")
+    )
 
 
 _NAMED = {"UnreadableDocument": "unreadable_document", "EmptyDocument": "empty_document"}
 
 
-def _words(error: BaseException, rule: _Rule) -> str:
-    if not rule.is_told:
-        return _UNTOLD.get(rule.code, "an internal error; the log has it under this request_id")
-    # A lost worker's last words hold stacks and paths: the first line says what happened.
+def _message(error: BaseException, rule: _Rule) -> str:
+    if not rule.is_public:
+        return _MESSAGES.get(rule.code, "an internal error; the log has it under this request_id")
+    # Further lines, such as the stack of a lost worker, hold paths.
     return str(getattr(error, "message", error)).splitlines()[0]

@@ -1,8 +1,8 @@
-"""Bodies: what requests and answers look like, for checking and for OpenAPI."""
+"""Schemas of requests and answers, for checking and for OpenAPI."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -283,7 +283,7 @@ class ReadyAnswer(BaseModel):
     lanes: dict[str, LaneBody]
 
 
-def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For a route's ``responses``: these statuses, and those that every route may have."""
+def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """A route's ``responses``: these statuses, and those of every route."""
     common = (400, 401, 403, 413, 422, 500)
     return {status: {"model": ErrorBody} for status in sorted({*common, *statuses})}

@@ -1,15 +1,18 @@
-"""What a service is told, as one frozen value with checked ranges."""
+"""The settings of a service: one frozen value with checked ranges."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from pathlib import Path  # noqa: TC003  # what a field is
+from typing import TYPE_CHECKING
 
 from featpipe.errors import UsageError
 
-#: Where the key is taken from when no file is named.
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Environment variable with the key, used when no file is named.
 KEY_VARIABLE = "FEATPIPE_API_KEY"
 #: A key shorter than this can be guessed.
 _SHORTEST_KEY = 16
@@ -18,7 +21,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How a service listens, what it serves and how much it takes on. Seconds and bytes."""
+    """Address, models, limits and deadlines of a service, in seconds and bytes."""
 
     cache: Path
     templates: Path | None = None
@@ -30,7 +33,7 @@ class ServiceSettings:
     space: str | None = None
     analyser: str | None = None
     devices: tuple[str, ...] = ()
-    """One extracting worker each; empty: what the machine has."""
+    """One extracting worker each; empty: all devices of the machine."""
     host: str = "127.0.0.1"
     port: int = 8080
     api_key: str | None = field(default=None, repr=False)
@@ -41,7 +44,7 @@ class ServiceSettings:
     deadline_s: float = 30.0
     """Of a request, from its first byte to its answer; a client may ask for less."""
     document_deadline_s: float = 10.0
-    """Of a task in a worker; whoever exceeds it is found by halving its batch."""
+    """Of a task in a worker; bisection finds the document of a batch that exceeds it."""
     drain_s: float = 30.0
     """After SIGTERM: the longest wait for requests in flight."""
     notice_s: float = 0.0
@@ -50,14 +53,14 @@ class ServiceSettings:
     max_batch_bytes: int = 256 * MIB
     """Body of ``/extract/batch``."""
     max_waiting: int = 256
-    """Requests (lines of a batch) that may wait for or be with the workers, per kind of work."""
+    """Requests (or lines of a batch) in the queue and with workers, per kind of work."""
     max_waiting_bytes: int = 256 * MIB
     max_batch: int = 8
     """Documents that go to a worker together."""
     max_texts: int = 2048
     """Inputs of one embeddings request."""
     linger_s: float = 0.003
-    """How long the first of a batch waits for company while all workers are busy."""
+    """How long a batch may wait for more items while all workers are busy."""
     is_traced: bool = False
 
     def __post_init__(self) -> None:
@@ -75,12 +78,12 @@ class ServiceSettings:
 
     @property
     def is_local(self) -> bool:
-        """Whether only programs of this machine can connect."""
+        """Whether only programs on this machine can connect."""
         return is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address means this machine and nothing else."""
+    """Whether a name or address is this machine only."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -90,7 +93,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find_key(file: Path | None) -> str | None:
-    """The key: from a file, else from the environment; None where there is neither.
+    """The key from a file, else from the environment; None without either.
 
     Raises:
         UsageError: a file that cannot be read, or a key that can be guessed.
@@ -108,7 +111,7 @@ def find_key(file: Path | None) -> str | None:
         if not key:
             return None
     if len(key) < _SHORTEST_KEY or not key.isascii() or not key.isprintable():
-        # Its characters are never part of a message.
+        # The message never contains the key.
         raise UsageError(
             f"the key in {where} must be {_SHORTEST_KEY} printable ASCII characters or more",
             hint="python -c 'import secrets; print(secrets.token_urlsafe(32))'",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from featpipe.on_demand.messages import Embedded, EmbedQuery
-from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure
 from featpipe.service.schemas import EmbeddingsAnswer, EmbeddingsBody, ModelsAnswer, failures
 
@@ -20,9 +19,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.service.engine import Engine
+
 router = APIRouter(tags=["embeddings"], prefix="/v1")
 
-#: A request is cut into pieces of so much, so that short ones find their way between long ones.
+#: Most texts and characters of one item: a long request is cut, so that short ones run between.
 _PIECE_TEXTS, _PIECE_CHARACTERS = 256, 16_384
 
 
@@ -30,8 +31,8 @@ _PIECE_TEXTS, _PIECE_CHARACTERS = 256, 16_384
 async def embed(request: Request, body: EmbeddingsBody) -> Response:
     """Vectors of texts or token ids, in the order of the input.
 
-    They are those of the cache's space: what it holds is looked up and not encoded again.
-    ``dimensions`` keeps the first so many and makes the vector's length one again.
+    They are vectors of the cache's space: texts that it holds are not encoded again.
+    ``dimensions`` keeps the first numbers of each vector and scales them to length one.
     """
     engine: Engine = request.app.state.engine
     _check(engine, body)
@@ -55,8 +56,8 @@ async def embed(request: Request, body: EmbeddingsBody) -> Response:
 
 
 @router.get("/models", response_model=ModelsAnswer, responses=failures())
-async def models(request: Request) -> dict[str, Any]:
-    """The one model there is."""
+async def models(request: Request) -> dict[str, object]:
+    """The one model of this service."""
     engine: Engine = request.app.state.engine
     model = {"id": engine.chosen.name, "object": "model", "created": 0, "owned_by": "featpipe"}
     return {"object": "list", "data": [model]}
@@ -66,7 +67,7 @@ def shorten(vectors: NDArray[np.float32], dimensions: int | None) -> NDArray[np.
     """The first ``dimensions`` numbers of each row (n, dim), scaled to length one; zeros stay.
 
     Raises:
-        Failure: there are not so many.
+        Failure: the vectors have fewer.
 
     """
     dim = vectors.shape[1]
@@ -100,18 +101,17 @@ def _check(engine: Engine, body: EmbeddingsBody) -> None:
 
 
 def _query_of(body: EmbeddingsBody) -> EmbedQuery:
-    given: Any = body.input
-    if isinstance(given, str):
-        return EmbedQuery(texts=(given,))
-    if isinstance(given[0], str):
-        return EmbedQuery(texts=tuple(given))
-    if isinstance(given[0], int):
-        return EmbedQuery(tokens=(tuple(given),))
-    return EmbedQuery(tokens=tuple(map(tuple, given)))
+    if isinstance(body.input, str):
+        return EmbedQuery(texts=(body.input,))
+    # Checked: the list holds texts, token ids or lists of token ids, and only one of the three.
+    texts = tuple(one for one in body.input if isinstance(one, str))
+    lists = tuple(tuple(one) for one in body.input if isinstance(one, list))
+    tokens = tuple(one for one in body.input if isinstance(one, int))
+    return EmbedQuery(texts=texts) if texts else EmbedQuery(tokens=lists or (tokens,))
 
 
 def _cut(query: EmbedQuery) -> Iterator[EmbedQuery]:
-    """In order; one long input is a piece of its own."""
+    """Pieces in order; one long input is a piece of its own."""
     inputs = query.texts or query.tokens
     start, size = 0, 0
     for at, one in enumerate(inputs):
@@ -127,7 +127,7 @@ def _part(query: EmbedQuery, start: int, end: int) -> EmbedQuery:
 
 
 async def _ask(engine: Engine, query: EmbedQuery, timeout_s: float) -> Embedded | Failure:
-    """The answer or the failure: a piece that fails must not cancel its siblings in mid-air."""
+    """The answer or the failure; raised, it would cancel the other pieces."""
     weight = sum(map(len, query.texts or query.tokens))
     try:
         answer = await engine.embed.submit(query, weight=weight, timeout_s=timeout_s)
@@ -137,7 +137,7 @@ async def _ask(engine: Engine, query: EmbedQuery, timeout_s: float) -> Embedded 
 
 
 def _render(vectors: NDArray[np.float32], form: str, model: str, n_tokens: int) -> bytes:
-    """The answer's JSON. Written piece by piece: thousands of vectors are megabytes of it."""
+    """The answer's JSON, written directly: pydantic would copy megabytes of numbers."""
     name = json.dumps(model, ensure_ascii=False)
     head = '{"object":"list","data":['
     tail = f'],"model":{name},"usage":{{"prompt_tokens":{n_tokens},"total_tokens":{n_tokens}}}}}'

@@ -1,12 +1,17 @@
-"""``/extract`` and ``/extract/batch``."""
+"""``/extract`` and ``/extract/batch``.
+
+A document arrives in three ways: JSON holds a text or the id of a cached document, a form holds a
+file, any other body is the file itself. No name from a client is ever opened: names label results,
+and a name's suffix may choose the loader.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,7 +19,6 @@ from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
 from featpipe.extraction.messages import ALL, AUTO, Given, Inline, Stored, Upload
-from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure, failure_named, failure_of
 from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
 
@@ -24,28 +28,23 @@ if TYPE_CHECKING:
     from starlette.datastructures import FormData
 
     from featpipe.extraction.messages import Done
+    from featpipe.extraction.results import Extraction
     from featpipe.service.batcher import Batcher
-
-# Uploads: the three ways in which a document arrives, made into one job for a worker.
-#
-# JSON holds a text or the id of a cached document; a form holds a file; any other body is the file
-# itself. No name that a client gives is ever opened: names label results, and their suffix may tell
-# how bytes are read.
-
+    from featpipe.service.engine import Engine
 
 _Body = TypeVar("_Body", bound=ExtractBody)
 
 _LONGEST_NAME = 256
 _FORM_FIELDS = frozenset({"file", "template", "name", "with_text", "deadline_s"})
-#: How a form says yes and no.
+#: Booleans in a form.
 _TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-#: The suffix that a nameless text is read by; whatever else it is, its bytes tell.
+#: Suffixes for texts without a name; other media types are recognised by their bytes.
 _SUFFIXES = {"text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "text/plain": ".txt"}
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One document and what is wanted of it."""
+    """One document, and the options of its extraction."""
 
     given: Given
     template: str | None
@@ -58,7 +57,7 @@ async def read_job(request: Request) -> Job:
     """The job in a request.
 
     Raises:
-        RequestValidationError: JSON or options that do not fit.
+        RequestValidationError: JSON or options of another form.
         Failure: a form without a file, or no body.
 
     """
@@ -88,10 +87,10 @@ def job_of(body: ExtractBody) -> Job:
 
 
 def check_json(data: bytes, kind: type[_Body]) -> _Body:
-    """Parsed and checked.
+    """Parse and check a body.
 
     Raises:
-        RequestValidationError: no JSON, or not what is wanted.
+        RequestValidationError: no JSON, or of another form.
 
     """
     try:
@@ -124,15 +123,18 @@ async def _job_of_form(form: FormData) -> Job:
 
 
 def _job_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Job:
-    """Options come as strings; they are checked as those of JSON are."""
-    wanted: dict[str, Any] = {n: value for n, value in options.items() if n in _FORM_FIELDS}
+    """Options come as strings, and are then checked like those of JSON."""
+    wanted: dict[str, str | bool | float] = {
+        name: value for name, value in options.items() if name in _FORM_FIELDS and name != "name"
+    }
     if not wanted.get("template"):
         wanted.pop("template", None)  # a field of a form that was left empty
     if "with_text" in wanted:
-        wanted["with_text"] = _TRUTHS.get(wanted["with_text"].lower(), wanted["with_text"])
+        given = options["with_text"]
+        wanted["with_text"] = _TRUTHS.get(given.lower(), given)
     if "deadline_s" in wanted:
-        wanted["deadline_s"] = _number(wanted["deadline_s"])
-    name = plain_name(wanted.pop("name", "") or "upload" + _SUFFIXES.get(media_type, ""))
+        wanted["deadline_s"] = _number(options["deadline_s"])
+    name = plain_name(options.get("name") or "upload" + _SUFFIXES.get(media_type, ""))
     checked = check_json(json.dumps({**wanted, "text": "-"}).encode(), ExtractBody)
     return Job(
         Upload(data, name), checked.template, checked.with_text, checked.deadline_s, len(data)
@@ -140,7 +142,7 @@ def _job_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> 
 
 
 def plain_name(name: str) -> str:
-    """The last part of a name, printable and not long: it labels a result and opens nothing."""
+    """The last part of a path, printable and short: it labels a result and opens nothing."""
     last = PurePosixPath(name.replace("\\", "/")).name or "upload"
     return "".join(c if c.isprintable() else "_" for c in last)[-_LONGEST_NAME:]
 
@@ -237,7 +239,7 @@ async def extract_batch(request: Request) -> Response:
     return StreamingResponse(_answer_lines(engine, lines), media_type=NDJSON)
 
 
-async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, Any]:
+async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, object]:
     """The answer to one job, as JSON.
 
     Raises:
@@ -254,9 +256,9 @@ async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, A
             raise Failure(404, "unknown_document", done.quarantined.reason)
         raise failure_named(done.quarantined.error, done.quarantined.reason)
     engine.metrics.documents.labels("extracted").inc()
-    answer: dict[str, Any] = {
+    answer: dict[str, object] = {
         "document": done.document,
-        "extractions": [_without_paths(extraction.as_dict()) for extraction in done.extractions],
+        "extractions": [_without_path(extraction) for extraction in done.extractions],
         "seconds": round(done.seconds, 6),
     }
     if done.text is not None:
@@ -272,12 +274,17 @@ def extract_batcher(engine: Engine) -> Batcher[Given, Done]:
 
     """
     if engine.extract is None:
-        raise Failure(404, "no_templates", "this service was started without templates")
+        raise no_templates()
     return engine.extract
 
 
+def no_templates() -> Failure:
+    """For a service that was started without templates."""
+    return Failure(404, "no_templates", "this service was started without templates")
+
+
 def _template_of(engine: Engine, name: str | None) -> str:
-    """Without a name: the only one, else the likeliest.
+    """The named template; without a name the only one, or `AUTO`.
 
     Raises:
         Failure: no such template.
@@ -295,9 +302,9 @@ def _template_of(engine: Engine, name: str | None) -> str:
 
 
 async def _answer_lines(engine: Engine, lines: list[bytes]) -> AsyncIterator[bytes]:
-    """Answers as they end. So many are under way at a time that others find room, too."""
+    """Answers in the order in which they end; a quarter of the queue at most is used at a time."""
     source = iter(enumerate(lines))
-    ended: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    ended: asyncio.Queue[dict[str, object]] = asyncio.Queue()
 
     async def work() -> None:
         for index, line in source:
@@ -312,13 +319,13 @@ async def _answer_lines(engine: Engine, lines: list[bytes]) -> AsyncIterator[byt
             n_failed += "error" in found
             yield _line(found)
         yield _line({"is_complete": True, "n_lines": len(lines), "n_failed": n_failed})
-    finally:  # also when the client has left
+    finally:  # also when the client left
         for worker in workers:
             worker.cancel()
 
 
-async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = {"index": index}
+async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, object]:
+    found: dict[str, object] = {"index": index}
     try:
         body = check_json(line, BatchLine)
         if body.id is not None:
@@ -333,8 +340,8 @@ async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, Any
     return found
 
 
-async def _ask_patiently(engine: Engine, job: Job) -> dict[str, Any]:
-    """A line of a batch waits where a single request is sent away."""
+async def _ask_patiently(engine: Engine, job: Job) -> dict[str, object]:
+    """Try again while the queue is full, which refuses a single request."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _time_of(engine, job)
     while True:
@@ -350,14 +357,15 @@ def _time_of(engine: Engine, job: Job) -> float:
     return min(job.deadline_s or engine.settings.deadline_s, engine.settings.deadline_s)
 
 
-def _without_paths(extraction: dict[str, Any]) -> dict[str, Any]:
-    """Where the cache lies is the operator's business."""
-    extraction["provenance"].pop("cache", None)
-    return extraction
+def _without_path(extraction: Extraction) -> dict[str, object]:
+    """As JSON, without the cache's path on this machine."""
+    provenance = asdict(extraction.provenance)
+    del provenance["cache"]
+    return extraction.as_dict() | {"provenance": provenance}
 
 
 def describe_invalid(error: RequestValidationError) -> str:
-    """What is wrong with a body, in one line."""
+    """The errors of a body, at most five, in one line."""
     parts = []
     for one in error.errors():
         where = ".".join(str(step) for step in one["loc"] if step != "body")
@@ -365,9 +373,9 @@ def describe_invalid(error: RequestValidationError) -> str:
     return "; ".join(parts[:5])
 
 
-def _json(content: dict[str, Any]) -> Response:
+def _json(content: dict[str, object]) -> Response:
     return Response(_line(content), media_type="application/json")
 
 
-def _line(content: dict[str, Any]) -> bytes:
+def _line(content: dict[str, object]) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

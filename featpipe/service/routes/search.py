@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
 from featpipe.cache.search_worker import SearchQuery
 from featpipe.on_demand.messages import EmbedQuery
-from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure
 from featpipe.service.schemas import SearchAnswer, SearchBody, failures
+
+if TYPE_CHECKING:
+    from featpipe.service.engine import Engine
 
 router = APIRouter(tags=["search"])
 
 
 @router.post("/search", response_model=SearchAnswer, responses=failures(404, 429, 503, 504))
-async def search(request: Request, body: SearchBody) -> dict[str, Any]:
+async def search(request: Request, body: SearchBody) -> dict[str, object]:
     """The best sentences of the cache's documents, by words or by words and meaning."""
     engine: Engine = request.app.state.engine
     if engine.search is None:

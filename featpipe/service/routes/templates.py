@@ -1,4 +1,4 @@
-"""``/templates``: what is on offer, whether a new one could be used, a look at changed files."""
+"""``/templates``: list them, check a new one, reload changed files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
 from featpipe.errors import TemplateError
 from featpipe.extraction.template import check_template
-from featpipe.service.engine import Engine  # noqa: TC001  # FastAPI reads annotations
 from featpipe.service.errors import Failure
-from featpipe.service.routes.extract import extract_batcher
+from featpipe.service.routes.extract import no_templates
 from featpipe.service.schemas import (
     ReloadAnswer,
     TemplateBody,
@@ -27,17 +26,18 @@ from featpipe.service.schemas import (
 
 if TYPE_CHECKING:
     from featpipe.extraction.template import FieldSpec
+    from featpipe.service.engine import Engine
     from featpipe.service.template_watcher import TemplateWatcher
 
 router = APIRouter(tags=["templates"])
 
-#: What a template that was sent is called in messages.
+#: Name in messages of a template that was sent.
 _SENT = Path("template")
 
 
 @router.get("/templates", response_model=TemplateList, responses=failures())
-async def list_templates(request: Request) -> dict[str, Any]:
-    """Every template at work."""
+async def list_templates(request: Request) -> dict[str, object]:
+    """Every template in use."""
     watcher = request.app.state.engine.watcher
     if watcher is None:
         return {"templates": [], "problem": ""}
@@ -48,7 +48,7 @@ async def list_templates(request: Request) -> dict[str, Any]:
 
 
 @router.get("/templates/{name}", response_model=TemplateBody, responses=failures(404))
-async def get_template(request: Request, name: str) -> dict[str, Any]:
+async def get_template(request: Request, name: str) -> dict[str, object]:
     """One template."""
     engine: Engine = request.app.state.engine
     if engine.watcher is None or name not in engine.watcher.templates:
@@ -57,8 +57,8 @@ async def get_template(request: Request, name: str) -> dict[str, Any]:
 
 
 @router.post("/templates/validate", response_model=ValidateAnswer, responses=failures())
-async def validate(body: ValidateBody) -> dict[str, Any]:
-    """Whether a template could be used; what is wrong with it, and in which line."""
+async def validate(body: ValidateBody) -> dict[str, object]:
+    """Whether a template could be used; if not, its first error with its line."""
     try:
         content = json.loads(body.content) if body.format == "json" else tomllib.loads(body.content)
         if not isinstance(content, dict):
@@ -69,7 +69,7 @@ async def validate(body: ValidateBody) -> dict[str, Any]:
         found = re.match(r"template:(\d+): ", error.message)
         message = re.sub(r"^template(:\d+)?: ", "", error.message)
         return {"is_valid": False, "message": message, "line": int(found[1]) if found else None}
-    except (ValueError, RecursionError) as error:  # what the two parsers raise
+    except (ValueError, RecursionError) as error:  # of the two parsers
         line = re.search(r"line (\d+)", str(error))
         message = f"it is not {body.format.upper()}: {error}"
         return {"is_valid": False, "message": message, "line": int(line[1]) if line else None}
@@ -80,14 +80,14 @@ async def validate(body: ValidateBody) -> dict[str, Any]:
 @router.post(
     "/templates/reload", response_model=ReloadAnswer, responses=failures(404, 409, 429, 503, 504)
 )
-async def reload(request: Request) -> dict[str, Any]:
-    """Bring changed files to work now; models stay loaded. It happens by itself within seconds.
+async def reload(request: Request) -> dict[str, object]:
+    """Use changed files now; models stay loaded. The service does so by itself within seconds.
 
-    Files that cannot be used leave everything as it was, and are answered with 409.
+    Files that cannot be used change nothing, and are answered with 409.
     """
     engine: Engine = request.app.state.engine
-    extract_batcher(engine)
-    assert engine.watcher is not None  # noqa: S101  # it is made with the batcher
+    if engine.watcher is None:
+        raise no_templates()
     try:
         async with asyncio.timeout(engine.settings.deadline_s):
             change = await engine.watcher.publish()
@@ -105,7 +105,7 @@ async def reload(request: Request) -> dict[str, Any]:
     return {"templates": names, "changed": change.changed, "removed": change.removed}
 
 
-def _describe(watcher: TemplateWatcher, name: str) -> dict[str, Any]:
+def _describe(watcher: TemplateWatcher, name: str) -> dict[str, object]:
     fitted = watcher.templates[name]
     template = fitted.template
     return {
@@ -117,7 +117,7 @@ def _describe(watcher: TemplateWatcher, name: str) -> dict[str, Any]:
     }
 
 
-def _describe_field(field: FieldSpec) -> dict[str, Any]:
+def _describe_field(field: FieldSpec) -> dict[str, object]:
     return {
         "name": field.name,
         "aliases": list(field.aliases),
@@ -128,5 +128,5 @@ def _describe_field(field: FieldSpec) -> dict[str, Any]:
 
 
 def _without_folder(message: str) -> str:
-    """Where the files lie is the operator's business; what they are called is enough."""
+    """Paths on this machine are not sent: only the names of files are."""
     return re.sub(r"(?<![\w])/(?:[^\s/:]+/)+", "", message)
