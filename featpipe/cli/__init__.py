@@ -1,1 +1,1 @@
-"""The command line: one file per command; each reads arguments, calls the library and prints."""
+"""The command line: a command reads its arguments, calls the library and prints."""

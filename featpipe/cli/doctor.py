@@ -1,7 +1,7 @@
-"""Doctor: looks at everything a run needs, and says of each trouble how it is cured.
+"""``featpipe doctor``: checks everything that a run needs, and names a cure for each problem.
 
-Nothing is written but small files that are removed at once, torch is never imported here (a child
-looks at it when asked), and every check that fails unexpectedly is itself a finding.
+Guarantees: it writes small files only and removes them at once; it imports no torch (a child does
+with ``--torch``); a check that raises an error is itself a finding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 State = Literal["ok", "warning", "problem"]
 
 _GIB = 1 << 30
-#: Below this a shared memory file system cannot hold a batch of vectors.
+#: A smaller shared memory file system cannot hold a batch of vectors.
 _LITTLE_SHM = 64 << 20
 _LITTLE_DISK = _GIB
 _CHILD_S = 60.0
@@ -45,11 +45,36 @@ _EXTRAS = {
     "langchain-core": "langchain", "llama-index-core": "llamaindex", "scikit-learn": "sklearn",
     "datasets": "datasets",
 }  # fmt: skip
+_MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
+
+
+@click.command("doctor")
+@click.option("--cache", type=click.Path(path_type=Path), metavar="FILE",
+              help="Look at this cache and its file system.")  # fmt: skip
+@click.option("--model", metavar="PATH|NAME", help="Look at this model.")
+@click.option("--torch", "with_torch", is_flag=True, help="Import torch in a child and use cards.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object.")
+@click.pass_context
+def doctor(
+    ctx: click.Context, *, cache: Path | None, model: str | None, with_torch: bool, is_json: bool
+) -> None:
+    """Check Python, packages, devices, memory, file system, model and workers.
+
+    Exit code 1 when something would stop a run; each finding says what to do.
+    """
+    findings = examine(cache, model, with_torch=with_torch)
+    if is_json:
+        click.echo(as_json(findings))
+    for finding in () if is_json else findings:
+        click.echo(f"{_MARKS[finding.state]}  {finding.check:14}  {finding.message}")
+        if finding.cure:
+            click.echo(f"{'':22}-> {finding.cure}")
+    ctx.exit(0 if is_well(findings) else EXIT_LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One look at one thing. A ``problem`` stops runs, a ``warning`` makes them slow or partial."""
+    """A result. A ``problem`` stops runs; a ``warning`` makes them slow or partial."""
 
     check: str
     state: State
@@ -64,31 +89,31 @@ def examine(
     """Every finding, in a fixed order.
 
     Args:
-        cache: the file that is, or would be, written; by default one in the working directory.
-        model: checkpoint to look at instead of the built-in one.
-        with_torch: start a child that imports torch and touches every card.
+        cache: the file to write; by default one in the working directory.
+        model: checkpoint to check instead of the built-in one.
+        with_torch: start a child that imports torch and computes on every card.
 
     """
     place = cache or Path("featpipe.h5")
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("python", _look_at_python),
-        ("packages", _look_at_packages),
-        ("cores", _look_at_cores),
-        ("devices", _look_at_devices),
-        ("memory", _look_at_memory),
-        ("shared memory", _look_at_shm),
-        ("file system", lambda: _look_at_file_system(place.absolute().parent)),
-        ("kept files", _look_at_kept_files),
-        ("cache", lambda: _look_at_cache(place) if cache else iter(())),
-        ("model", lambda: _look_at_model(model)),
-        ("workers", _look_at_workers),
-        ("torch", lambda: _look_at_torch() if with_torch else iter(())),
+        ("python", _check_python),
+        ("packages", _check_packages),
+        ("cores", _check_cores),
+        ("devices", _check_devices),
+        ("memory", _check_memory),
+        ("shared memory", _check_shm),
+        ("file system", lambda: _check_file_system(place.absolute().parent)),
+        ("kept files", _check_kept_files),
+        ("cache", lambda: _check_cache(place) if cache else iter(())),
+        ("model", lambda: _check_model(model)),
+        ("workers", _check_workers),
+        ("torch", lambda: _check_torch() if with_torch else iter(())),
     ]
     return [finding for name, check in checks for finding in _guarded(name, check)]
 
 
 def as_json(findings: list[Finding]) -> str:
-    """One object: whether all is well, and the findings."""
+    """A JSON object with ``is_well`` and the findings."""
     content = {"is_well": is_well(findings), "findings": [asdict(one) for one in findings]}
     return json.dumps(content, ensure_ascii=False)
 
@@ -101,12 +126,12 @@ def is_well(findings: list[Finding]) -> bool:
 def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
     try:
         return list(check())
-    except Exception as error:  # a look that fails is a finding, and the others go on
+    except Exception as error:  # it is a finding, and the other checks go on
         words = f"cannot be looked at: {type(error).__name__}: {error}".splitlines()[0]
         return [Finding(name, "problem", words, "report it with the whole output")]
 
 
-def _look_at_python() -> Iterator[Finding]:
+def _check_python() -> Iterator[Finding]:
     name = f"Python {platform.python_version()} ({platform.machine()}, {platform.system()})"
     if sys.version_info >= (3, 11) and platform.system() == "Linux":
         yield Finding("python", "ok", name)
@@ -116,7 +141,7 @@ def _look_at_python() -> Iterator[Finding]:
     )
 
 
-def _look_at_packages() -> Iterator[Finding]:
+def _check_packages() -> Iterator[Finding]:
     found, missing = [], []
     for name in ("torch", "transformers", "h5py", "numpy", "jieba"):
         try:
@@ -148,7 +173,7 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _look_at_cores() -> Iterator[Finding]:
+def _check_cores() -> Iterator[Finding]:
     usable, there = usable_cores(), os.cpu_count() or 1
     text = f"{usable} of {there} cores may be used"
     asked = os.environ.get("OMP_NUM_THREADS", "")
@@ -161,7 +186,7 @@ def _look_at_cores() -> Iterator[Finding]:
     yield Finding("cores", "ok", text)
 
 
-def _look_at_devices() -> Iterator[Finding]:
+def _check_devices() -> Iterator[Finding]:
     n_cards = count_cards()
     mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if n_cards:
@@ -176,7 +201,7 @@ def _look_at_devices() -> Iterator[Finding]:
         yield Finding("devices", "ok", f"no CUDA device{hidden}; the processor is used")
 
 
-def _look_at_memory() -> Iterator[Finding]:
+def _check_memory() -> Iterator[Finding]:
     import psutil
 
     free = psutil.virtual_memory().available
@@ -187,7 +212,7 @@ def _look_at_memory() -> Iterator[Finding]:
         yield Finding("memory", "ok", text)
 
 
-def _look_at_shm() -> Iterator[Finding]:
+def _check_shm() -> Iterator[Finding]:
     try:
         descriptor = os.memfd_create("featpipe-doctor")
     except (AttributeError, OSError) as error:
@@ -199,7 +224,7 @@ def _look_at_shm() -> Iterator[Finding]:
         os.close(descriptor)
         yield Finding("shared memory", "ok", "memfd works; arrays travel without copies")
     try:
-        size = shutil.disk_usage("/dev/shm").total  # noqa: S108  # looked at, never written
+        size = shutil.disk_usage("/dev/shm").total  # noqa: S108  # measured, never written
     except OSError:
         return
     text = f"it holds {size >> 20} MiB, and is used only where memfd is not to be had"
@@ -207,8 +232,8 @@ def _look_at_shm() -> Iterator[Finding]:
                   "" if size >= _LITTLE_SHM else "docker run --shm-size=1g")  # fmt: skip
 
 
-def _look_at_file_system(folder: Path) -> Iterator[Finding]:
-    """Locks, syncs and sparse files, tried where the cache lies."""
+def _check_file_system(folder: Path) -> Iterator[Finding]:
+    """Locks, syncs and sparse files, tried in the folder of the cache."""
     if not folder.is_dir():
         cure = f"mkdir -p {folder}"
         yield Finding("file system", "problem", f"{folder} does not exist", cure)
@@ -261,8 +286,8 @@ def _try_file(descriptor: int, folder: Path) -> Iterator[Finding]:
         yield Finding("sparse files", "ok", "holes take no room, and writes can be made durable")
 
 
-def _look_at_kept_files() -> Iterator[Finding]:
-    """Where compiled words and fitted templates outlive a process; nothing is made there."""
+def _check_kept_files() -> Iterator[Finding]:
+    """The folder of compiled words and fitted templates; no file is left there."""
     folder = user_cache.root()
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     try:
@@ -277,7 +302,7 @@ def _look_at_kept_files() -> Iterator[Finding]:
     yield Finding("kept files", "ok", f"words and fitted templates are kept in {folder}")
 
 
-def _look_at_cache(path: Path) -> Iterator[Finding]:
+def _check_cache(path: Path) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("cache", "ok", f"{path} does not exist yet; build-cache makes it")
         return
@@ -292,7 +317,7 @@ def _look_at_cache(path: Path) -> Iterator[Finding]:
     yield Finding("cache", "ok", f"{path}: {n_documents} documents; {spaces}")
 
 
-def _look_at_model(model: str | None) -> Iterator[Finding]:
+def _check_model(model: str | None) -> Iterator[Finding]:
     named = [("model", model or str(find_builtin_model()))]
     if model is None:
         named.append(("entity model", str(find_builtin_model())))
@@ -307,8 +332,8 @@ def _look_at_model(model: str | None) -> Iterator[Finding]:
         yield Finding(check, "ok", what)
 
 
-def _look_at_workers() -> Iterator[Finding]:
-    """Start a child as every command does, from the program we are in."""
+def _check_workers() -> Iterator[Finding]:
+    """Start a child of this program, as every command does."""
     try:
         with Pool([Role("probe", "featpipe.cli.doctor:double", threads=1)]) as pool:
             answer = pool.call("probe", 21, timeout=_CHILD_S)
@@ -340,7 +365,7 @@ print(json.dumps([torch.__version__, torch.get_num_threads(), cards]))
 """
 
 
-def _look_at_torch() -> Iterator[Finding]:
+def _check_torch() -> Iterator[Finding]:
     try:
         ended = subprocess.run(  # noqa: S603  # our own interpreter and program
             [sys.executable, "-c", _PROBE],
@@ -367,33 +392,3 @@ def _look_at_torch() -> Iterator[Finding]:
             yield Finding(f"cuda:{number}", "warning", text, "end what else uses the card")
         else:
             yield Finding(f"cuda:{number}", "ok", text)
-
-
-# ``featpipe doctor``: what is wrong with this machine, and how it is cured.
-
-
-_MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
-
-
-@click.command("doctor")
-@click.option("--cache", type=click.Path(path_type=Path), metavar="FILE",
-              help="Look at this cache and its file system.")  # fmt: skip
-@click.option("--model", metavar="PATH|NAME", help="Look at this model.")
-@click.option("--torch", "with_torch", is_flag=True, help="Import torch in a child and use cards.")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object.")
-@click.pass_context
-def doctor(
-    ctx: click.Context, *, cache: Path | None, model: str | None, with_torch: bool, is_json: bool
-) -> None:
-    """Check Python, packages, devices, memory, file system, model and workers.
-
-    Exit code 1 when something would stop a run; each finding says what to do.
-    """
-    findings = examine(cache, model, with_torch=with_torch)
-    if is_json:
-        click.echo(as_json(findings))
-    for finding in () if is_json else findings:
-        click.echo(f"{_MARKS[finding.state]}  {finding.check:14}  {finding.message}")
-        if finding.cure:
-            click.echo(f"{'':22}-> {finding.cure}")
-    ctx.exit(0 if is_well(findings) else EXIT_LEFT_OUT)

@@ -1,9 +1,9 @@
-"""The ``featpipe`` command: finds the sub-command, maps errors to exit codes, and nothing else.
+"""The ``featpipe`` command: finds the sub-command and maps errors to exit codes.
 
-Exit codes: 0 all well, 1 some documents or units were left out (each is named), 2 the arguments are
-wrong, 3 fatal; 130 interrupted, with everything finished so far kept.
+Exit codes: 0 success; 1 some documents or units were left out (each is named); 2 wrong arguments;
+3 fatal error; 130 interrupted, with all finished work kept.
 
-Commands are imported when called, so that ``featpipe --help`` loads click and nothing more.
+Commands are imported when called, so that ``featpipe --help`` loads click only.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ EXIT_INTERRUPTED = 130
 class LazyGroup(click.Group):
     """A group whose commands are in modules of this package, imported when named."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """In the order in which people need them."""
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
         if cmd_name not in _COMMANDS:
             return None
         module, attribute, _ = _COMMANDS[cmd_name]
         return cast("click.Command", getattr(import_module(f"featpipe.cli.{module}"), attribute))
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The overview, from the table: importing every command for it would cost a second."""
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview from the table: importing every command for it would take a second."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
 
@@ -74,7 +74,7 @@ def featpipe() -> None:
 
 
 def main() -> None:
-    """Entry point: errors of the tree become one message and an exit code, never a traceback."""
+    """Entry point: an error of the tree becomes one message and an exit code."""
     try:
         code = featpipe.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -1,4 +1,4 @@
-"""How a run looks while it goes on: a live line on a terminal, plain lines or JSON elsewhere."""
+"""Progress of a run: bars on a terminal, plain lines or JSON elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class View(Protocol):
 
 @contextmanager
 def open_view(*, as_json: bool) -> Iterator[View]:
-    """The view that suits where the output goes."""
+    """The view for the kind of output."""
     if as_json:
         yield JsonView()
     elif sys.stderr.isatty():
@@ -53,7 +53,7 @@ class LineView:
         self._last = monotonic()
 
     def show(self, progress: Progress) -> None:
-        """Print the snapshot, if it is time."""
+        """Print the snapshot if the last line is old enough."""
         if monotonic() - self._last >= _LINE_EVERY_S:
             self._last = monotonic()
             click.echo(describe(progress), err=True)
@@ -109,13 +109,13 @@ def describe(progress: Progress) -> str:
 
 
 def _others(progress: Progress) -> str:
-    """Entities and terms that are still to come."""
+    """Texts whose entities and terms are missing."""
     left = progress.n_waiting_others
     return f"; entities and terms of {left} texts to come" if left else ""
 
 
 def _eta(progress: Progress) -> str:
-    """Time left, where it is known."""
+    """The estimated time left, if there is one."""
     if not progress.seconds_left:
         return ""
     minutes, seconds = divmod(round(progress.seconds_left), 60)

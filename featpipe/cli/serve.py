@@ -8,11 +8,15 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from featpipe.cli.main import EXIT_FATAL
 from featpipe.pool import stopping_in_two_steps
+
+if TYPE_CHECKING:
+    from featpipe.service.settings import ServiceSettings
 
 _MIB = 1 << 20
 _BROKER_VARIABLE = "FEATPIPE_BROKER"
@@ -73,8 +77,6 @@ def serve(
     Models are held by worker processes; templates may be changed while the service runs. Without
     a key it listens to this machine only.
     """
-    from featpipe.errors import MissingExtra
-    from featpipe.html_report import service_page
     from featpipe.service.settings import ServiceSettings, find_key
 
     settings = ServiceSettings(
@@ -98,6 +100,13 @@ def serve(
         max_waiting=max_waiting,
         is_traced=trace,
     )
+    _serve(settings, log_json=log_json)
+
+
+def _serve(settings: ServiceSettings, *, log_json: bool) -> None:
+    from featpipe.errors import MissingExtra
+    from featpipe.html_report import service_page
+
     try:
         from featpipe.service import server
         from featpipe.service.engine import Engine

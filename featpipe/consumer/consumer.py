@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from logging import getLogger
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Protocol, Self, cast
+from typing import TYPE_CHECKING, cast
 
 from featpipe.cache.cache import Cache
 from featpipe.consumer.jobs import Journal, read_job
@@ -28,7 +28,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from featpipe.consumer.jobs import Job
     from featpipe.extraction.messages import Done
@@ -42,56 +41,6 @@ _POLL_S = 0.02
 _WATCH_S = 1.0
 #: Seconds until a lost broker is tried again: doubled each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-
-
-class Message(Protocol):
-    """A message of kombu."""
-
-    body: str | bytes
-    headers: dict[str, object] | None
-    properties: dict[str, str] | None
-
-    def ack(self) -> None:
-        """Remove it from its queue."""
-
-
-class Producer(Protocol):
-    """A sender of kombu."""
-
-    def publish(self, body: str | bytes, **properties: object) -> None:
-        """Send; returns when the broker has confirmed."""
-
-
-class Channel(Protocol):
-    """A channel of kombu."""
-
-    def close(self) -> None:
-        """Give fetched messages that are not acknowledged back to their queue."""
-
-
-class Connection(Protocol):
-    """A connection of kombu, opened on first use."""
-
-    connection_errors: tuple[type[Exception], ...]
-    channel_errors: tuple[type[Exception], ...]
-
-    def channel(self) -> Channel:
-        """A new channel."""
-
-    def ensure_connection(self, *, max_retries: int) -> object:
-        """Connect."""
-
-    def drain_events(self, *, timeout: float) -> None:
-        """Hand the next arrived message to its consumer."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +99,7 @@ class Consumer:
         )
         self._journal = Journal(settings.journal)
         self._is_stopping = False
-        self._open: dict[int, tuple[Message, Job, str]] = {}
+        self._open: dict[int, tuple[kombu.Message, Job, str]] = {}
         """Task number -> message, its job and its content key."""
         self._n_tasks = 0
         self._watched_at = 0.0
@@ -190,14 +139,13 @@ class Consumer:
 
     # ---- one connection
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> kombu.Connection:
         """A connection that is not open yet, with publisher confirms."""
-        connection: Connection = kombu.Connection(
+        return kombu.Connection(
             self._settings.broker, transport_options={"confirm_publish": True}, connect_timeout=5
         )
-        return connection
 
-    def _serve(self, connection: Connection, pool: Pool) -> None:
+    def _serve(self, connection: kombu.Connection, pool: Pool) -> None:
         channel = connection.channel()
         queues = {
             name: kombu.Queue(name, channel=channel, durable=True)
@@ -206,7 +154,7 @@ class Consumer:
         for queue in queues.values():
             queue.declare()
         confirming = connection.channel()
-        producer: Producer = kombu.Producer(confirming)
+        producer = kombu.Producer(confirming)
         consumer = kombu.Consumer(
             channel,
             [queues[self._settings.queue]],
@@ -224,7 +172,7 @@ class Consumer:
         channel.close()  # fetched messages that were not begun go back to the queue
         confirming.close()
 
-    def _update_templates(self, pool: Pool, producer: Producer) -> None:
+    def _update_templates(self, pool: Pool, producer: kombu.Producer) -> None:
         """Use changed templates, between documents and not during one.
 
         Messages in hand are answered first: an answer is kept under the state it was asked in.
@@ -245,13 +193,13 @@ class Consumer:
         else:
             logger.info("templates changed: %s", ", ".join(change.changed + change.removed))
 
-    def _drain(self, connection: Connection, timeout: float) -> None:
+    def _drain(self, connection: kombu.Connection, timeout: float) -> None:
         try:
             connection.drain_events(timeout=timeout)
         except (TimeoutError, socket.timeout):  # noqa: UP041  # kombu's transports raise either
             return
 
-    def _take(self, message: Message, pool: Pool, producer: Producer) -> None:
+    def _take(self, message: kombu.Message, pool: Pool, producer: kombu.Producer) -> None:
         try:
             job = read_job(message.body, self._publication.templates)
         except UsageError as error:
@@ -266,7 +214,7 @@ class Consumer:
         self._open[self._n_tasks] = (message, job, key)
         pool.submit("extract", ExtractTask((job.given,), job.template), tag=self._n_tasks)
 
-    def _collect(self, pool: Pool, producer: Producer) -> None:
+    def _collect(self, pool: Pool, producer: kombu.Producer) -> None:
         if not self._open:
             return
         for outcome in pool.completed(timeout=_POLL_S):
@@ -276,7 +224,9 @@ class Consumer:
                 self._finish(outcome, held, producer)
                 del self._open[number]
 
-    def _finish(self, outcome: Outcome, held: tuple[Message, Job, str], producer: Producer) -> None:
+    def _finish(
+        self, outcome: Outcome, held: tuple[kombu.Message, Job, str], producer: kombu.Producer
+    ) -> None:
         message, job, key = held
         if outcome.error is not None:
             error: BaseException = outcome.error.__cause__ or outcome.error
@@ -293,7 +243,7 @@ class Consumer:
         self._answer(message, producer, job, key, answer)
 
     def _answer(
-        self, message: Message, producer: Producer, job: Job, key: str, answer: str
+        self, message: kombu.Message, producer: kombu.Producer, job: Job, key: str, answer: str
     ) -> None:
         body = f'{{"id": {json.dumps(job.id)}, "key": "{key}", "extractions": {answer}}}'
         properties = message.properties or {}
@@ -308,7 +258,9 @@ class Consumer:
         message.ack()
         self._messages.labels("answered").inc()
 
-    def _reject(self, message: Message, producer: Producer, error: str, reason: str) -> None:
+    def _reject(
+        self, message: kombu.Message, producer: kombu.Producer, error: str, reason: str
+    ) -> None:
         logger.warning("a message goes to %s: %s: %s", self._settings.dead, error, reason)
         headers = {**(message.headers or {}), "x-error": error, "x-reason": reason[:1000]}
         self._publish(producer, message.body, self._settings.dead, headers=headers)
@@ -316,7 +268,7 @@ class Consumer:
         self._messages.labels("dead").inc()
 
     def _publish(
-        self, producer: Producer, body: str | bytes, queue: str, **properties: object
+        self, producer: kombu.Producer, body: str | bytes, queue: str, **properties: object
     ) -> None:
         producer.publish(
             body,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from logging import getLogger
+from logging import ERROR, getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
@@ -124,7 +124,7 @@ class Engine:
             try:
                 await watcher.publish()
             except TemplateError as error:
-                logger.error("no templates can be used: %s", error.message)  # noqa: TRY400  # a fault of files, not of code
+                logger.log(ERROR, "no templates can be used: %s", error.message)
                 await asyncio.sleep(_PAUSE_S)
         extract.open()
         await watcher.watch()
@@ -202,7 +202,7 @@ def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload[Searc
 
 
 def _extraction_answers(value: object) -> Sequence[object]:
-    """One `Done` per document; what a `ReloadTask` gives is a single answer."""
+    """One `Done` per document; the result of a `ReloadTask` is a single answer."""
     return (
         value if isinstance(value, tuple) and all(isinstance(v, Done) for v in value) else [value]
     )

@@ -7,6 +7,7 @@ Several applications may run in one process: nothing is registered with the defa
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,40 +34,37 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         self.registry = registry = _Registry()
-        self.requests = Counter(
-            "featpipe_requests_total", "Requests by route and status.", ("route", "status"),
-            registry=registry,
-        )  # fmt: skip
-        self.seconds = Histogram(
-            "featpipe_request_seconds", "From the first byte to the last.", ("route",),
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self.refused = Counter(
-            "featpipe_refused_total", "Work that was not done, by reason.", ("lane", "reason"),
-            registry=registry,
-        )  # fmt: skip
-        self.repeated = Counter(
-            "featpipe_repeated_total", "Batches begun again after a lost worker.", ("lane",),
-            registry=registry,
-        )  # fmt: skip
-        self.batch_items = Histogram(
-            "featpipe_batch_items", "Items that went to a worker together.", ("lane",),
-            buckets=_ITEMS, registry=registry,
-        )  # fmt: skip
-        self.batch_seconds = Histogram(
-            "featpipe_batch_seconds", "Time of a batch inside its worker.", ("lane",),
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self.documents = Counter(
-            "featpipe_documents_total", "Documents by what became of them.", ("outcome",),
-            registry=registry,
-        )  # fmt: skip
-        self.texts = Counter(
-            "featpipe_texts_total", "Texts that were given a vector.", registry=registry
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        self.requests = counter(
+            "featpipe_requests_total", "Requests by route and status.", ("route", "status")
         )
-        self.tokens = Counter("featpipe_tokens_total", "Tokens of those texts.", registry=registry)
-        self.in_flight = Gauge("featpipe_in_flight", "Requests being answered.", registry=registry)
-        build = Gauge("featpipe_build_info", "The version.", ("version",), registry=registry)
+        self.seconds = histogram(
+            "featpipe_request_seconds", "From the first byte to the last.", ("route",),
+            buckets=_SECONDS,
+        )  # fmt: skip
+        self.in_flight = gauge("featpipe_in_flight", "Requests being answered.")
+        self.refused = counter(
+            "featpipe_refused_total", "Work that was not done, by reason.", ("lane", "reason")
+        )
+        self.repeated = counter(
+            "featpipe_repeated_total", "Batches begun again after a lost worker.", ("lane",)
+        )
+        self.batch_items = histogram(
+            "featpipe_batch_items", "Items that went to a worker together.", ("lane",),
+            buckets=_ITEMS,
+        )  # fmt: skip
+        self.batch_seconds = histogram(
+            "featpipe_batch_seconds", "Time of a batch inside its worker.", ("lane",),
+            buckets=_SECONDS,
+        )  # fmt: skip
+        self.documents = counter(
+            "featpipe_documents_total", "Documents by what became of them.", ("outcome",)
+        )
+        self.texts = counter("featpipe_texts_total", "Texts that were given a vector.")
+        self.tokens = counter("featpipe_tokens_total", "Tokens of those texts.")
+        build = gauge("featpipe_build_info", "The version.", ("version",))
         build.labels(version("featpipe")).set(1)
 
     def watch(self, batchers: Sequence[Watched]) -> None:
