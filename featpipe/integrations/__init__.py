@@ -1,1 +1,1 @@
-"""Faces to other libraries, one file each; each needs its own extra."""
+"""Integrations with other libraries, one module each; each needs its own extra."""

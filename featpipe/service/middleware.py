@@ -8,12 +8,14 @@ announced; an unexpected exception becomes a plain error with that id, and is lo
 from __future__ import annotations
 
 import hmac
-import json
 import re
 from logging import DEBUG, INFO, getLogger
 from time import perf_counter
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 
 from featpipe.service.errors import Failure, failure_of
 from featpipe.service.settings import is_loopback
@@ -58,8 +60,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1")
-                   for name, value in scope["headers"]}  # fmt: skip
+        headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
         request_id = given if _ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
@@ -73,7 +74,7 @@ class RequestMiddleware:
                 self._metrics.in_flight.dec()
                 self._record(scope, exchange, perf_counter() - started, span)
 
-    async def _serve(self, scope: Scope, headers: dict[str, str], exchange: _Exchange) -> None:
+    async def _serve(self, scope: Scope, headers: Headers, exchange: _Exchange) -> None:
         try:
             self._check_caller(scope, headers)
             exchange.limit_body(self._limit_of(scope), headers.get("content-length"))
@@ -86,7 +87,7 @@ class RequestMiddleware:
                 logger.exception("request failed", extra={"request_id": exchange.request_id})
             await exchange.refuse(exchange.overflow or failure_of(error))
 
-    def _check_caller(self, scope: Scope, headers: dict[str, str]) -> None:
+    def _check_caller(self, scope: Scope, headers: Headers) -> None:
         """Refuse callers without the key.
 
         Raises:
@@ -149,8 +150,7 @@ class _Exchange:
         self.status = 499
         """499 until an answer begins: the client left."""
         self.overflow: Failure | None = None
-        self._is_head = scope["method"] == "HEAD"
-        self._receive, self._send = receive, send
+        self._scope, self._receive, self._send = scope, receive, send
         self._is_begun = False
         self._n_bytes, self._limit = 0, 0
 
@@ -179,9 +179,7 @@ class _Exchange:
         """The next piece of the answer."""
         if self.overflow is not None and not self._is_begun:
             return
-        if message["type"] == "http.response.start":
-            self._begin(message)
-        await self._send(message)
+        await self._pass(message)
 
     async def finish(self) -> None:
         """Answer an overflow that the application handled itself."""
@@ -194,20 +192,14 @@ class _Exchange:
             if failure is not self.overflow:
                 raise failure
             return
-        body = json.dumps(failure.content(self.request_id), ensure_ascii=False).encode()
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            **{name.lower(): value for name, value in failure.headers.items()},
-        }
-        start: Message = {
-            "type": "http.response.start",
-            "status": failure.status,
-            "headers": [(n.encode("latin-1"), v.encode("latin-1")) for n, v in headers.items()],
-        }
-        self._begin(start)
-        await self._send(start)
-        await self._send({"type": "http.response.body", "body": b"" if self._is_head else body})
+        content = failure.content(self.request_id)
+        response = JSONResponse(content, failure.status, headers=failure.headers)
+        await response(self._scope, self._receive, self._pass)
+
+    async def _pass(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begin(message)
+        await self._send(message)
 
     def _begin(self, message: Message) -> None:
         self._is_begun = True

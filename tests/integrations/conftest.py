@@ -1,4 +1,4 @@
-"""A small cache by a tiny encoder, for the faces that libraries see."""
+"""A small cache by a tiny encoder, for the integrations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 from pathlib import Path
 
 import pytest
-from face_texts import KNOWN
+from known_texts import KNOWN
 from tiny_checkpoints import save_encoder
 
 from featpipe import Pipeline
@@ -25,13 +25,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_encoder(tmp_path_factory.mktemp("face-models") / "tiny")
+    return save_encoder(tmp_path_factory.mktemp("integration-models") / "tiny")
 
 
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory, model: Path) -> Path:
     """A cache; tests that write take a copy."""
-    folder = tmp_path_factory.mktemp("faces")
+    folder = tmp_path_factory.mktemp("integrations")
     (folder / "docs").mkdir()
     (folder / "docs" / "a.txt").write_text("\n".join(KNOWN[:2]), "utf-8")
     (folder / "docs" / "b.txt").write_text("\n".join(KNOWN[1:]), "utf-8")

@@ -1,4 +1,4 @@
-"""Without an optional package its face says which extra to install, and nothing else breaks."""
+"""Without an optional package its integration names the extra to install."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("face", "package", "extra"),
+    ("module", "package", "extra"),
     [
         ("langchain", "langchain_core", "langchain"),
         ("llamaindex", "llama_index", "llamaindex"),
@@ -18,11 +18,11 @@ import pytest
         ("faiss", "faiss", "ann"),
     ],
 )
-def test_an_absent_package_is_named_with_its_extra(face: str, package: str, extra: str) -> None:
+def test_an_absent_package_is_named_with_its_extra(module: str, package: str, extra: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from featpipe.errors import MissingExtra\n"
-        f"try:\n    import featpipe.integrations.{face}\n"
+        f"try:\n    import featpipe.integrations.{module}\n"
         "except MissingExtra as error: print(error.hint)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -43,7 +43,7 @@ def test_datasets_are_named_where_they_are_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("face", "package"),
+    ("module", "package"),
     [
         ("langchain", "langchain_core"),
         ("llamaindex", "llama_index"),
@@ -53,10 +53,10 @@ def test_datasets_are_named_where_they_are_needed() -> None:
         ("aio", "asyncio"),
     ],
 )
-def test_no_face_imports_torch_into_the_caller(face: str, package: str) -> None:
+def test_no_integration_imports_torch_into_the_caller(module: str, package: str) -> None:
     pytest.importorskip(package, reason=f"{package} is not installed")
     code = (
-        f"import sys; import featpipe.integrations.{face}\n"
+        f"import sys; import featpipe.integrations.{module}\n"
         "print([m for m in ('torch', 'transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from face_texts import KNOWN, UNKNOWN
+from known_texts import KNOWN, UNKNOWN
 
 from featpipe import Cache, Extractor
 from featpipe.errors import UsageError

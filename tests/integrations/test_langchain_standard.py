@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from face_texts import KNOWN
+from known_texts import KNOWN
 from tiny_checkpoints import save_encoder
 
 from featpipe import Pipeline
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """A cache and its model. Not the fixtures of the other faces: `model` is LangChain's name."""
+    """A cache and its model. Own fixtures: `model` is LangChain's name."""
     folder = tmp_path_factory.mktemp("langchain-standard")
     tiny = save_encoder(folder / "tiny")
     (folder / "a.txt").write_text("\n".join(KNOWN), "utf-8")

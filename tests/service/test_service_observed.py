@@ -135,10 +135,10 @@ def ask(settings: ServiceSettings, path: str, headers: dict[str, str]) -> httpx.
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    guard = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False))
+    guarded = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False))
 
     async def call() -> httpx.Response:
-        transport = httpx.ASGITransport(app=guard)
+        transport = httpx.ASGITransport(app=guarded)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await client.get(path, headers=headers)
 

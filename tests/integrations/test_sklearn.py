@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from face_texts import KNOWN, UNKNOWN
+from known_texts import KNOWN, UNKNOWN
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from face_texts import KNOWN
+from known_texts import KNOWN
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 

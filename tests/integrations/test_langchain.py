@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from face_texts import KNOWN, UNKNOWN
+from known_texts import KNOWN, UNKNOWN
 
 pytest.importorskip("langchain_core", reason="langchain-core is not installed")
 
