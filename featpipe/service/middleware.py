@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = getLogger("featpipe.service")
 access = getLogger("featpipe.access")
 
-#: Answered without a key: they hold nothing secret, and load balancers have none.
+#: Answered without a key: load balancers have none.
 _OPEN = frozenset({"/healthz", "/readyz"})
 _PAGES = frozenset({"/", "/favicon.ico"})
 #: Polled every few seconds by machines: logged at DEBUG only.

@@ -15,7 +15,7 @@ _STRICT = ConfigDict(extra="forbid", strict=True)
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     code: str = Field(examples=["busy"])
     message: str
@@ -30,7 +30,7 @@ class ErrorBody(BaseModel):
 
 
 class ExtractBody(BaseModel):
-    """A text, or a document of the cache by its id, to extract from. One of the two."""
+    """Either a text, or the id of a document of the cache, to extract from."""
 
     model_config = ConfigDict(
         **_STRICT,
@@ -49,9 +49,9 @@ class ExtractBody(BaseModel):
     template: Name | None = None
     """Name, ``auto`` for the likeliest one, or ``*`` for all that are meant for it."""
     name: Name | None = None
-    """What the answer calls a text."""
+    """Name of the text in the answer."""
     with_text: bool = False
-    """Send back the text that the places count in."""
+    """Send back the text that offsets refer to."""
     deadline_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class BatchLine(ExtractBody):
 
 
 class ValueBody(BaseModel):
-    """One value: ``text`` is what stands at ``[start, end)`` of the document's text."""
+    """One value; ``text`` is the document's text from ``start`` to ``end``."""
 
     text: str
     value: str
@@ -104,7 +104,7 @@ class ExtractAnswer(BaseModel):
 
 
 class FieldBody(BaseModel):
-    """A field as its template says."""
+    """A field of a template."""
 
     name: str
     aliases: list[str]
@@ -124,14 +124,14 @@ class TemplateBody(BaseModel):
 
 
 class TemplateList(BaseModel):
-    """Templates by name. ``problem`` says why changed files are not at work."""
+    """Templates by name; ``problem``: why changed files are not in use."""
 
     templates: list[TemplateBody]
     problem: str = ""
 
 
 class ValidateBody(BaseModel):
-    """A template to look at, as it would stand in a file. Nothing is kept."""
+    """The content of a template file to check; it is not kept."""
 
     model_config = ConfigDict(
         **_STRICT,
@@ -145,7 +145,7 @@ class ValidateBody(BaseModel):
 
 
 class ValidateAnswer(BaseModel):
-    """Whether it could be used, and if not why; ``line`` counts from 1."""
+    """Whether the template could be used, else its error; ``line`` counts from 1."""
 
     is_valid: bool
     name: str | None = None
@@ -155,7 +155,7 @@ class ValidateAnswer(BaseModel):
 
 
 class ReloadAnswer(BaseModel):
-    """Names whose templates are other than before. Models stay loaded."""
+    """Names of all templates, and of those changed and removed. Models stay loaded."""
 
     templates: list[str]
     changed: list[str]
@@ -163,7 +163,7 @@ class ReloadAnswer(BaseModel):
 
 
 class SearchBody(BaseModel):
-    """What to look for."""
+    """A query and its options."""
 
     model_config = ConfigDict(
         **_STRICT, json_schema_extra={"examples": [{"query": "违约责任", "k": 5}]}
@@ -178,7 +178,7 @@ class SearchBody(BaseModel):
 
 
 class HitBody(BaseModel):
-    """A sentence: ``text`` is what stands at ``[start, end)`` of the document's text."""
+    """A sentence; ``text`` is the document's text from ``start`` to ``end``."""
 
     document: str
     start: int
@@ -194,10 +194,10 @@ class SearchAnswer(BaseModel):
 
 
 class EmbeddingsBody(BaseModel):
-    """As OpenAI's. ``input``: a text, texts, token ids, or lists of token ids."""
+    """Like OpenAI's. ``input``: a text, texts, token ids, or lists of token ids."""
 
     model_config = ConfigDict(
-        extra="ignore",  # clients send what other servers want
+        extra="ignore",  # clients send fields of other servers
         strict=True,
         json_schema_extra={
             "examples": [{"model": "zh-small", "input": ["合同金额", "违约责任"]}],
@@ -253,7 +253,7 @@ class ModelBody(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """All of them."""
+    """All models."""
 
     object: Literal["list"]
     data: list[ModelBody]

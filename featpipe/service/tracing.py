@@ -22,10 +22,10 @@ _HINT = "pip install 'featpipe[otel]'"
 
 
 class Tracer:
-    """Makes spans. Args: ``is_on``; off, nothing of OpenTelemetry is imported.
+    """Makes spans when it is on; otherwise it imports nothing of OpenTelemetry.
 
     Raises:
-        MissingExtra: on, and not installed.
+        MissingExtra: it is on, and OpenTelemetry is not installed.
 
     """
 
