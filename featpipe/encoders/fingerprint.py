@@ -138,6 +138,6 @@ def _read_remembered(identity: str) -> str | None:
         text = (folder / identity).read_text("ascii")
     except (OSError, ValueError):
         return None
-    # A torn or foreign file is no digest.
+    # A torn file, or one of another program, does not hold 40 hex digits.
     is_whole = len(text) == 40 and all(character in "0123456789abcdef" for character in text)
     return text if is_whole else None
