@@ -14,15 +14,18 @@ __version__ = "0.1.0"
 #: Public name -> the module that defines it: the one list of what featpipe offers.
 _HOMES = {
     "Cache": "featpipe.cache.cache",
+    "Checkpoints": "featpipe.on_demand.space",
     "Extractor": "featpipe.extraction.extractor",
     "LoadLimits": "featpipe.documents.limits",
     "Pipeline": "featpipe.build.pipeline",
     "RunReport": "featpipe.report",
+    "TextEncoder": "featpipe.on_demand.text_encoder",
     "FeatpipeError": "featpipe.errors",
 }
 
 __all__ = [
-    "Cache", "Extractor", "FeatpipeError", "LoadLimits", "Pipeline", "RunReport", "__version__",
+    "Cache", "Checkpoints", "Extractor", "FeatpipeError", "LoadLimits", "Pipeline", "RunReport",
+    "TextEncoder", "__version__",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
     from featpipe.errors import FeatpipeError
     from featpipe.extraction.extractor import Extractor
+    from featpipe.on_demand.space import Checkpoints
+    from featpipe.on_demand.text_encoder import TextEncoder
     from featpipe.report import RunReport
 
 
