@@ -1,15 +1,13 @@
-"""Reprocess: bring every document's values up to date with templates that changed, from the cache.
+"""Reprocess: bring the values of all cached documents up to date with changed templates.
 
-Guarantees: what neither a template nor a document changed is read back, not found again; no
-document is ever encoded, only samples that the cache does not hold, when a field is fitted to them;
-the result is the one a full run over an empty ``/results`` gives; killed at any
-point, the next run does only the rest.
+Guarantees: values that no change affects are read back, not found again; no document is encoded,
+only samples that the cache does not hold, when a field is fitted to them; the result equals that of
+a full run over an empty ``/results``; after a run that was killed, the next one does only the rest.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from os import getpid
@@ -19,9 +17,9 @@ from typing import TYPE_CHECKING
 from featpipe.errors import FeatpipeError
 from featpipe.extraction.choose import is_meant
 from featpipe.extraction.extractor import quarantine
-from featpipe.extraction.fitted import values_key
+from featpipe.extraction.fitted import FieldChange, explain_changes, values_key
 from featpipe.extraction.on_workers import find_fields_on_workers
-from featpipe.extraction.results import Extraction, FieldResult, plain_value
+from featpipe.extraction.results import Extraction, FieldResult
 from featpipe.extraction.results_table import ResultsReader, ResultsWriter
 from featpipe.report import Quarantined
 
@@ -30,112 +28,18 @@ if TYPE_CHECKING:
 
     from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.extractor import Extractor
-    from featpipe.extraction.fitted import FieldFacts
     from featpipe.extraction.messages import FieldsWork
     from featpipe.extraction.scoring.features import PageFeatures
 
-# Changes: what differs between two states of a template or of a document, in words.
-#
-# Pure: facts in, reasons out. Whether anything is to be done is decided by fingerprints alone; the
-# reasons only explain it.
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """Why the values of a field are to be found again."""
-
-    field: str
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.field}: {'; '.join(self.reasons)}"
-
-
-def explain_changes(
-    old: Mapping[str, Mapping[str, object]] | None, new: Mapping[str, FieldFacts]
-) -> list[FieldChange]:
-    """What changed since the facts were last kept; fields that are as they were are left out.
-
-    Args:
-        old: the facts as kept (:meth:`FieldFacts.as_dict` by field), None for a new template.
-        new: the facts now.
-
-    """
-    if old is None:
-        return [FieldChange(name, ("new template",)) for name in new]
-    changes = []
-    for name, facts in new.items():
-        before = old.get(name)
-        reasons = ("field added",) if before is None else tuple(_reasons(before, facts))
-        if reasons:
-            changes.append(FieldChange(name, reasons))
-    changes.extend(FieldChange(name, ("field removed",)) for name in old if name not in new)
-    return changes
-
-
-def explain_document(row: Mapping[str, object] | None, content: str, gaps: str) -> str:
-    """What became of a document since a template last looked at it; "" when it is as it was.
-
-    Args:
-        row: of the log of results; None when the template never looked at it.
-        content: key of the document now.
-        gaps: what its evidence lacks now.
-
-    """
-    if row is None:
-        return "new"
-    # The first caches do not say what their rows were made from.
-    if row.get("content", content) != content:
-        return "changed"
-    if row.get("gaps", gaps) != gaps:
-        return "with vectors or entities that came later"
-    return ""
-
-
-def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
-    reasons = []
-    if old["version"] != new.version:
-        reasons.append(f"extraction version {old['version']} -> {new.version}")
-    if old["space"] != new.space:
-        reasons.append(f"evidence {old['space']} -> {new.space}")
-    if old["spec"] != new.spec:
-        reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
-    before = old["samples"]
-    if isinstance(before, dict):
-        reasons.extend(f"sample added: {name}" for name in new.samples if name not in before)
-        reasons.extend(f"sample removed: {name}" for name in before if name not in new.samples)
-        reasons.extend(
-            f"sample changed: {name}"
-            for name, hashed in new.samples.items()
-            if name in before and before[name] != hashed
-        )
-        if not reasons and list(before) != list(new.samples):
-            reasons.append("samples in another order")
-    return reasons
-
-
-def _changed_keys(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    keys = sorted({*old, *new})
-    return [
-        f"{key} {_short(old.get(key))} -> {_short(new.get(key))}"
-        for key in keys
-        if old.get(key) != new.get(key)
-    ]
-
-
-def _short(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 #: Documents whose results are made durable together.
 _BATCH = 64
-#: Documents named for each reason of a plan.
+#: Documents that a plan names for each reason.
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A field whose values are others than before; evidence is in the values themselves."""
+    """A field of a document with other values than before."""
 
     template: str
     document: str
@@ -149,7 +53,19 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One document of one template: the key of each field, and which are to be found."""
+    """One document under one template.
+
+    Attributes:
+        template: its name.
+        document: of the cache.
+        keys: of the values of each field.
+        missing: the fields to find.
+        is_logged: whether the log names these keys.
+        content: key of the document (hex).
+        missing_inputs: hash of the vectors and entities that it lacks, "" for none.
+        reason: how the document changed since its last extraction, "" for not at all.
+
+    """
 
     template: str
     document: CachedDocument
@@ -157,16 +73,13 @@ class Work:
     missing: tuple[str, ...]
     is_logged: bool
     content: str = ""
-    """Key of the document (hex)."""
-    gaps: str = ""
-    """What its evidence lacks, "" for nothing."""
+    missing_inputs: str = ""
     reason: str = ""
-    """What became of the document since the template last looked at it, "" for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReprocessPlan:
-    """What a run would do, and why."""
+    """The work of a run, and its reasons."""
 
     works: tuple[Work, ...]
     changes: Mapping[str, tuple[FieldChange, ...]]
@@ -177,7 +90,7 @@ class ReprocessPlan:
         return sum(len(work.missing) for work in self.works)
 
     def lines(self) -> Iterator[str]:
-        """For people: every reason, then the amount."""
+        """Every reason, then the amount of work, as text."""
         for template, changes in self.changes.items():
             for change in changes:
                 yield f"{template}: {change}"
@@ -189,7 +102,7 @@ class ReprocessPlan:
         )
 
     def _about_documents(self, template: str) -> Iterator[str]:
-        """Each reason that lies in documents, with the first few of them."""
+        """Each reason of changed documents, with the first of them."""
         by_reason: dict[str, list[str]] = {}
         for work in self.works:
             if work.template == template and work.reason and work.missing:
@@ -212,7 +125,7 @@ class ReprocessReport:
     seconds: float = 0.0
     changed: list[ValueChange] = field(default_factory=list)
     lost: list[Quarantined] = field(default_factory=list)
-    """Documents that could not be extracted under some template; the next run tries them again."""
+    """Documents that could not be extracted under a template; the next run tries them again."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""
@@ -228,8 +141,8 @@ class ReprocessReport:
                     "template": change.template,
                     "document": change.document,
                     "field": change.field,
-                    "old": [plain_value(value) for value in change.old.values],
-                    "new": [plain_value(value) for value in change.new.values],
+                    "old": [value.as_dict() for value in change.old.values],
+                    "new": [value.as_dict() for value in change.new.values],
                 }
                 for change in self.changed
             ],
@@ -247,7 +160,7 @@ class ReprocessReport:
 
 
 def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
-    """Compare templates and documents with what the cache holds; nothing is extracted."""
+    """Compare templates and documents with the stored results; nothing is extracted."""
     extractor.cache.refresh()
     results = ResultsReader(extractor.cache.reader)
     logged, kept = results.last_rows(), results.last_facts()
@@ -257,31 +170,66 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
     for name, fitted in extractor.templates.items():
         changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
         prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
-        for document, content, gaps in states:
-            if not is_meant(fitted, document.id):
-                continue
-            keys = {field: values_key(print_, content, gaps) for field, print_ in prints.items()}
-            known = results.known(list(keys.values()))
-            missing = tuple(
-                field for field, is_known in zip(keys, known, strict=True) if not is_known
-            )
-            row = logged.get((name, document.path))
-            is_logged = row is not None and row["fields"] == {f: k.hex() for f, k in keys.items()}
-            # A template that is new says so itself, once.
-            reason = explain_document(row, content.hex(), gaps) if name in kept else ""
-            works.append(
-                Work(name, document, keys, missing, is_logged, content.hex(), gaps, reason)
-            )
+        for state in states:
+            if is_meant(fitted, state[0].id):
+                row = logged.get((name, state[0].path))
+                work = _plan_work(name, prints, state, results, row)
+                # For a new template, the changes of its fields are the reason.
+                works.append(work if name in kept else replace(work, reason=""))
     return ReprocessPlan(tuple(works), changes)
 
 
-def _document_states(extractor: Extractor) -> list[tuple[CachedDocument, bytes, str]]:
-    """Every document with its key and with what its evidence lacks."""
+_State = tuple["CachedDocument", bytes, str]
+
+
+def _document_states(extractor: Extractor) -> list[_State]:
+    """Every document with its key and the hash of its missing inputs."""
     extractor.cache.refresh()
     documents = list(extractor.cache.documents())
     keys = [document.key for document in documents]
-    gaps = extractor.pages.missing_inputs_of_documents(documents)
-    return list(zip(documents, keys, gaps, strict=True))
+    missing = extractor.pages.missing_inputs_of_documents(documents)
+    return list(zip(documents, keys, missing, strict=True))
+
+
+def _plan_work(
+    template: str,
+    prints: Mapping[str, str],
+    state: _State,
+    results: ResultsReader,
+    row: Mapping[str, object] | None,
+) -> Work:
+    document, content, missing_inputs = state
+    keys = {field: values_key(print_, content, missing_inputs) for field, print_ in prints.items()}
+    known = results.known(list(keys.values()))
+    return Work(
+        template=template,
+        document=document,
+        keys=keys,
+        missing=tuple(field for field, is_known in zip(keys, known, strict=True) if not is_known),
+        is_logged=row is not None and row["fields"] == {f: k.hex() for f, k in keys.items()},
+        content=content.hex(),
+        missing_inputs=missing_inputs,
+        reason=explain_document(row, content.hex(), missing_inputs),
+    )
+
+
+def explain_document(row: Mapping[str, object] | None, content: str, missing: str) -> str:
+    """How a document changed since its last extraction under a template, "" for not at all.
+
+    Args:
+        row: of the log of results; None without an earlier extraction.
+        content: key of the document now.
+        missing: hash of the vectors and entities that it lacks now.
+
+    """
+    if row is None:
+        return "new"
+    # The first caches logged neither.
+    if row.get("content", content) != content:
+        return "changed"
+    if row.get("gaps", missing) != missing:
+        return "with vectors or entities that came later"
+    return ""
 
 
 def reprocess(
@@ -292,13 +240,13 @@ def reprocess(
     workers: int = 0,
     deadline_s: float | None = 600.0,
 ) -> ReprocessReport:
-    """Find what is missing, keep it in the cache, and say which values changed.
+    """Find the missing values, keep them in the cache, and report which values changed.
 
     Args:
         extractor: its templates and cache.
-        plan: as shown to somebody before; by default made now.
+        plan: of an earlier call of :func:`plan_reprocess`; by default made now.
         wait_s: for another process that writes the cache.
-        workers: processes to extract on; 0: this one. The values are the same.
+        workers: processes to extract on; 0 for this one. The values are the same.
         deadline_s: of a batch of documents on a worker; a document that takes longer is lost.
 
     Raises:
@@ -310,7 +258,7 @@ def reprocess(
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
     report = ReprocessReport(run, n_documents=len(plan.works))
     encoded_before = extractor.pages.n_encoded
-    # Document by document, so that each is made ready once for all its templates.
+    # Document by document, so that each is read once for all its templates.
     to_do = sorted(
         (work for work in plan.works if work.missing or not work.is_logged),
         key=lambda work: work.document.path,
@@ -325,7 +273,7 @@ def reprocess(
             while batch := list(islice(found, _BATCH)):
                 _keep(extractor, batch, before, writer, report)
             writer.settle()
-            # Facts last: a run that is killed explains itself again, and redoes only the rest.
+            # Facts last: after a kill, the next run gives the same reasons and does only the rest.
             writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
     report.n_encoded += extractor.pages.n_encoded - encoded_before
     report.seconds = monotonic() - started
@@ -334,7 +282,7 @@ def reprocess(
 
 
 def read_results(extractor: Extractor) -> Iterator[Extraction]:
-    """Everything the cache now says, as extractions; fields not extracted yet are left out."""
+    """The stored results as extractions, without fields that are not extracted yet."""
     extractor.cache.refresh()
     results = ResultsReader(extractor.cache.reader)
     for work in plan_reprocess(extractor).works:
@@ -350,7 +298,7 @@ _Found = tuple[Work, dict[str, FieldResult] | Quarantined, int]
 def _find_all(
     extractor: Extractor, works: list[Work], workers: int, deadline_s: float | None
 ) -> Iterator[_Found]:
-    """The missing fields of every work, and how many texts were encoded for them."""
+    """The missing fields of each work, and the number of texts encoded for them."""
     if workers and any(work.missing for work in works):
         yield from ((work, {}, 0) for work in works if not work.missing)
         todo = [work for work in works if work.missing]
@@ -379,7 +327,7 @@ def _travelling(extractor: Extractor, works: list[Work]) -> list[FieldsWork]:
 def _find_here(
     extractor: Extractor, work: Work, pages: dict[str, PageFeatures]
 ) -> dict[str, FieldResult] | Quarantined:
-    """``pages`` holds the document before, by path: it often is the same."""
+    """``pages`` holds the last document by path: the next work often is of the same."""
     if not work.missing:
         return {}
     fitted = extractor.templates[work.template]
@@ -391,7 +339,7 @@ def _find_here(
         return fitted.extract_fields(work.missing, pages[path])
     except FeatpipeError:
         raise
-    except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
+    except Exception as error:  # one bad document costs one document
         return quarantine(work.document.id, error)
 
 
@@ -415,7 +363,7 @@ def _keep(
         fields = {name: key.hex() for name, key in work.keys.items()}
         log.append({"run": report.run, "template": work.template, "path": work.document.path,
                     "document": work.document.id, "fields": fields, "content": work.content,
-                    "gaps": work.gaps})  # fmt: skip
+                    "gaps": work.missing_inputs})  # fmt: skip
         old = before.get((work.template, work.document.path))
         if old is not None:
             report.changed.extend(_compare(work, old, values, results))
@@ -451,4 +399,4 @@ def _count(n: int, noun: str) -> str:
 def _spell(result: FieldResult) -> str:
     if not result.values:
         return "nothing"
-    return ", ".join(f"{v.text!r} [{v.start}:{v.end}] p={v.probability:.2f}" for v in result.values)
+    return ", ".join(map(str, result.values))

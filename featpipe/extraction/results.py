@@ -1,6 +1,6 @@
-"""What extraction gives: values with their places, probabilities and reasons. Frozen, plain JSON.
+"""Results of extraction: values with their places, probabilities and reasons. Frozen, plain JSON.
 
-``document.text[value.start:value.end] == value.text`` always holds.
+Guarantee: ``document.text[value.start:value.end] == value.text``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from featpipe.extraction.template import Template
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExtractedValue:
-    """One value of one field.
+    """One value of one field in one document.
 
     Attributes:
         text: as it is written in the document.
-        value: what it means: a plain decimal, an ISO date, a folded name; compare these.
+        value: canonical spelling of its meaning: a plain decimal, an ISO date, a folded name;
+            compare these.
         unit: currency or unit, "" if none is written.
         bound: ``<=`` or ``>=`` (不超过, 不低于), else "".
-        start, end: place in the document's text, half-open.
-        page: its number, None without pages.
-        probability: calibrated on the samples left out one by one.
-        parts: what its score is made of, by name.
-        nearest: the sample document whose context is most like this one's.
-        places: further places of the same value.
+        start, end: place in the document's text, in characters, half-open.
+        page: number of the printed page, None without pages.
+        probability: that the value is right, calibrated by cross-validation over the samples.
+        parts: terms of its score, by name; the largest in size.
+        nearest: the sample document whose context is most similar.
+        places: further places (start, end) of the same value.
+
     """
 
     text: str
@@ -48,18 +50,36 @@ class ExtractedValue:
     nearest: str = ""
     places: tuple[tuple[int, int], ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.text!r} [{self.start}:{self.end}] p={self.probability:.2f}"
+
+    def __repr__(self) -> str:
+        return f"ExtractedValue({self})"
+
     @classmethod
-    def from_dict(cls, content: dict[str, object]) -> ExtractedValue:
-        """Back from plain JSON types."""
-        places = tuple((int(a), int(b)) for a, b in content.pop("places", ()))  # type: ignore[attr-defined]
-        return cls(**content, places=places)  # type: ignore[arg-type]
+    def from_dict(cls, content: Mapping[str, Any]) -> ExtractedValue:  # Any: values of JSON
+        """The value that :meth:`as_dict` gave."""
+        places = tuple((int(a), int(b)) for a, b in content.get("places", ()))
+        return cls(**{**content, "places": places})
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return asdict(self) | {"places": [list(place) for place in self.places]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FieldResult:
-    """All values of a field, the likeliest first; empty where the document has none."""
+    """All values of a field in one document.
+
+    Attributes:
+        values: the likeliest first; empty where the document has none.
+
+    """
 
     values: tuple[ExtractedValue, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"FieldResult({', '.join(map(str, self.values))})"
 
     @property
     def value(self) -> str | None:
@@ -68,13 +88,23 @@ class FieldResult:
 
     @property
     def probability(self) -> float:
-        """Of the likeliest value, 0 without one."""
+        """Probability of the likeliest value, 0 without one."""
         return self.values[0].probability if self.values else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a result comes from, so that it can be made again."""
+    """The inputs of a result: the same inputs give the same result.
+
+    Attributes:
+        template: its name.
+        fingerprint: of the template, its samples and their evidence; 32 hex digits.
+        version: of the template, as its authors wrote it.
+        space: name of the vectors and entities that served as evidence.
+        cache: path of the HDF5 file.
+        run: id of the run that found the values, "" outside a run.
+
+    """
 
     template: str
     fingerprint: str
@@ -84,14 +114,27 @@ class Provenance:
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Extraction:
-    """One document under one template."""
+    """The fields of one document under one template.
+
+    Attributes:
+        document: its id in the cache, or the name it was given by.
+        fields: results by name, for every field of the template.
+        records: values that belong together, such as those of one table row; each by field name.
+        provenance: template, evidence and cache.
+
+    """
 
     document: str
     fields: Mapping[str, FieldResult]
     records: tuple[Mapping[str, ExtractedValue], ...]
     provenance: Provenance
+
+    def __repr__(self) -> str:
+        n_found = sum(bool(result.values) for result in self.fields.values())
+        found = f"{n_found} of {len(self.fields)} fields"
+        return f"Extraction({self.document!r}, {self.provenance.template!r}, {found})"
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types: one line of a JSONL file."""
@@ -99,7 +142,7 @@ class Extraction:
             "document": self.document,
             "template": self.provenance.template,
             "fields": {
-                name: [_plain(value) for value in result.values]
+                name: [value.as_dict() for value in result.values]
                 for name, result in self.fields.items()
             },
             "records": [
@@ -113,12 +156,6 @@ class Extraction:
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
 
-def _plain(value: ExtractedValue) -> dict[str, object]:
-    return asdict(value) | {"places": [list(place) for place in value.places]}
-
-
-plain_value = _plain
-
 _COLUMNS = (
     "document", "template", "field", "text", "value", "unit", "bound", "start", "end", "page",
     "probability", "nearest", "fingerprint",
@@ -126,7 +163,7 @@ _COLUMNS = (
 
 
 def table_rows(extractions: Iterable[Extraction]) -> Iterable[dict[str, object]]:
-    """One flat row per value: what CSV and Parquet hold."""
+    """One flat row per value, as in CSV and Parquet."""
     for extraction in extractions:
         for name, result in extraction.fields.items():
             for value in result.values:
@@ -160,7 +197,7 @@ def write_extractions(extractions: Iterable[Extraction], path: Path) -> int:
         writer = csv.DictWriter(out, _COLUMNS)
         writer.writeheader()
         writer.writerows(table_rows(listed))
-        # The mark lets spreadsheet programs know that this is UTF-8.
+        # By the byte order mark, spreadsheet programs recognise UTF-8.
         path.write_text("\ufeff" + out.getvalue(), "utf-8")
     elif path.suffix == ".parquet":
         _write_parquet(listed, path)
@@ -183,15 +220,12 @@ def _write_parquet(extractions: list[Extraction], path: Path) -> None:
     parquet.write_table(pa.table({name: [row[name] for row in rows] for name in _COLUMNS}), path)
 
 
-# Records: which values of a document belong together, by row, sentence and nearness.
-
-
-#: Farther apart than this many characters, two values are not of one record.
+#: Two values of one record are nearer to each other than so many characters.
 _FARTHEST = 400
 
 
 def record_fields(template: Template) -> list[str]:
-    """Fields that come in records: declared so, or seen in the records of samples."""
+    """Names of the fields declared as records, or else of those in the records of samples."""
     declared = [field.name for field in template.fields if field.cardinality == "records"]
     seen = {name for sample in template.samples for record in sample.records for name in record}
     return declared or [field.name for field in template.fields if field.name in seen]
@@ -200,10 +234,10 @@ def record_fields(template: Template) -> list[str]:
 def make_records(
     page: Page, fields: Mapping[str, FieldResult], names: Sequence[str]
 ) -> tuple[Mapping[str, ExtractedValue], ...]:
-    """One record per value of the field that has most of them, with what stands nearest to it.
+    """One record per value of the longest field, with the nearest value of each other field.
 
-    In a table that is the same row; in prose the same sentence, then the nearest place. A value
-    may serve several records: one category often stands for many rows.
+    The same table row is nearer than the same sentence, and that nearer than the rest. A value may
+    be in several records, such as a category above many rows.
     """
     present = [name for name in names if name in fields and fields[name].values]
     if not present:
@@ -236,7 +270,7 @@ def _nearest(
 
 
 def _distance(page: Page, anchor: ExtractedValue, start: int, end: int) -> float:
-    """Characters between, much less on the same line or in the same sentence."""
+    """Characters in between, weighted down on the same line and in the same sentence."""
     low, high = min(anchor.end, end), max(anchor.start, start)
     gap = float(max(high - low, 0))
     if "\n" not in page.text[min(low, high) : max(low, high)]:

@@ -1,4 +1,4 @@
-"""Results in the cache: values by (field state, document), and a log of what stood when.
+"""Results in the cache: values by (field state, document), and a log of extractions.
 
 ::
 
@@ -6,8 +6,8 @@
     /results/log       log      (template, document) -> the keys of its fields; the last row wins
     /results/facts     log      template -> the facts of its fields; the last row wins
 
-Values are found only by key, so that an extraction that was made once is never made again, also
-when a template goes back to an earlier state.
+Values are found only by key, so that no extraction is made twice, also when a template returns to
+an earlier state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import CacheWriter
-from featpipe.extraction.results import ExtractedValue, FieldResult, plain_value
+from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.store import Ragged, TableSpec
 
 if TYPE_CHECKING:
@@ -42,12 +42,17 @@ _SPECS = {
     FACTS: TableSpec(columns=(Ragged("record", "uint8"),), keyed=False, attributes={}),
 }
 _BLOCK = 4096
-#: Commits that may be under way: what a run that is killed has to do again.
+#: Commits that may be under way: a run that is killed loses these at the most.
 _AHEAD = 4
 
 
 class ResultsReader:
-    """What earlier runs left in a cache. Args: ``reader`` of the cache."""
+    """The results of earlier runs.
+
+    Args:
+        reader: of the cache.
+
+    """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -78,7 +83,8 @@ class ResultsReader:
         """Every row, oldest first.
 
         A row is: run, template, path, document (its id), fields (name: key), content (key of
-        the document) and gaps (what its evidence lacked); the last two not in the first caches.
+        the document) and gaps (hash of the vectors and entities it lacked); the first caches have
+        neither of the last two.
         """
         return self._records(LOG)
 
@@ -99,10 +105,10 @@ class ResultsReader:
 
 
 class ResultsWriter:
-    """Writes through the one process that owns the cache, beside the caller's work.
+    """Writes through the process that owns the cache, while the caller works on.
 
-    What was written is durable when :meth:`settle`, or the ``with`` block, has ended without an
-    error. Each call is one commit: a log row never stands without the values it names.
+    Writes are durable when :meth:`settle`, or the ``with`` block, has ended without an error. Each
+    call is one commit: the values that a log row names are stored with it.
 
     Raises:
         DictionaryLocked: by any call, another process writes this cache for longer than ``wait_s``.
@@ -134,7 +140,7 @@ class ResultsWriter:
             self._writer.append(rows)
 
     def settle(self) -> None:
-        """Return when all that was written is durable."""
+        """Return when all writes are durable."""
         self._writer.settle()
 
     def __enter__(self) -> Self:
@@ -151,7 +157,7 @@ class ResultsWriter:
 
 
 def _plain(result: FieldResult) -> list[dict[str, object]]:
-    return [plain_value(value) for value in result.values]
+    return [value.as_dict() for value in result.values]
 
 
 def _packed(records: Sequence[object]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
