@@ -85,9 +85,10 @@ def list_(cache: str, as_json: bool) -> None:
 
     with Cache.open(cache) as opened:
         builds, extractions = read_runs(opened), list_runs(opened)
-    lines = [(run.run_id, _record(run) if as_json else _line(run)) for run in builds]
+    lines = [(run.run_id, _run_record(run) if as_json else _run_line(run)) for run in builds]
     lines += [
-        (run.run, _results_record(run) if as_json else _results_line(run)) for run in extractions
+        (run.run, _results_run_record(run) if as_json else _results_run_line(run))
+        for run in extractions
     ]
     for _, line in sorted(lines, key=lambda pair: pair[0]):
         click.echo(line)
@@ -106,28 +107,28 @@ def show(cache: str, run: str, as_json: bool) -> None:
 
     with Cache.open(cache) as opened:
         record = find_run(read_runs(opened), run)
-    click.echo(_record(record) if as_json else "\n".join(_lines(record)))
+    click.echo(_run_record(record) if as_json else "\n".join(_describe_run(record)))
 
 
-def _record(run: RunReport) -> str:
+def _run_record(run: RunReport) -> str:
     return json.dumps({"kind": "build-cache", **run.as_dict()}, ensure_ascii=False)
 
 
-def _results_record(run: ResultsRun) -> str:
+def _results_run_record(run: ResultsRun) -> str:
     record = {"kind": "reprocess", "run_id": run.run, "templates": run.templates}
     return json.dumps(record | {"n_documents": run.n_documents}, ensure_ascii=False)
 
 
-def _line(run: RunReport) -> str:
+def _run_line(run: RunReport) -> str:
     mark = " (interrupted)" if run.was_interrupted else ""
     return f"{run.run_id}  build-cache  {run.summary()}{mark}"
 
 
-def _results_line(run: ResultsRun) -> str:
+def _results_run_line(run: ResultsRun) -> str:
     return f"{run.run}  reprocess    documents {run.n_documents}; {', '.join(run.templates)}"
 
 
-def _lines(run: RunReport) -> list[str]:
+def _describe_run(run: RunReport) -> list[str]:
     rate = run.n_hits / run.n_unique if run.n_unique else 0.0
     speed = run.n_encoded / run.seconds if run.seconds else 0.0
     units = ", ".join(f"{level} {n:,}" for level, n in run.units_by_level.items())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--model", metavar="PATH|NAME", help="For --hybrid; by default the built-in one.")
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
-def search(  # one parameter per option is click's way
+def search(
     cache: str,
     query: str,
     k: int,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from featpipe.cache.cache import Cache
 from featpipe.consumer.jobs import Journal, read_job
-from featpipe.errors import MissingExtra, TemplateError, UsageError
+from featpipe.errors import MissingExtra, UsageError
 from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import ExtractTask
 from featpipe.on_demand.space import choose_checkpoints
@@ -184,14 +184,7 @@ class Consumer:
             return
         while self._open:
             self._collect(pool, producer)
-        problem = self._publication.problem
-        try:
-            change = self._publication.publish()
-        except TemplateError as error:
-            if error.message != problem:
-                logger.warning("the templates are as they were: %s", error.message)
-        else:
-            logger.info("templates changed: %s", ", ".join(change.changed + change.removed))
+        self._publication.publish_or_log(logger)
 
     def _drain(self, connection: kombu.Connection, timeout: float) -> None:
         try:

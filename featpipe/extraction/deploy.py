@@ -26,6 +26,7 @@ from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from logging import Logger
     from typing import Literal
 
     from featpipe.extraction.fitted import FittedTemplate
@@ -155,6 +156,18 @@ class Publication:
         self._write(before)
         changed = [n for n in found if n not in before or _differ(before[n], found[n])]
         return Change(tuple(changed), tuple(n for n in before if n not in found))
+
+    def publish_or_log(self, to: Logger) -> None:
+        """As `publish`, with the outcome in a log; an error is logged when it is a new one."""
+        problem = self.problem
+        try:
+            change = self.publish()
+        except TemplateError as error:
+            if error.message != problem:
+                to.warning("the templates are as they were: %s", error.message)
+            return
+        if change.changed or change.removed:
+            to.info("templates changed: %s", ", ".join(change.changed + change.removed))
 
     def close(self) -> None:
         """Remove the published templates, and let go of the cache; fitted fields stay.

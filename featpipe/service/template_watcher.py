@@ -6,8 +6,6 @@ import asyncio
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from featpipe.errors import TemplateError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -53,12 +51,5 @@ class TemplateWatcher:
             await asyncio.sleep(_WATCH_S)
             if self._lock.locked():
                 continue
-            problem = self.problem
-            try:
-                change = await self.publish()
-            except TemplateError as error:
-                if error.message != problem:
-                    logger.warning("the templates are as they were: %s", error.message)
-                continue
-            if change.changed or change.removed:
-                logger.info("templates changed: %s", ", ".join(change.changed + change.removed))
+            async with self._lock:
+                await asyncio.to_thread(self.publication.publish_or_log, logger)

@@ -32,131 +32,16 @@ if TYPE_CHECKING:
     from featpipe.service.batcher import Batcher
     from featpipe.service.engine import Engine
 
+router = APIRouter(tags=["extraction"])
+
+NDJSON = "application/x-ndjson"
+
 _Body = TypeVar("_Body", bound=ExtractBody)
 
 _LONGEST_NAME = 256
 _FORM_FIELDS = frozenset({"file", "template", "name", "with_text", "deadline_s"})
-#: Booleans in a form.
-_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 #: Suffixes for texts without a name; other media types are recognised by their bytes.
 _SUFFIXES = {"text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "text/plain": ".txt"}
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One document, and the options of its extraction."""
-
-    given: Given
-    template: str | None
-    with_text: bool
-    deadline_s: float | None
-    n_bytes: int
-
-
-async def read_job(request: Request) -> Job:
-    """The job in a request.
-
-    Raises:
-        RequestValidationError: JSON or options of another form.
-        Failure: a form without a file, or no body.
-
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
-        return job_of(check_json(await request.body(), ExtractBody))
-    if kind == "multipart/form-data":
-        return await _read_form(request)
-    data = await request.body()
-    if not data:
-        raise Failure(
-            422, "empty_body", "there is no document in the request",
-            hint='send JSON {"text": ...}, a form with a file, or the file itself as the body',
-        )  # fmt: skip
-    return _job_of_upload(data, dict(request.query_params), kind)
-
-
-def job_of(body: ExtractBody) -> Job:
-    """The job in a checked JSON body."""
-    given: Given
-    if body.text is not None:
-        given = Inline(body.text, body.name or "text")
-        size = len(body.text)
-    else:
-        given, size = Stored(str(body.document)), 1
-    return Job(given, body.template, body.with_text, body.deadline_s, size)
-
-
-def check_json(data: bytes, kind: type[_Body]) -> _Body:
-    """Parse and check a body.
-
-    Raises:
-        RequestValidationError: no JSON, or of another form.
-
-    """
-    try:
-        return kind.model_validate_json(data)
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_url=False)) from error
-
-
-async def _read_form(request: Request) -> Job:
-    form = await request.form(max_files=1, max_fields=8)
-    try:
-        return await _job_of_form(form)
-    finally:
-        await form.close()
-
-
-async def _job_of_form(form: FormData) -> Job:
-    from starlette.datastructures import UploadFile
-
-    unknown = set(form) - _FORM_FIELDS
-    if unknown:
-        raise Failure(422, "bad_form", f"the form has unknown parts: {', '.join(sorted(unknown))}")
-    file = form.get("file")
-    if not isinstance(file, UploadFile):
-        raise Failure(422, "bad_form", "the form has no part called file with a file name")
-    data = await file.read()
-    options = {name: value for name, value in form.items() if isinstance(value, str)}
-    options.setdefault("name", file.filename or "")
-    return _job_of_upload(data, options, file.content_type or "")
-
-
-def _job_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Job:
-    """Options come as strings, and are then checked like those of JSON."""
-    wanted: dict[str, str | bool | float] = {
-        name: value for name, value in options.items() if name in _FORM_FIELDS and name != "name"
-    }
-    if not wanted.get("template"):
-        wanted.pop("template", None)  # a field of a form that was left empty
-    if "with_text" in wanted:
-        given = options["with_text"]
-        wanted["with_text"] = _TRUTHS.get(given.lower(), given)
-    if "deadline_s" in wanted:
-        wanted["deadline_s"] = _number(options["deadline_s"])
-    name = plain_name(options.get("name") or "upload" + _SUFFIXES.get(media_type, ""))
-    checked = check_json(json.dumps({**wanted, "text": "-"}).encode(), ExtractBody)
-    return Job(
-        Upload(data, name), checked.template, checked.with_text, checked.deadline_s, len(data)
-    )
-
-
-def plain_name(name: str) -> str:
-    """The last part of a path, printable and short: it labels a result and opens nothing."""
-    last = PurePosixPath(name.replace("\\", "/")).name or "upload"
-    return "".join(c if c.isprintable() else "_" for c in last)[-_LONGEST_NAME:]
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-router = APIRouter(tags=["extraction"])
-
-NDJSON = "application/x-ndjson"
 
 _OPTIONS = {
     "template": {"type": "string", "maxLength": 256, "description": "Empty: as if left out."},
@@ -362,6 +247,110 @@ def _without_path(extraction: Extraction) -> dict[str, object]:
     provenance = asdict(extraction.provenance)
     del provenance["cache"]
     return extraction.as_dict() | {"provenance": provenance}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One document, and the options of its extraction."""
+
+    given: Given
+    template: str | None
+    with_text: bool
+    deadline_s: float | None
+    n_bytes: int
+
+
+async def read_job(request: Request) -> Job:
+    """The job in a request.
+
+    Raises:
+        RequestValidationError: JSON or options of another form.
+        Failure: a form without a file, or no body.
+
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        return job_of(check_json(await request.body(), ExtractBody))
+    if kind == "multipart/form-data":
+        return await _read_form(request)
+    data = await request.body()
+    if not data:
+        raise Failure(
+            422, "empty_body", "there is no document in the request",
+            hint='send JSON {"text": ...}, a form with a file, or the file itself as the body',
+        )  # fmt: skip
+    return _job_of_upload(data, dict(request.query_params), kind)
+
+
+def job_of(body: ExtractBody) -> Job:
+    """The job in a checked JSON body."""
+    given: Given
+    if body.text is not None:
+        given = Inline(body.text, body.name or "text")
+        size = len(body.text)
+    else:
+        given, size = Stored(str(body.document)), 1
+    return Job(given, body.template, body.with_text, body.deadline_s, size)
+
+
+def check_json(data: bytes, kind: type[_Body]) -> _Body:
+    """Parse and check a body.
+
+    Raises:
+        RequestValidationError: no JSON, or of another form.
+
+    """
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False)) from error
+
+
+async def _read_form(request: Request) -> Job:
+    form = await request.form(max_files=1, max_fields=8)
+    try:
+        return await _job_of_form(form)
+    finally:
+        await form.close()
+
+
+async def _job_of_form(form: FormData) -> Job:
+    from starlette.datastructures import UploadFile
+
+    unknown = set(form) - _FORM_FIELDS
+    if unknown:
+        raise Failure(422, "bad_form", f"the form has unknown parts: {', '.join(sorted(unknown))}")
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise Failure(422, "bad_form", "the form has no part called file with a file name")
+    data = await file.read()
+    options = {name: value for name, value in form.items() if isinstance(value, str)}
+    options.setdefault("name", file.filename or "")
+    return _job_of_upload(data, options, file.content_type or "")
+
+
+def _job_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> Job:
+    """Options are strings, with the same checks as in JSON."""
+    wanted = {
+        name: value
+        for name, value in options.items()
+        # An empty template is a field of a form that was left empty.
+        if name in _FORM_FIELDS and name != "name" and (name, value) != ("template", "")
+    }
+    name = plain_name(options.get("name") or "upload" + _SUFFIXES.get(media_type, ""))
+    try:
+        checked = ExtractBody.model_validate_strings({**wanted, "text": "-"})
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False)) from error
+    return Job(
+        Upload(data, name), checked.template, checked.with_text, checked.deadline_s, len(data)
+    )
+
+
+def plain_name(name: str) -> str:
+    """The last part of a path, printable and short: it labels a result and opens nothing."""
+    last = PurePosixPath(name.replace("\\", "/")).name or "upload"
+    return "".join(c if c.isprintable() else "_" for c in last)[-_LONGEST_NAME:]
 
 
 def describe_invalid(error: RequestValidationError) -> str:
