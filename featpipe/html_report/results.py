@@ -117,6 +117,41 @@ def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
     return Results(path.name, found)
 
 
+def _field_of(values: list[Record]) -> FieldResult:
+    return FieldResult(tuple(ExtractedValue.from_dict(_checked(dict(value))) for value in values))
+
+
+def _checked(value: Record) -> Record:
+    """Check the types that the page computes with."""
+    numbers = (value["probability"], *value.get("parts", {}).values())
+    if not all(isinstance(n, int | float) and isfinite(n) for n in numbers):
+        raise TypeError("probability and parts are finite numbers")
+    if not all(isinstance(value[name], int) for name in ("start", "end")):
+        raise TypeError("start and end are whole numbers")
+    if not (isinstance(value["text"], str) and isinstance(value["page"], int | None)):
+        raise TypeError("text is a string, page a whole number or null")
+    return value
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    return (line for line in text.split("\n") if line.strip())
+
+
+def _find_run(runs: Sequence[ResultsRun], name: str) -> str:
+    ids = [run.run for run in runs]
+    if name == PREVIOUS and len(ids) > 1:
+        return ids[-2]
+    found = [run for run in ids if run.startswith(name)]
+    if len(found) == 1 or name in found:
+        return name if name in found else found[0]
+    what = "several runs begin with" if found else "no run of reprocess named"
+    raise UsageError(f"{what} {name!r}", hint="featpipe runs list CACHE")
+
+
 def compare(
     before: Results, now: Results, numbers: Mapping[str, int], names: Mapping[str, str]
 ) -> dict[str, object]:
@@ -151,41 +186,6 @@ def compare(
         "only_before": len(before.fields.keys() - now.fields.keys()),
         "only_now": len(now.fields.keys() - before.fields.keys()),
     }
-
-
-def _field_of(values: list[Record]) -> FieldResult:
-    return FieldResult(tuple(ExtractedValue.from_dict(_checked(dict(value))) for value in values))
-
-
-def _checked(value: Record) -> Record:
-    """Check the types that the page computes with."""
-    numbers = (value["probability"], *value.get("parts", {}).values())
-    if not all(isinstance(n, int | float) and isfinite(n) for n in numbers):
-        raise TypeError("probability and parts are finite numbers")
-    if not all(isinstance(value[name], int) for name in ("start", "end")):
-        raise TypeError("start and end are whole numbers")
-    if not (isinstance(value["text"], str) and isinstance(value["page"], int | None)):
-        raise TypeError("text is a string, page a whole number or null")
-    return value
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
-    return (line for line in text.split("\n") if line.strip())
-
-
-def _find_run(runs: Sequence[ResultsRun], name: str) -> str:
-    ids = [run.run for run in runs]
-    if name == PREVIOUS and len(ids) > 1:
-        return ids[-2]
-    found = [run for run in ids if run.startswith(name)]
-    if len(found) == 1 or name in found:
-        return name if name in found else found[0]
-    what = "several runs begin with" if found else "no run of reprocess named"
-    raise UsageError(f"{what} {name!r}", hint="featpipe runs list CACHE")
 
 
 def _changed(
