@@ -12,10 +12,11 @@ import os
 import sys
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.documents.source import Source, expanded, in_list, in_list_file, printable
+from featpipe.documents.source import Source, expanded, printable
 from featpipe.errors import MissingDocuments
 
 if TYPE_CHECKING:
@@ -63,11 +64,31 @@ def _listed(paths: Sequence[Path | str]) -> Iterator[Path | str]:
     """The paths, with lists replaced by their paths."""
     for path in paths:
         if str(path) == "-":
-            yield from in_list(sys.stdin, Path())
+            yield from _in_list(sys.stdin, Path())
         elif str(path).startswith("@") and not Path(path).exists():
-            yield from in_list_file(Path(str(path)[1:]))
+            yield from _in_list_file(Path(str(path)[1:]))
         else:
             yield path
+
+
+def _in_list(lines: Iterable[str], folder: Path) -> Iterator[Path]:
+    """Paths from a list, one per line, relative to ``folder``; lines with # are comments."""
+    for line in lines:
+        name = line.strip()
+        if name and not name.startswith("#"):
+            yield folder / name
+
+
+def _in_list_file(path: Path) -> list[Path]:
+    """Paths from a list file, relative to its folder."""
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            found = list(_in_list(lines, path.parent))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissingDocuments(f"the list {path} cannot be read: {error}") from error
+    if not found:
+        raise MissingDocuments(f"the list {path} names no document")
+    return found
 
 
 def _expand(path: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
@@ -88,7 +109,7 @@ def _globbed(pattern: str, include: tuple[str, ...], exclude: tuple[str, ...]) -
     names = sorted(glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
     if not names:
         raise MissingDocuments(f"{pattern} matches nothing")
-    fixed = Path(*_fixed_parts(pattern))
+    fixed = Path(*takewhile(lambda part: not has_magic(part), Path(pattern).parts[:-1]))
     for name in names:
         path = Path(name)
         below = printable(path.relative_to(fixed).as_posix())
@@ -97,15 +118,6 @@ def _globbed(pattern: str, include: tuple[str, ...], exclude: tuple[str, ...]) -
                 yield Source(f"{below}/{inner.id}", inner.path)
         elif not _matches(path.name, path.name, IGNORED):
             yield Source(below, path)
-
-
-def _fixed_parts(pattern: str) -> list[str]:
-    parts: list[str] = []
-    for part in Path(pattern).parts[:-1]:
-        if has_magic(part):
-            break
-        parts.append(part)
-    return parts
 
 
 def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
@@ -125,16 +137,15 @@ def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Ite
             unlisted.append(Path(folder))
             folders.clear()
             continue
-        if (status.st_dev, status.st_ino) in seen:
+        if (status.st_dev, status.st_ino) in seen:  # through a link
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(f for f in folders if not _matches(f, (below / f).as_posix(), exclude))
         for name in sorted(names):
             inner = (below / name).as_posix()
-            if _matches(name, inner, exclude):
-                continue
-            if not include or _matches(name, inner, include):
+            is_included = not include or _matches(name, inner, include)
+            if is_included and not _matches(name, inner, exclude):
                 yield Source(printable(inner), Path(folder) / name)
     for path in unlisted:
         yield Source(printable(path.relative_to(root).as_posix()), path)

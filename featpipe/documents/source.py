@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.documents.limits import MIB, LoadLimits
 from featpipe.documents.media_type import GIVEN
-from featpipe.errors import DocumentTooLarge, MissingDocuments, UnreadableDocument, UsageError
+from featpipe.errors import DocumentTooLarge, UnreadableDocument, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -258,30 +258,6 @@ def in_jsonl(source: Source) -> Iterator[Source]:
                 seen.add(name)
                 yield Source(f"{source.id}/{name}", source.path, JsonLine(start, len(line)))
             start += len(line)
-
-
-def in_list(lines: Iterable[str], folder: Path) -> Iterator[Path]:
-    """Paths from a list, one on a line; relative ones start at ``folder``; # begins a comment."""
-    for line in lines:
-        name = line.strip()
-        if name and not name.startswith("#"):
-            yield folder / name
-
-
-def in_list_file(path: Path) -> list[Path]:
-    """Paths from a list file; relative ones start at the file's folder.
-
-    Raises:
-        MissingDocuments: the file is not there, or lists nothing.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            found = list(in_list(lines, path.parent))
-    except (OSError, UnicodeDecodeError) as error:
-        raise MissingDocuments(f"the list {path} cannot be read: {error}") from error
-    if not found:
-        raise MissingDocuments(f"the list {path} names no document")
-    return found
 
 
 def of_texts(texts: Iterable[object]) -> Iterator[Source]:

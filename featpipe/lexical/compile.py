@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
-#: Characters from here on are in no block of jieba's; index BEYOND of a table stands for all.
+#: Characters from here on are outside of jieba's blocks; they share index BEYOND of a table.
 BEYOND = 0x9FD6
 FIRST_HAN = 0x4E00
 
@@ -99,7 +99,7 @@ class Tables(NamedTuple):
     - ``classes`` (BEYOND + 1,) uint8.
     - ``emissions`` (BEYOND - FIRST_HAN, 4), ``starts`` (4,), ``transitions`` (4, 4) float64 by
       state BMES: finalseg's tables.
-    - ``unknown`` (1,) float64: weight of a character that is no word.
+    - ``unknown`` (1,) float64: weight of a character that is not a word.
     - ``force_split`` (n,) int64: states of deleted words, ascending; the model may not make them.
     - ``probe_codes``, ``probe_bounds``: texts, end to end, on which each kernel is tested;
       ``probe_starts`` and ``probe_plain_starts`` int64 where jieba's words start in them, HMM on

@@ -122,7 +122,7 @@ def _choose(codes, start, end, trie, unknown, sums, choice):
         first = np.int64(block[np.uint64(place)])
         weight = roots[np.uint64(first)]
         rest = sums[np.uint64(place + 1)]
-        best = weight + rest  # NaN and infinity are no words
+        best = weight + rest  # NaN and infinity: not a word
         depth = -1
         if weight != np.inf:
             if not math.isnan(weight):
@@ -258,7 +258,7 @@ def _split_ascii(codes, start, end, classes, starts, n_words):
 
 @compiled
 def _decode(codes, start, end, model, scratch):
-    """Viterbi. One bit a state tells which of its two predecessors won."""
+    """Viterbi. One bit per state holds which of its two predecessors won."""
     emissions, begin, transitions = model
     origins, states = scratch
     row = emissions[codes[start] - FIRST_HAN]
@@ -285,7 +285,7 @@ def _decode(codes, start, end, model, scratch):
 
 @compiled
 def _emit(codes, start, end, trie, states, starts, n_words):
-    """Words close after E and S; one the user deleted falls into its characters."""
+    """Words end after E and S; a word the user deleted is split into characters."""
     force_split = trie[4]
     word = start
     for place in range(start, end):

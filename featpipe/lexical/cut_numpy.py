@@ -129,7 +129,7 @@ def _mark_words(tables: Tables, codes: Codes, blocks: _Blocks) -> Flags:
     if len(blocks.starts):
         _choose(tables, codes, blocks, choice)
     # Follow all paths at once by doubling: after i rounds everything within 2**i words of a
-    # block's start is marked. Place n stands for "left the block".
+    # block's start is marked. Place n means "outside of the block".
     marks = _flag(n + 1, blocks.starts)
     onward = np.full(n + 1, n)
     inside = _positions_in(blocks)
@@ -160,7 +160,7 @@ def _choose(tables: Tables, codes: Codes, blocks: _Blocks, choice: Places) -> No
     first = tables.roots[codes[places]]
     heads = np.full(len(codes), -np.inf)
     heads[places] = np.where(np.isfinite(first), first, tables.unknown[0])
-    # A first character that is no word by itself counts as one only if nothing longer begins here.
+    # A character that is not a word by itself counts as one only if no longer word begins here.
     bare = places[~np.isfinite(first)]
     longer = _flag(len(codes), candidates.places)
     heads[bare[longer[bare]]] = -np.inf

@@ -23,11 +23,16 @@ class Interned(NamedTuple):
     ids: NDArray[np.int32]
     first: Offsets
 
+    def spell(self, text: str, starts: Offsets, ends: Offsets) -> list[str]:
+        """The distinct stretches of the text, by number."""
+        firsts, lasts = starts[self.first].tolist(), ends[self.first].tolist()
+        return [text[start:end] for start, end in zip(firsts, lasts, strict=True)]
+
 
 def intern_spans(
     codes: Codes, starts: Offsets, ends: Offsets, *, backend: Literal["numba", "numpy"]
 ) -> Interned:
-    """Number the stretches ``codes[start:end]`` by what they spell.
+    """Number the stretches ``codes[start:end]``: equal ones get the same number.
 
     Stretches are grouped by a 64-bit hash and then compared character by character, so two
     different ones never share a number. Where two share a hash, all are compared as strings.

@@ -158,7 +158,7 @@ class Jieba:
     - Importing jieba shows no warning, also under ``-W error`` and on Python 3.12 and later.
 
     Attributes:
-        frequencies: every word and every prefix of one; a prefix that is no word has frequency 0.
+        frequencies: every word and every prefix of one; a mere prefix has frequency 0.
         total: the sum of frequencies as jieba counts it, repeats and replaced words included.
         force_split: the deleted words.
     """

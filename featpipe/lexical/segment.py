@@ -1,8 +1,8 @@
 """Postings of some rows: derived from their term ids, immutable, mappable.
 
 A segment holds no scores and no corpus figures: it stays valid while other documents come and go.
-Each posting is a row and a code; the code stands for (row length, term frequency), of which a
-corpus has one or two thousand distinct pairs.
+Each posting is a row and a code; the code numbers the pair (row length, term frequency), of
+which a corpus has one or two thousand.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Analyser:
     """Turns texts into terms.
 
     Guarantees: the terms of a text do not depend on the texts beside it, and analysers with equal
-    fingerprints give equal terms. Pickles as what it was made from.
+    fingerprints give equal terms. Pickles as its arguments.
 
     Args:
         name: ``"chars"`` are single characters and pairs, with Latin words and numbers whole;
@@ -107,9 +107,7 @@ class Analyser:
         kept = before[ends] > before[starts]
         starts, ends = starts[kept], ends[kept]
         interned = intern_spans(folded, starts, ends, backend=self._backend(len(folded)))
-        text = text_of(folded)
-        firsts, lasts = starts[interned.first].tolist(), ends[interned.first].tolist()
-        vocabulary = [text[start:end] for start, end in zip(firsts, lasts, strict=True)]
+        vocabulary = interned.spell(text_of(folded), starts, ends)
         owners = np.searchsorted(coded.bounds, starts, side="right") - 1
         ids = interned.ids
         if self._stopwords:
@@ -151,7 +149,7 @@ class Analyser:
 
 
 def _parts_of(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Runs of texts that bound what counting takes in memory (about 150 bytes a character)."""
+    """Runs of texts that bound the memory of counting (about 150 bytes a character)."""
     begin, n_characters = 0, 0
     for number, text in enumerate(texts):
         n_characters += len(text)

@@ -138,9 +138,7 @@ class Words:
         coded = CodedTexts.from_texts(texts)
         starts, ends = self.cut_coded(texts, coded)
         interned = intern_spans(coded.codes, starts, ends, backend=self.backend)
-        joined = "".join(texts)
-        firsts, lasts = starts[interned.first].tolist(), ends[interned.first].tolist()
-        vocabulary = [joined[start:end] for start, end in zip(firsts, lasts, strict=True)]
+        vocabulary = interned.spell("".join(texts), starts, ends)
         lengths = np.diff(np.searchsorted(starts, coded.bounds))
         return TermBatch(vocabulary, interned.ids, lengths)
 
