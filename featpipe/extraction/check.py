@@ -1,10 +1,11 @@
-"""Checking: which sample values cannot be found in their documents, and why that might be."""
+"""Sample values that cannot be located in their documents, each with a likely reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.fitted import sample_name
 from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unlocated:
-    """A sample value that stands nowhere in its document."""
+    """A sample value that its document does not hold."""
 
     template: str
     document: str
@@ -33,17 +34,17 @@ class Unlocated:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found. ``kinds`` are the types used, given or inferred."""
+    """The result of a check. ``kinds`` are the types of the fields, given or inferred."""
 
     n_values: int
     kinds: dict[str, FieldType]
     unlocated: tuple[Unlocated, ...]
     without_samples: tuple[str, ...]
-    """Fields of which no sample has a value: only their names can find them."""
+    """Fields of which no sample has a value."""
 
 
 def check_samples(fitted: FittedTemplate) -> Checked:
-    """Look for every value of every sample."""
+    """Locate every value of every sample."""
     template = fitted.template
     kinds: dict[str, FieldType] = {}
     lost: list[Unlocated] = []
@@ -64,15 +65,14 @@ def check_samples(fitted: FittedTemplate) -> Checked:
 
 
 def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, PageFeatures, str]]:
-    for number, (sample, features) in enumerate(
-        zip(fitted.template.samples, fitted.sample_pages, strict=True), start=1
-    ):
+    documents = zip(fitted.template.samples, fitted.sample_pages, strict=True)
+    for index, (sample, features) in enumerate(documents):
         for value in sample.values_of(field):
-            yield sample.document or f"text {number}", features, value
+            yield sample_name(sample, index), features, value
 
 
 def _why(features: PageFeatures, value: str, kind: FieldType) -> str:
-    """The likeliest reason, most telling first."""
+    """The most specific reason that holds."""
     folded = fold(value)
     if not folded:
         return "the value is empty"
@@ -86,7 +86,7 @@ def _why(features: PageFeatures, value: str, kind: FieldType) -> str:
 
 
 def _longest_part(text: str, folded: str) -> int:
-    """How many of its first characters are in the text."""
+    """Number of its first characters that the text holds together."""
     low, high = 0, len(folded)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,8 +1,7 @@
-"""Choosing: which template a document is for, by the words it shares with their samples.
+"""The template for a document, chosen by the words that it shares with the templates' samples.
 
-Pure arithmetic over hashed word pairs: no model, a few milliseconds per document, and nothing to
-tell but the samples. A template that names the documents it is for (glob patterns) is preferred for
-those.
+The choice is arithmetic over hashed word pairs: no model, a few milliseconds per document. A
+template that names its documents (glob patterns) is preferred for those.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _N_HASHED = 1 << 14
-#: Words of the title count as often as this.
+#: Weight of the words of the title.
 _TITLE = 4.0
-#: More samples of one template than this add nothing but time.
+#: Samples of one template that are compared; more of them cost time and change little.
 _MOST_SAMPLES = 12
 
 
 def is_meant(fitted: FittedTemplate, name: str) -> bool:
-    """A template may name the documents it is for; without patterns it is for all."""
+    """Whether a document matches a pattern of the template; without patterns all match."""
     patterns = fitted.template.documents
     return not patterns or any(fnmatch(name, pattern) for pattern in patterns)
 
 
 class Chooser:
-    """Compares documents with the samples of each template. Made once per state of the templates.
+    """Compares documents with the samples of each template.
 
     Args:
-        templates: by name.
+        templates: those without samples are never chosen.
 
     """
 
@@ -61,7 +60,7 @@ class Chooser:
             self._profiles = _unit(stacked * self._rarity)
 
     def choose(self, features: PageFeatures) -> FittedTemplate:
-        """The template whose samples are most like the document.
+        """The template whose samples are most similar to the document.
 
         Raises:
             UsageError: no template has a sample to compare with.
@@ -69,7 +68,7 @@ class Chooser:
         """
         if not self._templates:
             raise UsageError("no template has samples, so none can be chosen: name one")
-        likeness = self._profiles @ _unit(_profile(features)[None] * self._rarity)[0]
+        similarity = self._profiles @ _unit(_profile(features)[None] * self._rarity)[0]
         named = np.array(
             [
                 bool(one.template.documents) and is_meant(one, features.page.id)
@@ -77,8 +76,8 @@ class Chooser:
             ]
         )
         if features.page.id and named.any():
-            likeness = np.where(named, likeness, -1.0)
-        return self._templates[int(np.argmax(likeness))]
+            similarity = np.where(named, similarity, -1.0)
+        return self._templates[int(np.argmax(similarity))]
 
 
 def _profile(features: PageFeatures) -> Floats:

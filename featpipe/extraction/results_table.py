@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from featpipe.cache.write import Rows
     from featpipe.store import Reader
 
+    Record = dict[str, Any]  # Any: the values of a JSON object
+
 VALUES = "results/values"
 LOG = "results/log"
 FACTS = "results/facts"
@@ -75,11 +77,11 @@ class ResultsReader:
         content = json.loads(bytes(np.asarray(table.ragged("record", row))).decode())
         return FieldResult(tuple(ExtractedValue.from_dict(value) for value in content))
 
-    def last_rows(self) -> dict[tuple[str, str], dict[str, Any]]:
+    def last_rows(self) -> dict[tuple[str, str], Record]:
         """(template, document path) -> its row of the log, as last written."""
         return {(str(row["template"]), str(row["path"])): row for row in self.log()}
 
-    def log(self) -> list[dict[str, Any]]:
+    def log(self) -> list[Record]:
         """Every row, oldest first.
 
         A row is: run, template, path, document (its id), fields (name: key), content (key of
@@ -92,12 +94,12 @@ class ResultsReader:
         """Template -> field -> facts, as last logged."""
         return {str(record["template"]): record["facts"] for record in self._records(FACTS)}
 
-    def _records(self, name: str) -> list[dict[str, Any]]:
+    def _records(self, name: str) -> list[Record]:
         if name not in self._reader:
             return []
         table = self._reader.table(name)
         rows = np.arange(table.n_rows)
-        found: list[dict[str, Any]] = []
+        found: list[Record] = []
         for start in range(0, len(rows), _BLOCK):
             texts = Texts(*table.ragged_many("record", rows[start : start + _BLOCK]))
             found.extend(json.loads(text) for text in texts.strings())

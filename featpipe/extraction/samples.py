@@ -1,6 +1,6 @@
-"""Imports: samples that people labelled elsewhere: doccano, Label Studio, database tables.
+"""Samples: drafted from a document, or imported from doccano, Label Studio and database tables.
 
-Each gives :class:`SampleSpec` values with inline texts and exact spans, to be put into a template
+Imports give :class:`SampleSpec` values with inline texts and exact spans, to be put into a template
 or written as ``name.samples.jsonl`` beside it.
 """
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.features import PageFeatures
 
-# Drafting: a first template from one sample document, to be corrected by a person.
-#
-# Labels before a colon and headers of tables become fields; what stands behind them gives the type.
-
+    Json = dict[str, Any]  # Any: the values of a JSON object
+    Row = tuple[Any, ...]  # Any: whatever the columns of a database hold
 
 #: ``label：value`` at the start of a line or behind a stop; a label is short and has no marks.
 _labelled = re.compile(
@@ -37,7 +35,10 @@ _MOST_FIELDS = 40
 
 
 def draft_fields(features: PageFeatures) -> dict[str, list[str]]:
-    """Field name -> the values found behind it, in the order of the document."""
+    """Field name -> its values, in the order of the document.
+
+    Labels before a colon and headers of table columns become fields.
+    """
     text = features.page.text
     found: dict[str, list[str]] = {}
     for match in _labelled.finditer(text):
@@ -58,7 +59,7 @@ def _first_part(value: str) -> str:
 
 
 def draft_template(features: PageFeatures, name: str, document: str) -> str:
-    """A template in TOML, with one sample and a type for every field."""
+    """A first template in TOML, with one sample and a type for every field."""
     fields = draft_fields(features)
     lines = [f"name = {_quoted(name)}", ""]
     for label, values in fields.items():
@@ -90,7 +91,7 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
     """A doccano JSONL export of sequence labelling, old (``label``) or new (``entities``).
 
     Raises:
-        TemplateError: a line that is no such export.
+        TemplateError: a line of another format.
 
     """
     path = Path(path)
@@ -113,10 +114,10 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
 
 
 def import_label_studio(path: str | Path) -> list[SampleSpec]:
-    """A Label Studio JSON export with text spans; the first annotation of a task counts.
+    """A Label Studio JSON export with text spans; only the first annotation of a task is read.
 
     Raises:
-        TemplateError: not such an export.
+        TemplateError: a file of another format.
 
     """
     path = Path(path)
@@ -126,14 +127,14 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
 
 
-def _tasks_of(text: str) -> list[dict[str, Any]]:
+def _tasks_of(text: str) -> list[Json]:
     tasks = json.loads(text)
     if not isinstance(tasks, list):
         raise TypeError("not a list of tasks")
     return tasks
 
 
-def _label_studio_task(task: dict[str, Any]) -> SampleSpec:
+def _label_studio_task(task: Json) -> SampleSpec:
     data = task["data"]
     texts = [value for value in data.values() if isinstance(value, str)]
     text = data["text"] if "text" in data else texts[0]
@@ -188,7 +189,7 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
     ]
 
 
-def _rows(source: str, query: str) -> Iterator[tuple[Any, ...]]:
+def _rows(source: str, query: str) -> Iterator[Row]:
     if "://" in source:
         yield from _rows_by_url(source, query)
         return
@@ -203,7 +204,7 @@ def _rows(source: str, query: str) -> Iterator[tuple[Any, ...]]:
         raise TemplateError(f"{source}: {error}") from error
 
 
-def _rows_by_url(url: str, query: str) -> Iterator[tuple[Any, ...]]:
+def _rows_by_url(url: str, query: str) -> Iterator[Row]:
     try:
         import sqlalchemy
     except ImportError as error:

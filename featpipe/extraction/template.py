@@ -1,7 +1,7 @@
-"""Reading templates: TOML or JSON, one file or a folder; errors name the file, the field, the line.
+"""Templates: fields and reference samples, read from TOML or JSON, checked and frozen.
 
-A JSON Lines file of samples may lie beside a template of the same name (``loan.toml`` and
-``loan.samples.jsonl``), so that many samples need not be written as TOML.
+A file or a folder is read; errors name the file, the line and the field. Samples may also be in a
+JSON Lines file beside the template (``loan.toml`` and ``loan.samples.jsonl``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from featpipe.errors import TemplateError
@@ -23,34 +30,42 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-# What a template says: its fields and its reference samples, checked and frozen.
-
-
+Content = dict[str, Any]  # Any: the values of a TOML or JSON object
 Level = Literal["entity", "word", "sentence", "paragraph"]
 Cardinality = Literal["one", "many", "records"]
 
-#: What an error about several parts together calls the place of the one to look at.
+#: Key of an error's context: the way to the part that is wrong.
 PLACE = "place"
 
 
 class FieldSpec(BaseModel):
-    """One thing to extract. Whatever is left out is inferred from the samples."""
+    """One field to extract. Settings left out are inferred from the samples.
+
+    Attributes:
+        name: of the field, unique in its template.
+        aliases: other names that documents use for it, such as the words before a colon.
+        type: of its values; None to infer it.
+        level: ``sentence`` and ``paragraph`` give whole units, the others spans inside them.
+        cardinality: one value per document, many, or one per record; None to infer it.
+        pattern: regular expression of ``pattern`` fields.
+        choices: values of ``enum`` fields.
+        hint: for annotators; extraction does not read it.
+
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: str = Field(min_length=1)
     aliases: tuple[str, ...] = ()
-    """Other names that documents use for it, such as the words before a colon."""
     type: FieldType | None = None
     level: Level | None = None
-    """``sentence`` and ``paragraph`` give whole units; the others spans inside them."""
     cardinality: Cardinality | None = None
     pattern: str | None = None
-    """Regular expression of ``pattern`` fields."""
     choices: tuple[str, ...] = ()
-    """Values of ``enum`` fields."""
     hint: str = ""
-    """For people: what annotators should know. It is also read as an alias of last resort."""
+
+    def __repr__(self) -> str:
+        return f"FieldSpec({self.name!r}, type={self.type!r})"
 
     @field_validator("aliases", "choices", mode="before")
     @classmethod
@@ -60,8 +75,6 @@ class FieldSpec(BaseModel):
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        import re
-
         if value is not None:
             try:
                 re.compile(value)
@@ -81,9 +94,14 @@ class FieldSpec(BaseModel):
 class SampleSpec(BaseModel):
     """A reference document and its values.
 
-    ``document`` is a path (beside the template, or the id or path of a cached document), or
-    ``text`` holds the document itself. A field may have one value or a list; a document without a
-    value of a field teaches that there may be none.
+    Attributes:
+        document: a path beside the template, or the id or path of a cached document.
+        text: the document itself, instead of ``document``.
+        fields: values by field name; a field left out has no value in the document.
+        records: values that belong together, such as those of one table row; by field name.
+        spans: character spans (start, end) of the values by field name, where known; the values of
+            other fields are located by meaning.
+
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -93,7 +111,10 @@ class SampleSpec(BaseModel):
     fields: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     records: tuple[dict[str, str], ...] = ()
     spans: dict[str, tuple[tuple[int, int], ...]] = Field(default_factory=dict)
-    """Character spans of the values, where known; located by meaning where not."""
+
+    def __repr__(self) -> str:
+        source = f"text of {len(self.text or '')} characters" if self.text else repr(self.document)
+        return f"SampleSpec({source}, {len(self.fields)} fields)"
 
     @field_validator("fields", mode="before")
     @classmethod
@@ -128,14 +149,23 @@ class SampleSpec(BaseModel):
         return self
 
     def values_of(self, field: str) -> tuple[str, ...]:
-        """Values of one field: as listed, or as they stand in the records."""
+        """Distinct values of one field, listed or in records."""
         listed = self.fields.get(field, ())
         inside = tuple(record[field] for record in self.records if field in record)
         return tuple(dict.fromkeys((*listed, *inside)))
 
 
 class Template(BaseModel):
-    """Fields and samples under one name."""
+    """The fields to extract from one kind of document, with reference samples.
+
+    Attributes:
+        name: unique among the templates used together.
+        fields: at least one.
+        samples: reference documents with their values.
+        version: free text of its authors; it has no effect on the fingerprint.
+        documents: glob patterns of the ids of documents that it is meant for; empty for all.
+
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -143,9 +173,10 @@ class Template(BaseModel):
     fields: tuple[FieldSpec, ...] = Field(min_length=1)
     samples: tuple[SampleSpec, ...] = ()
     version: str = ""
-    """Free text of its authors; what counts is the fingerprint."""
     documents: tuple[str, ...] = ()
-    """Glob patterns of document ids it is meant for; all documents when empty."""
+
+    def __repr__(self) -> str:
+        return f"Template({self.name!r}, {len(self.fields)} fields, {len(self.samples)} samples)"
 
     @field_validator("fields", "samples", "documents", mode="before")
     @classmethod
@@ -176,7 +207,7 @@ class Template(BaseModel):
         return self
 
     def unknown_in(self, sample: SampleSpec) -> list[tuple[str | int, ...]]:
-        """Where in a sample there are values of what is no field; the last step is its name."""
+        """Places of a sample's values whose name, the last step, is not a field here."""
         places = [("fields", name) for name in sample.fields]
         places += [("spans", name) for name in sample.spans]
         inside = [
@@ -200,7 +231,7 @@ def load_templates(path: str | Path) -> list[Template]:
     """Every template of a file or folder, by name.
 
     Raises:
-        TemplateError: nothing there, a file that cannot be used, or two templates of one name.
+        TemplateError: no template there, a file that cannot be used, or two templates of one name.
 
     """
     path = Path(path)
@@ -239,10 +270,13 @@ def load_template(file: str | Path) -> Template:
     return _with_samples(template, beside)
 
 
-def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
-    """Parsed content as a template; ``text`` is only searched for the line of an error."""
-    from pydantic import ValidationError
+def check_template(content: Content, text: str, file: Path) -> Template:
+    """Validate parsed content; ``text`` is only searched for the line of an error.
 
+    Raises:
+        TemplateError: as :func:`load_template`.
+
+    """
     try:
         return Template.model_validate(content)
     except ValidationError as error:
@@ -254,16 +288,14 @@ def check_template(content: dict[str, Any], text: str, file: Path) -> Template:
 
 
 def _place_of(error: ErrorDetails) -> tuple[int | str, ...]:
-    """The way into the content to where one should look."""
+    """The way through the content to the faulty part."""
     place: tuple[int | str, ...] = error.get("ctx", {}).get(PLACE, error["loc"])
-    # A key that is missing stands nowhere: the block that lacks it is the place to look.
+    # A missing key has no line of its own: its block has one.
     return place[:-1] if error["type"] == "missing" else place
 
 
 def _with_samples(template: Template, file: Path) -> Template:
-    """The template with the samples that lie beside it, each a line of JSON."""
-    from pydantic import ValidationError
-
+    """The template with the samples of the JSON Lines file beside it."""
     samples = list(template.samples)
     for number, row in _read_lines(file):
         where = f"{file}:{number}"
@@ -284,7 +316,7 @@ def _read(file: Path) -> str:
         raise TemplateError(f"{file}: cannot be read: {error}") from error
 
 
-def _parse(text: str, file: Path) -> dict[str, Any]:
+def _parse(text: str, file: Path) -> Content:
     try:
         content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except json.JSONDecodeError as error:
@@ -300,9 +332,9 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
     return content
 
 
-def _read_lines(file: Path) -> Iterator[tuple[int, Any]]:
+def _read_lines(file: Path) -> Iterator[tuple[int, Any]]:  # Any: JSON
     """Number and content of every line that is not blank."""
-    # Only "\n" ends a line of JSON Lines: a text may well hold other line ends, such as U+2028.
+    # Only "\n" ends a line of JSON Lines: texts may hold other line ends, such as U+2028.
     for number, line in enumerate(_read(file).split("\n"), start=1):
         if line.strip():
             try:
@@ -312,10 +344,10 @@ def _read_lines(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _describe(error: ErrorDetails, content: object) -> str:
-    """In the template's words: which field or sample, which key, what is wrong."""
+    """Name the field or sample, the key and the fault."""
     location = error["loc"]
     names: list[str] = []
-    at: Any = content
+    at: Any = content  # Any: a part of JSON
     for step in location:
         if isinstance(step, int) and isinstance(at, list | tuple) and step < len(at):
             at = at[step]
@@ -336,7 +368,7 @@ def _describe(error: ErrorDetails, content: object) -> str:
 
 
 def find_line(text: str, location: Sequence[int | str]) -> int | None:
-    """Line (from 1) of the place that a path into the content leads to, as near as can be told."""
+    """Line (from 1) of a place in the content, or of the last step towards it that is found."""
     lines = text.split("\n")
     at, found = 0, None
     for place, step in enumerate(location):
@@ -352,7 +384,7 @@ def find_line(text: str, location: Sequence[int | str]) -> int | None:
 
 
 def _find_key(lines: Sequence[str], start: int, key: str, index: int) -> int | None:
-    """The ``index``-th ``[[key]]`` or object of ``key``, else the first ``key =`` or ``"key":``."""
+    """Line of the ``index``-th ``[[key]]`` or object of ``key``, else of the first assignment."""
     quoted = re.escape(key)
     blocks = [
         number

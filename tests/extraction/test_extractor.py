@@ -13,6 +13,7 @@ import pytest
 
 from featpipe import Extractor
 from featpipe.errors import TemplateError, UsageError
+from featpipe.extraction.results import ExtractedValue
 from featpipe.extraction.values.values import read_value
 
 DATA = Path(__file__).parents[2] / "data"
@@ -183,3 +184,20 @@ def test_results_are_written_with_their_provenance(
     assert "株洲禾宁产业园运营有限公司" in text
     if suffix == ".jsonl":
         assert json.loads(text) == json.loads(extraction.as_json())
+
+
+def test_results_and_templates_show_themselves_in_a_line(cache: Path, templates: Path) -> None:
+    with Extractor(templates / "lease.toml", cache) as extractor:
+        (fitted,) = extractor.templates.values()
+        found = extractor.extract("contracts/lease_shop.txt")
+        n_fields = len(fitted.template.fields)
+        n_found = sum(bool(result.values) for result in found.fields.values())
+        assert repr(fitted.template).startswith(f"Template('租赁合同', {n_fields} fields, ")
+        assert repr(fitted) == f"FittedTemplate('租赁合同', {fitted.fingerprint})"
+    assert repr(found) == (
+        f"Extraction('contracts/lease_shop.txt', '租赁合同', {n_found} of {n_fields} fields)"
+    )
+    value = next(result for result in found.fields.values() if result.values).values[0]
+    place = f"{value.text!r} [{value.start}:{value.end}] p={value.probability:.2f}"
+    assert repr(value) == f"ExtractedValue({place})"
+    assert ExtractedValue.from_dict(json.loads(json.dumps(value.as_dict()))) == value

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Arrays = dict[str, NDArray[np.generic]]
+    Plain = dict[str, Any]  # Any: values whose types pack_model decides
 
 _MAGIC = b"featfit1"
 _HEAD = len(_MAGIC) + 16 + 8
@@ -77,7 +78,7 @@ def unpack_model(data: bytes, fingerprint: str) -> FieldModel:
     return _put_together(arrays, head["plain"])
 
 
-def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
+def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
     columns = np.flatnonzero(model.mentions.hashed).astype(np.int32)
     queries = model.sentences.queries
     arrays: Arrays = {
@@ -95,7 +96,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
     }
     if model.sentences.vectors is not None:
         arrays["vectors"] = model.sentences.vectors
-    boundaries: dict[str, Any] = {}
+    boundaries: Plain = {}
     for field in fields(Boundaries):
         value = getattr(model.boundaries, field.name)
         if isinstance(value, np.ndarray):
@@ -114,8 +115,8 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, dict[str, Any]]:
     }
 
 
-def _put_together(arrays: Arrays, plain: dict[str, Any]) -> FieldModel:
-    given: dict[str, Any] = dict(arrays)
+def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
+    given: Plain = dict(arrays)
     hashed = np.zeros(N_HASHED, np.float32)
     hashed[given["columns"]] = given["hashed"]
     boundaries = plain["edges"] | {

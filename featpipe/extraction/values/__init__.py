@@ -1,1 +1,1 @@
-"""What a text means: amounts, dates, numbers, folded characters."""
+"""Values of texts under a type: amounts, dates, numbers, folded spellings."""
