@@ -10,7 +10,6 @@ invalid leaves the last good version at work and is reported.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from itertools import islice
 from logging import getLogger
 from pathlib import Path
@@ -19,13 +18,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from featpipe.cache.cache import Cache
 from featpipe.cache.documents import CachedDocument
-from featpipe.documents import Document, LoadLimits, hash_bytes, load_document
+from featpipe.documents import Document, LoadLimits
 from featpipe.errors import (
     DocumentError,
     FeatpipeError,
     TaskFailed,
     TemplateError,
-    UnreadableDocument,
     UsageError,
 )
 from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
@@ -39,14 +37,12 @@ from featpipe.extraction.messages import (
     Loaded,
     OnDisk,
     Stored,
-    Upload,
     name_of,
 )
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.on_workers import extract_on_workers, extract_role
 from featpipe.extraction.page_source import PageSource
 from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.template_set import TemplateSet, folder_of
 from featpipe.on_demand.space import choose_checkpoints
 from featpipe.on_demand.text_encoder import ModelsInWorker
@@ -57,6 +53,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.page_source import Encode, OpenModels
     from featpipe.extraction.results import FieldResult
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import SampleSpec, Template
@@ -137,7 +134,9 @@ class Extractor:
             if checkpoints is None and encode is None:
                 self._choose_checkpoints(model, ner)
             given = None if self.checkpoints == "none" else self.checkpoints
-            self.pages = PageSource(self.cache, self.space, encode, given, open_models)
+            self.pages = PageSource(
+                self.cache, self.space, encode, given, open_models, self._limits
+            )
             if not isinstance(models, ModelCache):
                 models = ModelCache(default_folder() if models is None else None, models)
             self.models = models
@@ -243,7 +242,7 @@ class Extractor:
         # Before the document is read: a template that is not there is the caller's mistake.
         chosen = self.template_set.choose(template) if is_one else None
         try:
-            features, is_new = self._make_page(given)
+            features, is_new = self.pages.page_of(given)
             fitted = [chosen] if chosen else self.template_set.choose_for(features, str(template))
             done = tuple(self.extract_page(features, one) for one in fitted)
         except DocumentError as error:
@@ -311,7 +310,7 @@ class Extractor:
         """
         if isinstance(document, CachedDocument):
             return self.pages.page_of_cached(document)
-        features, is_new = self._make_page(self.given_of(document))
+        features, is_new = self.pages.page_of(self.given_of(document))
         if is_new:
             self._warn()
         return features
@@ -327,39 +326,6 @@ class Extractor:
             return OnDisk(str(Path(document).absolute()), str(document))
         known = self.cache.find_document(document)
         return Stored(known.path) if known else Inline(document)
-
-    def _make_page(self, given: Given) -> tuple[PageFeatures, bool]:
-        """The document made ready, and whether the cache did not hold it."""
-        if isinstance(given, Inline):
-            return self.pages.page_of_text(given.text, given.name), True
-        found = self._find(given)
-        if isinstance(found, Document):
-            return self.pages.page_of_document(found), True
-        features = self.pages.page_of_cached(found)
-        if isinstance(given, Upload):
-            features = PageFeatures(replace(features.page, id=given.name))
-        return features, False
-
-    def _find(self, given: Stored | Upload | OnDisk | Loaded) -> CachedDocument | Document:
-        """As the cache holds it, by its name or by its content; else read now."""
-        if isinstance(given, Loaded):
-            return given.document
-        if isinstance(given, OnDisk):
-            return self._read(_bytes_of(Path(given.path)), given.name or given.path)
-        if isinstance(given, Upload):
-            return self._read(given.data, given.name, given.media_type)
-        known = self.cache.find_document(given.name)
-        if known is None:
-            raise UnreadableDocument(f"{given.name}: no such document in the cache")
-        return known
-
-    def _read(
-        self, data: bytes, name: str, media_type: str | None = None
-    ) -> CachedDocument | Document:
-        bytes_hash = hash_bytes(data)
-        return self.cache.find_content(bytes_hash) or load_document(
-            data, source=name, limits=self._limits, media_type=media_type, bytes_hash=bytes_hash
-        )
 
     def _warn(self) -> None:
         """Once: what the documents that the cache does not hold lack."""
@@ -410,42 +376,27 @@ class Extractor:
         name = str(sample.document)
         known = self.cache.find_document(name)
         if known is not None:
-            return self._stored_sample(known)
+            return self._found_sample(known)
         for path in (self.folder / name, Path(name)):
             if path.is_file():
-                read = self._read(_bytes_of(path), str(path))
-                return (
-                    self._read_sample(read)
-                    if isinstance(read, Document)
-                    else (self._stored_sample(read))
-                )
+                return self._found_sample(self.pages.find(OnDisk(str(path))))
         raise TemplateError(
             f"template {template.name}: the sample document {name} is neither in the cache nor a "
             f"file beside the template",
             hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
         )
 
-    def _stored_sample(self, document: CachedDocument) -> SampleDocument:
-        (missing,) = self.pages.missing_inputs_of_documents([document])
-        return _sample_document(document.text, missing, lambda: self.pages.page_of_cached(document))
-
-    def _read_sample(self, document: Document) -> SampleDocument:
-        missing = self.pages.missing_inputs_of_text(document.text)
-        return _sample_document(
-            document.text, missing, lambda: self.pages.page_of_document(document)
-        )
+    def _found_sample(self, found: CachedDocument | Document) -> SampleDocument:
+        if isinstance(found, Document):
+            missing = self.pages.missing_inputs_of_text(found.text)
+            return _sample_document(found.text, missing, lambda: self.pages.page_of_document(found))
+        [missing] = self.pages.missing_inputs_of_documents([found])
+        return _sample_document(found.text, missing, lambda: self.pages.page_of_cached(found))
 
 
 def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:
     """A sample with missing inputs is another one than the same with all of them."""
     return SampleDocument(hash_json([text, missing] if missing else [text]), make)
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def quarantine(name: str, error: Exception) -> Quarantined:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import astuple, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featpipe.documents import hash_bytes, segment
+from featpipe.documents import Document, hash_bytes, load_document, segment
+from featpipe.errors import UnreadableDocument
+from featpipe.extraction.messages import Inline, Loaded, OnDisk, Upload
+from featpipe.extraction.missing_inputs import join_missing, missing_of_keys, missing_of_rows
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import (
     LabelledSpan,
@@ -25,17 +29,17 @@ from featpipe.lru import LRU
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
-    from featpipe.documents import Document
+    from featpipe.documents import LoadLimits
+    from featpipe.extraction.messages import Given, Stored
     from featpipe.on_demand.messages import Entity, TextFeatures
     from featpipe.on_demand.space import Checkpoints
-    from featpipe.store import Reader, TableReader
 
     #: Texts -> vectors (n, dim).
     Encode = Callable[[Sequence[str]], NDArray[np.generic]]
@@ -44,8 +48,6 @@ if TYPE_CHECKING:
 
 #: Characters of the pages that are kept: some hundred MB at the most.
 _MOST_KEPT = 2_000_000
-#: Documents looked at together: their keys take some MB.
-_BLOCK = 1024
 
 
 class PageSource:
@@ -57,6 +59,7 @@ class PageSource:
         encode: texts -> vectors (n, dim) of the same space, for texts the cache does not hold.
         checkpoints: models for the same, loaded at the first such text, entities included.
         open_models: where the models are loaded.
+        limits: beyond which a document is refused.
 
     """
 
@@ -67,8 +70,9 @@ class PageSource:
         encode: Encode | None,
         checkpoints: Checkpoints | None,
         open_models: OpenModels,
+        limits: LoadLimits,
     ) -> None:
-        self._cache = cache
+        self._cache, self._limits = cache, limits
         self.n_encoded = 0
         """Sentences that were given to an encoder."""
         self._kept: LRU[tuple[object, ...], PageFeatures] = LRU(
@@ -97,6 +101,52 @@ class PageSource:
         """Stop the models."""
         if self.models is not None:
             self.models.close()
+
+    # ---- documents
+
+    def page_of(self, given: Given) -> tuple[PageFeatures, bool]:
+        """A document made ready, and whether the cache did not hold it.
+
+        Raises:
+            DocumentError: it cannot be read.
+
+        """
+        if isinstance(given, Inline):
+            return self.page_of_text(given.text, given.name), True
+        found = self.find(given)
+        if isinstance(found, Document):
+            return self.page_of_document(found), True
+        features = self.page_of_cached(found)
+        if isinstance(given, Upload):
+            features = PageFeatures(replace(features.page, id=given.name))
+        return features, False
+
+    def find(self, given: Stored | Upload | OnDisk | Loaded) -> CachedDocument | Document:
+        """As the cache holds it, by its name or by its content; else read now.
+
+        Raises:
+            DocumentError: it cannot be read.
+
+        """
+        if isinstance(given, Loaded):
+            return self._cache.find_content(given.document.bytes_hash) or given.document
+        if isinstance(given, OnDisk):
+            return self._read(_bytes_of(Path(given.path)), given.name or given.path)
+        if isinstance(given, Upload):
+            return self._read(given.data, given.name, given.media_type)
+        known = self._cache.find_document(given.name)
+        if known is None:
+            raise UnreadableDocument(f"{given.name}: no such document in the cache")
+        return known
+
+    def _read(
+        self, data: bytes, name: str, media_type: str | None = None
+    ) -> CachedDocument | Document:
+        """Hashed once: to be found by its content, and as a part of what is read."""
+        bytes_hash = hash_bytes(data)
+        return self._cache.find_content(bytes_hash) or load_document(
+            data, source=name, limits=self._limits, media_type=media_type, bytes_hash=bytes_hash
+        )
 
     # ---- pages
 
@@ -226,7 +276,7 @@ class PageSource:
         """Which vectors and entities each stored document lacks; "" for none."""
         rows = [document.row for document in documents]
         stored = self._cache.stored_documents.table
-        return missing_inputs_of_rows(self._cache.reader, stored, rows, self._tables)
+        return missing_of_rows(self._cache.reader, stored, rows, self._tables)
 
     def missing_inputs_of_text(self, text: str) -> str:
         """Which vectors and entities a text will lack, because no model at hand gives them."""
@@ -237,14 +287,23 @@ class PageSource:
         parts = []
         for level, table in self._tables:
             keys = keys_of([text[a:b] for a, b in spans[level].tolist()])
-            parts.append(b"" if can_give[level] else _missing(self._cache.reader, table, keys))
-        return _joined(parts)
+            parts.append(
+                b"" if can_give[level] else missing_of_keys(self._cache.reader, table, keys)
+            )
+        return join_missing(parts)
 
     @property
     def _tables(self) -> list[tuple[str, str]]:
         """(level, table): vectors by sentence, entities by paragraph."""
         tables = [("sentence", f"embeddings/{self._dictionary.name}")] if self._dictionary else []
         return tables + ([("paragraph", f"entities/{self._tagger}")] if self._tagger else [])
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _place_entities(
@@ -256,56 +315,3 @@ def _place_entities(
         for first, entities in zip(paragraphs[:, 0].tolist(), found, strict=True)
         for a, b, label, score in entities or ()
     )
-
-
-# Missing inputs: which sentences of a document have no vector yet, and which paragraphs no
-# entities. An unfinished build leaves some out, and the next one fills them in. Results and fitted
-# fields are also known by what was missing, so that they are never taken for those of all inputs.
-
-
-def missing_inputs_of_rows(
-    reader: Reader, documents: TableReader, rows: Sequence[int], tables: Sequence[tuple[str, str]]
-) -> list[str]:
-    """One string for each stored document; "" where nothing is missing.
-
-    Args:
-        reader: of the cache.
-        documents: its table of documents.
-        rows: of the documents in it.
-        tables: (level, table) of the inputs that belong to the units of a level.
-
-    """
-    found: list[str] = []
-    for start in range(0, len(rows), _BLOCK):
-        some = np.asarray(rows[start : start + _BLOCK], np.int64)
-        whole = [list(_of_level(reader, documents, some, *one)) for one in tables]
-        found.extend(_joined(parts) for parts in zip(*whole, strict=True))
-    return found or [""] * len(rows)
-
-
-def _of_level(
-    reader: Reader, documents: TableReader, rows: NDArray[np.int64], level: str, table: str
-) -> Iterator[bytes]:
-    keys, lengths = documents.ragged_many(f"{level}_keys", rows)
-    is_there = reader.table(table).find(keys) >= 0
-    ends = np.cumsum(lengths).tolist()
-    for end, n in zip(ends, lengths.tolist(), strict=True):
-        yield _spelled(is_there[end - n : end])
-
-
-def _missing(reader: Reader, table: str, keys: NDArray[np.uint8]) -> bytes:
-    """Which of some units (n, 16) a table lacks; empty when it has them all."""
-    return _spelled(reader.table(table).find(keys) >= 0)
-
-
-def _spelled(is_there: NDArray[np.bool_]) -> bytes:
-    if is_there.all():
-        return b""
-    return len(is_there).to_bytes(8, "little") + np.packbits(is_there).tobytes()
-
-
-def _joined(parts: Sequence[bytes]) -> str:
-    """What several tables lack as one short string."""
-    if not any(parts):
-        return ""
-    return hash_bytes(b"".join(len(part).to_bytes(8, "little") + part for part in parts))

@@ -201,3 +201,34 @@ def test_results_and_templates_show_themselves_in_a_line(cache: Path, templates:
     place = f"{value.text!r} [{value.start}:{value.end}] p={value.probability:.2f}"
     assert repr(value) == f"ExtractedValue({place})"
     assert ExtractedValue.from_dict(json.loads(json.dumps(value.as_dict()))) == value
+
+
+@pytest.mark.parametrize("name", ["contracts/lease_factory.txt", "new.txt"])
+def test_a_file_is_read_and_hashed_once(
+    cache: Path, templates: Path, documents: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, name: str,
+) -> None:  # fmt: skip
+    from featpipe.documents import load
+    from featpipe.extraction import page_source
+
+    (tmp_path / "new.txt").write_text("出租方：汉口置业有限公司\n月租金：3,500元\n", "utf-8")
+    n_read, n_hashed = 0, 0
+    read, hash_bytes = Path.read_bytes, load.hash_bytes
+
+    def count_read(path: Path) -> bytes:
+        nonlocal n_read
+        n_read += 1
+        return read(path)
+
+    def count_hash(data: bytes) -> str:
+        nonlocal n_hashed
+        n_hashed += 1
+        return hash_bytes(data)
+
+    with Extractor(templates, cache) as extractor:
+        extractor.template_set.choose("租赁合同")
+        monkeypatch.setattr(Path, "read_bytes", count_read)
+        for module in (load, page_source):
+            monkeypatch.setattr(module, "hash_bytes", count_hash)
+        extractor.page_of((documents if "/" in name else tmp_path) / name)
+    assert (n_read, n_hashed) == (1, 1)
