@@ -16,7 +16,7 @@ import numpy as np
 from featpipe.build.messages import PrepareTask, UnreadFile
 from featpipe.cache import tables
 from featpipe.cache.places import last_places, read_identified, source_rows
-from featpipe.cache.texts import LEVEL_BIT, Texts, Units
+from featpipe.cache.texts import LEVEL_BIT, Texts, Units, join_keys
 from featpipe.errors import DocumentError
 from featpipe.report import Counts, Quarantined
 from featpipe.settings import LEVELS
@@ -146,7 +146,7 @@ class Intake:
         ]
         if not moved:
             return None
-        return source_rows([source for source, _ in moved], b"".join(key for _, key in moved))
+        return source_rows([source for source, _ in moved], [key for _, key in moved])
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class _Files:
 def find_units(reader: Reader, document_keys: Sequence[bytes]) -> KnownUnits | None:
     """The distinct units of stored documents; None when the text of one is not stored."""
     documents, texts = reader.table(tables.DOCUMENTS), reader.table(tables.TEXTS)
-    at = documents.find(np.frombuffer(b"".join(document_keys), np.uint8).reshape(-1, 16))
+    at = documents.find(join_keys(document_keys))
     keys, bits, n_units = [], [], {}
     for level in LEVELS:
         values, lengths = documents.ragged_many(f"{level}_keys", at)

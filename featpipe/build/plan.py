@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from featpipe.build.messages import EncoderPlan, TaggerPlan
@@ -153,9 +154,7 @@ def _plan_encoder(
 
     def place(precision: Precision, device: str) -> _Place:
         spec = encoder_spec(checkpoint, replace(settings, precision=precision), device)
-        fingerprint = fingerprint_of(spec)
-        table = tables.space_table(space_name(model), fingerprint)
-        return _Place(spec, fingerprint, _known_by_any_name(table, held))
+        return _Place.of(spec, partial(tables.space_table, space_name(model)), held)
 
     precision, found, note = _settle(place, settings.precision, devices, held)
     chosen = replace(settings, precision=precision)
@@ -173,9 +172,7 @@ def _plan_tagger(
 
     def place(precision: Precision, device: str) -> _Place:
         spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
-        fingerprint = fingerprint_of(spec)
-        table = tables.entities_table(space_name(ner), fingerprint)
-        return _Place(spec, fingerprint, _known_by_any_name(table, held))
+        return _Place.of(spec, partial(tables.entities_table, space_name(ner)), held)
 
     precision, found, note = _settle(place, settings.precision, devices, held)
     chosen = replace(settings, precision=precision)
@@ -209,19 +206,21 @@ def _is_one_trunk(vectors: TableSpec, entities: TableSpec) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where the products of a checkpoint go at one precision."""
+    """The table for a checkpoint's rows at one precision."""
 
     spec: Spec
     fingerprint: str
     table: str
 
-
-def _known_by_any_name(table: str, held: frozenset[str]) -> str:
-    """The table of this fingerprint in the cache, whatever name its model's folder had then."""
-    group, _, identity = table.partition("/")
-    fingerprint = identity.rpartition("@")[2]
-    same = (t for t in held if t.startswith(f"{group}/") and t.endswith(f"@{fingerprint}"))
-    return table if table in held else min(same, default=table)
+    @classmethod
+    def of(cls, spec: Spec, name: Callable[[str], str], held: frozenset[str]) -> _Place:
+        """The table of this fingerprint in the cache, whatever name its model's folder had then."""
+        fingerprint = fingerprint_of(spec)
+        table = name(fingerprint)
+        group, _, identity = table.partition("/")
+        end = f"@{identity.rpartition('@')[2]}"
+        same = (t for t in held if t.startswith(f"{group}/") and t.endswith(end))
+        return cls(spec, fingerprint, table if table in held else min(same, default=table))
 
 
 def _settle(

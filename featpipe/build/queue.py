@@ -13,7 +13,7 @@ import numpy as np
 
 from featpipe.build.messages import TOGETHER, FeatureTask
 from featpipe.build.plan import Product
-from featpipe.cache.texts import Units
+from featpipe.cache.texts import Units, split_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -155,7 +155,7 @@ class UnitStates:
             wanted = wanted[rows < 0]
         fresh = [
             at
-            for at, key in zip(wanted.tolist(), _as_bytes(keys[wanted]), strict=True)
+            for at, key in zip(wanted.tolist(), split_keys(keys[wanted]), strict=True)
             if self._issue(key)
         ]
         return np.array(fresh, np.intp)
@@ -163,11 +163,11 @@ class UnitStates:
     def acknowledge(self, keys: NDArray[np.uint8]) -> None:
         """Their rows are durable and the reader has been refreshed."""
         self.n_stored += len(keys)
-        self._under_way.difference_update(_as_bytes(keys))
+        self._under_way.difference_update(split_keys(keys))
 
     def give_up(self, keys: NDArray[np.uint8], reason: str) -> None:
         """They could not be computed; they are not tried again in this run."""
-        for key in _as_bytes(keys):
+        for key in split_keys(keys):
             self._under_way.discard(key)
             self.failed[key] = reason
 
@@ -194,11 +194,6 @@ class UnitStates:
         fresh = np.unique(before[~self._is_counted[before]])
         self._is_counted[fresh] = True
         self.n_hits += len(fresh)
-
-
-def _as_bytes(keys: NDArray[np.uint8]) -> list[bytes]:
-    whole = keys.tobytes()
-    return [whole[at : at + 16] for at in range(0, len(whole), 16)]
 
 
 class UnitQueue:

@@ -16,7 +16,7 @@ import numpy as np
 from featpipe.build.messages import BEGIN_WITHIN_S, FeatureBatch, PreparedBatch, PrepareTask
 from featpipe.cache import tables
 from featpipe.cache.places import read_identified, source_rows
-from featpipe.cache.texts import Texts, UnitCollector, Units
+from featpipe.cache.texts import Texts, UnitCollector, Units, join_keys
 from featpipe.cache.write import LocalTerms
 from featpipe.documents import load_document, segment
 from featpipe.errors import DocumentError
@@ -113,7 +113,7 @@ class _Batch:
             rows={
                 tables.TEXTS: {"keys": units.keys, "text": units.texts.ragged},
                 tables.DOCUMENTS: self._documents(units),
-                tables.SOURCES: source_rows(self.sources, b"".join(self.keys)),
+                tables.SOURCES: source_rows(self.sources, self.keys),
             }
             if self.sources
             else {},
@@ -128,7 +128,7 @@ class _Batch:
 
     def _documents(self, units: Units) -> Rows:
         rows: Rows = {
-            "keys": np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 16),
+            "keys": join_keys(self.keys),
             "text": Texts.from_strings(self.texts).ragged,
             "meta": Texts.from_strings(self.metas).ragged,
         }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from featpipe.cache.dictionary import Dictionary
 from featpipe.cache.documents import StoredDocuments
 from featpipe.cache.search import SentenceSearch
+from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
 from featpipe.errors import UnknownSpace
 from featpipe.store import Reader
@@ -161,7 +162,7 @@ class Cache:
         return type(self), (self.path,)
 
     def _resolve(self, space: str | None, known: list[str]) -> str:
-        matching = [name for name in known if space in (None, name, name.partition("@")[0])]
+        matching = find_named(known, space)
         if len(matching) == 1:
             return matching[0]
         asked = "a space must be named" if space is None else f"space {space!r}"

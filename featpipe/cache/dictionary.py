@@ -9,6 +9,7 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
+from featpipe.cache.texts import decode, join_keys
 from featpipe.store import key_of, keys_of
 from featpipe.store.schema import from_bfloat16
 
@@ -164,13 +165,12 @@ class Dictionary:
         row = stored.find_one(key)
         if row < 0:
             return None
-        return bytes(stored.ragged("text", row)).decode("utf-8", "surrogatepass")
+        return decode(stored.ragged("text", row))
 
     def _rows_of_level(self, table: TableReader) -> NDArray[np.int64]:
         if self.level is None:
             return np.arange(table.n_rows)
-        whole = b"".join(sorted(self._stored.keys_of_level(self.level)))
-        rows = table.find(np.frombuffer(whole, np.uint8).reshape(-1, 16))
+        rows = table.find(join_keys(sorted(self._stored.keys_of_level(self.level))))
         return np.sort(rows[rows >= 0])
 
     @property

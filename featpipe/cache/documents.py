@@ -14,7 +14,7 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.places import last_places
-from featpipe.cache.texts import check_level
+from featpipe.cache.texts import check_level, decode, join_keys, split_keys
 from featpipe.errors import MissingDocuments, UnknownSpace
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class CachedDocument:
     @cached_property
     def text(self) -> str:
         """The one text that all offsets count in."""
-        return _decode(self._stored.table.ragged("text", self.row))
+        return decode(self._stored.table.ragged("text", self.row))
 
     @cached_property
     def meta(self) -> dict[str, object]:
         """Title, media type, loader, hashes, pages, tables ... as stored."""
-        return dict(json.loads(_decode(self._stored.table.ragged("meta", self.row))))
+        return dict(json.loads(decode(self._stored.table.ragged("meta", self.row))))
 
     def spans(self, level: str) -> NDArray[np.uint32]:
         """Unit spans (n, 2) of one level, in order."""
@@ -129,8 +129,7 @@ class StoredDocuments:
         places = self.places()
         if not places:
             return
-        keys = np.frombuffer(b"".join(key for _, key in places.values()), np.uint8)
-        rows = self.table.find(keys.reshape(-1, 16)).tolist()
+        rows = self.table.find(join_keys(key for _, key in places.values())).tolist()
         for (path, (name, key)), row in zip(places.items(), rows, strict=True):
             if row >= 0:
                 yield CachedDocument(name, path, row, key, self)
@@ -177,8 +176,7 @@ class StoredDocuments:
         """Keys of every distinct unit of one level."""
         rows = np.arange(self.table.n_rows)
         values, _ = self.table.ragged_many(f"{check_level(level)}_keys", rows)
-        whole = np.asarray(values).tobytes()
-        return {whole[at : at + 16] for at in range(0, len(whole), 16)}
+        return set(split_keys(np.asarray(values)))
 
     def taggers(self) -> list[str]:
         """Names of the taggers whose entities are stored."""
@@ -195,7 +193,7 @@ class StoredDocuments:
         names = self.taggers()
         if not names and tagger is None:
             return []
-        matching = [name for name in names if tagger in (None, name, name.partition("@")[0])]
+        matching = tables.find_named(names, tagger)
         if len(matching) != 1:
             asked = "a tagger must be named" if tagger is None else f"no tagger {tagger!r}"
             raise UnknownSpace(
@@ -244,10 +242,6 @@ def _place_entities(
         for (a, b), kind, score in zip(spans, kinds, scores, strict=True):
             start, end = offset + a, offset + b
             yield Entity(document.text[start:end], labels[kind], start, end, score)
-
-
-def _decode(values: NDArray[np.generic]) -> str:
-    return np.asarray(values).tobytes().decode("utf-8", "surrogatepass")
 
 
 def _absolute(name: str) -> str:

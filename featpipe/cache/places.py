@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.cache import tables
-from featpipe.cache.texts import Texts
+from featpipe.cache.texts import Texts, join_keys, split_keys
 from featpipe.documents import SEGMENTER_VERSION, hash_bytes
 from featpipe.documents.load import BUILT_IN, registered
 from featpipe.documents.media_type import may_need_ocr
@@ -147,10 +147,10 @@ def _state_of(source: Source) -> FileState | None:
     )
 
 
-def source_rows(sources: Sequence[Source], keys: bytes) -> Rows:
-    """Rows for ``/sources``: where the documents of these ``keys`` (16 bytes each) were found."""
+def source_rows(sources: Sequence[Source], keys: Sequence[bytes]) -> Rows:
+    """Rows for ``/sources``: where the documents of these keys were found."""
     return {
-        "document": np.frombuffer(keys, np.uint8).reshape(-1, 16),
+        "document": join_keys(keys),
         "path": Texts.from_strings([source.address for source in sources]).ragged,
         "id": Texts.from_strings([source.id for source in sources]).ragged,
     }
@@ -164,8 +164,5 @@ def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
     rows = np.arange(table.n_rows)
     paths = Texts(*table.ragged_many("path", rows)).strings()
     names = Texts(*table.ragged_many("id", rows)).strings()
-    keys = np.asarray(table.gather("document", rows)).tobytes()
-    return {
-        path: (name, keys[16 * at : 16 * at + 16])
-        for at, (path, name) in enumerate(zip(paths, names, strict=True))
-    }
+    keys = split_keys(np.asarray(table.gather("document", rows)))
+    return dict(zip(paths, zip(names, keys, strict=True), strict=True))

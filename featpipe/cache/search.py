@@ -247,15 +247,15 @@ class SentenceSearch:
 
 
 def _find_group(cache: OpenCache, analyser: str | None) -> str:
-    groups = [
-        name.removesuffix("/units")
+    names = [
+        name.removeprefix("terms/").removesuffix("/units")
         for name in cache.reader.tables()
         if name.startswith("terms/") and name.endswith("/units")
     ]
-    matching = [g for g in groups if analyser in (None, g[6:], g[6:].partition("@")[0])]
+    matching = tables.find_named(names, analyser)
     if len(matching) == 1:
-        return matching[0]
-    held = ", ".join(group[6:] for group in groups) or "none"
+        return f"terms/{matching[0]}"
+    held = ", ".join(names) or "none"
     if len(matching) > 1:
         raise UnknownSpace(f"terms must be named: {cache.path} holds {held}")
     raise UnknownSpace(

@@ -23,7 +23,7 @@ from featpipe.settings import LEVELS
 from featpipe.store import Column, Ragged, TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 TEXTS = "texts"
 DOCUMENTS = "documents"
@@ -49,6 +49,14 @@ def entities_table(name: str, fingerprint: str) -> str:
 def terms_group(analyser: str, fingerprint: str) -> str:
     """Group of one analyser's vocabulary and per-unit term ids."""
     return f"terms/{analyser}@{fingerprint[:_SHORT]}"
+
+
+def find_named(names: Iterable[str], asked: str | None) -> list[str]:
+    """Of names such as ``zh-small@3f2a9c71b0de`` those asked for, with or without fingerprint.
+
+    None asks for all of them.
+    """
+    return [name for name in names if asked in (None, name, name.partition("@")[0])]
 
 
 def vectors_spec(spec: Mapping[str, object], fingerprint: str, dim: int, dtype: str) -> TableSpec:

@@ -40,6 +40,22 @@ def check_level(level: str) -> str:
     return level
 
 
+def join_keys(keys: Iterable[bytes]) -> Keys:
+    """Keys of 16 bytes as an array (n, 16)."""
+    return np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
+
+
+def split_keys(keys: NDArray[np.generic]) -> list[bytes]:
+    """An array of keys (n, 16), or laid end to end, as 16 bytes each."""
+    whole = keys.tobytes()
+    return [whole[at : at + 16] for at in range(0, len(whole), 16)]
+
+
+def decode(values: NDArray[np.generic]) -> str:
+    """One text of a ragged column; lone surrogates are kept."""
+    return np.asarray(values).tobytes().decode("utf-8", "surrogatepass")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
     """Many strings as bytes. Shapes: ``values`` (total bytes,) uint8, ``lengths`` (n,) int64."""
