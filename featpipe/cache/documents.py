@@ -148,10 +148,11 @@ class StoredDocuments:
         """A document whose file has these bytes, by `featpipe.documents.hash_bytes`."""
         with self._lock:
             names = self._current()
-            for document in names.by_name.values():
+            for document in names.unhashed:
                 if document.row not in names.hashed_rows:
                     names.hashed_rows.add(document.row)
                     names.by_hash[str(document.meta["bytes_hash"])] = document
+            names.unhashed.clear()
             return names.by_hash.get(bytes_hash)
 
     def require(self, name: str) -> CachedDocument:
@@ -210,8 +211,9 @@ class StoredDocuments:
         reader = self._reader
         n = reader.table(tables.SOURCES).n_rows if tables.SOURCES in reader else 0
         if n != self._names.n_places:
-            names = _Names(n, {}, self._names.by_hash, self._names.hashed_rows)
-            for document in self:
+            before = self._names
+            names = _Names(n, {}, list(self), before.by_hash, before.hashed_rows)
+            for document in names.unhashed:
                 names.by_name[document.path] = document
                 names.by_name.setdefault(document.id, document)
             self._names = names
@@ -220,10 +222,11 @@ class StoredDocuments:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Documents by path and id, and by hash of their file as far as those were read."""
+    """Documents by path and id, and by the hash of their file, which is read when asked for."""
 
     n_places: int = -1
     by_name: dict[str, CachedDocument] = field(default_factory=dict)
+    unhashed: list[CachedDocument] = field(default_factory=list)
     by_hash: dict[str, CachedDocument] = field(default_factory=dict)
     hashed_rows: set[int] = field(default_factory=set)
 

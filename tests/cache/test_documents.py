@@ -6,10 +6,13 @@ import pickle
 from pathlib import Path
 
 import pytest
+from building import build
 from sentence_cache import write_documents
 
 from featpipe import Cache
+from featpipe.documents import hash_bytes
 from featpipe.errors import MissingDocuments
+from featpipe.settings import BuildSettings
 
 
 def test_a_document_is_found_by_id_and_by_path(tmp_path: Path) -> None:
@@ -50,3 +53,24 @@ def test_documents_and_their_cache_have_short_reprs_and_pickle_as_paths(tmp_path
         assert repr(document) == f"<CachedDocument 'a.txt' at {document.path}>"
         copy = pickle.loads(pickle.dumps(document))  # noqa: S301 - our own bytes
     assert copy.text == "甲。"
+
+
+def test_a_document_is_found_by_its_bytes_wherever_they_lie(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    cache = tmp_path / "c.h5"
+    settings = BuildSettings(levels=("paragraph",))
+    build(cache, corpus, encoder_folder, settings=settings)
+    data = (corpus / "01.txt").read_bytes()
+    new = "新增补充条款也有效。".encode()
+    with Cache.open(cache) as opened:
+        for _ in range(2):
+            found = opened.find_content(hash_bytes(data))
+            assert found is not None
+            assert found.id == "01.txt"
+        assert opened.find_content(hash_bytes(new)) is None
+        (corpus / "new.txt").write_bytes(new)
+        build(cache, corpus, encoder_folder, settings=settings)
+        found = opened.find_content(hash_bytes(new))
+        assert found is not None
+        assert (found.id, found.text) == ("new.txt", new.decode())
