@@ -53,8 +53,7 @@ def definition_of(public: object) -> tuple[ModuleType, ast.ClassDef | ast.Functi
     [found] = [
         node
         for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-        and node.name == public.__name__  # type: ignore[attr-defined]
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == public.__name__  # type: ignore[attr-defined]
     ]
     return module, found
 

@@ -178,7 +178,7 @@ def _choose_workers(extractor: Extractor, n: int, many: int) -> int:
 
     if n >= many:
         return sum(device == "cpu" for device in default_devices())
-    fields = [field for one in extractor.templates.values() for field in one.template.fields]
+    fields = [field for one in extractor.templates.values() for field in one.fields]
     return int(any(field.pattern for field in fields) and n > 0)
 
 

@@ -44,7 +44,7 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
 
     n_lost = 0
     with Extractor(templates, cache, checkpoints="none") as extractor:
-        for name, fitted in extractor.templates.items():
+        for name, fitted in extractor.engine.templates.items():
             checked = check_samples(fitted)
             n_lost += len(checked.unlocated)
             for lost in checked.unlocated:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, TemplateError, raise_original
-from featpipe.extraction.extractor import Extractor
+from featpipe.extraction.engine import ExtractionEngine
 from featpipe.extraction.messages import FitTask
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.on_workers import extract_role
@@ -99,7 +99,7 @@ class Publication:
         """Folder of fitted fields."""
         try:
             # With the names of the models, so that a sample has the same inputs as in a worker.
-            self._extractor = Extractor(
+            self._engine = ExtractionEngine(
                 templates,
                 cache,
                 space=self.space,
@@ -116,7 +116,7 @@ class Publication:
     @property
     def is_behind(self) -> bool:
         """Whether the files are neither at work nor known to be unusable."""
-        found = self._extractor.templates
+        found = self._engine.templates
         return found is not self.templates and found is not self._refused
 
     def role(self, deadline_s: float) -> Role:
@@ -177,13 +177,13 @@ class Publication:
         self._is_closed = True
         if self._fitting is not None:
             self._fitting.close(0.0)
-        self._extractor.close()
+        self._engine.close()
         self._home.close()
 
     def _read(self) -> Mapping[str, FittedTemplate]:
-        found = self._extractor.templates
-        if self._extractor.problem:
-            self.problem = self._extractor.problem
+        found = self._engine.templates
+        if self._engine.problem:
+            self.problem = self._engine.problem
             raise TemplateError(self.problem)
         if found is self._refused:
             raise TemplateError(self.problem)
@@ -222,11 +222,11 @@ class Publication:
 
     def _extract_role(self, templates: Path | Sequence[Template]) -> Role:
         return extract_role(
-            self._extractor.cache.path.absolute(),
+            self._engine.cache.path.absolute(),
             templates,
             space=self.space,
             checkpoints=self._checkpoints,
-            folder=self._extractor.folder.absolute(),
+            folder=self._engine.folder.absolute(),
             models=self.models,
         )
 

@@ -13,52 +13,30 @@ import asyncio
 from itertools import islice
 from logging import getLogger
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 from featpipe.cache.cache import Cache
-from featpipe.cache.documents import CachedDocument
-from featpipe.documents import Document, LoadLimits
-from featpipe.errors import (
-    DocumentError,
-    FeatpipeError,
-    TaskFailed,
-    TemplateError,
-    UsageError,
-)
-from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
-from featpipe.extraction.messages import (
-    ALL,
-    AUTO,
-    Done,
-    FitTask,
-    Given,
-    Inline,
-    Loaded,
-    OnDisk,
-    Stored,
-    name_of,
-)
-from featpipe.extraction.model_cache import ModelCache, default_folder
-from featpipe.extraction.on_workers import extract_on_workers, extract_role
-from featpipe.extraction.page_source import PageSource
-from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
-from featpipe.extraction.template_set import TemplateSet, folder_of
+from featpipe.errors import UsageError
+from featpipe.extraction.engine import ExtractionEngine
+from featpipe.extraction.messages import ALL
+from featpipe.extraction.model_cache import ModelCache
+from featpipe.extraction.on_workers import extract_on_workers
 from featpipe.on_demand.space import choose_checkpoints
-from featpipe.on_demand.text_encoder import ModelsInWorker
-from featpipe.report import Quarantined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
-    from featpipe.extraction.page_source import Encode, OpenModels
-    from featpipe.extraction.results import FieldResult
-    from featpipe.extraction.scoring.features import PageFeatures
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from featpipe.cache.documents import CachedDocument
+    from featpipe.documents import Document, LoadLimits
+    from featpipe.extraction.messages import Done
+    from featpipe.extraction.results import Extraction
     from featpipe.extraction.scoring.field_model import FieldModel
-    from featpipe.extraction.scoring.page import Page
-    from featpipe.extraction.template import SampleSpec, Template
+    from featpipe.extraction.template import Template
     from featpipe.on_demand.space import Checkpoints
-    from featpipe.pool import Role
+    from featpipe.report import Quarantined
 
     #: As users hand documents in: a string is a path, the id of a cached document, or a text.
     AnyDocument = str | Path | Document | CachedDocument
@@ -92,11 +70,9 @@ class Extractor:
         encode: texts -> vectors of that space, in place of a model; entities are then only those
             stored, unless ``checkpoints`` are given.
         folder: where sample documents lie, when templates are given already loaded.
-        models: where fitted fields are kept, by fingerprint; by default in the user's cache
-            folder, so that the next process starts without fitting.
+        models: folder where fitted fields are kept, by fingerprint; by default in the user's cache
+            folder, so that the next process starts without fitting. A mapping keeps them in memory.
         limits: beyond which a document is refused.
-        open_models: where the models of ``checkpoints`` are loaded; workers load them in their own
-            process.
 
     Raises:
         TemplateError: a template cannot be used, or a sample document is nowhere.
@@ -115,52 +91,48 @@ class Extractor:
         ner: str | Path | None = None,
         space: str | None = None,
         checkpoints: Checkpoints | Literal["none"] | None = None,
-        encode: Encode | None = None,
+        encode: Callable[[Sequence[str]], NDArray[np.generic]] | None = None,
         folder: str | Path | None = None,
-        models: ModelCache | MutableMapping[str, FieldModel] | None = None,
+        models: str | Path | MutableMapping[str, object] | None = None,
         limits: LoadLimits | None = None,
-        open_models: OpenModels = ModelsInWorker,
     ) -> None:
         if (checkpoints is not None or encode is not None) and (model or ner):
             raise UsageError("model and ner go with neither checkpoints nor encode")
-        self._owns_cache = not isinstance(cache, Cache)
+        owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
         self.notes: tuple[str, ...] = ()
         """What documents outside the cache lack, and why."""
-        self.space, self.checkpoints = space, checkpoints
-        self._encode, self._limits = encode, limits or LoadLimits()
+        self._owned = self.cache if owns_cache else None
         self._has_warned = False
         try:
             if checkpoints is None and encode is None:
-                self._choose_checkpoints(model, ner)
-            given = None if self.checkpoints == "none" else self.checkpoints
-            self.pages = PageSource(
-                self.cache, self.space, encode, given, open_models, self._limits
+                chosen = choose_checkpoints(self.cache, model, ner, space)
+                space, self.notes = chosen.space or space, chosen.notes
+                checkpoints = chosen.checkpoints
+            self.engine = ExtractionEngine(
+                templates,
+                self.cache,
+                space=space,
+                checkpoints=checkpoints,
+                encode=encode,
+                folder=folder,
+                models=_keeper(models),
+                limits=limits,
             )
-            if not isinstance(models, ModelCache):
-                models = ModelCache(default_folder() if models is None else None, models)
-            self.models = models
-            self.folder = folder_of(templates) if folder is None else Path(folder)
-            self.template_set = TemplateSet(templates, self._prepare)
         except BaseException:
-            if self._owns_cache:
+            if owns_cache:
                 self.cache.close()
             raise
 
-    def _choose_checkpoints(self, model: str | Path | None, ner: str | Path | None) -> None:
-        chosen = choose_checkpoints(self.cache, model, ner, self.space)
-        self.space, self.notes = chosen.space or self.space, chosen.notes
-        self.checkpoints = chosen.checkpoints or "none"
-
     @property
-    def templates(self) -> dict[str, FittedTemplate]:
+    def templates(self) -> dict[str, Template]:
         """By name, as the files are now."""
-        return self.template_set.fitted
+        return {name: fitted.template for name, fitted in self.engine.templates.items()}
 
     @property
     def problem(self) -> str:
         """Why changed template files are not at work, "" if they are."""
-        return self.template_set.problem
+        return self.engine.problem
 
     def extract(self, document: AnyDocument, template: str | None = None) -> Extraction:
         """Extract one document under one template.
@@ -176,7 +148,10 @@ class Extractor:
             CheckpointError: a model folder that cannot be used, or that holds another model.
 
         """
-        return self.extract_page(self.page_of(document), self.template_set.choose(template))
+        features, is_new = self.engine.page_of(document)
+        if is_new:
+            self._warn()
+        return self.engine.extract_page(features, self.engine.template_set.choose(template))
 
     def extract_many(
         self,
@@ -214,14 +189,14 @@ class Extractor:
         workers: int,
         deadline_s: float | None,
     ) -> Iterator[Done]:
-        given = map(self.given_of, documents)
+        given = map(self.engine.given_of, documents)
         if not workers:
-            return (self.extract_given(one, template) for one in given)
+            return (self.engine.extract_given(one, template) for one in given)
         names = [template] if template in self.templates else []
         names = list(self.templates) if template == ALL and not names else names
         batches = ((first, *islice(given, _BATCH - 1)) for first in given)
-        role = self.role(workers, deadline_s)
-        return extract_on_workers(role, self.fit_tasks(names), batches, template)
+        role = self.engine.role(workers, deadline_s)
+        return extract_on_workers(role, self.engine.fit_tasks(names), batches, template)
 
     async def aextract(
         self, document: str | Path | Document, template: str | None = None
@@ -229,69 +204,11 @@ class Extractor:
         """``extract`` without holding up the event loop."""
         return await asyncio.to_thread(self.extract, document, template)
 
-    def extract_given(self, given: Given, template: str | None, *, with_text: bool = False) -> Done:
-        """One document; its fault is in the answer and never raised.
-
-        Raises:
-            UsageError: no such template.
-            CheckpointError, DictionaryError: nothing can be extracted at all.
-
-        """
-        started = monotonic()
-        is_one = template not in {ALL, AUTO} or template in self.templates
-        # Before the document is read: a template that is not there is the caller's mistake.
-        chosen = self.template_set.choose(template) if is_one else None
-        try:
-            features, is_new = self.pages.page_of(given)
-            fitted = [chosen] if chosen else self.template_set.choose_for(features, str(template))
-            done = tuple(self.extract_page(features, one) for one in fitted)
-        except DocumentError as error:
-            why = Quarantined(name_of(given), error.message, type(error).__name__)
-            return Done(name_of(given), quarantined=why)
-        except TaskFailed as error:  # its texts killed the worker that holds the models
-            return Done(name_of(given), quarantined=quarantine(name_of(given), error))
-        except FeatpipeError:
-            raise
-        except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
-            return Done(name_of(given), quarantined=quarantine(name_of(given), error))
-        return Done(
-            features.page.id or name_of(given),
-            done,
-            text=features.page.text if with_text else None,
-            seconds=monotonic() - started,
-            is_new=is_new,
-        )
-
-    def extract_page(self, features: PageFeatures, fitted: FittedTemplate) -> Extraction:
-        """All fields of a document that was made ready before."""
-        names = [field.name for field in fitted.template.fields]
-        results = fitted.extract_fields(names, features)
-        return self.assemble(features.page, fitted, results)
-
-    def assemble(
-        self, page: Page, fitted: FittedTemplate, results: dict[str, FieldResult], run: str = ""
-    ) -> Extraction:
-        """Put fields together, with records and provenance."""
-        names = record_fields(fitted.template)
-        return Extraction(
-            document=page.id,
-            fields=results,
-            records=make_records(page, results, names) if names else (),
-            provenance=Provenance(
-                template=fitted.template.name,
-                fingerprint=fitted.fingerprint,
-                version=fitted.template.version,
-                space=fitted.space,
-                cache=str(self.cache.path),
-                run=run,
-            ),
-        )
-
     def close(self) -> None:
         """Stop the worker that holds models, and let go of the cache if it was opened here."""
-        self.pages.close()
-        if self._owns_cache:
-            self.cache.close()
+        self.engine.close()
+        if self._owned is not None:
+            self._owned.close()
 
     def __enter__(self) -> Self:
         return self
@@ -299,33 +216,9 @@ class Extractor:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # ---- documents
-
-    def page_of(self, document: AnyDocument) -> PageFeatures:
-        """A document made ready: from the cache where it is there, else read and cut now.
-
-        Raises:
-            DocumentError: it cannot be read.
-
-        """
-        if isinstance(document, CachedDocument):
-            return self.pages.page_of_cached(document)
-        features, is_new = self.pages.page_of(self.given_of(document))
-        if is_new:
-            self._warn()
-        return features
-
-    def given_of(self, document: AnyDocument) -> Given:
-        """As data that travels to a worker."""
-        if isinstance(document, CachedDocument):
-            return Stored(document.path)
-        if isinstance(document, Document):
-            known = self.cache.find_content(document.bytes_hash)
-            return Stored(known.path) if known else Loaded(document)
-        if isinstance(document, Path) or is_file(document):
-            return OnDisk(str(Path(document).absolute()), str(document))
-        known = self.cache.find_document(document)
-        return Stored(known.path) if known else Inline(document)
+    def __repr__(self) -> str:
+        names = ", ".join(self.engine.templates)
+        return f"<Extractor of {names or 'no templates'} over {self.cache.path}>"
 
     def _warn(self) -> None:
         """Once: what the documents that the cache does not hold lack."""
@@ -334,81 +227,10 @@ class Extractor:
             for note in self.notes:
                 logger.warning("%s", note)
 
-    # ---- workers
 
-    def role(self, workers: int, deadline_s: float | None) -> Role:
-        """Workers with the templates as they are at this moment, so that one run is of one state.
-
-        Raises:
-            UsageError: ``encode`` was given, which cannot travel.
-
-        """
-        if self._encode is not None:
-            raise UsageError("encode cannot travel to workers", hint="give checkpoints instead")
-        return extract_role(
-            self.cache.path.absolute(),
-            [fitted.template for fitted in self.templates.values()],
-            devices=("cpu",) * workers,
-            space=self.space,
-            checkpoints=self.checkpoints,
-            folder=self.folder,
-            limits=self._limits,
-            deadline_s=deadline_s,
-        )
-
-    def fit_tasks(self, names: Iterable[str]) -> list[FitTask]:
-        """The fields of some templates that are not fitted yet, one task each."""
-        return [
-            FitTask(name, (field,)) for name in names for field in self.templates[name].unfitted()
-        ]
-
-    # ---- samples
-
-    def _prepare(self, template: Template) -> FittedTemplate:
-        documents = [self._sample(template, sample) for sample in template.samples]
-        return FittedTemplate(template, documents, self.pages.name, self.models)
-
-    def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument:
-        if sample.text is not None:
-            text = sample.text
-            missing = self.pages.missing_inputs_of_text(text)
-            return _sample_document(text, missing, lambda: self.pages.page_of_text(text))
-        name = str(sample.document)
-        known = self.cache.find_document(name)
-        if known is not None:
-            return self._found_sample(known)
-        for path in (self.folder / name, Path(name)):
-            if path.is_file():
-                return self._found_sample(self.pages.find(OnDisk(str(path))))
-        raise TemplateError(
-            f"template {template.name}: the sample document {name} is neither in the cache nor a "
-            f"file beside the template",
-            hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
-        )
-
-    def _found_sample(self, found: CachedDocument | Document) -> SampleDocument:
-        if isinstance(found, Document):
-            missing = self.pages.missing_inputs_of_text(found.text)
-            return _sample_document(found.text, missing, lambda: self.pages.page_of_document(found))
-        [missing] = self.pages.missing_inputs_of_documents([found])
-        return _sample_document(found.text, missing, lambda: self.pages.page_of_cached(found))
-
-
-def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:
-    """A sample with missing inputs is another one than the same with all of them."""
-    return SampleDocument(hash_json([text, missing] if missing else [text]), make)
-
-
-def quarantine(name: str, error: Exception) -> Quarantined:
-    """The record of a document that broke the extraction."""
-    message = error.message if isinstance(error, FeatpipeError) else repr(error)
-    first = message.splitlines()[0] if message else type(error).__name__
-    return Quarantined(name, f"{name}: extraction failed: {first}", type(error).__name__)
-
-
-def is_file(name: str | Path) -> bool:
-    """Whether a string names a file; a long one is a text."""
-    try:
-        return len(str(name)) < 1024 and Path(name).is_file()
-    except (OSError, ValueError):
-        return False
+def _keeper(
+    models: str | Path | MutableMapping[str, object] | None,
+) -> ModelCache | MutableMapping[str, FieldModel] | None:
+    if isinstance(models, str | Path):
+        return ModelCache(Path(models))
+    return cast("MutableMapping[str, FieldModel] | None", models)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError
 from featpipe.extraction.choose import is_meant
-from featpipe.extraction.extractor import quarantine
+from featpipe.extraction.engine import ExtractionEngine, quarantine
 from featpipe.extraction.fitted import FieldChange, explain_changes, values_key
 from featpipe.extraction.on_workers import find_fields_on_workers
 from featpipe.extraction.results import Extraction, FieldResult
@@ -161,13 +161,14 @@ class ReprocessReport:
 
 def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
     """Compare templates and documents with the stored results; nothing is extracted."""
-    extractor.cache.refresh()
-    results = ResultsReader(extractor.cache.reader)
+    engine = extractor.engine
+    engine.cache.refresh()
+    results = ResultsReader(engine.cache.reader)
     logged, kept = results.last_rows(), results.last_facts()
     works: list[Work] = []
     changes: dict[str, tuple[FieldChange, ...]] = {}
-    states = _document_states(extractor)
-    for name, fitted in extractor.templates.items():
+    states = _document_states(engine)
+    for name, fitted in engine.templates.items():
         changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
         prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
         for state in states:
@@ -182,12 +183,12 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
 _State = tuple["CachedDocument", bytes, str]
 
 
-def _document_states(extractor: Extractor) -> list[_State]:
+def _document_states(engine: ExtractionEngine) -> list[_State]:
     """Every document with its key and the hash of its missing inputs."""
-    extractor.cache.refresh()
-    documents = list(extractor.cache.documents())
+    engine.cache.refresh()
+    documents = list(engine.cache.documents())
     keys = [document.key for document in documents]
-    missing = extractor.pages.missing_inputs_of_documents(documents)
+    missing = engine.pages.missing_inputs_of_documents(documents)
     return list(zip(documents, keys, missing, strict=True))
 
 
@@ -253,11 +254,12 @@ def reprocess(
         DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
 
     """
+    engine = extractor.engine
     started = monotonic()
     plan = plan or plan_reprocess(extractor)
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
     report = ReprocessReport(run, n_documents=len(plan.works))
-    encoded_before = extractor.pages.n_encoded
+    encoded_before = engine.pages.n_encoded
     # Document by document, so that each is read once for all its templates.
     to_do = sorted(
         (work for work in plan.works if work.missing or not work.is_logged),
@@ -266,57 +268,58 @@ def reprocess(
     report.n_unchanged = sum(len(work.keys) - len(work.missing) for work in plan.works)
     changed_templates = [name for name, changes in plan.changes.items() if changes]
     if to_do or changed_templates:
-        rows = ResultsReader(extractor.cache.reader).last_rows()
+        rows = ResultsReader(engine.cache.reader).last_rows()
         before = {place: row["fields"] for place, row in rows.items()}
-        with ResultsWriter(extractor.cache.path, wait_s) as writer:
-            found = _find_all(extractor, to_do, workers, deadline_s)
+        with ResultsWriter(engine.cache.path, wait_s) as writer:
+            found = _find_all(engine, to_do, workers, deadline_s)
             while batch := list(islice(found, _BATCH)):
-                _keep(extractor, batch, before, writer, report)
+                _keep(engine, batch, before, writer, report)
             writer.settle()
             # Facts last: after a kill, the next run gives the same reasons and does only the rest.
-            writer.write({}, facts=[_facts_of(extractor, name) for name in changed_templates])
-    report.n_encoded += extractor.pages.n_encoded - encoded_before
+            writer.write({}, facts=[_facts_of(engine, name) for name in changed_templates])
+    report.n_encoded += engine.pages.n_encoded - encoded_before
     report.seconds = monotonic() - started
-    extractor.cache.refresh()
+    engine.cache.refresh()
     return report
 
 
 def read_results(extractor: Extractor) -> Iterator[Extraction]:
     """The stored results as extractions, without fields that are not extracted yet."""
-    extractor.cache.refresh()
-    results = ResultsReader(extractor.cache.reader)
+    engine = extractor.engine
+    engine.cache.refresh()
+    results = ResultsReader(engine.cache.reader)
     for work in plan_reprocess(extractor).works:
         found = {name: results.field(key) for name, key in work.keys.items()}
         fields = {name: result for name, result in found.items() if result is not None}
-        page = extractor.page_of(work.document).page
-        yield extractor.assemble(page, extractor.templates[work.template], fields)
+        page = engine.page_of(work.document)[0].page
+        yield engine.assemble(page, engine.templates[work.template], fields)
 
 
 _Found = tuple[Work, dict[str, FieldResult] | Quarantined, int]
 
 
 def _find_all(
-    extractor: Extractor, works: list[Work], workers: int, deadline_s: float | None
+    engine: ExtractionEngine, works: list[Work], workers: int, deadline_s: float | None
 ) -> Iterator[_Found]:
     """The missing fields of each work, and the number of texts encoded for them."""
     if workers and any(work.missing for work in works):
         yield from ((work, {}, 0) for work in works if not work.missing)
         todo = [work for work in works if work.missing]
-        role = extractor.role(workers, deadline_s)
-        fits = extractor.fit_tasks(sorted({work.template for work in todo}))
-        found = find_fields_on_workers(role, fits, _travelling(extractor, todo))
+        role = engine.role(workers, deadline_s)
+        fits = engine.fit_tasks(sorted({work.template for work in todo}))
+        found = find_fields_on_workers(role, fits, _travelling(engine, todo))
         yield from ((work, *one) for work, one in zip(todo, found, strict=True))
         return
     pages: dict[str, PageFeatures] = {}
     for work in works:
-        yield work, _find_here(extractor, work, pages), 0
+        yield work, _find_here(engine, work, pages), 0
 
 
-def _travelling(extractor: Extractor, works: list[Work]) -> list[FieldsWork]:
+def _travelling(engine: ExtractionEngine, works: list[Work]) -> list[FieldsWork]:
     """As data for workers, with the fingerprints that the values will be kept by."""
     prints = {
         name: {field: facts.fingerprint for field, facts in fitted.facts.items()}
-        for name, fitted in extractor.templates.items()
+        for name, fitted in engine.templates.items()
     }
     return [
         (w.document.path, w.template, tuple((f, prints[w.template][f]) for f in w.missing))
@@ -325,17 +328,17 @@ def _travelling(extractor: Extractor, works: list[Work]) -> list[FieldsWork]:
 
 
 def _find_here(
-    extractor: Extractor, work: Work, pages: dict[str, PageFeatures]
+    engine: ExtractionEngine, work: Work, pages: dict[str, PageFeatures]
 ) -> dict[str, FieldResult] | Quarantined:
     """``pages`` holds the last document by path: the next work often is of the same."""
     if not work.missing:
         return {}
-    fitted = extractor.templates[work.template]
+    fitted = engine.templates[work.template]
     path = work.document.path
     try:
         if path not in pages:
             pages.clear()
-            pages[path] = extractor.page_of(work.document)
+            pages[path] = engine.page_of(work.document)[0]
         return fitted.extract_fields(work.missing, pages[path])
     except FeatpipeError:
         raise
@@ -344,13 +347,13 @@ def _find_here(
 
 
 def _keep(
-    extractor: Extractor,
+    engine: ExtractionEngine,
     batch: list[_Found],
     before: Mapping[tuple[str, str], Mapping[str, str]],
     writer: ResultsWriter,
     report: ReprocessReport,
 ) -> None:
-    results = ResultsReader(extractor.cache.reader)
+    results = ResultsReader(engine.cache.reader)
     values: dict[bytes, FieldResult] = {}
     log: list[dict[str, object]] = []
     for work, found, n_encoded in batch:
@@ -387,8 +390,8 @@ def _compare(
             yield ValueChange(work.template, work.document.id, name, before, after)
 
 
-def _facts_of(extractor: Extractor, name: str) -> dict[str, object]:
-    facts = extractor.templates[name].facts
+def _facts_of(engine: ExtractionEngine, name: str) -> dict[str, object]:
+    facts = engine.templates[name].facts
     return {"template": name, "facts": {field: fact.as_dict() for field, fact in facts.items()}}
 
 

@@ -1,4 +1,4 @@
-"""Extraction worker: holds one Extractor, and answers extract, fields, fit and reload tasks.
+"""Extraction worker: holds one ExtractionEngine, and answers extract, fields, fit and reload tasks.
 
 Guarantees: the cache and the templates are opened once per worker, and models are loaded at the
 first text that needs them, then kept; every task begins with a look whether template files changed
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError, UsageError
-from featpipe.extraction.extractor import Extractor, quarantine
+from featpipe.extraction.engine import ExtractionEngine, quarantine
 from featpipe.extraction.messages import (
     AUTO,
     Done,
@@ -83,7 +83,7 @@ class ExtractRole:
             return LoadedModels(here, cache, space, tagger)
 
         self._in_memory: dict[str, FieldModel] = {}
-        self.extractor = Extractor(
+        self.engine = ExtractionEngine(
             templates,
             cache,
             space=space,
@@ -113,7 +113,7 @@ class ExtractRole:
         match task:
             case ExtractTask():
                 return tuple(
-                    self.extractor.extract_given(given, task.template, with_text=task.with_text)
+                    self.engine.extract_given(given, task.template, with_text=task.with_text)
                     for given in task.documents
                 )
             case FieldsTask():
@@ -121,47 +121,47 @@ class ExtractRole:
             case FitTask():
                 return self._fit(task)
             case ReloadTask():
-                templates = self.extractor.templates
+                templates = self.engine.templates
                 prints = {name: one.fingerprint for name, one in templates.items()}
-                return Reloaded(prints, self.extractor.problem)
+                return Reloaded(prints, self.engine.problem)
 
     def close(self) -> None:
         """Let go of the cache."""
-        self.extractor.close()
+        self.engine.close()
 
     def _find_fields(self, task: FieldsTask) -> FieldsDone:
-        before = self.extractor.pages.n_encoded
+        before = self.engine.pages.n_encoded
         pages: dict[str, PageFeatures] = {}
         results: list[dict[str, FieldResult] | Quarantined] = []
         for path, template, fields in task.works:
-            fitted = self.extractor.template_set.choose(template)
+            fitted = self.engine.template_set.choose(template)
             try:
                 if path not in pages:
-                    document = self.extractor.cache.document(path)
-                    pages = {path: self.extractor.page_of(document)}
+                    document = self.engine.cache.document(path)
+                    pages = {path: self.engine.page_of(document)[0]}
                 results.append(_fields_of(fitted, fields, pages[path]))
             except FeatpipeError:
                 raise
             except Exception as error:  # a poison document costs itself alone
                 results.append(quarantine(path, error))
-        return FieldsDone(tuple(results), self.extractor.pages.n_encoded - before)
+        return FieldsDone(tuple(results), self.engine.pages.n_encoded - before)
 
     def _fit(self, task: FitTask) -> int:
-        before = self.extractor.pages.n_encoded
-        fitted = self.extractor.template_set.choose(task.template)
+        before = self.engine.pages.n_encoded
+        fitted = self.engine.template_set.choose(task.template)
         for name in task.fields:
             fitted.model(name)
-        return self.extractor.pages.n_encoded - before
+        return self.engine.pages.n_encoded - before
 
     def _load(self) -> None:
-        models = self.extractor.pages.models
+        models = self.engine.pages.models
         if isinstance(models, LoadedModels):
             models.load()
         self._load_fitted()
 
     def _load_fitted(self) -> None:
         """Of the templates as they are now: load new fields, let go of those that are gone."""
-        templates = self.extractor.templates
+        templates = self.engine.templates
         if templates is self._at_work:
             return
         self._at_work = templates
@@ -173,8 +173,8 @@ class ExtractRole:
             del self._in_memory[gone]
         if len(templates) > 1 and any(one.has_samples for one in templates.values()):
             # Templates are chosen by all their samples, which are made ready here.
-            page = self.extractor.pages.page_of_text(_ANY_TEXT)
-            self.extractor.template_set.choose_for(page, AUTO)
+            page = self.engine.pages.page_of_text(_ANY_TEXT)
+            self.engine.template_set.choose_for(page, AUTO)
 
 
 def _fields_of(

@@ -164,10 +164,10 @@ def test_unknown_texts_are_encoded_by_the_model_of_the_cache_and_by_no_other(
     text = "出租方：汉口置业有限公司。\n乙方应于每月五日前付款。"
     with Extractor(templates, cache, checkpoints=same) as extractor:
         here = list(extractor.extract_many([text], "租赁合同"))
-        assert extractor.pages.n_encoded == 2
+        assert extractor.engine.pages.n_encoded == 2
         assert list(extractor.extract_many([text], "租赁合同", workers=1)) == here
-        known = extractor.page_of(LEASES[0]).page
-        again = extractor.pages.page_of_text(known.text).page
+        known = extractor.engine.page_of(LEASES[0])[0].page
+        again = extractor.engine.pages.page_of_text(known.text).page
         assert known.vectors is not None
         assert again.vectors is not None
         assert known.vectors.tobytes() == again.vectors.tobytes()
@@ -205,8 +205,8 @@ def test_the_likeliest_template_is_chosen_for_each_document(cache: Path, templat
     with Extractor(templates, cache) as extractor:
         extractions = {}
         for document in extractor.cache.documents():
-            page = extractor.pages.page_of_text(document.text)  # its name shall tell nothing
-            extractions[document.id] = extractor.template_set.choose_for(page, AUTO)[
+            page = extractor.engine.pages.page_of_text(document.text)  # its name shall tell nothing
+            extractions[document.id] = extractor.engine.template_set.choose_for(page, AUTO)[
                 0
             ].template.name
     right = {"lease": "租赁合同", "reduction": "减持公告"}

@@ -33,7 +33,7 @@ def test_every_value_is_the_text_at_its_place(cache: Path, templates: Path) -> N
     with Extractor(templates, cache, encode=refuse) as extractor:
         n_values = 0
         for document in extractor.cache.documents():
-            for name in extractor.templates:
+            for name in extractor.engine.templates:
                 extraction = extractor.extract(document, name)
                 for result in extraction.fields.values():
                     for value in result.values:
@@ -41,13 +41,13 @@ def test_every_value_is_the_text_at_its_place(cache: Path, templates: Path) -> N
                         assert document.text[value.start : value.end] == value.text
                         assert 0 < value.probability <= 1
                         assert value.nearest in {
-                            s.document for s in extractor.templates[name].template.samples
+                            s.document for s in extractor.engine.templates[name].template.samples
                         }
                         assert set(value.parts) >= {"value"}
                         for start, end in value.places:
                             assert read_value(document.text[start:end], "text").key
         assert n_values > 50
-        assert extractor.pages.n_encoded == 0
+        assert extractor.engine.pages.n_encoded == 0
 
 
 def test_documents_left_out_of_the_samples_give_their_values(cache: Path, templates: Path) -> None:
@@ -59,7 +59,7 @@ def test_documents_left_out_of_the_samples_give_their_values(cache: Path, templa
         ):
             extraction = extractor.extract(document, name)
             for field, values in EXPECTED[document]["fields"].items():
-                kind = extractor.templates[name].model(field).kind
+                kind = extractor.engine.templates[name].model(field).kind
                 found = [read_value(v.text, kind) for v in extraction.fields[field].values]
                 right += sum(any(read_value(v, kind).means(f) for f in found) for v in values)
                 wanted, given = wanted + len(values), given + len(found)
@@ -105,7 +105,7 @@ def test_a_text_from_nowhere_is_extracted_and_only_its_new_sentences_are_encoded
         known = extractor.cache.find_document("contracts/lease_factory.txt")
         assert known is not None
         extraction = extractor.extract(f"{known.text}\n{added}", "租赁合同")
-        assert extractor.pages.n_encoded == len(asked)
+        assert extractor.engine.pages.n_encoded == len(asked)
     assert asked == [added]
     assert extraction.fields["出租方"].value == "株洲禾宁产业园运营有限公司"
 
@@ -130,12 +130,12 @@ def test_a_changed_template_is_seen_and_only_its_field_is_fitted(
 ) -> None:
     file = templates / "lease.toml"
     with Extractor(templates, cache) as extractor:
-        before = {n: extractor.templates["租赁合同"].model(n) for n in ("出租方", "月租金")}
+        before = {n: extractor.engine.templates["租赁合同"].model(n) for n in ("出租方", "月租金")}
         text = file.read_text("utf-8").replace(
             'name = "月租金"\n', 'name = "月租金"\naliases = ["每月租金"]\n'
         )
         rewrite(file, text)
-        after = {n: extractor.templates["租赁合同"].model(n) for n in ("出租方", "月租金")}
+        after = {n: extractor.engine.templates["租赁合同"].model(n) for n in ("出租方", "月租金")}
         assert after["出租方"] is before["出租方"]
         assert after["月租金"] is not before["月租金"]
 
@@ -144,9 +144,9 @@ def test_a_broken_template_leaves_the_last_good_one_at_work(
     cache: Path, templates: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Extractor(templates, cache) as extractor:
-        good = extractor.templates["租赁合同"]
+        good = extractor.engine.templates["租赁合同"]
         rewrite(templates / "lease.toml", "name = ")
-        assert extractor.templates["租赁合同"] is good
+        assert extractor.engine.templates["租赁合同"] is good
     assert "keeping the templates as they were" in caplog.text
 
 

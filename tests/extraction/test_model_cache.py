@@ -199,7 +199,9 @@ def test_an_extractor_on_a_known_template_fits_nothing(
     found = []
     for _ in range(2):
         with Extractor(templates / "lease.toml", cache) as extractor:
-            found.append((extractor.extract("contracts/lease_shop.txt"), extractor.models.n_fitted))
+            found.append(
+                (extractor.extract("contracts/lease_shop.txt"), extractor.engine.models.n_fitted)
+            )
     with Extractor(templates / "lease.toml", cache, models={}) as extractor:
         found.append((extractor.extract("contracts/lease_shop.txt"), 0))
     assert [n for _, n in found] == [10, 0, 0]
@@ -215,5 +217,5 @@ def test_a_sample_without_vectors_is_another_sample(cache: Path, templates: Path
     prints = []
     for encode in (None, lambda texts: np.ones((len(texts), 32), np.float16)):
         with Extractor(file, cache, encode=encode) as extractor:
-            prints.append(extractor.templates["inline"].fingerprint)
+            prints.append(extractor.engine.templates["inline"].fingerprint)
     assert prints[0] != prints[1]

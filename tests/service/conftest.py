@@ -75,7 +75,7 @@ def fit_here(home: Path, encoder_folder: Path) -> None:
         extractor = Extractor(
             home / "templates", cache, space=chosen.space, checkpoints=chosen.checkpoints
         )
-        for fitted in extractor.templates.values():
+        for fitted in extractor.engine.templates.values():
             for field in fitted.unfitted():
                 fitted.model(field)
 

@@ -1,0 +1,288 @@
+"""The engine of extraction: pages of documents, templates as they are now, and the fields of both.
+
+Shared by :class:`featpipe.Extractor`, extraction workers, reprocessing and deployment, so that a
+document has the same values through each of them. The caller names the models; none is chosen here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+from featpipe.cache.cache import Cache
+from featpipe.cache.documents import CachedDocument
+from featpipe.documents import Document, LoadLimits
+from featpipe.errors import (
+    DocumentError,
+    FeatpipeError,
+    TaskFailed,
+    TemplateError,
+    UsageError,
+)
+from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
+from featpipe.extraction.messages import (
+    ALL,
+    AUTO,
+    Done,
+    FitTask,
+    Given,
+    Inline,
+    Loaded,
+    OnDisk,
+    Stored,
+    name_of,
+)
+from featpipe.extraction.model_cache import ModelCache, default_folder
+from featpipe.extraction.on_workers import extract_role
+from featpipe.extraction.page_source import PageSource
+from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
+from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.template_set import TemplateSet, folder_of
+from featpipe.on_demand.text_encoder import ModelsInWorker
+from featpipe.report import Quarantined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, MutableMapping, Sequence
+
+    from featpipe.extraction.page_source import Encode, OpenModels
+    from featpipe.extraction.results import FieldResult
+    from featpipe.extraction.scoring.field_model import FieldModel
+    from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.template import SampleSpec, Template
+    from featpipe.on_demand.space import Checkpoints
+    from featpipe.pool import Role
+
+    #: As users hand documents in: a string is a path, the id of a cached document, or a text.
+    AnyDocument = str | Path | Document | CachedDocument
+
+
+class ExtractionEngine:
+    """Extracts the fields of templates from documents, with models that the caller names.
+
+    Args:
+        templates: file or folder, or templates already loaded.
+        cache: file or opened cache.
+        space: which vectors, when the cache has several.
+        checkpoints: models for texts that the cache does not hold; without them such texts have
+            neither vectors nor entities.
+        encode: texts -> vectors of that space, in place of the encoder of ``checkpoints``.
+        folder: where sample documents lie, when templates are given already loaded.
+        models: where fitted fields are kept, by fingerprint.
+        limits: beyond which a document is refused.
+        open_models: where the models of ``checkpoints`` are loaded; workers load them in their own
+            process.
+
+    Raises:
+        TemplateError: a template cannot be used, or a sample document is nowhere.
+        UnreadableDictionary, UnknownSpace: of the cache.
+
+    """
+
+    def __init__(  # noqa: PLR0913  # each argument is one decision of the caller
+        self,
+        templates: str | Path | Sequence[Template],
+        cache: str | Path | Cache,
+        *,
+        space: str | None = None,
+        checkpoints: Checkpoints | Literal["none"] | None = None,
+        encode: Encode | None = None,
+        folder: str | Path | None = None,
+        models: ModelCache | MutableMapping[str, FieldModel] | None = None,
+        limits: LoadLimits | None = None,
+        open_models: OpenModels = ModelsInWorker,
+    ) -> None:
+        self._owns_cache = not isinstance(cache, Cache)
+        self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
+        self.space, self.checkpoints = space, checkpoints or "none"
+        self._encode, self._limits = encode, limits or LoadLimits()
+        try:
+            given = None if self.checkpoints == "none" else self.checkpoints
+            self.pages = PageSource(self.cache, space, encode, given, open_models, self._limits)
+            if not isinstance(models, ModelCache):
+                models = ModelCache(default_folder() if models is None else None, models)
+            self.models = models
+            self.folder = folder_of(templates) if folder is None else Path(folder)
+            self.template_set = TemplateSet(templates, self._prepare)
+        except BaseException:
+            if self._owns_cache:
+                self.cache.close()
+            raise
+
+    @property
+    def templates(self) -> dict[str, FittedTemplate]:
+        """By name, as the files are now."""
+        return self.template_set.fitted
+
+    @property
+    def problem(self) -> str:
+        """Why changed template files are not at work, "" if they are."""
+        return self.template_set.problem
+
+    def extract_given(self, given: Given, template: str | None, *, with_text: bool = False) -> Done:
+        """One document; its fault is in the answer and never raised.
+
+        Raises:
+            UsageError: no such template.
+            CheckpointError, DictionaryError: nothing can be extracted at all.
+
+        """
+        started = monotonic()
+        is_one = template not in {ALL, AUTO} or template in self.templates
+        # Before the document is read: a template that is not there is the caller's mistake.
+        chosen = self.template_set.choose(template) if is_one else None
+        try:
+            features, is_new = self.pages.page_of(given)
+            fitted = [chosen] if chosen else self.template_set.choose_for(features, str(template))
+            done = tuple(self.extract_page(features, one) for one in fitted)
+        except DocumentError as error:
+            why = Quarantined(name_of(given), error.message, type(error).__name__)
+            return Done(name_of(given), quarantined=why)
+        except TaskFailed as error:  # its texts killed the worker that holds the models
+            return Done(name_of(given), quarantined=quarantine(name_of(given), error))
+        except FeatpipeError:
+            raise
+        except Exception as error:  # a poison document: whatever it breaks, it costs itself alone
+            return Done(name_of(given), quarantined=quarantine(name_of(given), error))
+        return Done(
+            features.page.id or name_of(given),
+            done,
+            text=features.page.text if with_text else None,
+            seconds=monotonic() - started,
+            is_new=is_new,
+        )
+
+    def extract_page(self, features: PageFeatures, fitted: FittedTemplate) -> Extraction:
+        """All fields of a document that was made ready before."""
+        names = [field.name for field in fitted.template.fields]
+        results = fitted.extract_fields(names, features)
+        return self.assemble(features.page, fitted, results)
+
+    def assemble(
+        self, page: Page, fitted: FittedTemplate, results: dict[str, FieldResult], run: str = ""
+    ) -> Extraction:
+        """Put fields together, with records and provenance."""
+        names = record_fields(fitted.template)
+        return Extraction(
+            document=page.id,
+            fields=results,
+            records=make_records(page, results, names) if names else (),
+            provenance=Provenance(
+                template=fitted.template.name,
+                fingerprint=fitted.fingerprint,
+                version=fitted.template.version,
+                space=fitted.space,
+                cache=str(self.cache.path),
+                run=run,
+            ),
+        )
+
+    def close(self) -> None:
+        """Stop the worker that holds models, and let go of the cache if it was opened here."""
+        self.pages.close()
+        if self._owns_cache:
+            self.cache.close()
+
+    # ---- documents
+
+    def page_of(self, document: AnyDocument) -> tuple[PageFeatures, bool]:
+        """A document made ready, and whether the cache did not hold it.
+
+        Raises:
+            DocumentError: it cannot be read.
+
+        """
+        if isinstance(document, CachedDocument):
+            return self.pages.page_of_cached(document), False
+        return self.pages.page_of(self.given_of(document))
+
+    def given_of(self, document: AnyDocument) -> Given:
+        """As data that travels to a worker."""
+        if isinstance(document, CachedDocument):
+            return Stored(document.path)
+        if isinstance(document, Document):
+            known = self.cache.find_content(document.bytes_hash)
+            return Stored(known.path) if known else Loaded(document)
+        if isinstance(document, Path) or is_file(document):
+            return OnDisk(str(Path(document).absolute()), str(document))
+        known = self.cache.find_document(document)
+        return Stored(known.path) if known else Inline(document)
+
+    # ---- workers
+
+    def role(self, workers: int, deadline_s: float | None) -> Role:
+        """Workers with the templates as they are at this moment, so that one run is of one state.
+
+        Raises:
+            UsageError: ``encode`` was given, which cannot travel.
+
+        """
+        if self._encode is not None:
+            raise UsageError("encode cannot travel to workers", hint="give checkpoints instead")
+        return extract_role(
+            self.cache.path.absolute(),
+            [fitted.template for fitted in self.templates.values()],
+            devices=("cpu",) * workers,
+            space=self.space,
+            checkpoints=self.checkpoints,
+            folder=self.folder,
+            limits=self._limits,
+            deadline_s=deadline_s,
+        )
+
+    def fit_tasks(self, names: Iterable[str]) -> list[FitTask]:
+        """The fields of some templates that are not fitted yet, one task each."""
+        return [
+            FitTask(name, (field,)) for name in names for field in self.templates[name].unfitted()
+        ]
+
+    # ---- samples
+
+    def _prepare(self, template: Template) -> FittedTemplate:
+        documents = [self._sample(template, sample) for sample in template.samples]
+        return FittedTemplate(template, documents, self.pages.name, self.models)
+
+    def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument:
+        if sample.text is not None:
+            text = sample.text
+            missing = self.pages.missing_inputs_of_text(text)
+            return _sample_document(text, missing, lambda: self.pages.page_of_text(text))
+        name = str(sample.document)
+        known = self.cache.find_document(name)
+        if known is not None:
+            return self._found_sample(known)
+        for path in (self.folder / name, Path(name)):
+            if path.is_file():
+                return self._found_sample(self.pages.find(OnDisk(str(path))))
+        raise TemplateError(
+            f"template {template.name}: the sample document {name} is neither in the cache nor a "
+            f"file beside the template",
+            hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
+        )
+
+    def _found_sample(self, found: CachedDocument | Document) -> SampleDocument:
+        if isinstance(found, Document):
+            missing = self.pages.missing_inputs_of_text(found.text)
+            return _sample_document(found.text, missing, lambda: self.pages.page_of_document(found))
+        [missing] = self.pages.missing_inputs_of_documents([found])
+        return _sample_document(found.text, missing, lambda: self.pages.page_of_cached(found))
+
+
+def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:
+    """A sample with missing inputs is another one than the same with all of them."""
+    return SampleDocument(hash_json([text, missing] if missing else [text]), make)
+
+
+def quarantine(name: str, error: Exception) -> Quarantined:
+    """The record of a document that broke the extraction."""
+    message = error.message if isinstance(error, FeatpipeError) else repr(error)
+    first = message.splitlines()[0] if message else type(error).__name__
+    return Quarantined(name, f"{name}: extraction failed: {first}", type(error).__name__)
+
+
+def is_file(name: str | Path) -> bool:
+    """Whether a string names a file; a long one is a text."""
+    try:
+        return len(str(name)) < 1024 and Path(name).is_file()
+    except (OSError, ValueError):
+        return False
