@@ -37,7 +37,6 @@ from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.on_workers import extract_role
 from featpipe.extraction.page_source import PageSource
 from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.template_set import TemplateSet, folder_of
 from featpipe.on_demand.text_encoder import ModelsInWorker
 from featpipe.report import Quarantined
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.page_source import Encode, OpenModels
     from featpipe.extraction.results import FieldResult
+    from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import SampleSpec, Template

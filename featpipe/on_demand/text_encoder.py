@@ -148,6 +148,9 @@ class TextEncoder:
             vectors[row] = answer
         return vectors
 
+    def __repr__(self) -> str:
+        return f"<TextEncoder of {self.space} in {self.path}, on {self.device}>"
+
     def close(self) -> None:
         """Stop the worker, if one was started, and let go of the cache."""
         self._models.close()
