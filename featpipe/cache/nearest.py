@@ -70,7 +70,7 @@ def find_rows(
     if metric not in {"cosine", "dot", "euclidean"}:
         raise UsageError(f"no metric {metric!r}", hint="choose from cosine, dot, euclidean")
     if metric == "cosine":
-        queries = _unit(queries)
+        queries = unit_rows(queries)
     rows = np.empty((len(queries), 0), np.int64)
     scores = np.empty((len(queries), 0), np.float32)
     for numbers, vectors in blocks:
@@ -120,7 +120,9 @@ def _merge(
     return out_rows, out_scores
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    whole = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return np.asarray(whole, np.float32)
+def unit_rows(vectors: NDArray[np.generic]) -> NDArray[np.float32]:
+    """Each vector (n, dim) at length 1, so that inner products are cosines; zero stays zero."""
+    matrix = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    whole = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+    return np.ascontiguousarray(whole, np.float32)

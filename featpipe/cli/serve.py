@@ -18,7 +18,6 @@ from featpipe.pool import stopping_in_two_steps
 if TYPE_CHECKING:
     from featpipe.service.settings import ServiceSettings
 
-_MIB = 1 << 20
 _BROKER_VARIABLE = "FEATPIPE_BROKER"
 
 
@@ -77,7 +76,7 @@ def serve(
     Models are held by worker processes; templates may be changed while the service runs. Without
     a key it listens to this machine only.
     """
-    from featpipe.service.settings import ServiceSettings, find_key
+    from featpipe.service.settings import MIB, ServiceSettings, find_key
 
     settings = ServiceSettings(
         cache=Path(cache),
@@ -96,7 +95,7 @@ def serve(
         document_deadline_s=document_deadline,
         drain_s=drain,
         notice_s=notice,
-        max_body_bytes=max_body * _MIB,
+        max_body_bytes=max_body * MIB,
         max_waiting=max_waiting,
         is_traced=trace,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.cache.nearest import unit_rows
 from featpipe.html_report.contents import ValueRow
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def draw_maps(
         stored, found = dictionary.lookup_keys(document.keys("sentence"))
         if not found.any():
             continue
-        rows = _unit_rows(stored)
+        rows = unit_rows(stored)
         means.append(rows[found].mean(axis=0))
         of_document.append([number])
         starts = document.spans("sentence")[:, 0]
@@ -97,11 +98,3 @@ def project(vectors: NDArray[np.generic]) -> Plane:
     shares = [*tops, 0.0, 0.0][:2]
     scaled = points / largest if largest > 1e-9 else np.zeros_like(points)
     return Plane(scaled.astype(np.float32), (max(shares[0], 0.0), max(shares[1], 0.0)))
-
-
-def _unit_rows(vectors: NDArray[np.generic]) -> NDArray[np.float32]:
-    """Each vector (n, dim) at length 1, so that the map shows direction; zero stays zero."""
-    matrix = np.asarray(vectors, np.float32)
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    whole = np.divide(matrix, norms, out=np.zeros_like(matrix), where=norms > 0)
-    return np.asarray(whole, np.float32)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from featpipe.cache.nearest import Neighbour, as_queries
+from featpipe.cache.nearest import Neighbour, as_queries, unit_rows
 from featpipe.errors import MissingExtra, UnknownSpace, UsageError
 
 try:
@@ -97,7 +97,7 @@ class SpaceIndex:
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
-        queries = _unit(as_queries(vectors, self._dictionary.dim))
+        queries = unit_rows(as_queries(vectors, self._dictionary.dim))
         scores, ids = self.index.search(queries, min(k, max(1, len(self.keys))))
         return [
             [self._neighbour(i, s) for i, s in zip(row, values, strict=True) if i >= 0]
@@ -145,7 +145,7 @@ class SpaceIndex:
         for rows, vectors in dictionary.blocks():
             new = rows >= n_known if dictionary.level is None else np.ones(len(rows), np.bool_)
             if new.any():
-                self.index.add(_unit(vectors[new]))
+                self.index.add(unit_rows(vectors[new]))
                 added.append(int(new.sum()))
         # Rows that another process stored while the blocks were read have keys and no vector yet.
         self.keys = dictionary.keys()[: len(self.keys) + sum(added)]
@@ -162,13 +162,6 @@ def _sample(dictionary: Dictionary) -> NDArray[np.float32]:
     kept, at = [], 0
     for rows, vectors in dictionary.blocks():
         places = np.arange(at, at + len(rows))
-        kept.append(_unit(vectors[places % step == 0]))
+        kept.append(unit_rows(vectors[places % step == 0]))
         at += len(rows)
     return np.concatenate(kept) if kept else np.empty((0, dictionary.dim), np.float32)
-
-
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scaled to length 1, so that the inner product is the cosine; zero stays zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    whole = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return np.ascontiguousarray(whole, np.float32)
