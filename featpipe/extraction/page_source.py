@@ -142,7 +142,7 @@ class PageSource:
     def _read(
         self, data: bytes, name: str, media_type: str | None = None
     ) -> CachedDocument | Document:
-        """Hashed once: to be found by its content, and as a part of what is read."""
+        """The hash that finds the content in the cache is handed on to the loader."""
         bytes_hash = hash_bytes(data)
         return self._cache.find_content(bytes_hash) or load_document(
             data, source=name, limits=self._limits, media_type=media_type, bytes_hash=bytes_hash

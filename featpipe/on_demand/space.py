@@ -2,7 +2,7 @@
 
 Decided from files alone, without torch. A model serves a space only if it gives the fingerprint of
 the space. One exception is allowed for queries: where the machine cannot compute in the precision
-of the space, they are encoded in float32 (cosines of .9999 and more), and a note says so.
+of the space, they are encoded in float32 (cosines of .9999 and more), with a note.
 """
 
 from __future__ import annotations

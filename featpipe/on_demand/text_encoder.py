@@ -1,7 +1,7 @@
 """Text encoder: vectors of any text in one space, from the cache or from a worker process.
 
 Guarantees: every vector is of the space's model and settings, and of its fingerprint unless
-`TextEncoder.note` says that this machine cannot compute in its precision; a text that the cache
+`TextEncoder.note` states that this machine cannot compute in its precision; a text that the cache
 holds, or that was encoded here before and is remembered, is not encoded again; this process never
 imports torch. It works in a script without a ``__main__`` guard, a notebook, a thread and a web
 worker.
