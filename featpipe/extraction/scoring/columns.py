@@ -49,70 +49,51 @@ MEASURED = (
     *(f"from {name}" for name in ORIGINS), *SIMILARITIES,
 )  # fmt: skip
 
-#: Prior weights of the measured columns for fields with many samples.
-_PRIOR_OF_MANY = {
-    "unbalanced": -2.5,
-    "behind colon": 0.6,
-    "behind opener": 0.3,
-    "before stop": 0.5,
-    "cuts a word": -1.0,
-    "early": 0.3,
-    "vector": 0.5,
-    "words of sentence": 0.8,
-    "function words": -1.0,
-    "clean start": 0.5,
-    "clean end": 0.5,
-    "repeats": 0.5,
-    "from unit": 0.3,
-    "from entity": 0.4,
-    "from cell": 0.5,
-    "behind alias": 2.0,
-    "alias near": 0.7,
-}
-#: The same for fields with few. The weights of similarity are those of a pooled fit over the fields
-#: of five collections (notices, sentences, contracts, receipts, documents of our own); the others
-#: are about halfway between that fit and the weights above. Fitted on any four of the five, it
-#: ranked the values of the fifth better than the weights above did.
-_PRIOR_OF_FEW = {
-    "unbalanced": -1.6,
-    "behind colon": 0.3,
-    "behind opener": 0.4,
-    "before stop": 0.2,
-    "line start": -0.3,
-    "whole line": 0.2,
-    "marks inside": -0.3,
-    "log length": 0.2,
-    "cuts a word": -0.7,
-    "position": -0.2,
-    "early": 0.4,
-    "function words": -0.9,
-    "person": 0.3,
-    "all digits": -0.3,
-    "clean start": 0.4,
-    "clean end": 0.4,
-    "repeats": 0.3,
-    "vector": 0.5,
-    "words of sentence": 0.9,
-    "behind alias": 1.8,
-    "alias near": 1.1,
-    "from shape": 0.9,
-    "from unit": 0.6,
-    "from entity": 0.4,
-    "from known value": 0.5,
-    "from cell": 0.5,
-    "left like": 1.3,
-    "right like": 0.4,
-    "first words like": 0.7,
-    "last words like": 1.6,
-    "both sides like": 1.0,
-    "label like": 0.4,
-    "words before like": 0.9,
-    "words behind like": 1.2,
-    "length like": 1.1,
-    "letters like": 1.2,
-    "place like": 0.7,
-    "lines above like": 0.3,
-    "lines below like": 0.1,
+#: Prior weights of the measured columns for fields with few samples and for those with many, 0 for
+#: columns left out. For few samples, the weights of similarity are those of a pooled fit over the
+#: fields of five collections (notices, sentences, contracts, receipts, documents of our own); the
+#: others are about halfway between that fit and the weights for many. Fitted on any four of the
+#: five, they ranked the values of the fifth better than the weights for many did.
+_PRIORS = {
+    "unbalanced": (-1.6, -2.5),
+    "behind colon": (0.3, 0.6),
+    "behind opener": (0.4, 0.3),
+    "before stop": (0.2, 0.5),
+    "line start": (-0.3, 0.0),
+    "whole line": (0.2, 0.0),
+    "marks inside": (-0.3, 0.0),
+    "log length": (0.2, 0.0),
+    "cuts a word": (-0.7, -1.0),
+    "position": (-0.2, 0.0),
+    "early": (0.4, 0.3),
+    "function words": (-0.9, -1.0),
+    "person": (0.3, 0.0),
+    "all digits": (-0.3, 0.0),
+    "clean start": (0.4, 0.5),
+    "clean end": (0.4, 0.5),
+    "repeats": (0.3, 0.5),
+    "vector": (0.5, 0.5),
+    "words of sentence": (0.9, 0.8),
+    "behind alias": (1.8, 2.0),
+    "alias near": (1.1, 0.7),
+    "from shape": (0.9, 0.0),
+    "from unit": (0.6, 0.3),
+    "from entity": (0.4, 0.4),
+    "from known value": (0.5, 0.0),
+    "from cell": (0.5, 0.5),
+    "left like": (1.3, 0.0),
+    "right like": (0.4, 0.0),
+    "first words like": (0.7, 0.0),
+    "last words like": (1.6, 0.0),
+    "both sides like": (1.0, 0.0),
+    "label like": (0.4, 0.0),
+    "words before like": (0.9, 0.0),
+    "words behind like": (1.2, 0.0),
+    "length like": (1.1, 0.0),
+    "letters like": (1.2, 0.0),
+    "place like": (0.7, 0.0),
+    "lines above like": (0.3, 0.0),
+    "lines below like": (0.1, 0.0),
 }
 #: Number of samples at which both count alike.
 _FEW = 10.0
@@ -123,10 +104,9 @@ def prior_weights(n_samples: int) -> Floats:
 
     The fewer the samples, the more weight has the similarity to their values.
     """
-    few = _FEW / (_FEW + n_samples)
-    return np.array(
-        [few * _PRIOR_OF_FEW.get(n, 0.0) + (1 - few) * _PRIOR_OF_MANY.get(n, 0.0) for n in MEASURED]
-    )
+    share = _FEW / (_FEW + n_samples)
+    priors = [_PRIORS.get(name, (0.0, 0.0)) for name in MEASURED]
+    return np.array([share * few + (1 - share) * many for few, many in priors])
 
 
 def hashed_columns(features: PageFeatures, found: Candidates) -> NDArray[np.int32]:

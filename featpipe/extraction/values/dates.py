@@ -110,8 +110,8 @@ def read_date(folded: str) -> When | None:
         return When(0, len(folded), found[0].key)
     if len(found) == 2:
         middle = text[found[0].end : found[1].start]
-        edges = (text[: found[0].start].strip("自从由 "), text[found[1].end :].strip("止 "))
-        if _between.fullmatch(middle) and edges == ("", ""):
+        around = (text[: found[0].start].strip("自从由 "), text[found[1].end :].strip("止 "))
+        if _between.fullmatch(middle) and around == ("", ""):
             return When(0, len(folded), f"{found[0].key}..{found[1].key}")
     return None
 

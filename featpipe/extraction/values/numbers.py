@@ -20,28 +20,21 @@ _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**1
 
 #: Words that multiply a numeral.
 SCALES = {
-    "万亿": Decimal(10**12),
-    "千亿": Decimal(10**11),
-    "百亿": Decimal(10**10),
-    "十亿": Decimal(10**9),
-    "千万": Decimal(10**7),
-    "仟万": Decimal(10**7),
-    "百万": Decimal(10**6),
-    "佰万": Decimal(10**6),
-    "十万": Decimal(10**5),
-    "亿": Decimal(10**8),
-    "億": Decimal(10**8),
-    "万": Decimal(10**4),
-    "萬": Decimal(10**4),
-    "千": Decimal(1000),
-    "仟": Decimal(1000),
-    "百": Decimal(100),
-    "trillion": Decimal(10**12),
-    "billion": Decimal(10**9),
-    "million": Decimal(10**6),
-    "thousand": Decimal(1000),
-    "bn": Decimal(10**9),
-    "mn": Decimal(10**6),
+    word: Decimal(10**exponent)
+    for exponent, words in (
+        (12, ("万亿", "trillion")),
+        (11, ("千亿",)),
+        (10, ("百亿",)),
+        (9, ("十亿", "billion", "bn")),
+        (8, ("亿", "億")),
+        (7, ("千万", "仟万")),
+        (6, ("百万", "佰万", "million", "mn")),
+        (5, ("十万",)),
+        (4, ("万", "萬")),
+        (3, ("千", "仟", "thousand")),
+        (2, ("百",)),
+    )
+    for word in words
 }
 
 ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3})+|\d+)(?:\s?\.\s?\d+)?"
