@@ -111,14 +111,12 @@ def _sweep(text: str, edits: list[Edit] | None) -> tuple[str, bool]:
     def replace(match: re.Match[str]) -> str:
         nonlocal is_stable
         new = _REPLACE[match.lastgroup or ""](match)
-        if new == match[0]:  # marks without a composed form, ideographs without another
-            return new
-        # White space that became a blank or was removed is stable; any other change may have
-        # put a letter beside a mark that composes with it.
-        is_blank = match.lastgroup == "blank" and (new == " " or match[0].isspace())
-        is_stable = is_stable and is_blank
-        if edits is not None:
-            edits.append((match.start(), match.end(), new))
+        if new != match[0]:  # equal: marks without a composed form, ideographs without another
+            # White space that became a blank or was removed is stable; any other change may have
+            # put a letter beside a mark that composes with it.
+            is_stable &= match.lastgroup == "blank" and (new == " " or match[0].isspace())
+            if edits is not None:
+                edits.append((match.start(), match.end(), new))
         return new
 
     return _DIRTY.sub(replace, text), is_stable
@@ -152,18 +150,14 @@ _REPLACE: dict[str, Callable[[re.Match[str]], str]] = {
 def _follow(starts: Offsets, ends: Offsets, edits: list[Edit]) -> tuple[Offsets, Offsets]:
     if not edits:
         return starts, ends
-    new_starts, new_ends = [], []
+    new_starts: list[Offsets] = []
+    new_ends: list[Offsets] = []
     done = 0
     for start, end, new in edits:
-        new_starts.append(starts[done:start])
-        new_ends.append(ends[done:start])
-        if len(new) == end - start:
-            new_starts.append(starts[start:end])
-            new_ends.append(ends[start:end])
-        else:
-            new_starts.append(np.full(len(new), starts[start], np.int64))
-            new_ends.append(np.full(len(new), ends[end - 1], np.int64))
+        first, last = starts[start:end], ends[start:end]
+        if len(new) != end - start:
+            first, last = np.full(len(new), first[0]), np.full(len(new), last[-1])
+        new_starts += starts[done:start], first
+        new_ends += ends[done:start], last
         done = end
-    new_starts.append(starts[done:])
-    new_ends.append(ends[done:])
-    return np.concatenate(new_starts), np.concatenate(new_ends)
+    return np.concatenate([*new_starts, starts[done:]]), np.concatenate([*new_ends, ends[done:]])

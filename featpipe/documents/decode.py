@@ -59,8 +59,7 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _checked(_lenient(data[len(mark) :], encoding), data)
-    wide = _wide_encoding(data)
-    if wide:
+    if wide := _wide_encoding(data):
         note = f"no byte-order mark: read as {wide} by its zero bytes"
         return _checked(_lenient(data, wide, note), data)
     try:
@@ -191,17 +190,20 @@ def _score(sample: bytes, encoding: str) -> float:
     foreign = [c for c in text if c > "\x7f"]
     if not foreign:
         return 0.0
-    if encoding == "cp1252":
-        n_good: float = len(_LATIN.findall(text))
-    else:
-        ordinary = _ordinary(encoding)
-        n_good = sum(c in ordinary for c in foreign)
-        if encoding == "gb18030":  # which also holds the characters of traditional Chinese
-            traditional = _ordinary("big5hkscs")
-            n_good += 0.9 * sum(c not in ordinary and c in traditional for c in foreign)
+    n_good = len(_LATIN.findall(text)) if encoding == "cp1252" else _weigh(foreign, encoding)
     n_common = sum(c in _VERY_COMMON.get(encoding, "") for c in foreign)
     n_bad = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" for c in foreign)
     return (n_good + 0.5 * n_common - 5 * n_bad) / len(foreign)
+
+
+def _weigh(characters: list[str], encoding: str) -> float:
+    """How many characters are ordinary in an encoding; a traditional one in gb18030 counts 0.9."""
+    ordinary = _ordinary(encoding)
+    n_good = sum(c in ordinary for c in characters)
+    if encoding != "gb18030":
+        return n_good
+    traditional = _ordinary("big5hkscs")
+    return n_good + 0.9 * sum(c not in ordinary and c in traditional for c in characters)
 
 
 _LATIN = re.compile(

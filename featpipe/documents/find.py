@@ -94,7 +94,7 @@ def _in_list_file(path: Path) -> list[Path]:
 def _expand(path: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
     root = Path(path)
     if root.is_dir():
-        yield from _walk(root, include, exclude)
+        yield from _Walk(root, include, exclude)
     elif root.is_file():
         yield Source(printable(root.name), root)
     elif has_magic(path):
@@ -114,41 +114,55 @@ def _globbed(pattern: str, include: tuple[str, ...], exclude: tuple[str, ...]) -
         path = Path(name)
         below = printable(path.relative_to(fixed).as_posix())
         if path.is_dir():
-            for inner in _walk(path, include, exclude) if "**" not in pattern else ():
+            for inner in _Walk(path, include, exclude) if "**" not in pattern else ():
                 yield Source(f"{below}/{inner.id}", inner.path)
         elif not _matches(path.name, path.name, IGNORED):
             yield Source(below, path)
 
 
-def _walk(root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
-    seen: set[tuple[int, int]] = set()
-    unlisted: list[Path] = []
+class _Walk:
+    """The files below a folder, each folder once; then the folders that cannot be listed."""
 
-    def note_unlisted(error: OSError) -> None:
-        if Path(error.filename) == root:
-            raise MissingDocuments(f"{root} cannot be listed: {error.strerror}") from error
-        unlisted.append(Path(error.filename))
+    def __init__(self, root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> None:
+        self.root, self.include, self.exclude = root, include, exclude
+        self.seen: set[tuple[int, int]] = set()
+        self.unlisted: list[Path] = []
 
-    for folder, folders, names in os.walk(root, followlinks=True, onerror=note_unlisted):
-        below = Path(folder).relative_to(root)
+    def __iter__(self) -> Iterator[Source]:
+        walked = os.walk(self.root, followlinks=True, onerror=self._note_unlisted)
+        for folder, folders, names in walked:
+            if not self._is_new(Path(folder)):
+                folders.clear()
+                continue
+            below = Path(folder).relative_to(self.root)
+            folders[:] = sorted(f for f in folders if not self._is_excluded(below / f))
+            for path in (below / name for name in sorted(names)):
+                if self._is_included(path) and not self._is_excluded(path):
+                    yield Source(printable(path.as_posix()), self.root / path)
+        for path in self.unlisted:
+            yield Source(printable(path.relative_to(self.root).as_posix()), path)
+
+    def _note_unlisted(self, error: OSError) -> None:
+        if Path(error.filename) == self.root:
+            raise MissingDocuments(f"{self.root} cannot be listed: {error.strerror}") from error
+        self.unlisted.append(Path(error.filename))
+
+    def _is_new(self, folder: Path) -> bool:
         try:
-            status = Path(folder).stat()
+            status = folder.stat()
         except OSError:  # gone since it was listed
-            unlisted.append(Path(folder))
-            folders.clear()
-            continue
-        if (status.st_dev, status.st_ino) in seen:  # through a link
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(f for f in folders if not _matches(f, (below / f).as_posix(), exclude))
-        for name in sorted(names):
-            inner = (below / name).as_posix()
-            is_included = not include or _matches(name, inner, include)
-            if is_included and not _matches(name, inner, exclude):
-                yield Source(printable(inner), Path(folder) / name)
-    for path in unlisted:
-        yield Source(printable(path.relative_to(root).as_posix()), path)
+            self.unlisted.append(folder)
+            return False
+        identity = (status.st_dev, status.st_ino)
+        is_new = identity not in self.seen  # seen before: through a link
+        self.seen.add(identity)
+        return is_new
+
+    def _is_included(self, path: Path) -> bool:
+        return not self.include or _matches(path.name, path.as_posix(), self.include)
+
+    def _is_excluded(self, path: Path) -> bool:
+        return _matches(path.name, path.as_posix(), self.exclude)
 
 
 def real_path(path: Path) -> str:

@@ -17,6 +17,7 @@ replace one. One that cannot be imported is an error of the installation and is 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -38,7 +39,7 @@ from featpipe.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from featpipe.documents.builder import DocumentBuilder
     from featpipe.documents.source import Source
@@ -72,11 +73,18 @@ def load_document(
         DocumentTooLarge: it is beyond one of the limits.
     """
     limits = limits or LoadLimits()
-    try:
+    with _document_errors(source):
         found_type, loader = _checked_loader(data, source, limits, media_type)
         builder = loader.function()(data, limits, is_traced=keep_origin)
         bytes_hash = bytes_hash or hash_bytes(data)
         return _to_document(builder, bytes_hash, source, found_type, loader)
+
+
+@contextmanager
+def _document_errors(source: str) -> Iterator[None]:
+    """Turn every error of a loader into a DocumentError that names the source."""
+    try:
+        yield
     except DocumentError as error:
         raise _with_source(error, source) from error.__cause__
     except FeatpipeError:

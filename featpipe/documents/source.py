@@ -136,19 +136,22 @@ class Source:
     def _read_member(self, part: ZipMember, limits: LoadLimits) -> bytes:
         with zipfile.ZipFile(self.path) as archive:
             info = archive.infolist()[part.number]
-            if info.flag_bits & 0x1:
-                raise UnreadableDocument(
-                    f"{self.id}: the archive is locked by a password",
-                    hint="unpack it first, or pack it without a password",
-                )
-            _bounded(self, info.file_size, limits)
-            if info.file_size > max(MIB, info.compress_size * limits.max_ratio):
-                raise DocumentTooLarge(f"{self.id}: unpacks to many times its packed size")
+            self._check_member(info, limits)
             try:
                 with archive.open(info) as member:
                     return member.read(limits.max_bytes + 1)
             except (NotImplementedError, RuntimeError) as error:
                 raise _unreadable(self, error) from error
+
+    def _check_member(self, info: zipfile.ZipInfo, limits: LoadLimits) -> None:
+        if info.flag_bits & 0x1:
+            raise UnreadableDocument(
+                f"{self.id}: the archive is locked by a password",
+                hint="unpack it first, or pack it without a password",
+            )
+        _bounded(self, info.file_size, limits)
+        if info.file_size > max(MIB, info.compress_size * limits.max_ratio):
+            raise DocumentTooLarge(f"{self.id}: unpacks to many times its packed size")
 
 
 @dataclass(frozen=True, slots=True, order=True)

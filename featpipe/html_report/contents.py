@@ -84,8 +84,8 @@ class Contents:
     """
 
     def __init__(self, results: Results, tagger: str | None) -> None:
-        self._results = results
-        self._tagger = tagger
+        self.results = results
+        self.tagger = tagger
         self.templates = results.field_names()
         self.labels, self.parts = Names(), Names()
         self.entries: list[Entry] = []
@@ -93,31 +93,13 @@ class Contents:
 
     def add(self, document: CachedDocument) -> None:
         """Append a document of the cache."""
-        meta, text = document.meta, shown(document.text)
+        text = shown(document.text)
         entities, counts = self._entities(document)
         values, details = self._values(document.path)
-        pages = _list(meta.get("pages"))
-        self.entries.append(
-            {
-                "id": shown(document.id),
-                "title": shown(str(meta.get("title") or _first_line(text))),
-                "kind": str(meta.get("media_type", "")),
-                "chars": len(text),
-                "pages": len(pages),
-                "labels": counts,
-                "notes": [shown(str(note)) for note in _list(meta.get("notes"))],
-                "values": values,
-            }
-        )
+        self.entries.append(_entry(document, text, counts, values))
+        lists = {name: _list(document.meta.get(name)) for name in ("headings", "tables", "pages")}
         self.blocks.append(
-            {
-                "text": text[:MOST_CHARACTERS],
-                "entities": entities,
-                "headings": _list(meta.get("headings")),
-                "tables": _list(meta.get("tables")),
-                "pages": pages,
-                "details": details,
-            }
+            {"text": text[:MOST_CHARACTERS], "entities": entities, **lists, "details": details}
         )
 
     def add_absent(self, place: str) -> None:
@@ -129,11 +111,16 @@ class Contents:
         )  # fmt: skip
         self.blocks.append({"text": None, "details": details})
 
+    def n_values(self) -> int:
+        """Values of all documents."""
+        rows = (row for entry in self.entries for row in entry["values"])
+        return sum(isinstance(row, ValueRow) for row in rows)
+
     def _entities(self, document: CachedDocument) -> tuple[list[float], list[int]]:
         """Flat (start, end, label, score) of all entities, and their number per label."""
         counts = [0] * len(self.labels.listed)
         flat: list[float] = []
-        for entity in document.entities(self._tagger) if self._tagger else ():
+        for entity in document.entities(self.tagger) if self.tagger else ():
             label = self.labels.number(entity.label)
             counts += [0] * (label + 1 - len(counts))
             counts[label] += 1
@@ -144,7 +131,7 @@ class Contents:
         values: list[ValueRow | NothingFound] = []
         details = []
         for number, (template, names) in enumerate(self.templates.items()):
-            fields = self._results.fields.get((template, place))
+            fields = self.results.fields.get((template, place))
             if fields is None:
                 continue
             n_before = len(values)
@@ -170,6 +157,25 @@ def choose_documents(
     places = {place for _, place in results.fields}
     listed = sorted(range(len(documents)), key=lambda at: (documents[at].path not in places, at))
     return [documents[at] for at in sorted(listed[:limit])]
+
+
+def _entry(
+    document: CachedDocument,
+    text: str,
+    counts: list[int],
+    values: list[ValueRow | NothingFound],
+) -> Entry:
+    meta = document.meta
+    return {
+        "id": shown(document.id),
+        "title": shown(str(meta.get("title") or _first_line(text))),
+        "kind": str(meta.get("media_type", "")),
+        "chars": len(text),
+        "pages": len(_list(meta.get("pages"))),
+        "labels": counts,
+        "notes": [shown(str(note)) for note in _list(meta.get("notes"))],
+        "values": values,
+    }
 
 
 def _value_row(template: int, field_number: int, value: ExtractedValue) -> ValueRow:

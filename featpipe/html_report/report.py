@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
-from featpipe.html_report.contents import Contents, ValueRow, choose_documents
+from featpipe.html_report.contents import Contents, choose_documents
 from featpipe.html_report.page import report_pieces, shown
 from featpipe.html_report.results import Results, compare, list_runs, read_file, read_stored
 from featpipe.html_report.space_map import draw_maps
@@ -76,22 +76,16 @@ def write_report(
     documents = list(cache.documents())
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)
     chosen = choose_documents(documents, now, settings.limit)
-    tagger = next(iter(cache.stored_documents.taggers()), None)
-    contents = Contents(now, tagger)
+    contents = Contents(now, next(iter(cache.stored_documents.taggers()), None))
     for document in chosen:
         contents.add(document)
     for place in _absent(now, documents)[: settings.limit - len(chosen)]:
         contents.add_absent(place)
     main = render_contents(cache, settings, contents, chosen, documents) | {
-        "results": shown(now.name),
-        "tagger": tagger or "",
         "changes": _changes(cache, settings, now, documents, chosen),
     }
     n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
-    n_values = sum(
-        isinstance(row, ValueRow) for entry in contents.entries for row in entry["values"]
-    )
-    return ReportSize(len(contents.entries), len(documents), n_values, n_bytes)
+    return ReportSize(len(contents.entries), len(documents), contents.n_values(), n_bytes)
 
 
 def render_contents(
@@ -119,6 +113,8 @@ def render_contents(
         "runs": [_plain_run(run) for run in read_runs(cache)[-_MOST_RUNS:]],
         "results_runs": [asdict(run) for run in list_runs(cache)[-_MOST_RUNS:]],
         "maps": draw_maps(dictionary, chosen, contents.entries) if dictionary else [],
+        "results": shown(contents.results.name),
+        "tagger": contents.tagger or "",
     }
 
 

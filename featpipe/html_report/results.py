@@ -83,15 +83,13 @@ def read_stored(cache: Cache, run: str | None = None) -> Results:
         last = max(at for at, record in enumerate(log) if record["run"] == chosen)
         log = log[: last + 1]
     keys = {(str(r["template"]), str(r["path"])): r["fields"] for r in log}
-    found = {
-        place: {
-            name: result
-            for name, key in fields.items()
-            if (result := reader.field(bytes.fromhex(key))) is not None
-        }
-        for place, fields in keys.items()
-    }
+    found = {place: _fields_of(reader, fields) for place, fields in keys.items()}
     return Results(chosen or (str(log[-1]["run"]) if log else ""), found)
+
+
+def _fields_of(reader: ResultsReader, keys: Mapping[str, str]) -> dict[str, FieldResult]:
+    found = {name: reader.field(bytes.fromhex(key)) for name, key in keys.items()}
+    return {name: result for name, result in found.items() if result is not None}
 
 
 def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
@@ -169,15 +167,11 @@ def compare(
 
     """
     shared = sorted(before.fields.keys() & now.fields.keys())
-    items = []
-    for template, place in shared:
-        for field, old, new in _changed(
-            before.fields[template, place], now.fields[template, place]
-        ):
-            name = names.get(place, place)
-            items.append(
-                [template, field, numbers.get(place, -1), shown(name), _spell(old), _spell(new)]
-            )
+    items = [
+        [each[0], field, numbers.get(each[1], -1), shown(names.get(each[1], each[1])), *spelled]
+        for each in shared
+        for field, *spelled in _changed(before.fields[each], now.fields[each])
+    ]
     return {
         "before": before.name,
         "now": now.name,
@@ -190,11 +184,12 @@ def compare(
 
 def _changed(
     old: Mapping[str, FieldResult], new: Mapping[str, FieldResult]
-) -> Iterator[tuple[str, FieldResult, FieldResult]]:
+) -> Iterator[tuple[str, list[list[object]], list[list[object]]]]:
+    """Name, older and newer values of each changed field."""
     for name in dict.fromkeys((*old, *new)):
         one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
         if [value.value for value in one.values] != [value.value for value in other.values]:
-            yield name, one, other
+            yield name, _spell(one), _spell(other)
 
 
 def _spell(result: FieldResult) -> list[list[object]]:

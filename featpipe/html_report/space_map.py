@@ -11,13 +11,17 @@ from featpipe.cache.nearest import unit_rows
 from featpipe.html_report.contents import ValueRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
     from featpipe.html_report.contents import Entry
+
+    Vector = NDArray[np.float32]
+    Point = list[object]
+    """What the page shows at a place of a map: numbers of document, template and field, a text."""
 
 _MOST_SENTENCES = 3000
 
@@ -33,38 +37,38 @@ def draw_maps(
         entries: of the documents; sentences are found by the start of each value.
 
     """
-    means: list[NDArray[np.float32]] = []
-    sentences: list[NDArray[np.float32]] = []
-    of_document: list[list[object]] = []
-    of_sentence: list[list[object]] = []
+    means: list[tuple[Vector, Point]] = []
+    sentences: list[tuple[Vector, Point]] = []
     for number, (document, entry) in enumerate(zip(documents, entries, strict=False)):
         stored, found = dictionary.lookup_keys(document.keys("sentence"))
-        if not found.any():
-            continue
-        rows = unit_rows(stored)
-        means.append(rows[found].mean(axis=0))
-        of_document.append([number])
-        starts = document.spans("sentence")[:, 0]
-        for row in entry["values"]:
-            if not isinstance(row, ValueRow) or len(sentences) >= _MOST_SENTENCES:
-                continue
+        if found.any():
+            rows = unit_rows(stored)
+            means.append((rows[found].mean(axis=0), [number]))
+            starts = document.spans("sentence")[:, 0]
+            for row, at in _sentences_of(entry, starts):
+                if found[at] and len(sentences) < _MOST_SENTENCES:
+                    point = [number, row.template, row.field, row.text[:60], row.start]
+                    sentences.append((rows[at], point))
+    both = (("documents", means), ("sentences", sentences))
+    return [_map(kind, points) for kind, points in both if len(points) > 1]
+
+
+def _sentences_of(entry: Entry, starts: NDArray[np.integer]) -> Iterator[tuple[ValueRow, int]]:
+    """The values of a document, each with the place of the sentence it begins in."""
+    for row in entry["values"]:
+        if isinstance(row, ValueRow):
             at = int(np.searchsorted(starts, row.start, side="right")) - 1
-            if at >= 0 and found[at]:
-                sentences.append(rows[at])
-                of_sentence.append([number, row.template, row.field, row.text[:60], row.start])
-    both = (("documents", means, of_document), ("sentences", sentences, of_sentence))
-    return [_map(kind, vectors, points) for kind, vectors, points in both if len(vectors) > 1]
+            if at >= 0:
+                yield row, at
 
 
-def _map(
-    kind: str, vectors: list[NDArray[np.float32]], points: list[list[object]]
-) -> dict[str, object]:
-    plane = project(np.stack(vectors))
+def _map(kind: str, located: list[tuple[Vector, Point]]) -> dict[str, object]:
+    plane = project(np.stack([vector for vector, _ in located]))
     places = [[round(float(x), 4), round(float(y), 4)] for x, y in plane.points]
     return {
         "kind": kind,
         "shares": [round(share, 4) for share in plane.shares],
-        "points": [place + point for place, point in zip(places, points, strict=True)],
+        "points": [place + point for place, (_, point) in zip(places, located, strict=True)],
     }
 
 
@@ -92,9 +96,8 @@ def project(vectors: NDArray[np.generic]) -> Plane:
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])] < 0, -1.0, 1.0)
     points = np.zeros((len(matrix), 2))
     points[:, : axes.shape[1]] = centred @ axes
-    total = max(float(values.sum()), 1e-12)
     largest = np.abs(points).max()
-    tops = [float(value) / total for value in values[::-1][:2]]
-    shares = [*tops, 0.0, 0.0][:2]
     scaled = points / largest if largest > 1e-9 else np.zeros_like(points)
-    return Plane(scaled.astype(np.float32), (max(shares[0], 0.0), max(shares[1], 0.0)))
+    total = max(float(values.sum()), 1e-12)
+    first, second, *_ = *(max(float(value) / total, 0.0) for value in values[:-3:-1]), 0.0, 0.0
+    return Plane(scaled.astype(np.float32), (first, second))

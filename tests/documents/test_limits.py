@@ -38,7 +38,7 @@ def test_the_service_adds_nothing_to_the_defaults(tmp_path: Path) -> None:
     publication.folder = publication.models = tmp_path
     publication.devices, publication.space, publication._checkpoints = ("cpu",), None, "none"
     cache = SimpleNamespace(path=tmp_path)
-    publication._extractor = SimpleNamespace(cache=cache, folder=tmp_path)  # type: ignore[assignment]
+    publication._engine = SimpleNamespace(cache=cache, folder=tmp_path)  # type: ignore[assignment]
     settings = ServiceSettings(cache=tmp_path, max_body_bytes=1000, max_batch_bytes=1000)
     workload = extraction_workload(settings, publication)
     assert (workload.role.arguments["limits"] or LoadLimits()) == LoadLimits()

@@ -9,6 +9,7 @@ text, comments and field codes are no text of the document; comments and hidden 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import DocumentBuilder, RawCell
@@ -23,7 +24,7 @@ from featpipe.documents.formats.zip_xml import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
     from featpipe.documents.limits import LoadLimits
@@ -187,21 +188,20 @@ class _Word:
     def _table(self, table: Element) -> None:
         rows = [list(_inner(row, "tc")) for row in _inner(table, "tr")]
         if all(len(row) <= 1 for row in rows) or any(_holds_table(c) for row in rows for c in row):
-            for row in rows:
-                for cell in row:
-                    self._blocks(cell)
+            for cell in chain.from_iterable(rows):
+                self._blocks(cell)
             return
-        cells: list[RawCell] = []
+        self.builder.add_table(_with_heights(list(self._cells(rows)), rows))
+
+    def _cells(self, rows: list[list[Element]]) -> Iterator[RawCell]:
+        """The cells of a table, one row high; a vertical merge is its first cell."""
         for index, row in enumerate(rows):
             column = 0
             for cell in row:
                 width = _grid_span(cell)
-                is_continued = _is_continued(cell)
-                text = "" if is_continued else self._cell_text(cell)
-                if not is_continued:
-                    cells.append(RawCell(index, column, text, column_span=width))
+                if not _is_continued(cell):
+                    yield RawCell(index, column, self._cell_text(cell), column_span=width)
                 column += width
-        self.builder.add_table(_with_heights(cells, rows))
 
     def _cell_text(self, cell: Element) -> str:
         return "\n".join(line for line in self._lines(cell) if line.strip())

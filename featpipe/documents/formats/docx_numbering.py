@@ -64,16 +64,19 @@ class Numbering:
         name, levels = self.lists[number]
         counters = self.counters.setdefault(name, [None] * _MAX_LEVELS)
         rule = levels.get(level, Level())
-        if level in self.overridden[number] and (number, level) not in self.started:
-            counters[level] = None
-        self.started.add((number, level))
-        before = counters[level]
+        before = None if self._restarts(number, level) else counters[level]
         counters[level] = rule.start if before is None else before + 1
         counters[level + 1 :] = [None] * (_MAX_LEVELS - level - 1)
         for upper in range(level):
             if counters[upper] is None:
                 counters[upper] = levels.get(upper, Level()).start
         return _label(rule, levels, counters)
+
+    def _restarts(self, number: str, level: int) -> bool:
+        """Whether a list counts anew at its first use of a level."""
+        is_first = (number, level) not in self.started
+        self.started.add((number, level))
+        return is_first and level in self.overridden[number]
 
 
 def _levels(element: Element) -> dict[int, Level]:

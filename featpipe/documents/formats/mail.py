@@ -40,13 +40,11 @@ def _header(message: Message, name: str) -> str:
     from email.errors import HeaderParseError
     from email.header import decode_header
 
-    raw = message.get(name)
-    if raw is None:
-        return ""
+    raw = str(message.get(name, ""))
     try:
-        pieces = decode_header(str(raw))
+        pieces = decode_header(raw)
     except (HeaderParseError, ValueError):
-        return " ".join(str(raw).split())
+        return " ".join(raw.split())
     texts = [
         decode(piece, charset).text if isinstance(piece, bytes) else piece
         for piece, charset in pieces

@@ -14,6 +14,8 @@ from featpipe.documents.builder import DocumentBuilder, RawCell
 from featpipe.documents.decode import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from featpipe.documents.limits import LoadLimits
 
 # Every pattern reads a line a bounded number of times: it has no two adjacent repeats of one set of
@@ -76,12 +78,10 @@ class _Reader:
             self._end_paragraph()
         elif heading := _HEADING.match(line):
             self._end_paragraph()
-            span = (start + heading.start(2), start + heading.end(2))
-            self._add([span], level=len(heading[1]))
+            self._add([(start + heading.start(2), start + heading.end(2))], level=len(heading[1]))
         elif self._is_underlined(line):
-            level = 1 if "=" in line else 2
             spans, self.waiting = self.waiting, []
-            self._add(spans, level=level)
+            self._add(spans, level=1 if "=" in line else 2)
         else:
             self._prose_line(line, start, end)
 
@@ -137,15 +137,28 @@ class _Reader:
 
     def _inline(self, start: int, end: int) -> tuple[str, list[tuple[int, int, int]]]:
         """The shown text of a stretch of source, and where it came from."""
-        texts: list[str] = []
-        pieces: list[tuple[int, int, int]] = []
+        shown = [piece for piece in self._pieces(start, end) if piece[0]]
+        text = "".join(text for text, _, _ in shown)
+        return text, [(len(text), first, last) for text, first, last in shown]
 
-        def keep(text: str, first: int, last: int) -> None:
-            if text:
-                texts.append(text)
-                pieces.append((len(text), first, last))
+    def _pieces(self, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+        """The pieces of a stretch that are shown: text, start and end in the source."""
+        done = start
+        for match, after in self._marks(start, end):
+            yield self.source[done : match.start()], done, match.start()
+            done = after
+            group = next((g for g in _SHOWN if match[g] is not None), None)
+            if group in {"shown", "loud", "soft"}:
+                yield from self._pieces(*match.span(group))
+            elif group:
+                yield match[group], *match.span(group)
+            elif match[0].startswith("&"):
+                yield unescape(match[0]), *match.span()
+        yield self.source[done:end], done, end
 
-        done = at = start
+    def _marks(self, start: int, end: int) -> Iterator[tuple[re.Match[str], int]]:
+        """The marks of a stretch, each with its end; of a comment, where it is closed."""
+        at = start
         is_never_closed = False
         while match := _INLINE.search(self.source, at, end):
             at = match.end()
@@ -156,16 +169,4 @@ class _Reader:
                 if is_never_closed:
                     continue
                 at = close + len("-->")
-            keep(self.source[done : match.start()], done, match.start())
-            done = at
-            group = next((g for g in _SHOWN if match[g] is not None), None)
-            if group in {"shown", "loud", "soft"}:
-                inner, inner_pieces = self._inline(match.start(group), match.end(group))
-                texts.append(inner)
-                pieces += inner_pieces
-            elif group:
-                keep(match[group], match.start(group), match.end(group))
-            elif match[0].startswith("&"):
-                keep(unescape(match[0]), match.start(), match.end())
-        keep(self.source[done:end], done, end)
-        return "".join(texts), pieces
+            yield match, at

@@ -48,18 +48,22 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
         raise UnsupportedDocument("a picture is not read without OCR", hint=OCR_HINT)
     load_engine()
     builder = DocumentBuilder(limits)
-    scores = []
-    for number, pixels in enumerate(_frames(data, limits), start=1):
-        start = builder.length
-        read = read_picture(pixels, number)
-        for block in to_blocks([read.page], set()):
-            builder.add(block.text)
-        builder.end_page(number, start, read.confidence)
-        scores.append(read.confidence)
+    frames = enumerate(_frames(data, limits), start=1)
+    scores = [_add_frame(builder, number, pixels) for number, pixels in frames]
     builder.note(describe(len(scores), scores))
     if not builder.length:
         raise EmptyDocument("a picture in which OCR finds no text")
     return builder
+
+
+def _add_frame(builder: DocumentBuilder, number: int, pixels: NDArray[np.uint8]) -> float:
+    """Add the text of a frame as a page; its confidence."""
+    start = builder.length
+    read = read_picture(pixels, number)
+    for block in to_blocks([read.page], set()):
+        builder.add(block.text)
+    builder.end_page(number, start, read.confidence)
+    return read.confidence
 
 
 def describe(n_pages: int, scores: list[float]) -> str:
@@ -126,20 +130,27 @@ def read_picture(pixels: NDArray[np.uint8], number: int) -> ReadPage:
 
 
 def _frames(data: bytes, limits: LoadLimits) -> list[NDArray[np.uint8]]:
-    from PIL import Image, ImageSequence, UnidentifiedImageError
+    from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(data))
-        if image.width * image.height > MAX_PIXELS:
-            raise DocumentTooLarge(f"a picture of {image.width} x {image.height} pixels")
-        n_frames = getattr(image, "n_frames", 1)
-        if n_frames > limits.max_ocr_pages:
-            raise DocumentTooLarge(f"{n_frames:,} pictures are more than {limits.max_ocr_pages:,}")
-        frames = [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(image)]
+        frames = _decoded_frames(data, limits)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DocumentTooLarge(f"a picture of too many pixels ({error})") from error
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise UnreadableDocument(f"a damaged picture ({error})") from error
     return [np.ascontiguousarray(frame[:, :, ::-1]) for frame in frames]
+
+
+def _decoded_frames(data: bytes, limits: LoadLimits) -> list[NDArray[np.uint8]]:
+    """Shapes: (height, width, 3) each, RGB. Raises Pillow's errors, besides DocumentTooLarge."""
+    from PIL import Image, ImageSequence
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        image = Image.open(io.BytesIO(data))
+    if image.width * image.height > MAX_PIXELS:
+        raise DocumentTooLarge(f"a picture of {image.width} x {image.height} pixels")
+    n_frames = getattr(image, "n_frames", 1)
+    if n_frames > limits.max_ocr_pages:
+        raise DocumentTooLarge(f"{n_frames:,} pictures are more than {limits.max_ocr_pages:,}")
+    return [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(image)]

@@ -97,20 +97,24 @@ def load_epub(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Do
         raise UnreadableDocument("a book locked by digital rights management")
     package = _package(container)
     root = container.xml(package)
-    folder = posixpath.dirname(package)
     builder = DocumentBuilder(limits, title=" ".join(text_of(root, "title").split()))
-    items = {
+    items = _items(root, posixpath.dirname(package))
+    for reference in root.iter():
+        name = items.get(attribute(reference, "idref"))
+        if local(reference.tag) == "itemref" and name and name in container:
+            read_html(decode(container.read(name)).text, builder)
+    return builder
+
+
+def _items(root: Element, folder: str) -> dict[str | None, str]:
+    """By id, the parts that a package lists."""
+    return {
         attribute(item, "id"): posixpath.normpath(
             posixpath.join(folder, unquote(attribute(item, "href") or ""))
         )
         for item in root.iter()
         if local(item.tag) == "item"
     }
-    for reference in root.iter():
-        name = items.get(attribute(reference, "idref"))
-        if local(reference.tag) == "itemref" and name and name in container:
-            read_html(decode(container.read(name)).text, builder)
-    return builder
 
 
 def _package(container: Container) -> str:

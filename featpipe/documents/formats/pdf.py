@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import repeat
 from threading import Lock
@@ -64,51 +64,57 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
         DocumentTooLarge: more pages or text than the limits allow.
     """
     builder = DocumentBuilder(limits)
-    with _PDFIUM, _opened(data) as file:
-        n_pages = len(file)
-        if n_pages > limits.max_pages:
-            raise DocumentTooLarge(f"{n_pages:,} pages are more than {limits.max_pages:,}")
+    with _PDFIUM, _opened(data, limits) as file:
         builder.title = clean(file.get_metadata_value("Title"))
         pages = _Pages(file, builder)
         lines = list(pages)
     left_out, running = find_running(lines)
     if running:
-        shown = "; ".join(running[:4])
-        builder.note(f"running heads kept once: {shown}")
+        builder.note(f"running heads kept once: {'; '.join(running[:4])}")
     blocks = to_blocks(lines, left_out)
     join_words(blocks)
     _write(builder, blocks, [page.number for page in lines], pages.confidences)
     _note_doubts(builder, lines, has_scans=pages.has_scans)
-    if pages.confidences:
-        from featpipe.documents.formats.ocr import describe
-
-        builder.note(describe(len(pages.confidences), list(pages.confidences.values())))
+    _note_ocr(builder, list(pages.confidences.values()))
     return builder
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[_File]:
+def _opened(data: bytes, limits: LoadLimits) -> Iterator[_File]:
+    file = _parsed(data)
     try:
-        import pypdfium2
-    except ImportError as error:
-        raise UnsupportedDocument(
-            "reading PDF needs the extra 'docs'", hint='pip install "featpipe[docs]"'
-        ) from error
-    try:
-        file = pypdfium2.PdfDocument(data)
         n_pages = len(file)
+        if not n_pages:
+            raise UnreadableDocument("a PDF without pages")
+        if n_pages > limits.max_pages:
+            raise DocumentTooLarge(f"{n_pages:,} pages are more than {limits.max_pages:,}")
+        yield file
+    finally:
+        file.close()
+
+
+def _parsed(data: bytes) -> _File:
+    pypdfium2 = _import_pypdfium2()
+    try:
+        file: _File = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == _PASSWORD_ERROR or "password" in str(error).lower():
             raise UnreadableDocument(
                 "a PDF locked by a password", hint="save it without a password"
             ) from error
         raise UnreadableDocument(f"a damaged PDF ({error})") from error
+    return file
+
+
+def _import_pypdfium2() -> ModuleType:
     try:
-        if not n_pages:
-            raise UnreadableDocument("a PDF without pages")
-        yield file
-    finally:
-        file.close()
+        import pypdfium2
+    except ImportError as error:
+        raise UnsupportedDocument(
+            "reading PDF needs the extra 'docs'", hint='pip install "featpipe[docs]"'
+        ) from error
+    library: ModuleType = pypdfium2
+    return library
 
 
 class _Pages:
@@ -125,22 +131,26 @@ class _Pages:
         n_characters = 0
         reader = line_reader()
         for number in range(1, len(self.file) + 1):
-            try:
-                with open_page(self.file, number) as page:
-                    lines = reader.read(page)
-                    is_blank = not lines.lines and not may_show_text(page)
-            except DamagedPage:
-                self.builder.note(f"page {number} is damaged and left out")
-                lines, is_blank = PageLines(number, 0.0, []), True
-            if not lines.lines and not is_blank:
-                self.has_scans = True
-                lines = self._read_picture(number) if self._is_ocr_due() else lines
+            lines = self._read(reader, number)
             lines.number = number
             n_characters += sum(len(line.text) for line in lines.lines)
             if n_characters > self.limits.max_characters:
                 limit = self.limits.max_characters
                 raise DocumentTooLarge(f"the text is longer than {limit:,} characters")
             yield lines
+
+    def _read(self, reader: LineReader, number: int) -> PageLines:
+        try:
+            with open_page(self.file, number) as page:
+                lines = reader.read(page)
+                is_scan = not lines.lines and may_show_text(page)
+        except DamagedPage:
+            self.builder.note(f"page {number} is damaged and left out")
+            return PageLines(number, 0.0, [])
+        if not is_scan:
+            return lines
+        self.has_scans = True
+        return self._read_picture(number) if self._is_ocr_due() else lines
 
     def _is_ocr_due(self) -> bool:
         if not self.limits.use_ocr or not self._can_ocr():
@@ -153,17 +163,10 @@ class _Pages:
     def _read_picture(self, number: int) -> PageLines:
         from featpipe.documents.formats.ocr import read_picture
 
-        page = self.file[number - 1]
-        try:
-            longest = max(*page.get_size(), 1.0)
-            scale = min(_OCR_DPI / 72, _OCR_PIXELS / longest)
-            bitmap = page.render(scale=scale, rev_byteorder=False)
-            try:
+        with closing(self.file[number - 1]) as page:
+            scale = min(_OCR_DPI / 72, _OCR_PIXELS / max(*page.get_size(), 1.0))
+            with closing(page.render(scale=scale, rev_byteorder=False)) as bitmap:
                 read = read_picture(bitmap.to_numpy()[:, :, :3], number)
-            finally:
-                bitmap.close()
-        finally:
-            page.close()
         self.confidences[number] = read.confidence
         return read.page
 
@@ -224,6 +227,13 @@ def _note_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans:
         )
 
 
+def _note_ocr(builder: DocumentBuilder, confidences: list[float]) -> None:
+    if confidences:
+        from featpipe.documents.formats.ocr import describe
+
+        builder.note(describe(len(confidences), confidences))
+
+
 class _File(Protocol):
     """An open ``pypdfium2.PdfDocument``. Pages and text pages of ``pypdfium2.raw`` are opaque."""
 
@@ -231,6 +241,7 @@ class _File(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> _RenderedPage: ...
+    def close(self) -> None: ...
     def get_metadata_value(self, key: str) -> str: ...
 
 

@@ -91,24 +91,27 @@ def upright(
     """
     if not texts:
         return PageLines(0, height, [])
+    turned = _turned(boxes, width)
+    if turned is not None:
+        boxes, height = turned, width
     first, last = boxes
-    step = last[:_VOTERS] - first[:_VOTERS]
-    is_turned = np.abs(step[:, 3]) > np.abs(step[:, 0])
-    if 2 * np.count_nonzero(is_turned) > len(step):
-        rise = step[is_turned, 3]
-        n_up, n_down = np.count_nonzero(rise > 0), np.count_nonzero(rise < 0)
-        if 2 * max(n_up, n_down) > len(step):
-            left, top, right, bottom = np.moveaxis(boxes, 2, 0)
-            if n_up >= n_down:  # reads upwards: its lines follow one another to the right
-                turned = bottom, width - left, top, width - right
-            else:
-                turned = -top, right, -bottom, left
-            first, last = np.stack(turned, axis=2)
-            height = width
     left, bottom = np.minimum(first[:, 0], last[:, 0]), first[:, 3]
     right, size = np.maximum(first[:, 2], last[:, 2]), first[:, 1] - bottom
     rows = zip(texts, left.tolist(), right.tolist(), bottom.tolist(), size.tolist(), strict=True)
     return PageLines(0, height, list(map(_as_line, rows)))
+
+
+def _turned(boxes: NDArray[np.float64], width: float) -> NDArray[np.float64] | None:
+    """The boxes turned upright; None where most lines do not read upwards, nor downwards."""
+    step = boxes[1, :_VOTERS] - boxes[0, :_VOTERS]
+    rise = step[np.abs(step[:, 3]) > np.abs(step[:, 0]), 3]
+    n_up, n_down = np.count_nonzero(rise > 0), np.count_nonzero(rise < 0)
+    if 2 * max(n_up, n_down) <= len(step):
+        return None
+    left, top, right, bottom = np.moveaxis(boxes, 2, 0)
+    if n_up >= n_down:  # reads upwards: its lines follow one another to the right
+        return np.stack((bottom, width - left, top, width - right), axis=2)
+    return np.stack((-top, right, -bottom, left), axis=2)
 
 
 #: ``Line._make`` at a third of its cost.
@@ -122,28 +125,40 @@ def find_running(pages: Sequence[PageLines]) -> tuple[set[tuple[int, int]], list
         (page index, line index) of every line to leave out, and the texts that are repeated, as
         they first stand.
     """
+    n_needed = max(3, 0.4 * sum(bool(page.lines) for page in pages))
+    left_out: set[tuple[int, int]] = set()
+    heads: list[str] = []
+    for pattern, lines in _group_outer(pages).items():
+        kept, repeated = _split_running(pattern, lines, n_needed)
+        if kept:
+            heads.append(" ".join(pages[kept.page].lines[kept.line].text.split()))
+        left_out.update((line.page, line.line) for line in repeated)
+    return left_out, heads
+
+
+def _group_outer(pages: Sequence[PageLines]) -> dict[str, list[_Outer]]:
+    """By pattern, the outer lines of all pages."""
     alike: dict[str, list[_Outer]] = {}
     for i, page in enumerate(pages):
         for k in _outer_lines(page):
             pattern, numbers = _pattern(page.lines[k].text)
             alike.setdefault(pattern, []).append(_Outer(i, k, page.number, numbers))
-    n_needed = max(3, 0.4 * sum(bool(page.lines) for page in pages))
-    left_out: set[tuple[int, int]] = set()
-    heads: list[str] = []
-    for pattern, lines in alike.items():
-        is_number = "#" in pattern and bool(_PAGE_NUMBER.fullmatch(pattern))
-        if not is_number and len({line.page for line in lines}) < n_needed:
-            continue
-        running = _running_of(lines)
-        is_counting = len({tuple(line.numbers) for line in running}) > 1
-        is_number = is_number and (is_counting or len(lines) == 1)
-        if len({line.page for line in running}) < n_needed:
-            running = [line for line in lines if is_number and line.numbers[:1] == [line.number]]
-        elif not is_number:
-            first = running.pop(0)
-            heads.append(" ".join(pages[first.page].lines[first.line].text.split()))
-        left_out.update((line.page, line.line) for line in running)
-    return left_out, heads
+    return alike
+
+
+def _split_running(
+    pattern: str, lines: list[_Outer], n_needed: float
+) -> tuple[_Outer | None, list[_Outer]]:
+    """Of lines of one pattern, the head that is kept once, and the lines to leave out."""
+    is_number = "#" in pattern and bool(_PAGE_NUMBER.fullmatch(pattern))
+    if not is_number and len({line.page for line in lines}) < n_needed:
+        return None, []
+    running = _running_of(lines)
+    is_counting = len({tuple(line.numbers) for line in running}) > 1
+    is_number = is_number and (is_counting or len(lines) == 1)
+    if len({line.page for line in running}) < n_needed:
+        return None, [line for line in lines if is_number and line.numbers[:1] == [line.number]]
+    return (None, running) if is_number else (running[0], running[1:])
 
 
 class _Outer(NamedTuple):
@@ -236,26 +251,29 @@ def _separator(line: Line, following: Line, limit: float, *, is_new_page: bool) 
     blank, or a line break between close neighbours.
     """
     text, _, right, bottom, size = line
+    if text[-1:] != "\ufffe" and not _goes_on(line, following, limit, is_new_page=is_new_page):
+        return None
+    is_level = abs(bottom - following.bottom) < 0.3 * max(size, 1.0)
+    is_far = is_level and following.left - right >= 0.7 * size
+    return " " if is_far and not is_new_page else "\n"
+
+
+def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) -> bool:
+    """Whether two lines, of which the first ends without a hyphen, are of one paragraph."""
+    text, _, right, bottom, size = line
     step = bottom - following.bottom
     larger = max(size, following.size, 1.0)
-    is_row = not is_new_page and abs(step) < 0.3 * larger
-    if text[-1:] != "\ufffe":
-        if abs(size - following.size) > 0.25 * larger:
-            return None
-        if is_new_page:
-            goes_on = not (
-                is_ended(text) or following.text[:1].isupper() or begins_item(following.text, "。")
-            ) and _is_wrapped(line, following, limit - right, larger)
-        elif is_row:
-            goes_on = following.left >= right - larger
-        else:
-            goes_on = 0 < step < 2.2 * larger and _is_wrapped(
-                line, following, limit - right, larger
-            )
-        if not goes_on:
-            return None
-    is_far = abs(step) < 0.3 * max(size, 1.0) and following.left - right >= 0.7 * size
-    return " " if is_far and not is_new_page else "\n"
+    if abs(size - following.size) > 0.25 * larger:
+        return False
+    if is_new_page:
+        is_start = following.text[:1].isupper() or begins_item(following.text, "。")
+        if is_start or is_ended(text):
+            return False
+    elif abs(step) < 0.3 * larger:  # in one row
+        return following.left >= right - larger
+    elif not 0 < step < 2.2 * larger:
+        return False
+    return _is_wrapped(line, following, limit - right, larger)
 
 
 def _right_limits(lines: Sequence[Line]) -> list[float]:
@@ -298,18 +316,20 @@ def join_words(blocks: Sequence[Block]) -> None:
     everything = " ".join(block.text for block in blocks)
     known = _Known(everything, sum(len(_PARTED.findall(block.text)) for block in parted))
 
-    def join(match: re.Match[str]) -> str:
-        text, (start, end) = match.string, match.span()
-        left, right = _WORD_BEFORE.search(text, max(0, start - 40), start), _WORD.match(text, end)
-        if not left or not right:
-            return match[0]
-        is_own = known.count(f"{left[0]}-{right[0]}") > known.count(left[0] + right[0])
-        kept = "-" if is_own or right[0][0].isupper() else ""
-        # Padded to the old length with marks that cleaning drops: page breaks keep their place.
-        return kept + "\u200b" * (len(match[0]) - len(kept))
-
     for block in parted:
-        block.text = _PARTED.sub(join, block.text)
+        block.text = _PARTED.sub(partial(_join, known), block.text)
+
+
+def _join(known: _Known, match: re.Match[str]) -> str:
+    """What stands for the break within a word: a hyphen or nothing, as the document spells it."""
+    text, (start, end) = match.string, match.span()
+    left, right = _WORD_BEFORE.search(text, max(0, start - 40), start), _WORD.match(text, end)
+    if not left or not right:
+        return match[0]
+    is_own = known.count(f"{left[0]}-{right[0]}") > known.count(left[0] + right[0])
+    kept = "-" if is_own or right[0][0].isupper() else ""
+    # Padded to the old length with marks that cleaning drops: page breaks keep their place.
+    return kept + "\u200b" * (len(match[0]) - len(kept))
 
 
 class _Known:

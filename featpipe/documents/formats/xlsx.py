@@ -73,36 +73,45 @@ class _Workbook:
             raise DocumentTooLarge(f"more than {self.limits.max_pages:,} sheets")
         for number, sheet in enumerate(sheets, start=1):
             kind, name = self.related.get(relation_id(sheet), ("", ""))
-            if kind != "worksheet" or name not in self.container:
-                continue
-            if sheet.get("state", "visible") != "visible":
-                self.builder.note("hidden sheets are read like the others")
-            start = self.builder.length
-            cells = self._cells(name)
-            if any(cell.text for cell in cells):
-                self.builder.add(sheet.get("name", ""), level=1)
-                self.builder.add_table(cells)
-            self.builder.end_page(number, start)
+            if kind == "worksheet" and name in self.container:
+                self._read_sheet(number, sheet, name)
         return self.builder
+
+    def _read_sheet(self, number: int, sheet: Element, name: str) -> None:
+        if sheet.get("state", "visible") != "visible":
+            self.builder.note("hidden sheets are read like the others")
+        start = self.builder.length
+        cells = self._cells(name)
+        if any(cell.text for cell in cells):
+            self.builder.add(sheet.get("name", ""), level=1)
+            self.builder.add_table(cells)
+        self.builder.end_page(number, start)
 
     def _cells(self, name: str) -> list[RawCell]:
         """The cells of a sheet that hold something, read as a stream: a sheet can be large."""
         cells: list[RawCell] = []
         spans: dict[tuple[int, int], tuple[int, int]] = {}
-        row = -1
-        source = io.BytesIO(self.container.safe_xml(name))
         try:
-            for _, element in ET.iterparse(source):  # noqa: S314 - entities are refused
-                tag = local(element.tag)
-                if tag == "row":
-                    row = _row_number(element, row)
-                    self._add_row(element, row, cells)
-                    element.clear()
-                elif tag == "mergeCell":
-                    spans.update(_merged(element.get("ref", "")))
+            self._parse(io.BytesIO(self.container.safe_xml(name)), cells, spans)
         except ET.ParseError as error:
             raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
         return [_widened(cell, spans) for cell in cells] if spans else cells
+
+    def _parse(
+        self,
+        source: io.BytesIO,
+        cells: list[RawCell],
+        spans: dict[tuple[int, int], tuple[int, int]],
+    ) -> None:
+        row = -1
+        for _, element in ET.iterparse(source):  # noqa: S314 - entities are refused
+            tag = local(element.tag)
+            if tag == "row":
+                row = _row_number(element, row)
+                self._add_row(element, row, cells)
+                element.clear()
+            elif tag == "mergeCell":
+                spans.update(_merged(element.get("ref", "")))
 
     def _add_row(self, element: Element, row: int, cells: list[RawCell]) -> None:
         column = -1
