@@ -182,7 +182,7 @@ class TaskTimedOut(TaskFailed):
     """The task ran past its deadline; its worker was killed and replaced."""
 
 
-def raise_original(error: PoolBroken) -> NoReturn:
+def raise_original(error: PoolError) -> NoReturn:
     """Raise what kept a worker from starting, where that is an error of ours; else the loss."""
     if isinstance(error.__cause__, FeatpipeError):
         raise error.__cause__ from None

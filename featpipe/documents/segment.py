@@ -81,7 +81,6 @@ _POINT = re.compile(
     re.VERBOSE,
 )
 _AFTER = re.compile(rf"[{_CLOSERS}]*")
-_BLANKS = re.compile(r"\s*")
 _ENDS_INSIDE = "。！？!?…."
 _GOES_ON = "，、：,:的とのをにがは。；;！？!?.…)）】》」』”"
 

@@ -25,6 +25,9 @@ _HEAP_BLOCK_BYTES = 32 << 20
 #: layer; with room for 64 they were built anew for each layer, which took a fifth of the time.
 SMALL_KERNEL_CACHES = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "256"}
 
+#: The same for workers of a service, several of which run beside each other for months.
+SMALLEST_KERNEL_CACHES = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
+
 _USERS_CHOICE = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 

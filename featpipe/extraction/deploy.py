@@ -16,6 +16,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, TemplateError, raise_original
 from featpipe.extraction.engine import ExtractionEngine
 from featpipe.extraction.messages import FitTask
@@ -43,9 +44,6 @@ _FIT_S = 600.0
 _PRELOAD = (
     "torch", "featpipe.encoders.encoder", "featpipe.encoders.tagger", "featpipe.extraction.worker",
 )  # fmt: skip
-#: Workers that live for months beside each other must not keep a kernel for each of a thousand
-#: lengths. Fewer are kept than by the workers of a build.
-FEW_KERNELS = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 #: Of the names of private folders, and the name of the lock in each.
 _PREFIX, _LOCK = "featpipe-serve-", "lock"
 
@@ -133,7 +131,7 @@ class Publication:
             devices=self.devices,
             deadline_s=deadline_s,
             preload=_PRELOAD,
-            environment=FEW_KERNELS,
+            environment=SMALLEST_KERNEL_CACHES,
             is_lazy=False,
         )
 

@@ -1,4 +1,4 @@
-"""Fitted fields, each fitted once per (template, samples, evidence, code) and read back afterwards.
+"""Fitted fields, each fitted once per (template, samples, their inputs, code) and then read back.
 
 They are files in the user's cache folder, one per field, named by its fingerprint and checked by a
 hash. They are not beside the HDF5 file, whose folder may be read-only or hold documents.
@@ -7,19 +7,20 @@ Guarantees: a model is found only by the fingerprint of everything it was learne
 code that learned it, so it is never stale; a damaged or foreign file is fitted again and replaced;
 any number of processes may share the folder, which is held to a size and an age
 (:class:`featpipe.user_cache.KeptFiles`); where it cannot be written, models are fitted in memory
-and one warning tells so. Reading a file executes nothing.
+and one warning is logged. Reading a file executes nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import threading
-from collections import OrderedDict
 from functools import cache
 from hashlib import blake2b
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from featpipe import user_cache
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
@@ -52,8 +53,7 @@ class ModelCache:
     ) -> None:
         self._folder = None if folder is None else KeptFiles(folder)
         self._lock = threading.Lock()
-        self._recent: OrderedDict[str, FieldModel] = OrderedDict()
-        self._models = self._recent if memory is None else memory
+        self._models = LRUCache(_MOST_IN_MEMORY) if memory is None else memory
         self._busy: dict[str, threading.Lock] = {}
         self._is_writable, self._n_written = folder is not None, 0
         self.n_fitted = 0
@@ -64,8 +64,6 @@ class ModelCache:
         with self._lock:
             model = self._models.get(fingerprint)
             if model is not None:
-                if fingerprint in self._recent:
-                    self._recent.move_to_end(fingerprint)
                 return model
             busy = self._busy.setdefault(fingerprint, threading.Lock())
         with busy:
@@ -96,8 +94,6 @@ class ModelCache:
         with self._lock:
             self._models[fingerprint] = model
             self._busy.pop(fingerprint, None)
-            while len(self._recent) > _MOST_IN_MEMORY:
-                self._recent.popitem(last=False)
 
     def _read(self, fingerprint: str) -> FieldModel | None:
         if self._folder is None:

@@ -8,10 +8,10 @@ the values are those of the same Extractor in the caller's process.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, cast
 
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
-from featpipe.errors import FeatpipeError, PoolBroken, TaskTimedOut, WorkerDied, raise_original
+from featpipe.errors import PoolBroken, TaskTimedOut, WorkerDied, raise_original
 from featpipe.extraction.messages import Done, ExtractTask, FieldsDone, FieldsTask, name_of
 from featpipe.pool import Pool, Role
 from featpipe.report import Quarantined
@@ -164,7 +164,7 @@ def _fit(pool: Pool, role: Role, tasks: Sequence[FitTask]) -> int:
         while into.n_open:
             for outcome in into.get():
                 if outcome.error is not None:
-                    _raise(outcome.error)
+                    raise_original(outcome.error)
                 n_encoded += cast("int", outcome.value)
     except PoolBroken as error:
         raise_original(error)
@@ -176,17 +176,10 @@ def _run(pool: Pool, role: Role, tasks: Iterable[object]) -> Iterator[Outcome]:
         for outcome in pool.map(role.name, tasks, ordered=True):
             for part in outcome.parts:
                 if part.error is not None and not isinstance(part.error, WorkerDied | TaskTimedOut):
-                    _raise(part.error)
+                    raise_original(part.error)
             yield outcome
     except PoolBroken as error:
         raise_original(error)
-
-
-def _raise(error: PoolError) -> NoReturn:
-    """An error that no document causes ends the run, as it was raised in the worker."""
-    if isinstance(error.__cause__, FeatpipeError):
-        raise error.__cause__ from None
-    raise error
 
 
 def _lost(name: str, error: PoolError) -> Quarantined:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import astuple, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from cachetools import LRUCache, cachedmethod
 
 from featpipe.documents import Document, hash_bytes, load_document, segment
 from featpipe.errors import UnreadableDocument
@@ -25,7 +27,6 @@ from featpipe.extraction.scoring.page import (
     table_headers,
     with_vectors,
 )
-from featpipe.lru import LRU
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
@@ -75,9 +76,10 @@ class PageSource:
         self._cache, self._limits = cache, limits
         self.n_encoded = 0
         """Sentences that were given to an encoder."""
-        self._kept: LRU[tuple[object, ...], PageFeatures] = LRU(
+        self._kept: LRUCache[tuple[object, ...], PageFeatures] = LRUCache(
             _MOST_KEPT, lambda features: len(features.page.text)
         )
+        self._lock = Lock()
         self._dictionary: Dictionary | None = None
         if space is not None or cache.spaces():
             self._dictionary = cache.dictionary(space)
@@ -150,14 +152,14 @@ class PageSource:
 
     # ---- pages
 
+    @cachedmethod(
+        lambda self: self._kept,
+        key=lambda self, document: self._state_of(document),
+        lock=lambda self: self._lock,
+    )
     def page_of_cached(self, document: CachedDocument) -> PageFeatures:
         """A stored document. The last ones are kept in memory."""
-        state = self._state_of(document)
-        features = self._kept.get(state)
-        if features is None:
-            features = PageFeatures(self._make_page(document))
-            self._kept.put(state, features)
-        return features
+        return PageFeatures(self._make_page(document))
 
     def page_of_document(self, document: Document) -> PageFeatures:
         """A loaded document that is not in the cache."""

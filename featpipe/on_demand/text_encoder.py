@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
+from cachetools import LRUCache
 
 from featpipe.cache.cache import Cache
 from featpipe.encoders.builtin import find_builtin_model
@@ -23,7 +24,6 @@ from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import encoder_spec, fingerprint_of
 from featpipe.errors import EncodingError, PoolBroken, raise_original
-from featpipe.lru import LRU
 from featpipe.on_demand.messages import EmbedQuery, TagQuery
 from featpipe.on_demand.space import Checkpoints, find_query_space
 from featpipe.pool import Pool, Role
@@ -199,7 +199,8 @@ class ModelsInWorker:
         self._dim = cache.dictionary(space).dim if space is not None else 0
         role = text_role(checkpoints, cache.path.absolute(), space, tagger, fingerprint)
         self._role = replace(role, deadline_s=deadline_s)
-        self._remembered: LRU[str, NDArray[np.float32]] = LRU(n_remembered)
+        self._remembered: LRUCache[str, NDArray[np.float32]] = LRUCache(max(1, n_remembered))
+        self._remembered_lock = threading.Lock()
         self._lock = threading.Lock()
         self._pool: Pool | None = None
 
@@ -211,14 +212,12 @@ class ModelsInWorker:
             PoolBroken, WorkerDied, TaskTimedOut: of the worker.
 
         """
-        found: dict[str, NDArray[np.float32] | EncodingError] = {}
-        missing: list[str] = []
-        for text in dict.fromkeys(texts):
-            known = self._remembered.get(text)
-            if known is None:
-                missing.append(text)
-            else:
-                found[text] = known
+        distinct = dict.fromkeys(texts)
+        with self._remembered_lock:
+            found: dict[str, NDArray[np.float32] | EncodingError] = {
+                text: self._remembered[text] for text in distinct if text in self._remembered
+            }
+        missing = [text for text in distinct if text not in found]
         # One query per text: a text that cannot be encoded is named, and costs itself.
         answers = self._ask([EmbedQuery((text,)) for text in missing])
         for text, answer in zip(missing, cast("list[Answer]", answers), strict=True):
@@ -226,7 +225,8 @@ class ModelsInWorker:
                 found[text] = answer
                 continue
             vector = found[text] = np.array(answer.vectors[0])
-            self._remembered.put(text, vector)
+            with self._remembered_lock:
+                self._remembered[text] = vector
             self.n_encoded += 1
         return [found[text] for text in texts]
 

@@ -8,8 +8,9 @@ from logging import ERROR, getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
+from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
 from featpipe.errors import TemplateError
-from featpipe.extraction.deploy import FEW_KERNELS, Publication
+from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
 from featpipe.on_demand.space import Checkpoints, choose_checkpoints
 from featpipe.on_demand.text_encoder import text_role
@@ -169,7 +170,7 @@ def embedding_workload(
             threads=None if cards else usable_cores(),
             deadline_s=settings.document_deadline_s,
             preload=_PRELOAD,
-            environment=FEW_KERNELS,
+            environment=SMALLEST_KERNEL_CACHES,
             is_lazy=False,
         ),
         make=lambda _, items: items,

@@ -188,7 +188,7 @@ def test_results_are_written_with_their_provenance(
 
 def test_results_and_templates_show_themselves_in_a_line(cache: Path, templates: Path) -> None:
     with Extractor(templates / "lease.toml", cache) as extractor:
-        (fitted,) = extractor.templates.values()
+        (fitted,) = extractor.engine.templates.values()
         found = extractor.extract("contracts/lease_shop.txt")
         n_fields = len(fitted.template.fields)
         n_found = sum(bool(result.values) for result in found.fields.values())
@@ -226,9 +226,9 @@ def test_a_file_is_read_and_hashed_once(
         return hash_bytes(data)
 
     with Extractor(templates, cache) as extractor:
-        extractor.template_set.choose("租赁合同")
+        extractor.engine.template_set.choose("租赁合同")
         monkeypatch.setattr(Path, "read_bytes", count_read)
         for module in (load, page_source):
             monkeypatch.setattr(module, "hash_bytes", count_hash)
-        extractor.page_of((documents if "/" in name else tmp_path) / name)
+        extractor.engine.page_of((documents if "/" in name else tmp_path) / name)
     assert (n_read, n_hashed) == (1, 1)

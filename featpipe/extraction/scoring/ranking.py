@@ -228,14 +228,11 @@ def _best_threshold(
     return best
 
 
-# Calibration: from a score to the share of right values, fitted on documents that were left out.
-#
-# A logistic curve (Platt 1999) with a ceiling, since samples contradict one another. A prior holds
-# all three parameters to their usual values, more firmly the fewer documents there are.
+# ---- calibration: from a score to the share of right values, on documents that were left out
 
 #: Values of a document that the curve is fitted on; the others are plainly wrong.
 _MOST_CALIBRATED = 3
-#: Shift for a field with one sample, whose own document it knows too well.
+#: Shift for a field with one sample, which was fitted on that very document.
 _UNTESTED_SHIFT = -1.5
 _CEILINGS = (0.99, 0.96, 0.92, 0.87, 0.81, 0.74)
 #: Precision of the prior of scale and shift.
@@ -258,7 +255,9 @@ class Curve:
 
 
 def fit_curve(scores: Sequence[Floats], labels: Sequence[Bools]) -> Curve:
-    """The calibration curve of one field.
+    """The calibration curve of one field (Platt 1999); a ceiling, as samples contradict each other.
+
+    A prior holds scale, shift and ceiling to their usual values, more firmly for fewer documents.
 
     Args:
         scores: per document left out (n_values,), of a model that did not know the document.
