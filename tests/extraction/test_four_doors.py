@@ -277,7 +277,7 @@ def test_a_new_document_has_the_values_that_it_has_once_it_is_cached(
         for name, template in (("new.txt", "租赁合同"), ("new.html", "减持公告")):
             found = plain(extractor.extract(home / name, template).as_dict())
             assert found == expected[name, template]
-        assert extractor.pages.n_encoded == 0
+        assert extractor.engine.pages.n_encoded == 0
 
 
 def test_without_models_a_new_document_has_others_and_a_cached_one_the_same(
@@ -286,7 +286,7 @@ def test_without_models_a_new_document_has_others_and_a_cached_one_the_same(
     """The opt-out, which was the behaviour of library and command."""
     with Extractor(home / "templates", home / "c.h5", checkpoints="none") as extractor:
         new = plain(extractor.extract(home / "new.txt", "租赁合同").as_dict())
-        assert extractor.pages.n_encoded == 0
+        assert extractor.engine.pages.n_encoded == 0
     assert new["fields"] != expected["new.txt", "租赁合同"]["fields"]
 
 
@@ -327,8 +327,8 @@ def test_models_are_named_as_for_the_service(
     given = {"model": foreign / "tiny", "ner": str(foreign / "tagger")}
     with Extractor(foreign / "outside.toml", foreign / "c.h5", **given) as extractor:  # type: ignore[arg-type]
         assert extractor.notes == ()
-        features = extractor.page_of(INLINE + "再一条。")
-        assert extractor.pages.n_encoded == 1
+        features, _ = extractor.engine.page_of(INLINE + "再一条。")
+        assert extractor.engine.pages.n_encoded == 1
         assert features.page.vectors is not None
         assert features.page.vectors.any(axis=1).all()
     assert not messages(caplog)
@@ -359,7 +359,7 @@ def test_the_callers_process_imports_no_torch_and_needs_no_guard(home: Path) -> 
         f"extractor = Extractor({str(home / 'templates')!r}, {str(home / 'c.h5')!r})\n"
         f"extractor.extract({INLINE!r}, 'outside')\n"
         "loaded = [m for m in ('torch', 'transformers') if m in sys.modules]\n"
-        "print(extractor.pages.n_encoded, loaded)"
+        "print(extractor.engine.pages.n_encoded, loaded)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT_S
