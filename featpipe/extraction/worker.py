@@ -63,8 +63,9 @@ class ExtractRole:
 
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the pool passes arguments by name
+    def __init__(  # noqa: PLR0913  # the pool passes arguments by name
         self,
+        *,
         cache: str,
         templates: str | tuple[Template, ...],
         space: str | None = None,

@@ -209,8 +209,9 @@ class TextRole:
 
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the pool passes arguments by name
+    def __init__(  # noqa: PLR0913  # the pool passes arguments by name
         self,
+        *,
         checkpoints: Checkpoints,
         cache: str | None,
         space: str | None,
