@@ -81,7 +81,10 @@ def test_a_text_that_cannot_be_encoded_costs_its_own_query(encoder_folder: Path)
     strict = Checkpoints(
         str(encoder_folder), encoder=EncoderSettings(max_length=16, on_truncate="error")
     )
-    role = TextRole(strict, None, None, None, None, threads=1, device="cpu")
+    role = TextRole(
+        checkpoints=strict, cache=None, space=None, tagger=None, fingerprint=None,
+        threads=1, device="cpu",
+    )  # fmt: skip
     too_long = EmbedQuery((TEXTS[1], "很长的一句话，" * 40))
     answers = role.run([EmbedQuery((TEXTS[0],)), too_long, EmbedQuery(tokens=((5, 6),))])
     assert [type(answer) for answer in answers] == [Embedded, EncodingError, Embedded]
@@ -105,7 +108,11 @@ def test_a_text_that_cannot_be_tagged_has_no_entities(
     expected = LoadedModels(checkpoints, cache, *names(cache)).entities_of(TEXTS)
     assert any(expected)
     monkeypatch.setattr(Tagger, "find_entities", fail)
-    role = TextRole(checkpoints, str(cache.path), *names(cache), None, threads=1, device="cpu")
+    space, tagger = names(cache)
+    role = TextRole(
+        checkpoints=checkpoints, cache=str(cache.path), space=space, tagger=tagger,
+        fingerprint=None, threads=1, device="cpu",
+    )  # fmt: skip
     assert role.run([TagQuery(text) for text in TEXTS]) == [expected[0], [], expected[2]]
     role.close()
 
