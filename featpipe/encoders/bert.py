@@ -85,7 +85,7 @@ class Shape:
     @classmethod
     def _read(cls, config: Config) -> Shape:
         width = int(config.get("hidden_size", config.get("dim", 0)))
-        has_types = config["model_type"] != "distilbert"
+
         return cls(
             width=width,
             embedding_width=int(config.get("embedding_size", width)),
@@ -94,7 +94,7 @@ class Shape:
             inner_width=int(config.get("intermediate_size", config.get("hidden_dim", 0))),
             n_words=int(config["vocab_size"]),
             n_positions=int(config["max_position_embeddings"]),
-            n_types=int(config.get("type_vocab_size", 2)) if has_types else 0,
+            n_types=_count_types(config),
             first_position=first_position(config),
             epsilon=float(config.get("layer_norm_eps", 1e-12)),
             activation=_ACTIVATIONS[_activation_name(config)],
@@ -114,15 +114,20 @@ class Shape:
         if narrow != width:
             needed |= _linear_shapes("embeddings_project", width, narrow)
         for number in range(n_layers):
-            layer = f"encoder.layer.{number}"
-            for name in ("query", "key", "value"):
-                needed |= _linear_shapes(f"{layer}.attention.self.{name}", width, width)
-            needed |= _linear_shapes(f"{layer}.attention.output.dense", width, width)
-            needed |= _linear_shapes(f"{layer}.intermediate.dense", self.inner_width, width)
-            needed |= _linear_shapes(f"{layer}.output.dense", width, self.inner_width)
-            for name in ("attention.output", "output"):
-                for part in ("weight", "bias"):
-                    needed[f"{layer}.{name}.LayerNorm.{part}"] = (width,)
+            needed |= self._layer_tensors(f"encoder.layer.{number}")
+        return needed
+
+    def _layer_tensors(self, layer: str) -> dict[str, tuple[int, ...]]:
+        width, inner = self.width, self.inner_width
+        needed: dict[str, tuple[int, ...]] = {}
+        for name in ("query", "key", "value"):
+            needed |= _linear_shapes(f"{layer}.attention.self.{name}", width, width)
+        needed |= _linear_shapes(f"{layer}.attention.output.dense", width, width)
+        needed |= _linear_shapes(f"{layer}.intermediate.dense", inner, width)
+        needed |= _linear_shapes(f"{layer}.output.dense", width, inner)
+        for name in ("attention.output", "output"):
+            for part in ("weight", "bias"):
+                needed[f"{layer}.{name}.LayerNorm.{part}"] = (width,)
         return needed
 
 
@@ -222,7 +227,7 @@ class _Embeddings:
         if shape.n_types:
             # Every token is of type 0, so that type's row is added to each position's.
             self._positions = self._positions + table("token_type_embeddings.weight")[0]
-        self._norm = table("LayerNorm.weight"), table("LayerNorm.bias")
+        self._norm = _norm(weights, "embeddings", device)
         self._epsilon = shape.epsilon
         self._project: Linear | None = None
         if shape.embedding_width != shape.width:
@@ -257,20 +262,15 @@ class _Layer:
     def __init__(self, weights: Weights, name: str, shape: Shape, placement: Placement) -> None:
         dtype, device = placement.dtype, placement.device
 
-        def norm(part: str) -> tuple[torch.Tensor, torch.Tensor]:
-            found = (weights[f"{name}.{part}.LayerNorm.{kind}"] for kind in ("weight", "bias"))
-            weight, bias = (_copy(tensor, device) for tensor in found)
-            return weight, bias
-
         def linear(*parts: str) -> Linear:
             return _linear(weights, [f"{name}.{part}" for part in parts], dtype, device)
 
         self._qkv = linear(*(f"attention.self.{part}" for part in ("query", "key", "value")))
         self._attended = linear("attention.output.dense")
-        self._attention_norm = norm("attention.output")
+        self._attention_norm = _norm(weights, f"{name}.attention.output", device)
         self._inner = linear("intermediate.dense")
         self._outer = linear("output.dense")
-        self._output_norm = norm("output")
+        self._output_norm = _norm(weights, f"{name}.output", device)
         self._shape = shape
         self._dtype = torch.float32 if dtype == torch.int8 else dtype
 
@@ -286,6 +286,16 @@ class _Layer:
         x = F.layer_norm(x.add_(y), narrow, *self._attention_norm, eps=shape.epsilon)
         y = self._outer(self._inner(x.to(self._dtype), shape.activation))
         return F.layer_norm(x.add_(y), narrow, *self._output_norm, eps=shape.epsilon)
+
+
+def _count_types(config: Config) -> int:
+    return 0 if config["model_type"] == "distilbert" else int(config.get("type_vocab_size", 2))
+
+
+def _norm(weights: Weights, name: str, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weight and bias of a LayerNorm."""
+    norm = f"{name}.LayerNorm"
+    return _copy(weights[f"{norm}.weight"], device), _copy(weights[f"{norm}.bias"], device)
 
 
 def _copy(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

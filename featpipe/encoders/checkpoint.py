@@ -11,11 +11,10 @@ downloaded, unless ``HF_HUB_OFFLINE`` is set.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -71,8 +70,7 @@ class Checkpoint:
     config: Config
     recipe: Recipe
     kind: Kind
-    n_parameters: int | None
-    """None for pickled weights, whose sizes are not known before they are loaded."""
+
     tensors: Mapping[str, tuple[int, ...]]
     """Shape by name, from the safetensors headers; empty for pickled weights."""
     max_length: int
@@ -141,14 +139,7 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     """
     recipe = read_recipe(_find_folder(name))
     folder = recipe.model_folder
-    config = read_json_object(folder / "config.json")
-    if not config:
-        raise CheckpointError(f"{folder} has no config.json: it is not a transformers checkpoint")
-    if (folder / "adapter_config.json").exists():
-        raise UnsupportedModel(
-            f"{folder} holds an adapter (adapter_config.json) beside the model",
-            hint="merge the adapter into the weights (peft: merge_and_unload) and save the model",
-        )
+    config = _read_config(folder)
     weight_files = _find_weights(folder)
     tensors: dict[str, tuple[int, ...]] = {}
     for file in weight_files:
@@ -161,7 +152,6 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
         config=config,
         recipe=recipe,
         kind=_kind_of(config, tensors),
-        n_parameters=sum(map(math.prod, tensors.values())) if tensors else None,
         tensors=tensors,
         max_length=_max_length(folder, config, recipe),
     )
@@ -262,6 +252,18 @@ def read_shapes(file: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def _read_config(folder: Path) -> Config:
+    config = read_json_object(folder / "config.json")
+    if not config:
+        raise CheckpointError(f"{folder} has no config.json: it is not a transformers checkpoint")
+    if (folder / "adapter_config.json").exists():
+        raise UnsupportedModel(
+            f"{folder} holds an adapter (adapter_config.json) beside the model",
+            hint="merge the adapter into the weights (peft: merge_and_unload) and save the model",
+        )
+    return config
+
+
 def _find_weights(folder: Path) -> tuple[Path, ...]:
     """The weight files: safetensors before pickles, one file before shards."""
     for name in ("model.safetensors", "pytorch_model.bin"):
@@ -269,17 +271,25 @@ def _find_weights(folder: Path) -> tuple[Path, ...]:
             return (folder / name,)
         index = read_json(folder / f"{name}.index.json")
         if isinstance(index, dict) and isinstance(index.get("weight_map"), dict):
-            shards = tuple(sorted({folder / str(f) for f in index["weight_map"].values()}))
-            absent = [shard.name for shard in shards if not shard.exists()]
-            if absent:
-                raise MissingWeights(f"{folder} lacks the weight files {absent}")
-            return shards
+            return _find_shards(folder, index["weight_map"].values())
+    return (_find_only_weights(folder),)
+
+
+def _find_shards(folder: Path, names: Iterable[object]) -> tuple[Path, ...]:
+    shards = tuple(sorted({folder / str(name) for name in names}))
+    absent = [shard.name for shard in shards if not shard.exists()]
+    if absent:
+        raise MissingWeights(f"{folder} lacks the weight files {absent}")
+    return shards
+
+
+def _find_only_weights(folder: Path) -> Path:
     others = sorted(
         path for path in folder.iterdir() if path.suffix in {".safetensors", ".bin", ".pt", ".pth"}
     )
     others = [path for path in others if path.stem not in {"training_args", "optimizer"}]
     if len(others) == 1:
-        return (others[0],)
+        return others[0]
     raise MissingWeights(
         f"{folder} has no model.safetensors or pytorch_model.bin"
         + (f", and more than one candidate: {[path.name for path in others]}" if others else "")

@@ -124,26 +124,28 @@ def _load_lstm(
     names = [name for name in weights if _LSTM.fullmatch(name)]
     if not names:
         return None, []
-    prefixes = {match["prefix"] for name in names if (match := _LSTM.fullmatch(name))}
-    if len(prefixes) != 1:
-        raise UnsupportedModel(f"{source} has {len(prefixes)} LSTMs; one is supported")
-    prefix = prefixes.pop()
-    first = weights[f"{prefix}weight_ih_l0"]
-    lstm = torch.nn.LSTM(
-        input_size=first.shape[1],
-        hidden_size=first.shape[0] // 4,
-        num_layers=sum(bool(re.search(r"weight_ih_l\d+$", name)) for name in names),
-        bidirectional=any(name.endswith("_reverse") for name in names),
-        batch_first=True,
-    )
-    state = {name.removeprefix(prefix): weights[name].float() for name in names}
+    prefix, *others = {match["prefix"] for name in names if (match := _LSTM.fullmatch(name))}
+    if others:
+        raise UnsupportedModel(f"{source} has {1 + len(others)} LSTMs; one is supported")
+    lstm = _make_lstm(names, weights[f"{prefix}weight_ih_l0"].shape)
     try:
-        lstm.load_state_dict(state)
+        lstm.load_state_dict({name.removeprefix(prefix): weights[name].float() for name in names})
     except RuntimeError as error:
         raise MissingWeights(
             f"{source}: the LSTM's weights do not fit together: {error}"
         ) from error
     return lstm.to(device).eval(), names
+
+
+def _make_lstm(names: list[str], first: torch.Size) -> torch.nn.LSTM:
+    """An LSTM of the size that its tensors' names and the first one's shape state."""
+    return torch.nn.LSTM(
+        input_size=first[1],
+        hidden_size=first[0] // 4,
+        num_layers=sum(bool(re.search(r"weight_ih_l\d+$", name)) for name in names),
+        bidirectional=any(name.endswith("_reverse") for name in names),
+        batch_first=True,
+    )
 
 
 def _load_crf(

@@ -113,8 +113,7 @@ class Encoder:
             tokenizer = Tokenizer.load(checkpoint)
             trunk = _load_trunk(checkpoint, spec, target, trust=settings.trust_remote_code)
             steps = Steps.load(checkpoint.recipe.steps, trunk.width)
-        refuses_long = settings.on_truncate == "error"
-        encoder = cls(trunk, tokenizer, spec, steps, refuses_long=refuses_long)
+        encoder = cls(trunk, tokenizer, spec, steps, refuses_long=settings.on_truncate == "error")
         encoder.threads = threads
         return encoder
 
@@ -203,13 +202,7 @@ class Encoder:
 
     def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         """Vectors (n, dim) of texts from their tokens, prompt included; not cast, not checked."""
-        capacity = self.spec["max_length"] - self.tokenizer.n_special
-        windows = plan_windows(
-            tokens.lengths,
-            capacity=capacity,
-            stride=min(self.spec["stride"], capacity),
-            only_first=self.refuses_long or self.spec["window_rule"] == CUT_RULE,
-        )
+        windows = self._plan_windows(tokens.lengths)
         # An id without an embedding is computed as id 0; `make_encoded` names its text.
         ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
         sequences = Sequences(
@@ -220,6 +213,15 @@ class Encoder:
             out[pack.sequences] = rows
         self.repeat_overflowed(out, sequences)
         return self.steps(combine(out, windows, self.spec["pooling"])), windows
+
+    def _plan_windows(self, lengths: Ints) -> Windows:
+        capacity = self.spec["max_length"] - self.tokenizer.n_special
+        return plan_windows(
+            lengths,
+            capacity=capacity,
+            stride=min(self.spec["stride"], capacity),
+            only_first=self.refuses_long or self.spec["window_rule"] == CUT_RULE,
+        )
 
     def _compute(self, trunk: Trunk, pack: Pack) -> torch.Tensor:
         return pool(trunk.forward(pack, n_layers=self.spec["layer"]), pack, self.spec["pooling"])
@@ -266,11 +268,7 @@ class Encoder:
         )
         dtype = self.spec["dtype"]
         cast = _cast(vectors, dtype)
-        if dtype == "bfloat16":  # float32's range, except that its end rounds to infinity
-            is_finite = (cast.view(np.uint16) & 0x7F80) != 0x7F80
-        else:
-            is_finite = np.isfinite(cast)
-        for row in np.flatnonzero(~is_finite.all(axis=1)).tolist():
+        for row in np.flatnonzero(~_is_finite(cast, dtype).all(axis=1)).tolist():
             reasons.setdefault(row, f"its vector is too large for {dtype}; use float32")
         return cast, reasons
 
@@ -308,6 +306,13 @@ def _cast(vectors: Vectors, dtype: str) -> npt.NDArray[np.generic]:
         return ((bits + 0x7FFF + is_odd) >> np.uint64(16)).astype(np.uint16)
     with np.errstate(over="ignore"):
         return vectors.astype(dtype)
+
+
+def _is_finite(cast: npt.NDArray[np.generic], dtype: str) -> npt.NDArray[np.bool_]:
+    if dtype != "bfloat16":
+        return np.asarray(np.isfinite(cast))
+    # float32's range, except that its end rounds to infinity
+    return np.asarray((cast.view(np.uint16) & 0x7F80) != 0x7F80)
 
 
 def _put_before(prompt: Ids, ids: Ids, ends: Ints) -> Tokens:

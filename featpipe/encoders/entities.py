@@ -86,23 +86,27 @@ def decode(
 
     Shapes: labels and scores (t,), `tokens` with offsets.
     """
-    n_texts, n_tokens = len(tokens.ends), len(labels)
-    starts, stops = tokens.offsets
     kind = tags.type[labels]
-    begins = np.ones(n_tokens, np.bool_)
-    begins[1:] = (kind[1:] != kind[:-1]) | tags.opens[labels[1:]] | tags.closes[labels[:-1]]
-    text_starts = tokens.ends - tokens.lengths
-    begins[text_starts[tokens.lengths > 0]] = True
-    first = np.flatnonzero(begins)
-    last = np.append(first, n_tokens)[1:] - 1
+    first = _find_runs(labels, tokens, tags)
+    last = np.append(first, len(labels))[1:] - 1
     sums = np.add.reduceat(scores.astype(np.float64), first)
     is_entity = kind[first] >= 0
     first, last, sums = first[is_entity], last[is_entity], sums[is_entity]
     text = np.searchsorted(tokens.ends, first, side="right")
     return Entities(
-        lengths=np.bincount(text, minlength=n_texts).astype(np.int64),
-        start=starts[first],
-        end=stops[last],
+        lengths=np.bincount(text, minlength=len(tokens.ends)).astype(np.int64),
+        start=tokens.offsets[0][first],
+        end=tokens.offsets[1][last],
         label=kind[first].astype(np.uint16),
         score=(sums / (last - first + 1)).astype(np.float32),
     )
+
+
+def _find_runs(labels: npt.NDArray[np.integer], tokens: Tokens, tags: Tags) -> Ints:
+    """Places (runs,) of the first token of each run."""
+    kind = tags.type[labels]
+    begins = np.ones(len(labels), np.bool_)
+    begins[1:] = (kind[1:] != kind[:-1]) | tags.opens[labels[1:]] | tags.closes[labels[:-1]]
+    text_starts = tokens.ends - tokens.lengths
+    begins[text_starts[tokens.lengths > 0]] = True
+    return np.flatnonzero(begins)

@@ -60,10 +60,8 @@ def digest_file(file: Path) -> str:
     try:
         for _ in range(_N_READS):
             before = identity_of(file)
-            known = _memory.get(before) or _read_remembered(before)
-            if known is not None:
-                _memory[before] = known
-                return known
+            if known := _memory.get(before) or _read_remembered(before):
+                return _memory.setdefault(before, known)
             started_ns = now_ns()
             digest = _read_and_digest(file)
             if identity_of(file) == before:

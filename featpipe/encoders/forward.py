@@ -117,24 +117,33 @@ class Forwarder:
     def _try(
         self, pack: Pack, sequences: Sequences, compute: Compute
     ) -> Iterator[tuple[Pack, torch.Tensor]]:
-        try:
-            rows = compute(self._trunk, pack)
-        except torch.OutOfMemoryError:
-            if self._trunk.device == _CPU:
-                raise
-            rows = None
-        # Outside the handler: inside, the traceback would keep the failed pack's tensors alive.
+        rows = self._compute_where_it_fits(pack, compute)
         if rows is not None:
             yield pack, rows
             return
         torch.cuda.empty_cache()
         if len(pack.sequences) == 1:
-            self.n_on_cpu += 1
-            if self._on_cpu is None:
-                self._on_cpu = self._trunk.copy_to(device=_CPU)
-            yield pack, compute(self._on_cpu, pack)
+            yield pack, self._compute_on_cpu(pack, compute)
             return
         self.n_halved += 1
         middle = len(pack.sequences) // 2
         for part in (pack.sequences[:middle], pack.sequences[middle:]):
             yield from self._try(sequences.pack(part), sequences, compute)
+
+    def _compute_where_it_fits(self, pack: Pack, compute: Compute) -> torch.Tensor | None:
+        """None where a card's memory ran out.
+
+        The error ends here: its traceback would keep the failed pack's tensors alive.
+        """
+        try:
+            return compute(self._trunk, pack)
+        except torch.OutOfMemoryError:
+            if self._trunk.device == _CPU:
+                raise
+            return None
+
+    def _compute_on_cpu(self, pack: Pack, compute: Compute) -> torch.Tensor:
+        self.n_on_cpu += 1
+        if self._on_cpu is None:
+            self._on_cpu = self._trunk.copy_to(device=_CPU)
+        return compute(self._on_cpu, pack)

@@ -94,9 +94,7 @@ def plan_packs(lengths: Ints, *, budget: int, shares: int = 1) -> list[Ints]:
     ends = np.cumsum(lengths[order])
     total = int(ends[-1]) if len(ends) else 0
     if shares > 1 and total >= shares * LEAST_SHARE:
-        n_packs = shares * -(-total // (budget * shares))
-        stops = np.searchsorted(ends, total * np.arange(1, n_packs) // n_packs, side="left") + 1
-        return [part for part in np.split(order, stops) if len(part)]
+        return _split_alike(order, ends, shares * -(-total // (budget * shares)))
     packs = []
     at = 0
     while at < len(order):
@@ -105,3 +103,10 @@ def plan_packs(lengths: Ints, *, budget: int, shares: int = 1) -> list[Ints]:
         packs.append(order[at:stop])
         at = stop
     return packs
+
+
+def _split_alike(order: Ints, ends: Ints, n_packs: int) -> list[Ints]:
+    """Packs of about as many tokens each."""
+    targets = ends[-1] * np.arange(1, n_packs) // n_packs
+    stops = np.searchsorted(ends, targets, side="left") + 1
+    return [part for part in np.split(order, stops) if len(part)]

@@ -41,27 +41,23 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
     """
     lengths = torch.from_numpy(pack.lengths).to(states.device)
     if pooling in {"mean", "max"}:
-        pooled: torch.Tensor = torch.segment_reduce(
-            states, pooling, lengths=lengths, axis=0, unsafe=True
-        )
-        return pooled
-    if pooling in {"weightedmean", "mean_sqrt_len"}:
-        if pooling == "weightedmean":
-            places = torch.from_numpy(pack.positions + 1).to(states.device)
-            states = states * places[:, None].float()
-            divisor = (lengths * (lengths + 1) // 2).float()
-        else:
-            divisor = lengths.float().sqrt()
-        total: torch.Tensor = torch.segment_reduce(
-            states, "sum", lengths=lengths, axis=0, unsafe=True
-        )
-        return total / divisor[:, None]
-    ends = torch.cumsum(lengths, 0)
+        return _reduce(states, pooling, lengths)
+    if pooling == "weightedmean":
+        places = torch.from_numpy(pack.positions + 1).to(states.device)
+        total = _reduce(states * places[:, None].float(), "sum", lengths)
+        return total / (lengths * (lengths + 1) // 2).float()[:, None]
+    if pooling == "mean_sqrt_len":
+        return _reduce(states, "sum", lengths) / lengths.float().sqrt()[:, None]
+    at = torch.cumsum(lengths, 0) - (1 if pooling == "last" else lengths)
     rows = torch.full((len(lengths), states.shape[1]), torch.nan, device=states.device)
     has_tokens = lengths > 0
-    at = ends - 1 if pooling == "last" else ends - lengths
     rows[has_tokens] = states[at[has_tokens]]
     return rows
+
+
+def _reduce(states: torch.Tensor, how: str, lengths: torch.Tensor) -> torch.Tensor:
+    reduced: torch.Tensor = torch.segment_reduce(states, how, lengths=lengths, axis=0, unsafe=True)
+    return reduced
 
 
 class Steps:
@@ -104,6 +100,18 @@ class Steps:
 def _load(step: Step, width: int) -> Layer:
     if step.kind == "Normalize":
         return lambda x: torch.from_numpy(normalise(x.numpy()))
+    found = _read_weights(step, width)
+    if step.kind == "LayerNorm":
+        return lambda x: F.layer_norm(x, (width,), found[0], found[1])
+    bias = found[1] if step.has_bias else torch.zeros(found[0].shape[0])
+    linear = make_linear([found[0]], [bias], dtype=torch.float32, device=_CPU)
+    activation: torch.nn.Module = getattr(torch.nn, step.activation)()
+    # Row by row: over a batch, the kernel computes its last few numbers in another way.
+    return lambda x: torch.stack([activation(row) for row in linear(x)]) if len(x) else linear(x)
+
+
+def _read_weights(step: Step, width: int) -> list[torch.Tensor]:
+    """Weight, and bias if there is one, of a step whose input is `width` wide."""
     names: dict[str, tuple[int, ...]] = {"norm.weight": (width,), "norm.bias": (width,)}
     if step.kind == "Dense":
         names = {"linear.weight": (step.width, width), "linear.bias": (step.width,)}
@@ -115,14 +123,7 @@ def _load(step: Step, width: int) -> Layer:
     check_complete(
         weights, names, leftover=[n for n in weights if n not in names], source=step.folder
     )
-    found = [weights[name].detach().clone().float() for name in names]
-    if step.kind == "LayerNorm":
-        return lambda x: F.layer_norm(x, (width,), found[0], found[1])
-    bias = found[1] if step.has_bias else torch.zeros(found[0].shape[0])
-    linear = make_linear([found[0]], [bias], dtype=torch.float32, device=_CPU)
-    activation: torch.nn.Module = getattr(torch.nn, step.activation)()
-    # Row by row: over a batch, the kernel computes its last few numbers in another way.
-    return lambda x: torch.stack([activation(row) for row in linear(x)]) if len(x) else linear(x)
+    return [weights[name].detach().clone().float() for name in names]
 
 
 def normalise(vectors: Vectors) -> Vectors:

@@ -144,18 +144,19 @@ def _read_modules(folder: Path) -> list[tuple[str, Path]]:
     modules = read_json(folder / "modules.json")
     if not isinstance(modules, list):
         return []
-    found = []
-    for module in modules:
-        kind = str(module.get("type", "")).rpartition(".")[2]
-        path = folder / str(module.get("path", ""))
-        if kind not in _BARE and not (path / "config.json").exists():
-            raise CheckpointError(
-                f"{folder / 'modules.json'} names {path.name}, but {path / 'config.json'} is not "
-                "there",
-                hint="the folder was not copied whole: its sub-folders belong to the model",
-            )
-        found.append((kind, path))
+    found = [_find_module(folder, module) for module in modules]
     return [(kind, path) for kind, path in found if kind != "Dropout"]
+
+
+def _find_module(folder: Path, module: dict[str, object]) -> tuple[str, Path]:
+    kind = str(module.get("type", "")).rpartition(".")[2]
+    path = folder / str(module.get("path", ""))
+    if kind not in _BARE and not (path / "config.json").exists():
+        raise CheckpointError(
+            f"{folder / 'modules.json'} names {path.name}, but {path / 'config.json'} is not there",
+            hint="the folder was not copied whole: its sub-folders belong to the model",
+        )
+    return kind, path
 
 
 def _read_step(kind: str, folder: Path) -> Step:
@@ -164,6 +165,15 @@ def _read_step(kind: str, folder: Path) -> Step:
     config = read_json_object(folder / "config.json")
     if kind == "LayerNorm":
         return Step(kind, folder)
+    width = _positive(config.get("out_features"))
+    activation = _read_activation(folder, config)
+    if width is None:
+        raise CheckpointError(f"{folder / 'config.json'} does not state out_features")
+    return Step(kind, folder, width, activation, has_bias=bool(config.get("bias", True)))
+
+
+def _read_activation(folder: Path, config: dict[str, object]) -> str:
+    """The activation of a Dense module, none of whose options is one that is not reproduced."""
     given = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     module, _, activation = given.rpartition(".")
     names = {config.get(name) for name in ("module_input_name", "module_output_name")}
@@ -177,10 +187,7 @@ def _read_step(kind: str, folder: Path) -> Step:
     for what, is_refused in refused.items():
         if is_refused:
             raise UnsupportedModel(f"{folder} is a Dense module with {what}: not reproduced here")
-    width = _positive(config.get("out_features"))
-    if width is None:
-        raise CheckpointError(f"{folder / 'config.json'} does not state out_features")
-    return Step(kind, folder, width, activation, has_bias=bool(config.get("bias", True)))
+    return activation
 
 
 def _read_limits(model: Path) -> dict[str, object]:

@@ -169,9 +169,7 @@ def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings, device: str = 
             hint="give it as --model, or point --ner at a fine-tuned tagger",
         )
     max_length = _choose_length(checkpoint, settings.max_length)
-    overlap = max_length // 4 if settings.overlap is None else settings.overlap
-    if not 0 <= overlap <= max_length // 2:
-        raise UsageError(f"overlap {overlap} is not between 0 and {max_length // 2} tokens")
+    overlap = _choose_overlap(max_length, settings.overlap)
     precision = _one_of("precision of entities", _resolved(settings.precision), ("exact", "mixed"))
     return {
         **_common_parts("entities", checkpoint, precision, device),
@@ -266,20 +264,24 @@ def _count_layer(checkpoint: Checkpoint, layer: int) -> int:
 
 def _choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
     if asked is None:
-        if checkpoint.max_length < _SHORTEST_WINDOW:
-            raise CheckpointError(
-                f"{checkpoint.path} allows sequences of {checkpoint.max_length} tokens, which"
-                " leaves no room beside the special ones",
-                hint="model_max_length in tokenizer_config.json, max_seq_length in"
-                " sentence_bert_config.json or max_position_embeddings in config.json is wrong",
-            )
-        return checkpoint.max_length
+        return _stated_length(checkpoint)
     most = count_positions(checkpoint.config) or checkpoint.max_length
     if not _SHORTEST_WINDOW <= asked <= most:
         raise UsageError(
             f"max_length {asked} is not between {_SHORTEST_WINDOW} and the model's {most} tokens"
         )
     return asked
+
+
+def _stated_length(checkpoint: Checkpoint) -> int:
+    if checkpoint.max_length < _SHORTEST_WINDOW:
+        raise CheckpointError(
+            f"{checkpoint.path} allows sequences of {checkpoint.max_length} tokens, which"
+            " leaves no room beside the special ones",
+            hint="model_max_length in tokenizer_config.json, max_seq_length in"
+            " sentence_bert_config.json or max_position_embeddings in config.json is wrong",
+        )
+    return checkpoint.max_length
 
 
 def _choose_prompt(checkpoint: Checkpoint, settings: EncoderSettings) -> str:
@@ -302,6 +304,13 @@ def _choose_stride(max_length: int, asked: int | None) -> int:
     if not 1 <= asked <= max_length - 2:
         raise UsageError(f"stride {asked} is not between 1 and {max_length - 2} tokens")
     return asked
+
+
+def _choose_overlap(max_length: int, asked: int | None) -> int:
+    overlap = max_length // 4 if asked is None else asked
+    if not 0 <= overlap <= max_length // 2:
+        raise UsageError(f"overlap {overlap} is not between 0 and {max_length // 2} tokens")
+    return overlap
 
 
 def _show(value: object) -> str:

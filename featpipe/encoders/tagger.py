@@ -185,13 +185,17 @@ def _load_trunk_and_head(
         trunk = load_trunk(checkpoint, parts, placement, known=head.names, share=share)
         return trunk, head
     loaded = load_foreign(checkpoint, spec, device=device, is_tagger=True)
-    if loaded.width != n_labels:
+    _check_n_labels(checkpoint, n_labels, loaded.width)
+    return loaded, Head()
+
+
+def _check_n_labels(checkpoint: Checkpoint, n_labels: int, n_scores: int) -> None:
+    if n_scores != n_labels:
         raise CheckpointError(
-            f"{checkpoint.path} has scores for {loaded.width} labels, but id2label in"
+            f"{checkpoint.path} has scores for {n_scores} labels, but id2label in"
             f" config.json names {n_labels}",
             hint="name them all, numbered from 0",
         )
-    return loaded, Head()
 
 
 def encode_and_tag(

@@ -27,6 +27,7 @@ from featpipe.errors import CheckpointError, UnsupportedModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tokenizers import Tokenizer as RawTokenizer
     from tokenizers.normalizers import BertNormalizer
@@ -117,20 +118,27 @@ def _load_as_saved(checkpoint: Checkpoint) -> RawTokenizer:
     folder = checkpoint.path
     options = read_json_object(folder / "tokenizer_config.json")
     named = read_json_object(folder / "special_tokens_map.json") | options
-    kind = str(options.get("tokenizer_class") or "").removesuffix("Fast")
-    is_bert = kind in _BERT_CLASSES or (not kind and checkpoint.architecture in _BERT_KIN)
-    raw: RawTokenizer | None = None
-    if (folder / "tokenizer.json").exists():
-        raw = _read_tokenizer_json(checkpoint)
-        if is_bert:
-            raw = _apply_bert_options(raw, options)
-    elif (folder / "vocab.txt").exists() and checkpoint.architecture in _BERT_KIN:
-        raw = _build_wordpiece(checkpoint, named)
+    raw = _load_fast(checkpoint, options, named)
     if raw is not None and _knows_all(raw, named, read_json_object(folder / "added_tokens.json")):
         return raw
     if checkpoint.tokenizer_files:
         return _ask_transformers(checkpoint)
     raise CheckpointError(f"{folder} has no tokenizer files (tokenizer.json, vocab.txt ...)")
+
+
+def _load_fast(
+    checkpoint: Checkpoint, options: dict[str, object], named: dict[str, object]
+) -> RawTokenizer | None:
+    """From tokenizer.json, or BERT's vocab.txt; None without either."""
+    kind = str(options.get("tokenizer_class") or "").removesuffix("Fast")
+    is_kin = checkpoint.architecture in _BERT_KIN
+    if (checkpoint.path / "tokenizer.json").exists():
+        raw = _read_tokenizer_json(checkpoint)
+        is_bert = kind in _BERT_CLASSES or (not kind and is_kin)
+        return _apply_bert_options(raw, options) if is_bert else raw
+    if (checkpoint.path / "vocab.txt").exists() and is_kin:
+        return _build_wordpiece(checkpoint, named)
+    return None
 
 
 def _read_tokenizer_json(checkpoint: Checkpoint) -> RawTokenizer:
@@ -187,11 +195,10 @@ def _content(token: object) -> str:
     return str(token.get("content") if isinstance(token, dict) else token)
 
 
-def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, object]) -> RawTokenizer:
-    from tokenizers import Tokenizer as RawTokenizer
-    from tokenizers import models, pre_tokenizers, processors
-
-    file = checkpoint.path / "vocab.txt"
+def _read_vocabulary(
+    file: Path, options: dict[str, object]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Number of each token in ``vocab.txt``, and the special tokens by role."""
     try:
         lines = file.read_text("utf-8").split("\n")
     except (OSError, ValueError) as error:
@@ -200,13 +207,17 @@ def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, object]) -> RawT
     special = {
         name: _content(options.get(f"{name}_token") or f"[{name.upper()}]") for name in _SPECIAL
     }
-    absent = [
-        token
-        for token in (special["cls"], special["sep"], special["unk"])
-        if token not in vocabulary
-    ]
+    absent = [special[n] for n in ("cls", "sep", "unk") if special[n] not in vocabulary]
     if absent:
         raise CheckpointError(f"{file} lacks the special tokens {absent}")
+    return vocabulary, special
+
+
+def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, object]) -> RawTokenizer:
+    from tokenizers import Tokenizer as RawTokenizer
+    from tokenizers import models, pre_tokenizers, processors
+
+    vocabulary, special = _read_vocabulary(checkpoint.path / "vocab.txt", options)
     raw = RawTokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
     raw.normalizer = _make_normalizer(options)
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

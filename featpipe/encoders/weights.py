@@ -176,18 +176,7 @@ def _read_safetensors(file: Path) -> Weights:
 
 
 def _read_pickle(file: Path) -> Weights:
-    try:
-        with warnings.catch_warnings():
-            # Newer pickle protocols are read, or refused below; the warning is redundant.
-            warnings.filterwarnings("ignore", message="Detected pickle protocol")
-            content = torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
-    except pickle.UnpicklingError as error:
-        raise CheckpointError(
-            f"{file} is a pickle that would run code, or is damaged",
-            hint="save the weights as safetensors",
-        ) from error
-    except (OSError, RuntimeError, EOFError, ValueError) as error:
-        raise CheckpointError(f"{file} cannot be read: {error}") from error
+    content = _unpickle(file)
     for key in ("state_dict", "model_state_dict", "model"):
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
@@ -196,6 +185,21 @@ def _read_pickle(file: Path) -> Weights:
     ):
         raise CheckpointError(f"{file} holds something other than named tensors")
     return dict(content)
+
+
+def _unpickle(file: Path) -> object:
+    try:
+        with warnings.catch_warnings():
+            # Newer pickle protocols are read, or refused below; the warning is redundant.
+            warnings.filterwarnings("ignore", message="Detected pickle protocol")
+            return torch.load(file, map_location="cpu", weights_only=True, mmap=_is_zip(file))
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{file} is a pickle that would run code, or is damaged",
+            hint="save the weights as safetensors",
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
+        raise CheckpointError(f"{file} cannot be read: {error}") from error
 
 
 def _is_zip(file: Path) -> bool:

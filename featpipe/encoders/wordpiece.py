@@ -40,6 +40,18 @@ _MOST_RUNS = 500_000
 _MOST_TOKENS = 4_000_000
 
 
+def _is_bert_wordpiece(raw: RawTokenizer) -> bool:
+    from tokenizers.models import WordPiece
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+
+    return (
+        isinstance(raw.model, WordPiece)
+        and isinstance(raw.normalizer, BertNormalizer)
+        and isinstance(raw.pre_tokenizer, BertPreTokenizer)
+    )
+
+
 class FastWordPiece:
     """Built by `of`. Texts must hold no surrogates."""
 
@@ -56,19 +68,9 @@ class FastWordPiece:
     @classmethod
     def of(cls, raw: RawTokenizer) -> FastWordPiece | None:
         """A fast tokenizer equal to `raw`; None for a design that does not allow it."""
-        from tokenizers.models import WordPiece
-        from tokenizers.normalizers import BertNormalizer
-        from tokenizers.pre_tokenizers import BertPreTokenizer
-
         added = raw.get_added_tokens_decoder().values()
-        is_known = (
-            isinstance(raw.model, WordPiece)
-            and isinstance(raw.normalizer, BertNormalizer)
-            and isinstance(raw.pre_tokenizer, BertPreTokenizer)
-            # A normalised literal also matches other spellings, which a plain search would miss.
-            and not any(token.normalized for token in added)
-        )
-        if not is_known:
+        # A normalised literal also matches other spellings, which a plain search would miss.
+        if not _is_bert_wordpiece(raw) or any(token.normalized for token in added):
             return None
         fast = cls(raw, tuple(token.content for token in added if token.content))
         fast._probe(np.zeros(1, np.int64))

@@ -113,15 +113,19 @@ class Collection:
         ends = np.cumsum(n_sentences, dtype=np.int64).tolist()
         places = map(DocumentRows, repeat(part), [0, *ends[:-1]], ends)
         self._documents.update(zip(documents, places, strict=True))
+        self._count_terms(segment)
+        self._count(segment.n_rows, len(segment.ids))
+
+    def _count_terms(self, segment: Segment) -> None:
+        """Add the rows of each term."""
         counts = np.diff(segment.pointers)
         n_terms = int(segment.terms[-1]) + 1 if len(counts) else 0
         if not len(self._row_counts) and n_terms == len(counts):
             self._row_counts = counts  # the first segment, with every term there is
-        else:
-            n_missing = max(0, n_terms - len(self._row_counts))
-            self._row_counts = np.concatenate((self._row_counts, np.zeros(n_missing, np.int64)))
-            self._row_counts[segment.terms] += counts
-        self._count(segment.n_rows, len(segment.ids))
+            return
+        n_missing = max(0, n_terms - len(self._row_counts))
+        self._row_counts = np.concatenate((self._row_counts, np.zeros(n_missing, np.int64)))
+        self._row_counts[segment.terms] += counts
 
     def _check_new(self, documents: Sequence[str], n_sentences: Sizes) -> None:
         known = [name for name in documents if name in self._documents]

@@ -59,12 +59,8 @@ def open_cutter(
     engine: Literal["auto", "numba", "numpy"],
 ) -> CompiledCutter | None:
     """Compiled tables for this dictionary; None when they would not cut as jieba does."""
-    identity = hash_of(
-        installed.version.encode(),
-        installed.dictionary.encode(),
-        installed.model.encode(),
-        *(each.content.encode() for each in user_dictionaries),
-    )
+    hashes = (installed.dictionary, installed.model, *(each.content for each in user_dictionaries))
+    identity = hash_of(installed.version.encode(), *map(str.encode, hashes))
     tables = open_tables(identity, lambda: _compile_tested(installed, user_dictionaries))
     if tables is None:
         warnings.warn(
@@ -160,20 +156,29 @@ class CompiledCutter:
         """Words and the shorter dictionary words inside them, as ``cut_for_search`` orders them."""
         pieces = [(starts, ends, np.arange(len(starts)), np.full(len(starts), 9))]
         for width in (2, 3):
-            longer = np.flatnonzero(ends - starts > width)
-            counts = (ends - starts)[longer] - width + 1
-            owners = np.repeat(longer, counts)
-            offsets = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-            first = starts[owners] + offsets
-            _, weights = walk(self._tables, coded.codes, first, first + width)
-            known = ~np.isnan(weights)
-            first, owners = first[known], owners[known]
+            first, owners = self._find_inner(coded, starts, ends, width)
             pieces.append((first, first + width, owners, np.full(len(first), width)))
         first, last, owners, widths = (
             np.concatenate(column) for column in zip(*pieces, strict=True)
         )
         order = np.lexsort((first, widths, owners))
         return first[order], last[order]
+
+    def _find_inner(
+        self, coded: CodedTexts, starts: Offsets, ends: Offsets, width: int
+    ) -> tuple[Offsets, Offsets]:
+        """Starts of the dictionary words of `width` characters inside longer words, and of which.
+
+        Shapes: (n,), (n,) places in ``starts``.
+        """
+        longer = np.flatnonzero(ends - starts > width)
+        counts = (ends - starts)[longer] - width + 1
+        owners = np.repeat(longer, counts)
+        offsets = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = starts[owners] + offsets
+        _, weights = walk(self._tables, coded.codes, first, first + width)
+        known = ~np.isnan(weights)
+        return first[known], owners[known]
 
     def _numba_kernel(self) -> Kernel:
         """Numba's kernel, tested in this process: its code may come from a cache on disk."""

@@ -67,14 +67,18 @@ def cut(tables: Tables, coded: CodedTexts, *, hmm: bool) -> Offsets:
         _join_by_model(tables, codes, classes, marks, blocks.ends)
     else:
         _join_letters(classes, marks, blocks.ends)
+    _mark_outside(codes, classes, marks)
+    starts = bounds[:-1]
+    marks[starts[starts < len(codes)]] = True
+    return np.flatnonzero(marks[:-1])
+
+
+def _mark_outside(codes: Codes, classes: NDArray[np.uint8], marks: Flags) -> None:
     outside = np.flatnonzero(classes == 0)
     marks[outside] = True
     feeds = outside[(codes[outside] == ord("\n")) & (outside > 0)]
     joined = feeds[codes[feeds - 1] == ord("\r")]
     marks[joined] = False
-    starts = bounds[:-1]
-    marks[starts[starts < len(codes)]] = True
-    return np.flatnonzero(marks[:-1])
 
 
 class _Blocks(NamedTuple):

@@ -52,6 +52,10 @@ class InstalledJieba(NamedTuple):
         return self.folder / "dict.txt"
 
 
+#: Tables of the hidden Markov model, in the order in which they are hashed.
+_MODEL = ("start", "trans", "emit")
+
+
 @cache
 def find_jieba() -> InstalledJieba:
     """Locate and hash jieba.
@@ -59,25 +63,21 @@ def find_jieba() -> InstalledJieba:
     Raises:
         MissingExtra: jieba is not installed, or lacks its data files.
     """
-    found = importlib.util.find_spec("jieba")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("jieba")
+    if spec is None or not spec.submodule_search_locations:
         raise MissingExtra("jieba is not installed", hint="pip install jieba")
-    folder = Path(found.submodule_search_locations[0])
+    folder = Path(spec.submodule_search_locations[0])
     try:
         source = (folder / "__init__.py").read_text("utf-8")
         words = (folder / "dict.txt").read_bytes()
-        model = [
-            (folder / "finalseg" / name).read_bytes()
-            for name in ("prob_start.py", "prob_trans.py", "prob_emit.py")
-        ]
+        model = [(folder / "finalseg" / f"prob_{name}.py").read_bytes() for name in _MODEL]
     except OSError as error:
         raise MissingExtra(
             f"jieba in {folder} is incomplete: {error}", hint="reinstall jieba"
         ) from error
-    version = re.search(r"__version__ = '([^']+)'", source)
-    return InstalledJieba(
-        folder, version[1] if version else "unknown", hash_of(words), hash_of(*model)
-    )
+    found = re.search(r"__version__ = '([^']+)'", source)
+    version = found[1] if found else "unknown"
+    return InstalledJieba(folder, version, hash_of(words), hash_of(*model))
 
 
 def hash_of(*parts: bytes) -> str:

@@ -89,22 +89,25 @@ class Segment:
             # A memmap is a subclass that makes every operation on it slower; its view is not.
             plain = {name: np.asarray(arrays[name]) for name in DERIVED}
             segment = cls(np.asarray(ids), np.asarray(lengths), **plain)
-            n_terms, n_postings = len(segment.terms), len(segment.rows)
-            belongs = (
-                arrays["version"].tolist() == [SEGMENT_VERSION, len(lengths), len(ids)]
-                and segment.pointers.shape == (n_terms + 1,)
-                and segment.order.shape == segment.firsts.shape == (n_terms,)
-                and segment.codes.shape == (n_postings,)
-                and segment.pairs.shape[1:] == (2,)
-                and int(segment.pointers[-1]) == n_postings
-                and segment.rows.dtype == np.int32
-                and segment.codes.dtype in {np.dtype(np.uint16), np.dtype(np.uint32)}
-            )
+            is_own = arrays["version"].tolist() == [SEGMENT_VERSION, len(lengths), len(ids)]
+            belongs = is_own and segment._has_matching_shapes()
         except (KeyError, IndexError) as error:
             raise DictionaryError(f"postings lack {error}", hint="derive them anew") from error
         if not belongs:
             raise DictionaryError("postings do not belong to these rows", hint="derive them anew")
         return segment
+
+    def _has_matching_shapes(self) -> bool:
+        n_terms, n_postings = len(self.terms), len(self.rows)
+        return (
+            self.pointers.shape == (n_terms + 1,)
+            and self.order.shape == self.firsts.shape == (n_terms,)
+            and self.codes.shape == (n_postings,)
+            and self.pairs.shape[1:] == (2,)
+            and int(self.pointers[-1]) == n_postings
+            and self.rows.dtype == np.int32
+            and self.codes.dtype in {np.dtype(np.uint16), np.dtype(np.uint32)}
+        )
 
     def is_within_bounds(self) -> bool:
         """Whether every row, code and pointer is within its bounds: kernels do not check them.
@@ -113,20 +116,24 @@ class Segment:
         """
         if self.lengths.min(initial=0) < 0 or int(self.lengths.sum()) != len(self.ids):
             return False
+        # Viewed as unsigned, a negative row is above every bound: one pass instead of two.
+        return (
+            self._is_ordered()
+            and (not len(self.rows) or int(self.rows.view(np.uint32).max()) < self.n_rows)
+            and (not len(self.codes) or int(self.codes.max()) < len(self.pairs))
+            and (
+                not len(self.order) or int(self.order.view(np.uint32).max()) <= int(self.terms[-1])
+            )
+            and (not len(self.firsts) or int(self.firsts.view(np.uint64).max()) < len(self.ids))
+        )
+
+    def _is_ordered(self) -> bool:
         pointers, terms = self.pointers, self.terms
-        is_ordered = (
+        return (
             int(pointers[0]) == 0
             and bool((pointers[1:] >= pointers[:-1]).all())
             and terms[:1].min(initial=0) >= 0
             and bool((terms[1:] > terms[:-1]).all())
-        )
-        # Viewed as unsigned, a negative row is above every bound: one pass instead of two.
-        return (
-            is_ordered
-            and (not len(self.rows) or int(self.rows.view(np.uint32).max()) < self.n_rows)
-            and (not len(self.codes) or int(self.codes.max()) < len(self.pairs))
-            and (not len(self.order) or int(self.order.view(np.uint32).max()) <= int(terms[-1]))
-            and (not len(self.firsts) or int(self.firsts.view(np.uint64).max()) < len(self.ids))
         )
 
     def derived(self) -> dict[str, NDArray[np.generic]]:
