@@ -15,6 +15,8 @@ from featpipe.pool import stopping_in_two_steps
 from featpipe.settings import LEVELS, BuildSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from featpipe.build.pipeline import Pipeline
     from featpipe.encoders.spec import Dtype, OnTruncate, Pooling, Precision
     from featpipe.report import RunReport
@@ -170,15 +172,9 @@ def _dry_run(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
 
 
 def _print_left_out(report: RunReport) -> None:
-    for lost in report.quarantined[:_MOST_LISTED]:
-        click.echo(f"quarantined {lost.source}: {lost.reason} [{lost.error}]", err=True)
-    n_more = len(report.quarantined) - _MOST_LISTED
-    if n_more > 0:
-        click.echo(f"quarantined {n_more} more; see the run record", err=True)
-    for note in report.notes[:_MOST_LISTED]:
-        click.echo(f"note {note}", err=True)
-    if len(report.notes) > _MOST_LISTED:
-        click.echo(f"note {len(report.notes) - _MOST_LISTED} more; see the run record", err=True)
+    quarantined = [f"{one.source}: {one.reason} [{one.error}]" for one in report.quarantined]
+    _print_first("quarantined", quarantined)
+    _print_first("note", report.notes)
     for failed in report.failed:
         click.echo(
             f"failed {failed.n_units} units for {failed.table}: {failed.reason} "
@@ -187,6 +183,14 @@ def _print_left_out(report: RunReport) -> None:
         )
     if report.n_long:
         click.echo(_describe_long(report), err=True)
+
+
+def _print_first(name: str, lines: Sequence[str]) -> None:
+    for line in lines[:_MOST_LISTED]:
+        click.echo(f"{name} {line}", err=True)
+    n_more = len(lines) - _MOST_LISTED
+    if n_more > 0:
+        click.echo(f"{name} {n_more} more; see the run record", err=True)
 
 
 def _describe_long(report: RunReport) -> str:

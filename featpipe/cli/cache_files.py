@@ -129,20 +129,13 @@ def _results_run_line(run: ResultsRun) -> str:
 
 
 def _describe_run(run: RunReport) -> list[str]:
-    rate = run.n_hits / run.n_unique if run.n_unique else 0.0
     speed = run.n_encoded / run.seconds if run.seconds else 0.0
     units = ", ".join(f"{level} {n:,}" for level, n in run.units_by_level.items())
     return [
         f"run         {run.run_id}{' (interrupted)' if run.was_interrupted else ''}",
-        (
-            f"documents   {run.n_documents:,} given, {run.n_loaded:,} loaded, of them "
-            f"{run.n_unchanged:,} unchanged; {len(run.quarantined):,} quarantined"
-        ),
+        _documents_line(run),
         f"units       {run.n_units:,}: {units}",
-        (
-            f"texts       {run.n_unique:,} distinct: {run.n_hits:,} in the cache ({rate:.1%}), "
-            f"{run.n_encoded:,} encoded, {sum(failed.n_units for failed in run.failed):,} failed"
-        ),
+        _texts_line(run),
         f"entities    {run.n_entities:,}",
         f"windows     {run.n_long:,} long texts in {run.n_extra_windows:,} further windows",
         f"time        {run.seconds:.1f} s, {speed:,.0f} texts/s",
@@ -150,6 +143,22 @@ def _describe_run(run: RunReport) -> list[str]:
         *_listed("failed", [f"{f.n_units} for {f.table}: {f.reason}" for f in run.failed]),
         *_listed("note", list(run.notes)),
     ]
+
+
+def _documents_line(run: RunReport) -> str:
+    return (
+        f"documents   {run.n_documents:,} given, {run.n_loaded:,} loaded, of them "
+        f"{run.n_unchanged:,} unchanged; {len(run.quarantined):,} quarantined"
+    )
+
+
+def _texts_line(run: RunReport) -> str:
+    rate = run.n_hits / run.n_unique if run.n_unique else 0.0
+    n_failed = sum(failed.n_units for failed in run.failed)
+    return (
+        f"texts       {run.n_unique:,} distinct: {run.n_hits:,} in the cache ({rate:.1%}), "
+        f"{run.n_encoded:,} encoded, {n_failed:,} failed"
+    )
 
 
 def _listed(name: str, lines: list[str]) -> list[str]:

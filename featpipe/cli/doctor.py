@@ -30,7 +30,7 @@ from featpipe.pool import Pool, Role
 from featpipe.pool.devices import count_cards, usable_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 State = Literal["ok", "warning", "problem"]
 
@@ -155,6 +155,10 @@ def _check_packages() -> Iterator[Finding]:
 
     found.append(f"HDF5 {h5py.version.hdf5_version}")
     yield Finding("packages", "ok", ", ".join(found))
+    yield from _check_extras()
+
+
+def _check_extras() -> Iterator[Finding]:
     absent = [extra for name, extra in _EXTRAS.items() if not _is_installed(name)]
     if "fast" in absent:
         yield Finding(
@@ -223,6 +227,10 @@ def _check_shm() -> Iterator[Finding]:
     else:
         os.close(descriptor)
         yield Finding("shared memory", "ok", "memfd works; arrays travel without copies")
+    yield from _check_shared_files()
+
+
+def _check_shared_files() -> Iterator[Finding]:
     try:
         size = shutil.disk_usage("/dev/shm").total  # noqa: S108  # measured, never written
     except OSError:
@@ -247,6 +255,10 @@ def _check_file_system(folder: Path) -> Iterator[Finding]:
             "choose another folder for --cache, or get the permission",
         )  # fmt: skip
         return
+    yield from _check_free_space(folder)
+
+
+def _check_free_space(folder: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     text = f"{free / _GIB:.1f} GiB are free in {folder}"
     if free < _LITTLE_DISK:
@@ -258,21 +270,28 @@ def _check_file_system(folder: Path) -> Iterator[Finding]:
 
 
 def _try_file(descriptor: int, folder: Path) -> Iterator[Finding]:
+    problem = _find_lock_problem(descriptor)
+    if problem:
+        cure = "keep the cache on a local disk, or mount the share with locks"
+        yield Finding("locks", "problem", f"{folder} has no {problem}", cure)
+        return
+    yield Finding("locks", "ok", "two writers would keep each other out")
+    yield from _try_holes(descriptor, folder)
+
+
+def _find_lock_problem(descriptor: int) -> str:
+    """The kind of lock that cannot be taken, with the reason; "" if both kinds can."""
     import fcntl
 
-    for name, lock in (
-        ("flock", lambda: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)),
-        ("byte-range locks", lambda: fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)),
-    ):
+    for name, lock in (("flock", fcntl.flock), ("byte-range locks", fcntl.lockf)):
         try:
-            lock()
+            lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            yield Finding(
-                "locks", "problem", f"{folder} has no {name}: {error.strerror}",
-                "keep the cache on a local disk, or mount the share with locks",
-            )  # fmt: skip
-            return
-    yield Finding("locks", "ok", "two writers would keep each other out")
+            return f"{name}: {error.strerror}"
+    return ""
+
+
+def _try_holes(descriptor: int, folder: Path) -> Iterator[Finding]:
     os.truncate(descriptor, 64 << 20)
     os.pwrite(descriptor, b"x", (64 << 20) - 1)
     os.fdatasync(descriptor)
@@ -386,6 +405,11 @@ def _check_torch() -> Iterator[Finding]:
         return
     name, threads, cards = json.loads(ended.stdout.splitlines()[-1])
     yield Finding("torch", "ok", f"torch {name}, {threads} threads, {len(cards)} CUDA devices")
+    yield from _check_cards(cards)
+
+
+def _check_cards(cards: Sequence[tuple[str, int, int]]) -> Iterator[Finding]:
+    """Free memory of each card; ``cards`` are (name, free bytes, all bytes)."""
     for number, (card, free, total) in enumerate(cards):
         text = f"cuda:{number} {card}: {free / _GIB:.1f} of {total / _GIB:.1f} GiB free"
         if free < _GIB:

@@ -71,7 +71,6 @@ def extract(
     gets vectors and entities by the models that filled it, and is not added to it.
     """
     from featpipe.extraction.extractor import Extractor
-    from featpipe.extraction.results import write_extractions
 
     lost: list[Quarantined] = []
     with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
@@ -81,13 +80,7 @@ def extract(
         found = extractor.extract_many(
             wanted, template or "*", workers=workers, deadline_s=deadline
         )
-        kept = _collect_lost(found, lost)
-        if output:
-            n = write_extractions(kept, Path(output))
-            click.echo(f"{n} extractions in {output}", err=True)
-        else:
-            for extraction in kept:
-                click.echo(extraction.as_json())
+        _write(_collect_lost(found, lost), output)
     _print_lost(lost)
     ctx.exit(EXIT_LEFT_OUT if lost else 0)
 
@@ -193,6 +186,18 @@ def _collect_lost(
             yield one
         else:
             lost.append(one)
+
+
+def _write(extractions: Iterable[Extraction], output: str | None) -> None:
+    """To the file ``output``, or as JSON lines to the standard output."""
+    from featpipe.extraction.results import write_extractions
+
+    if output:
+        n = write_extractions(extractions, Path(output))
+        click.echo(f"{n} extractions in {output}", err=True)
+        return
+    for extraction in extractions:
+        click.echo(extraction.as_json())
 
 
 def _print_lost(lost: Iterable[Quarantined]) -> None:

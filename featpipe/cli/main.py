@@ -24,7 +24,7 @@ _COMMANDS = {
     "reprocess": ("extract", "reprocess", "Bring results up to date with changed templates."),
     "template": ("template", "template", "Draft, check and import templates."),
     "search": ("search", "search", "Find sentences by words and meaning."),
-    "report": ("report", "report", "Write the evidence page: what was extracted, and from where."),
+    "report": ("report", "report", "Write one page: what was extracted, and from where."),
     "runs": ("cache_files", "runs", "List the runs of a cache, or show one."),
     "serve": ("serve", "serve", "Serve extraction, search and embeddings over HTTP."),
     "consume": ("serve", "consume", "Extract what arrives in a message queue."),

@@ -13,6 +13,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.progress import Progress as Bars
+
     from featpipe.build.progress import Progress
 
 #: Seconds between two plain lines.
@@ -63,19 +65,7 @@ class LiveView:
     """A bar on the terminal, by rich."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bars
-
-        self._bars = Bars(
-            TextColumn("{task.description:>10}"),
-            BarColumn(),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            refresh_per_second=4,
-        )
+        self._bars = _make_bars()
         self._documents = self._bars.add_task("documents", total=0, note="")
         self._units = self._bars.add_task("vectors", total=0, note="")
 
@@ -96,6 +86,22 @@ class LiveView:
         note = f"hits {progress.hit_rate:.0%} of {progress.n_units:,} units"
         note += _eta(progress) + _others(progress)
         self._bars.update(self._units, completed=done, total=progress.n_unique, note=note)
+
+
+def _make_bars() -> Bars:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    return Bars(
+        TextColumn("{task.description:>10}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        refresh_per_second=4,
+    )
 
 
 def describe(progress: Progress) -> str:

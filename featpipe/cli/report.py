@@ -1,4 +1,4 @@
-"""``featpipe report``: the evidence page."""
+"""``featpipe report``: the HTML page of what was extracted."""
 
 from __future__ import annotations
 

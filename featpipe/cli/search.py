@@ -41,10 +41,7 @@ def search(
     from featpipe.cache.cache import Cache
     from featpipe.cache.search import SentenceSearch
 
-    if hybrid and level != "sentence":
-        raise click.UsageError("--hybrid ranks sentences; leave --level document out")
-    if weight is not None and not hybrid:
-        raise click.UsageError("--weight is for --hybrid")
+    _check_hybrid(level, weight, hybrid=hybrid)
     with Cache.open(cache) as opened:
         # For one query numba would take longer to load than numpy to answer.
         search = SentenceSearch(opened, analyser, backend="numpy")
@@ -56,6 +53,13 @@ def search(
         click.echo(json.dumps(asdict(hit), ensure_ascii=False) if as_json else _line(hit))
     if not hits:
         click.echo("nothing found", err=True)
+
+
+def _check_hybrid(level: str, weight: float | None, *, hybrid: bool) -> None:
+    if hybrid and level != "sentence":
+        raise click.UsageError("--hybrid ranks sentences; leave --level document out")
+    if weight is not None and not hybrid:
+        raise click.UsageError("--weight is for --hybrid")
 
 
 def _search_hybrid(

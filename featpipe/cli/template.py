@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT
+
+if TYPE_CHECKING:
+    from featpipe.extraction.check import Checked
 
 
 @click.group("template")
@@ -47,14 +51,18 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
         for name, fitted in extractor.engine.templates.items():
             checked = check_samples(fitted)
             n_lost += len(checked.unlocated)
-            for lost in checked.unlocated:
-                click.echo(str(lost))
-            for field in checked.without_samples:
-                click.echo(f"{name}: no sample has a value of {field}; only its names can find it")
-            kinds = ", ".join(f"{field} {kind}" for field, kind in checked.kinds.items())
-            located = checked.n_values - len(checked.unlocated)
-            click.echo(f"{name}: {located} of {checked.n_values} values located; {kinds}")
+            _print_checked(name, checked)
     ctx.exit(EXIT_LEFT_OUT if n_lost else 0)
+
+
+def _print_checked(name: str, checked: Checked) -> None:
+    for lost in checked.unlocated:
+        click.echo(str(lost))
+    for field in checked.without_samples:
+        click.echo(f"{name}: no sample has a value of {field}; only its names can find it")
+    kinds = ", ".join(f"{field} {kind}" for field, kind in checked.kinds.items())
+    located = checked.n_values - len(checked.unlocated)
+    click.echo(f"{name}: {located} of {checked.n_values} values located; {kinds}")
 
 
 @template.command("import")

@@ -29,6 +29,8 @@ except ImportError as error:
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kombu.transport.virtual import Channel
+
     from featpipe.consumer.jobs import Job
     from featpipe.extraction.messages import Done
     from featpipe.pool import Outcome
@@ -84,19 +86,10 @@ class Consumer:
         self._messages = Counter(
             "featpipe_messages_total", "Messages by outcome.", ("outcome",), registry=self.metrics
         )
-        with Cache.open(settings.cache) as cache:
-            chosen = choose_checkpoints(cache, settings.model, settings.ner)
-        devices = check_devices(settings.devices) or default_devices()
-        self._publication = Publication(settings.templates, settings.cache, chosen, devices)
+        self._publication = _open_publication(settings)
         role = self._publication.role(settings.document_deadline_s)
         self._role = role if settings.target is None else replace(role, target=settings.target)
-        connection = self._connect()
-        self._broker_errors: tuple[type[Exception], ...] = (
-            *connection.connection_errors,
-            *connection.channel_errors,
-            kombu.exceptions.OperationalError,
-            OSError,
-        )
+        self._broker_errors = _errors_of(self._connect())
         self._journal = Journal(settings.journal)
         self._is_stopping = False
         self._open: dict[int, tuple[kombu.Message, Job, str]] = {}
@@ -147,30 +140,37 @@ class Consumer:
 
     def _serve(self, connection: kombu.Connection, pool: Pool) -> None:
         channel = connection.channel()
-        queues = {
-            name: kombu.Queue(name, channel=channel, durable=True)
-            for name in (self._settings.queue, self._settings.results, self._settings.dead)
-        }
-        for queue in queues.values():
-            queue.declare()
+        queue = self._declare_queues(channel)
         confirming = connection.channel()
         producer = kombu.Producer(confirming)
-        consumer = kombu.Consumer(
+        with kombu.Consumer(
             channel,
-            [queues[self._settings.queue]],
+            [queue],
             on_message=lambda message: self._take(message, pool, producer),
             prefetch_count=self._settings.prefetch,
-        )
-        with consumer:
-            while not self._is_stopping:
-                self._update_templates(pool, producer)
-                self._drain(connection, 0.5 if not self._open else 0.001)
-                self._collect(pool, producer)
+        ):
+            self._answer_until_stopped(connection, pool, producer)
         # The consumer is cancelled, so no message comes; those in hand are still answered.
         while self._open:
             self._collect(pool, producer)
         channel.close()  # fetched messages that were not begun go back to the queue
         confirming.close()
+
+    def _declare_queues(self, channel: Channel) -> kombu.Queue:
+        """Make the three queues where they are missing; return the one to take from."""
+        names = (self._settings.queue, self._settings.results, self._settings.dead)
+        queues = [kombu.Queue(name, channel=channel, durable=True) for name in names]
+        for queue in queues:
+            queue.declare()
+        return queues[0]
+
+    def _answer_until_stopped(
+        self, connection: kombu.Connection, pool: Pool, producer: kombu.Producer
+    ) -> None:
+        while not self._is_stopping:
+            self._update_templates(pool, producer)
+            self._drain(connection, 0.5 if not self._open else 0.001)
+            self._collect(pool, producer)
 
     def _update_templates(self, pool: Pool, producer: kombu.Producer) -> None:
         """Use changed templates, between documents and not during one.
@@ -285,3 +285,20 @@ class Consumer:
         until = monotonic() + seconds
         while not self._is_stopping and monotonic() < until:
             sleep(0.05)
+
+
+def _open_publication(settings: ConsumerSettings) -> Publication:
+    with Cache.open(settings.cache) as cache:
+        chosen = choose_checkpoints(cache, settings.model, settings.ner)
+    devices = check_devices(settings.devices) or default_devices()
+    return Publication(settings.templates, settings.cache, chosen, devices)
+
+
+def _errors_of(connection: kombu.Connection) -> tuple[type[Exception], ...]:
+    """What is raised when the broker is lost."""
+    return (
+        *connection.connection_errors,
+        *connection.channel_errors,
+        kombu.exceptions.OperationalError,
+        OSError,
+    )

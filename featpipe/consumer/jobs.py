@@ -87,8 +87,12 @@ def _given_of(content: Mapping[str, object]) -> Given:
         return Inline(value, name)
     if kind == "document":
         return Stored(value)
+    return _upload_of(value, name)
+
+
+def _upload_of(data: str, name: str) -> Upload:
     try:
-        return Upload(base64.b64decode(value, validate=True), name)
+        return Upload(base64.b64decode(data, validate=True), name)
     except (binascii.Error, ValueError) as error:
         raise UsageError(f"the message's data is no base64: {error}", hint=_FORM) from error
 

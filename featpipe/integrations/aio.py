@@ -73,6 +73,9 @@ class AsyncPipeline:
                 self.pipeline.build, documents, include=include, exclude=exclude, listen=tell
             )
         )
+        return await self._stop_when_cancelled(running)
+
+    async def _stop_when_cancelled(self, running: asyncio.Future[RunReport]) -> RunReport:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
-    from featpipe.cache.documents import CachedDocument
+    from featpipe.cache.documents import CachedDocument, Entity
 
 _DOCUMENTS = 64
 _surrogate = re.compile("[\ud800-\udfff]")
@@ -173,16 +173,17 @@ def _plain(document: CachedDocument, tagger: str | None) -> dict[str, object]:
         "title": _text(str(document.meta.get("title") or "")),
         "media_type": str(document.meta.get("media_type") or ""),
         "text": _text(document.text),
-        "entities": [
-            {
-                "text": _text(entity.text),
-                "label": entity.label,
-                "start": entity.start,
-                "end": entity.end,
-                "score": entity.score,
-            }
-            for entity in document.entities(tagger)
-        ],
+        "entities": [_plain_entity(entity) for entity in document.entities(tagger)],
+    }
+
+
+def _plain_entity(entity: Entity) -> dict[str, object]:
+    return {
+        "text": _text(entity.text),
+        "label": entity.label,
+        "start": entity.start,
+        "end": entity.end,
+        "score": entity.score,
     }
 
 

@@ -124,13 +124,7 @@ class SpaceIndex:
             UnknownSpace: it is of another space or level.
 
         """
-        path = Path(path)
-        try:
-            about = json.loads(path.with_name(path.name + ".json").read_text("utf-8"))
-            keys = np.load(path.with_name(path.name + ".npy"))
-            index = faiss.read_index(str(path))
-        except (OSError, ValueError, RuntimeError) as error:
-            raise UsageError(f"{path}: is no index: {error}") from error
+        about, keys, index = _read_files(Path(path))
         wanted = {"space": dictionary.name, "level": dictionary.level}
         if about != wanted:
             raise UnknownSpace(
@@ -153,6 +147,16 @@ class SpaceIndex:
     def _neighbour(self, number: int, score: float) -> Neighbour:
         key = self.keys[number].tobytes()
         return Neighbour(self._dictionary.text_of(key) or "", score, key)
+
+
+def _read_files(path: Path) -> tuple[dict[str, object], NDArray[np.uint8], faiss.Index]:
+    """The described space, the keys and the vectors of an index."""
+    try:
+        about = json.loads(path.with_name(path.name + ".json").read_text("utf-8"))
+        keys = np.load(path.with_name(path.name + ".npy"))
+        return about, keys, faiss.read_index(str(path))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{path}: is no index: {error}") from error
 
 
 def _sample(dictionary: Dictionary) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.encoders.builtin import find_builtin_model, space_name
 from featpipe.encoders.checkpoint import describe_checkpoint
@@ -26,7 +26,7 @@ from featpipe.encoders.spec import (
 from featpipe.errors import CheckpointError, UnknownSpace, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from featpipe.cache.cache import Cache
@@ -217,7 +217,7 @@ def find_query_space(cache: Cache, model: Path | str, device: str = "cpu") -> Qu
     return QuerySpace(*find_space(cache, model))
 
 
-def is_comparable(own: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_comparable(own: Spec, other: Spec) -> bool:
     """Whether vectors of two specs differ by the rounding of ``exact`` and ``mixed`` alone."""
     if not {own["precision"], other["precision"]} <= {"exact", "mixed"}:
         return False
@@ -235,7 +235,7 @@ def _embeddings(cache: Cache) -> Iterator[tuple[Dictionary, EncoderSettings]]:
             yield dictionary, _settings_of(dictionary.spec)
 
 
-def _settings_of(spec: dict[str, Any]) -> EncoderSettings:
+def _settings_of(spec: Spec) -> EncoderSettings:
     """The settings that give this spec again, with the same weights."""
     names = ("pooling", "layer", "normalise", "max_length", "stride", "prompt", "precision")
     on_truncate: OnTruncate = "warn" if spec["window_rule"] == CUT_RULE else "window"

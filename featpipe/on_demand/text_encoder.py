@@ -31,7 +31,7 @@ from featpipe.pool.devices import check_devices
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -218,17 +218,23 @@ class ModelsInWorker:
                 text: self._remembered[text] for text in distinct if text in self._remembered
             }
         missing = [text for text in distinct if text not in found]
+        found.update(self._encode_missing(missing))
+        return [found[text] for text in texts]
+
+    def _encode_missing(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[str, NDArray[np.float32] | EncodingError]]:
         # One query per text: a text that cannot be encoded is named, and costs itself.
-        answers = self._ask([EmbedQuery((text,)) for text in missing])
-        for text, answer in zip(missing, cast("list[Answer]", answers), strict=True):
+        answers = self._ask([EmbedQuery((text,)) for text in texts])
+        for text, answer in zip(texts, cast("list[Answer]", answers), strict=True):
             if isinstance(answer, EncodingError):
-                found[text] = answer
+                yield text, answer
                 continue
-            vector = found[text] = np.array(answer.vectors[0])
+            vector = np.array(answer.vectors[0])
             with self._remembered_lock:
                 self._remembered[text] = vector
             self.n_encoded += 1
-        return [found[text] for text in texts]
+            yield text, vector
 
     def vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dim) as stored ones are; zeros for a text that cannot be encoded."""

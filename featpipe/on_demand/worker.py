@@ -19,7 +19,7 @@ from featpipe.on_demand.messages import Embedded, EmbedQuery, TagQuery
 from featpipe.store.schema import from_bfloat16
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -107,12 +107,7 @@ class LoadedModels:
             vectors[missing] = _widen(encoder, encoded.vectors)
             n_tokens[missing] = encoded.n_tokens
             faults = {int(missing[row]): why for row, why in encoded.faults.items()}
-        return [
-            EncodingError(f"a text cannot be encoded: {faults[row]}")
-            if row in faults
-            else Embedded(vectors[row : row + 1], n_tokens[row : row + 1])
-            for row in range(len(texts))
-        ]
+        return _answers(vectors, n_tokens, faults)
 
     def encode_tokens(self, sequences: Sequence[tuple[int, ...]]) -> list[Answer]:
         """As `encode`, of texts given as token ids; encoded one by one only where some fail."""
@@ -124,13 +119,11 @@ class LoadedModels:
             if len(distinct) == 1:
                 why = EncodingError(f"token ids cannot be encoded: {error.message}")
                 return [why] * len(sequences)
-            answers = {ids: self.encode_tokens([ids])[0] for ids in distinct}
-            return [answers[ids] for ids in sequences]
-        wide, rows = _widen(encoder, encoded.vectors), {ids: n for n, ids in enumerate(distinct)}
-        return [
-            Embedded(wide[row : row + 1], encoded.n_tokens[row : row + 1])
-            for row in (rows[ids] for ids in sequences)
-        ]
+            answers = [self.encode_tokens([ids])[0] for ids in distinct]
+        else:
+            answers = _answers(_widen(encoder, encoded.vectors), encoded.n_tokens, {})
+        by_ids = dict(zip(distinct, answers, strict=True))
+        return [by_ids[ids] for ids in sequences]
 
     def vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dim) as stored ones are; zeros for a text that cannot be encoded."""
@@ -268,6 +261,18 @@ def _gather(answers: Sequence[Answer]) -> Answer:
         np.concatenate([one.vectors for one in found]),
         np.concatenate([one.n_tokens for one in found]),
     )
+
+
+def _answers(
+    vectors: NDArray[np.float32], n_tokens: NDArray[np.int32], faults: Mapping[int, str]
+) -> list[Answer]:
+    """One answer per row of ``vectors``; ``faults`` are by row."""
+    return [
+        EncodingError(f"a text cannot be encoded: {faults[row]}")
+        if row in faults
+        else Embedded(vectors[row : row + 1], n_tokens[row : row + 1])
+        for row in range(len(vectors))
+    ]
 
 
 def _widen(encoder: Encoder, vectors: NDArray[np.generic]) -> NDArray[np.float32]:
