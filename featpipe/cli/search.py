@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from featpipe.cache.search import Hit, SentenceSearch
 
 
@@ -49,6 +51,10 @@ def search(
             hits = _search_hybrid(cache, search, query, k, model, weight)
         else:
             hits = search.search(query, k, level=level)
+    _print_hits(hits, as_json=as_json)
+
+
+def _print_hits(hits: Sequence[Hit], *, as_json: bool) -> None:
     for hit in hits:
         click.echo(json.dumps(asdict(hit), ensure_ascii=False) if as_json else _line(hit))
     if not hits:
