@@ -26,6 +26,11 @@ _TEXT = """Extracts the fields of templates from business documents, searches th
 cache and turns texts into vectors. Every answer has an `X-Request-Id`; every error is
 `{"error": {"code", "message", "hint", "request_id"}}`."""
 
+_SECURITY_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+
 
 def create_app(engine: Engine, page: str = "") -> FastAPI:
     """The application of one engine, whose workers live as long as the application runs.
@@ -68,11 +73,8 @@ class _App(FastAPI):
         names = [name for name in (chosen.name, chosen.space) if name is not None]
         parts["schemas"]["EmbeddingsBody"]["properties"]["model"]["enum"] = names
         if self._engine.settings.api_key is not None:
-            parts["securitySchemes"] = {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-            }
-            schema["security"] = [{"bearer": []}, {"key": []}]
+            parts["securitySchemes"] = _SECURITY_SCHEMES
+            schema["security"] = [{name: []} for name in _SECURITY_SCHEMES]
         return schema
 
 

@@ -149,22 +149,13 @@ class Batcher(Generic[ItemT, AnswerT]):
 
         """
         self._refuse_excess(weight)
-        future: asyncio.Future[object] = self._loop.create_future()
-        item = Item(payload, weight, self._loop.time(), future, group)
-        self._queue.add(item)
-        self._n_open += 1
-        self._weight_open += weight
-        future.add_done_callback(partial(self._forget, item))
-        self._pump()
+        item = self._add(payload, group, weight)
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await future
+                answer = await item.future
         except TimeoutError:
             self._metrics.refused.labels(self.name, "deadline").inc()
-            raise Failure(
-                504, "deadline_exceeded", f"no answer within {timeout_s:.1f} s",
-                hint="ask again when the service is less busy, or send less at a time",
-            ) from None  # fmt: skip
+            raise _late(timeout_s) from None
         finally:
             item.record_spans(self._tracer, self.name, self._loop.time())
         if isinstance(answer, BaseException):
@@ -190,6 +181,16 @@ class Batcher(Generic[ItemT, AnswerT]):
 
     # ---- accepting
 
+    def _add(self, payload: ItemT, group: Hashable, weight: int) -> Item:
+        future: asyncio.Future[object] = self._loop.create_future()
+        item = Item(payload, weight, self._loop.time(), future, group)
+        self._queue.add(item)
+        self._n_open += 1
+        self._weight_open += weight
+        future.add_done_callback(partial(self._forget, item))
+        self._pump()
+        return item
+
     def _refuse_excess(self, weight: int) -> None:
         if self._is_closed:
             raise failure_of(PoolClosed("closed"))
@@ -199,18 +200,23 @@ class Batcher(Generic[ItemT, AnswerT]):
                 503, "workers_unavailable", f"the workers for {self.name} cannot be started",
                 hint="the log says why", retry_after_s=_pause_after(self._n_broken),
             )  # fmt: skip
-        limits = self._limits
-        is_full = self._n_open >= limits.max_waiting
-        # An item heavier than the limit is accepted when it is the only one.
-        is_heavy = self._n_open and self._weight_open + weight > limits.max_waiting_weight
-        if is_full or is_heavy:
+        if not self._has_room_for(weight):
             self._metrics.refused.labels(self.name, "full").inc()
-            n_workers = len(self._workload.role.devices)
-            raise Failure(
-                429, "busy", f"{self._n_open} requests for {self.name} are waiting",
-                hint="wait as long as Retry-After says",
-                retry_after_s=min(60.0, self._n_open * self._seconds_per_item / n_workers),
-            )  # fmt: skip
+            raise self._busy()
+
+    def _has_room_for(self, weight: int) -> bool:
+        """Whether the limits hold with another item; one alone may be heavier than the limit."""
+        if self._n_open >= self._limits.max_waiting:
+            return False
+        return not self._n_open or self._weight_open + weight <= self._limits.max_waiting_weight
+
+    def _busy(self) -> Failure:
+        n_workers = len(self._workload.role.devices)
+        return Failure(
+            429, "busy", f"{self._n_open} requests for {self.name} are waiting",
+            hint="wait as long as Retry-After says",
+            retry_after_s=min(60.0, self._n_open * self._seconds_per_item / n_workers),
+        )  # fmt: skip
 
     def _forget(self, item: Item, _: asyncio.Future[object]) -> None:
         """The item ended, was given up or was cancelled."""
@@ -403,6 +409,13 @@ class OutcomeThread:
             self._has_open.clear()
             if self._completions.n_open > 0 or self._is_over.is_set():
                 self._has_open.set()
+
+
+def _late(timeout_s: float) -> Failure:
+    return Failure(
+        504, "deadline_exceeded", f"no answer within {timeout_s:.1f} s",
+        hint="ask again when the service is less busy, or send less at a time",
+    )  # fmt: skip
 
 
 def _pause_after(n_broken: int) -> float:

@@ -160,46 +160,40 @@ def embedding_workload(
     settings: ServiceSettings, devices: tuple[str, ...], chosen: Chosen
 ) -> Workload[EmbedQuery, Embedded]:
     """Texts or token ids to vectors."""
+    role = _embedding_role(settings, devices, chosen)
+    return Workload(role, make=lambda _, items: items, count=len, answers=list, ping=())
+
+
+def _embedding_role(settings: ServiceSettings, devices: tuple[str, ...], chosen: Chosen) -> Role:
     # One worker with every core answers a request sooner than several with one core each.
     cards = tuple(device for device in devices if device != "cpu")
     checkpoints = Checkpoints(chosen.model, encoder=chosen.encoder)
-    return Workload(
-        replace(
-            text_role(checkpoints, settings.cache.absolute(), chosen.space),
-            devices=cards or ("cpu",),
-            threads=None if cards else usable_cores(),
-            deadline_s=settings.document_deadline_s,
-            preload=_PRELOAD,
-            environment=SMALLEST_KERNEL_CACHES,
-            is_lazy=False,
-        ),
-        make=lambda _, items: items,
-        count=len,
-        answers=list,
-        ping=(),
+    return replace(
+        text_role(checkpoints, settings.cache.absolute(), chosen.space),
+        devices=cards or ("cpu",),
+        threads=None if cards else usable_cores(),
+        deadline_s=settings.document_deadline_s,
+        preload=_PRELOAD,
+        environment=SMALLEST_KERNEL_CACHES,
+        is_lazy=False,
     )
 
 
 def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload[SearchQuery, list[Hit]]:
     """Queries to ranked sentences."""
-    return Workload(
-        Role(
-            name="search",
-            target="featpipe.cache.search_worker:SearchRole",
-            arguments={
-                "cache": str(settings.cache.absolute()),
-                "space": chosen.space,
-                "analyser": settings.analyser,
-            },
-            threads=1,
-            deadline_s=settings.document_deadline_s,
-            bisect=_HALVE,
-        ),
-        make=lambda _, items: items,
-        count=len,
-        answers=list,
-        ping=(),
+    role = Role(
+        name="search",
+        target="featpipe.cache.search_worker:SearchRole",
+        arguments={
+            "cache": str(settings.cache.absolute()),
+            "space": chosen.space,
+            "analyser": settings.analyser,
+        },
+        threads=1,
+        deadline_s=settings.document_deadline_s,
+        bisect=_HALVE,
     )
+    return Workload(role, make=lambda _, items: items, count=len, answers=list, ping=())
 
 
 def _extraction_answers(value: object) -> Sequence[object]:

@@ -110,17 +110,21 @@ class _BatcherCollector(Collector):
         ready = GaugeMetricFamily(
             "featpipe_ready", "1 when the lane has workers.", labels=("lane",)
         )
+        for batcher in self._batchers:
+            open_items.add_metric((batcher.name,), batcher.n_open)
+            ready.add_metric((batcher.name,), int(batcher.is_ready))
+        yield from (open_items, ready, self._collect_memory())
+
+    def _collect_memory(self) -> GaugeMetricFamily:
         memory = GaugeMetricFamily(
             "featpipe_resident_bytes", "Memory of a process.", labels=("process",)
         )
         memory.add_metric(("service",), resident_bytes(os.getpid()))
         for batcher in self._batchers:
-            open_items.add_metric((batcher.name,), batcher.n_open)
-            ready.add_metric((batcher.name,), int(batcher.is_ready))
             for worker in batcher.workers():
                 if worker.pid is not None:
                     memory.add_metric((worker.name,), resident_bytes(worker.pid))
-        yield from (open_items, ready, memory)
+        return memory
 
 
 def resident_bytes(pid: int) -> int:

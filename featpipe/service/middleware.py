@@ -99,23 +99,19 @@ class RequestMiddleware:
         if scope["path"] in _OPEN:
             return
         if key is None:
-            host = _host_of(headers.get("host", ""))
-            allowed = self._settings.allowed_hosts
-            if self._settings.is_local and not is_loopback(host) and host not in allowed:
-                raise Failure(
-                    403, "forbidden_host", "this service is not called by that name",
-                    hint="use the address it prints, or start it with --allow-host NAME",
-                )  # fmt: skip
+            self._check_host(headers)
             return
         if scope["path"] in _PAGES:  # the page holds nothing secret, and asks for the key
             return
-        given = headers.get("x-api-key") or _bearer(headers.get("authorization", ""))
-        # As bytes: the comparison takes the same time wherever the two differ.
-        if not hmac.compare_digest(given.encode("latin-1", "replace"), key.encode("ascii")):
+        _check_key(headers, key)
+
+    def _check_host(self, headers: Headers) -> None:
+        host = _host_of(headers.get("host", ""))
+        allowed = self._settings.allowed_hosts
+        if self._settings.is_local and not is_loopback(host) and host not in allowed:
             raise Failure(
-                401, "unauthorized", "a key is needed",
-                hint="send it as Authorization: Bearer KEY, or as X-API-Key",
-                headers={"WWW-Authenticate": "Bearer"},
+                403, "forbidden_host", "this service is not called by that name",
+                hint="use the address it prints, or start it with --allow-host NAME",
             )  # fmt: skip
 
     def _limit_of(self, scope: Scope) -> int:
@@ -135,11 +131,26 @@ class RequestMiddleware:
         level = DEBUG if route in _POLLED else INFO
         access.log(level, "%s %s %d", scope["method"], route, status, extra=fields)
         if span is not None:
-            span.update_name(f"{scope['method']} {route}")
-            span.set_attribute("http.request.method", scope["method"])
-            span.set_attribute("http.route", route)
-            span.set_attribute("http.response.status_code", status)
-            span.set_attribute("featpipe.request_id", exchange.request_id)
+            _describe_in(span, scope["method"], route, exchange)
+
+
+def _check_key(headers: Headers, key: str) -> None:
+    given = headers.get("x-api-key") or _bearer(headers.get("authorization", ""))
+    # As bytes: the comparison takes the same time wherever the two differ.
+    if not hmac.compare_digest(given.encode("latin-1", "replace"), key.encode("ascii")):
+        raise Failure(
+            401, "unauthorized", "a key is needed",
+            hint="send it as Authorization: Bearer KEY, or as X-API-Key",
+            headers={"WWW-Authenticate": "Bearer"},
+        )  # fmt: skip
+
+
+def _describe_in(span: Span, method: str, route: str, exchange: _Exchange) -> None:
+    span.update_name(f"{method} {route}")
+    span.set_attribute("http.request.method", method)
+    span.set_attribute("http.route", route)
+    span.set_attribute("http.response.status_code", exchange.status)
+    span.set_attribute("featpipe.request_id", exchange.request_id)
 
 
 class _Exchange:

@@ -64,6 +64,9 @@ class Item:
         tracer.record(f"{name} queue", arrived, sent, {"featpipe.repeats": self.n_repeats})
         if self.sent is None:
             return
+        tracer.record(f"{name} run", sent, ended, self._facts_of_run())
+
+    def _facts_of_run(self) -> dict[str, str | int | float]:
         facts: dict[str, str | int | float] = {"featpipe.batch_items": self.n_together}
         if self.outcome is not None:
             facts["featpipe.worker"] = self.outcome.worker
@@ -71,7 +74,7 @@ class Item:
             facts["featpipe.worker_seconds"] = round(self.outcome.seconds, 6)
             if self.outcome.error is not None:
                 facts["error.type"] = type(self.outcome.error).__name__
-        tracer.record(f"{name} run", sent, ended, facts)
+        return facts
 
 
 class RequestQueue:

@@ -99,17 +99,10 @@ def find_key(file: Path | None) -> str | None:
         UsageError: a file that cannot be read, or a key that can be guessed.
 
     """
-    if file is not None:
-        try:
-            key = file.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the key file {file} cannot be read: {error}") from error
-        where = str(file)
-    else:
-        key = os.environ.get(KEY_VARIABLE, "").strip()
-        where = KEY_VARIABLE
-        if not key:
-            return None
+    where = KEY_VARIABLE if file is None else str(file)
+    key = os.environ.get(KEY_VARIABLE, "").strip() if file is None else _read_key(file)
+    if file is None and not key:
+        return None
     if len(key) < _SHORTEST_KEY or not key.isascii() or not key.isprintable():
         # The message never contains the key.
         raise UsageError(
@@ -117,3 +110,10 @@ def find_key(file: Path | None) -> str | None:
             hint="python -c 'import secrets; print(secrets.token_urlsafe(32))'",
         )
     return key
+
+
+def _read_key(file: Path) -> str:
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the key file {file} cannot be read: {error}") from error

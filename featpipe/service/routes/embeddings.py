@@ -15,7 +15,7 @@ from featpipe.service.errors import Failure
 from featpipe.service.schemas import EmbeddingsAnswer, EmbeddingsBody, ModelsAnswer, failures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,15 +36,7 @@ async def embed(request: Request, body: EmbeddingsBody) -> Response:
     """
     engine: Engine = request.app.state.engine
     _check(engine, body)
-    timeout_s = engine.settings.deadline_s
-    queries = list(_cut(_query_of(body)))
-    async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(_ask(engine, query, timeout_s)) for query in queries]
-    answers = [task.result() for task in asked]
-    failure = next((answer for answer in answers if isinstance(answer, Failure)), None)
-    if failure is not None:
-        raise failure
-    found = [answer for answer in answers if isinstance(answer, Embedded)]
+    found = await _ask_all(engine, list(_cut(_query_of(body))))
     vectors = shorten(np.concatenate([one.vectors for one in found]), body.dimensions)
     n_tokens = int(sum(one.n_tokens.sum() for one in found))
     engine.metrics.texts.inc(len(vectors))
@@ -98,6 +90,23 @@ def _check(engine: Engine, body: EmbeddingsBody) -> None:
         )
     if body.dimensions is not None and engine.dim is not None and body.dimensions > engine.dim:
         shorten(np.zeros((1, engine.dim), np.float32), body.dimensions)
+
+
+async def _ask_all(engine: Engine, queries: Sequence[EmbedQuery]) -> list[Embedded]:
+    """One answer per query.
+
+    Raises:
+        Failure: the first, when all have been answered.
+
+    """
+    timeout_s = engine.settings.deadline_s
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(_ask(engine, query, timeout_s)) for query in queries]
+    answers = [task.result() for task in asked]
+    failure = next((answer for answer in answers if isinstance(answer, Failure)), None)
+    if failure is not None:
+        raise failure
+    return [answer for answer in answers if isinstance(answer, Embedded)]
 
 
 def _query_of(body: EmbeddingsBody) -> EmbedQuery:

@@ -141,6 +141,10 @@ async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, o
             raise Failure(404, "unknown_document", done.quarantined.reason)
         raise failure_named(done.quarantined.error, done.quarantined.reason)
     engine.metrics.documents.labels("extracted").inc()
+    return _as_dict(done)
+
+
+def _as_dict(done: Done) -> dict[str, object]:
     answer: dict[str, object] = {
         "document": done.document,
         "extractions": [_without_path(extraction) for extraction in done.extractions],

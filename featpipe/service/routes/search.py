@@ -13,6 +13,11 @@ from featpipe.service.errors import Failure
 from featpipe.service.schemas import SearchAnswer, SearchBody, failures
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from featpipe.cache.search import Hit
+    from featpipe.service.batcher import Batcher
     from featpipe.service.engine import Engine
 
 router = APIRouter(tags=["search"])
@@ -22,6 +27,26 @@ router = APIRouter(tags=["search"])
 async def search(request: Request, body: SearchBody) -> dict[str, object]:
     """The best sentences of the cache's documents, by words or by words and meaning."""
     engine: Engine = request.app.state.engine
+    batcher = _choose_batcher(engine, body)
+    loop = asyncio.get_running_loop()
+    settings = engine.settings
+    until = loop.time() + min(body.deadline_s or settings.deadline_s, settings.deadline_s)
+    vector = await _embed(engine, body.query, until - loop.time()) if body.hybrid else None
+    query = SearchQuery(body.query, body.k, body.level, vector)
+    hits = await batcher.submit(query, timeout_s=until - loop.time())
+    names = ("document", "start", "end", "text", "score")
+    return {"hits": [{name: getattr(hit, name) for name in names} for hit in hits]}
+
+
+async def _embed(engine: Engine, query: str, timeout_s: float) -> NDArray[np.float32]:
+    embedded = await engine.embed.submit(
+        EmbedQuery((query,)), weight=len(query), timeout_s=timeout_s
+    )
+    vector: NDArray[np.float32] = embedded.vectors[0].copy()
+    return vector
+
+
+def _choose_batcher(engine: Engine, body: SearchBody) -> Batcher[SearchQuery, list[Hit]]:
     if engine.search is None:
         raise Failure(
             404, "no_terms", "the cache holds no terms to search by",
@@ -31,16 +56,4 @@ async def search(request: Request, body: SearchBody) -> dict[str, object]:
         raise Failure(
             422, "no_hybrid", "a hybrid search ranks sentences by vectors that the cache must hold"
         )
-    loop = asyncio.get_running_loop()
-    settings = engine.settings
-    until = loop.time() + min(body.deadline_s or settings.deadline_s, settings.deadline_s)
-    vector = None
-    if body.hybrid:
-        embedded = await engine.embed.submit(
-            EmbedQuery((body.query,)), weight=len(body.query), timeout_s=until - loop.time()
-        )
-        vector = embedded.vectors[0].copy()
-    query = SearchQuery(body.query, body.k, body.level, vector)
-    hits = await engine.search.submit(query, timeout_s=until - loop.time())
-    names = ("document", "start", "end", "text", "score")
-    return {"hits": [{name: getattr(hit, name) for name in names} for hit in hits]}
+    return engine.search

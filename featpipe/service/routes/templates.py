@@ -25,6 +25,7 @@ from featpipe.service.schemas import (
 )
 
 if TYPE_CHECKING:
+    from featpipe.extraction.deploy import Change
     from featpipe.extraction.template import FieldSpec
     from featpipe.service.engine import Engine
     from featpipe.service.template_watcher import TemplateWatcher
@@ -66,15 +67,17 @@ async def validate(body: ValidateBody) -> dict[str, object]:
         content.setdefault("name", "template")
         template = check_template(content, body.content, _SENT)
     except TemplateError as error:
-        found = re.match(r"template:(\d+): ", error.message)
-        message = re.sub(r"^template(:\d+)?: ", "", error.message)
-        return {"is_valid": False, "message": message, "line": int(found[1]) if found else None}
+        line = re.match(r"template:(\d+): ", error.message)
+        return _invalid(re.sub(r"^template(:\d+)?: ", "", error.message), line)
     except (ValueError, RecursionError) as error:  # of the two parsers
         line = re.search(r"line (\d+)", str(error))
-        message = f"it is not {body.format.upper()}: {error}"
-        return {"is_valid": False, "message": message, "line": int(line[1]) if line else None}
+        return _invalid(f"it is not {body.format.upper()}: {error}", line)
     fields = [_describe_field(field) for field in template.fields]
     return {"is_valid": True, "name": template.name, "fields": fields}
+
+
+def _invalid(message: str, line: re.Match[str] | None) -> dict[str, object]:
+    return {"is_valid": False, "message": message, "line": int(line[1]) if line else None}
 
 
 @router.post(
@@ -88,9 +91,15 @@ async def reload(request: Request) -> dict[str, object]:
     engine: Engine = request.app.state.engine
     if engine.watcher is None:
         raise no_templates()
+    change = await _publish(engine.watcher, engine.settings.deadline_s)
+    names = list(engine.watcher.templates)
+    return {"templates": names, "changed": change.changed, "removed": change.removed}
+
+
+async def _publish(watcher: TemplateWatcher, timeout_s: float) -> Change:
     try:
-        async with asyncio.timeout(engine.settings.deadline_s):
-            change = await engine.watcher.publish()
+        async with asyncio.timeout(timeout_s):
+            return await watcher.publish()
     except TemplateError as error:
         raise Failure(
             409, "template_unusable", _without_folder(error.message),
@@ -99,10 +108,8 @@ async def reload(request: Request) -> dict[str, object]:
     except TimeoutError:
         raise Failure(
             504, "deadline_exceeded", "the templates are still being fitted",
-            hint="they will be at work when they are; GET /templates shows it",
+            hint="they are used as soon as they are; GET /templates shows it",
         ) from None  # fmt: skip
-    names = list(engine.watcher.templates)
-    return {"templates": names, "changed": change.changed, "removed": change.removed}
 
 
 def _describe(watcher: TemplateWatcher, name: str) -> dict[str, object]:
