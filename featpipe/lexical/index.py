@@ -1,4 +1,4 @@
-"""BM25 over the sentences of documents that are added, replaced and removed."""
+"""BM25 over the sentences of documents that are added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from featpipe.lexical.backend import Backend
     from featpipe.lexical.bm25 import Floats, Okapi, Query, Statistics
-    from featpipe.lexical.collection import LivingSegment
+    from featpipe.lexical.collection import WeightedSegment
     from featpipe.lexical.score_numpy import Codes
 
 Level = Literal["sentence", "document"]
@@ -48,7 +48,7 @@ class Index(Collection):
     """Scores of sentences, equal to the last bit to a fresh rank-bm25 over the documents' rows.
 
     A corpus without rows or without terms has the score 0.0 everywhere, where rank-bm25 raises
-    ZeroDivisionError. Threads may share an index while no document is added or removed.
+    ZeroDivisionError. Threads may share an index while no document is added.
 
     Args:
         okapi: the parameters.
@@ -72,13 +72,11 @@ class Index(Collection):
         at = 0
         for part in self._parts:
             places, factors = part.segment.places_of(terms), self._factors(part)
-            for number, (low, high) in enumerate(pairwise(bounds.tolist())):
-                found = np.zeros(part.segment.n_rows)
-                add_scores(found, _postings(part), (places[low:high], idf[low:high]), factors)
-                out[number, at : at + part.n_alive] = (
-                    found if part.n_alive == len(found) else found[part.alive]
-                )
-            at += part.n_alive
+            end = at + part.segment.n_rows
+            for own, (low, high) in zip(out, pairwise(bounds.tolist()), strict=True):
+                weighed = (places[low:high], idf[low:high])
+                add_scores(own[at:end], _postings(part), weighed, factors)
+            at = end
         return out
 
     def top_k(self, queries: Sequence[Query], k: int, *, level: Level = "sentence") -> Ranking:
@@ -120,7 +118,7 @@ class Index(Collection):
             for place in places[places >= 0].tolist():
                 low, high = part.segment.pointers[place : place + 2].tolist()
                 holds[part.segment.rows[low:high]] = True
-            found.append(holds[part.alive])
+            found.append(holds)
         return np.flatnonzero(np.concatenate(found))
 
     def _weigh(self, queries: Sequence[Query], statistics: Statistics) -> _Weighed:
@@ -131,7 +129,7 @@ class Index(Collection):
         kept = np.concatenate(([0], np.cumsum(is_known)))[bounds]
         return _Weighed(terms, statistics.idf[terms], kept)
 
-    def _factors(self, part: LivingSegment) -> Floats:
+    def _factors(self, part: WeightedSegment) -> Floats:
         if part.factors is None:
             lengths, frequencies = part.segment.pairs.astype(np.int64).T
             norms = self.okapi.norms(lengths, self.statistics.mean_length)
@@ -139,7 +137,7 @@ class Index(Collection):
         return part.factors
 
     def _top_documents(self, queries: Sequence[Query], k: int) -> Ranking:
-        sizes = np.array([place.end - place.begin for place in self._documents.values()], np.int64)
+        sizes = np.array(list(self._sizes.values()), np.int64)
         sizes = sizes[sizes > 0]
         ranking = _empty_ranking(len(queries), min(k, len(sizes)))
         for number, query in enumerate(queries):
@@ -158,11 +156,9 @@ class Index(Collection):
         for part in self._parts:
             asked = (part.segment.places_of(terms), idf, bounds)
             best = (scores, rows, n_kept, base)
-            best_of(_postings(part), asked, self._factors(part), part.alive, best)
+            best_of(_postings(part), asked, self._factors(part), part.segment.n_rows, best)
             base += part.segment.n_rows
-        if base > self._n_rows:  # rows were removed: number the others
-            numbers = np.cumsum(np.concatenate([part.alive for part in self._parts])) - 1
-            rows = numbers[rows]
+
         return Ranking(rows, scores)
 
 
@@ -170,7 +166,7 @@ def _empty_ranking(n_queries: int, k: int) -> Ranking:
     return Ranking(np.zeros((n_queries, k), np.int64), np.zeros((n_queries, k)))
 
 
-def _postings(part: LivingSegment) -> tuple[NDArray[np.int64], NDArray[np.int32], Codes]:
+def _postings(part: WeightedSegment) -> tuple[NDArray[np.int64], NDArray[np.int32], Codes]:
     return part.segment.pointers, part.segment.rows, part.segment.codes
 
 

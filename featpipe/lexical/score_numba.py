@@ -160,7 +160,7 @@ def best_of(
     postings: tuple[NDArray[np.int64], NDArray[np.int32], Codes],
     queries: tuple[NDArray[np.int64], Floats, NDArray[np.int64]],
     factors: Floats,
-    alive: NDArray[np.bool_],
+    n_rows: int,
     best: tuple[Floats, NDArray[np.int64], NDArray[np.int64], int],
 ) -> None:
     """Score a whole segment for many queries and keep the best rows seen so far of each.
@@ -170,15 +170,15 @@ def best_of(
         queries: the index of each term in the pointers (-1: in no row), idf, and the bounds of the
             queries, laid end to end.
         factors: by code.
-        alive: (n_rows,) rows that may be kept.
+        n_rows: of the segment.
         best: scores and rows kept (n_queries, k), best first, and how many they are (n_queries,),
             all changed in place; the number of the segment's first row.
     """
-    _best_of(postings, queries, factors, alive, best)
+    _best_of(postings, queries, factors, n_rows, best)
 
 
 @compiled
-def _best_of(postings, queries, factors, alive, best):
+def _best_of(postings, queries, factors, n_rows, best):
     places, idf, bounds = queries
     top_scores, top_rows, n_kept, base = best
     block = np.zeros(_BLOCK)
@@ -188,13 +188,13 @@ def _best_of(postings, queries, factors, alive, best):
             postings,
             (places[low:high], idf[low:high]),
             factors,
-            alive,
+            n_rows,
             (top_scores[query], top_rows[query], n_kept[query], base, block),
         )
 
 
 @compiled
-def _best_of_one(postings, query, factors, alive, best):
+def _best_of_one(postings, query, factors, n_rows, best):
     pointers, rows, codes = postings
     places, idf = query
     top_scores, top_rows, n_kept, base, block = best
@@ -204,18 +204,18 @@ def _best_of_one(postings, query, factors, alive, best):
         if places[number] >= 0:
             cursors[number] = pointers[places[number]]
             ends[number] = pointers[places[number] + 1]
-    for begin in range(0, len(alive), _BLOCK):
-        scores = block[: min(_BLOCK, len(alive) - begin)]
+    for begin in range(0, n_rows, _BLOCK):
+        scores = block[: min(_BLOCK, n_rows - begin)]
         scores[:] = 0.0
         for number in range(len(places)):
             low, high = cursors[number], ends[number]
             cursors[number] = _add_term(scores, begin, rows, codes, low, high, idf[number], factors)
-        n_kept = _keep_block(scores, begin, base, alive, top_scores, top_rows, n_kept)
+        n_kept = _keep_block(scores, begin, base, top_scores, top_rows, n_kept)
     return n_kept
 
 
 @compiled
-def _keep_block(scores, begin, base, alive, top_scores, top_rows, n_kept):
+def _keep_block(scores, begin, base, top_scores, top_rows, n_kept):
     """Put the rows of a block among the best; returns how many are kept."""
     k = len(top_scores)
     for low in range(0, len(scores), _STRIP):
@@ -225,8 +225,7 @@ def _keep_block(scores, begin, base, alive, top_scores, top_rows, n_kept):
         for row in range(low, high):
             if n_kept == k and scores[row] <= top_scores[k - 1]:
                 continue
-            if alive[begin + row]:
-                n_kept = _keep(top_scores, top_rows, n_kept, scores[row], base + begin + row)
+            n_kept = _keep(top_scores, top_rows, n_kept, scores[row], base + begin + row)
     return n_kept
 
 

@@ -154,18 +154,6 @@ class Segment:
         places[places == len(self.terms)] = 0
         return np.where(self.terms[places] == wanted, places, -1)
 
-    def next_living_row(self, place: int, begin: int, alive: NDArray[np.bool_]) -> int:
-        """The first row from ``begin`` on that lives and holds the term at ``place``, or -1."""
-        rows = self.rows[self.pointers[place] : self.pointers[place + 1]]
-        low, size = int(np.searchsorted(rows, begin)), 32
-        while low < len(rows):
-            part = rows[low : low + size]
-            living = np.flatnonzero(alive[part])
-            if len(living):
-                return int(part[living[0]])
-            low, size = low + size, 4 * size
-        return -1
-
 
 def _encode_pairs(
     lengths: NDArray[np.int64], postings: Postings, kernels: Kernels

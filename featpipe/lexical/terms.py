@@ -26,9 +26,8 @@ from featpipe.lexical.jieba_dictionary import hash_of
 from featpipe.lexical.words import TermBatch, Words, join_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
 
 #: Counted up when the same text would give other terms than before.
 TERMS_VERSION = 1
@@ -52,41 +51,32 @@ class Analyser:
         name: ``"chars"`` are single characters and pairs, with Latin words and numbers whole;
             ``"words"`` are jieba's words; ``"search"`` adds the shorter words inside long ones, as
             ``jieba.cut_for_search`` does; ``"words+chars"`` is every span of either, once.
-        stopwords: terms to leave out; folded like the texts.
-        words: how to cut words; by jieba's own dictionary unless given.
+
 
     Raises:
         UsageError: an unknown name.
     """
 
-    def __init__(
-        self,
-        name: AnalyserName = "chars",
-        stopwords: Iterable[str] | None = None,
-        *,
-        words: Words | None = None,
-    ) -> None:
+    def __init__(self, name: AnalyserName = "chars") -> None:
         if name not in ANALYSERS:
             raise UsageError(
                 f"unknown analyser {name!r}", hint=f"choose from {', '.join(ANALYSERS)}"
             )
         self.name: AnalyserName = name
-        self._stopwords = frozenset("".join(map(_fold, word)) for word in stopwords or ())
-        self._words = None if name == "chars" else words or Words()
+        self._words = None if name == "chars" else Words()
         self._backends = Backends("auto", warm_up=_WARM_UP)
 
     @property
     def spec(self) -> dict[str, object]:
         """Everything that decides the terms of a text, as plain JSON values."""
-        stopwords = sorted(self._stopwords)
-        encoded = [word.encode("utf-8", "surrogatepass") for word in stopwords]
         return {
             "terms": TERMS_VERSION,
             "analyser": self.name,
             "unicode": unidata_version,
-            "stopwords": hash_of(*encoded) if stopwords else None,
             "words": self._words.spec if self._words else None,
-            "pieces": None,  # of an analyser that is gone; stored fingerprints hold the key
+            # Of settings that are gone; stored fingerprints hold the keys.
+            "stopwords": None,
+            "pieces": None,
         }
 
     @property
@@ -109,10 +99,7 @@ class Analyser:
         interned = intern_spans(folded, starts, ends, backend=self._backend(len(folded)))
         vocabulary = interned.spell(text_of(folded), starts, ends)
         owners = np.searchsorted(coded.bounds, starts, side="right") - 1
-        ids = interned.ids
-        if self._stopwords:
-            vocabulary, ids, owners = self._without_stopwords(vocabulary, ids, owners)
-        return TermBatch(vocabulary, ids, np.bincount(owners, minlength=coded.n_texts))
+        return TermBatch(vocabulary, interned.ids, np.bincount(owners, minlength=coded.n_texts))
 
     def terms(self, text: str) -> list[str]:
         """The terms of one text, such as a query, in order."""
@@ -137,15 +124,6 @@ class Analyser:
             return self._words.backend
         self._backends.count(n_characters)
         return self._backends.current
-
-    def _without_stopwords(
-        self, vocabulary: list[str], ids: NDArray[np.int32], owners: Offsets
-    ) -> tuple[list[str], NDArray[np.int32], Offsets]:
-        stays = np.array([word not in self._stopwords for word in vocabulary], np.bool_)
-        numbers = np.cumsum(stays, dtype=np.int32) - 1
-        kept = stays[ids]
-        left = [word for word, stay in zip(vocabulary, stays.tolist(), strict=True) if stay]
-        return left, numbers[ids[kept]].astype(np.int32), owners[kept]
 
 
 def _parts_of(texts: Sequence[str]) -> Iterator[Sequence[str]]:

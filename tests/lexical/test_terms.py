@@ -65,13 +65,6 @@ def test_large_batches_are_counted_in_parts(
     assert parts.lengths.tolist() == whole.lengths.tolist()
 
 
-def test_stopwords_are_folded_and_left_out() -> None:
-    analyser = Analyser("words", ["ＨＥＬＬＯ", "元"])
-    assert "hello" not in analyser.terms(TEXT)
-    assert "元" not in analyser.terms(TEXT)
-    assert analyser.fingerprint != Analyser("words").fingerprint
-
-
 def test_a_batch_gives_each_text_its_own_terms(analyser: Analyser) -> None:
     batch = analyser.count(TEXTS)
     assert batch.ids.dtype == np.int32
