@@ -88,18 +88,12 @@ def read_recipe(folder: Path) -> Recipe:
     modules = _read_modules(folder)
     if not modules:
         return Recipe(folder)
-    kinds = [kind for kind, _ in modules]
-    if kinds[0] != "Transformer":
-        raise UnsupportedModel(f"{folder} begins with a {kinds[0]} module, not with a Transformer")
     model = modules[0][1]
+    kinds = [kind for kind, _ in modules]
     has_pooling = kinds[1:2] == ["Pooling"]
-    rest = modules[2 if has_pooling else 1 :]
-    for kind, _ in rest:
-        if kind not in _STEPS:
-            raise UnsupportedModel(
-                f"{folder} has a {kind} module, which is not reproduced here",
-                hint=f"reproduced are Transformer, then Pooling, then {', '.join(sorted(_STEPS))}",
-            )
+    n_first = 2 if has_pooling else 1
+    _check_kinds(folder, kinds[0], kinds[n_first:])
+    rest = modules[n_first:]
     is_normal = bool(rest) and rest[-1][0] == "Normalize"
     limits = _read_limits(model)
     prompts, default = _read_prompts(folder)
@@ -137,6 +131,17 @@ def read_json_object(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} does not hold a JSON object")
     return content
+
+
+def _check_kinds(folder: Path, first: str, rest: list[str]) -> None:
+    if first != "Transformer":
+        raise UnsupportedModel(f"{folder} begins with a {first} module, not with a Transformer")
+    for kind in rest:
+        if kind not in _STEPS:
+            raise UnsupportedModel(
+                f"{folder} has a {kind} module, which is not reproduced here",
+                hint=f"reproduced are Transformer, then Pooling, then {', '.join(sorted(_STEPS))}",
+            )
 
 
 def _read_modules(folder: Path) -> list[tuple[str, Path]]:

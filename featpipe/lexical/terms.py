@@ -28,6 +28,8 @@ from featpipe.lexical.words import TermBatch, Words, join_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
 
 #: Counted up when the same text would give other terms than before.
 TERMS_VERSION = 1
@@ -145,16 +147,10 @@ def _gram_spans(coded: CodedTexts) -> tuple[Offsets, Offsets]:
     gives 违 违约 约 约金 金 ABC 12.5. A gram never reaches from one text into the next. A full stop
     between two digits belongs to the number.
     """
-    codes = coded.codes
-    n = len(codes)
-    kinds = _kinds[codes]
-    dots = np.flatnonzero(codes == ord("."))
-    dots = dots[(dots > 0) & (dots < n - 1)]
-    numeric = (_digits[codes[dots - 1]] == 1) & (_digits[codes[dots + 1]] == 1)
+    n = len(coded.codes)
     is_first = np.zeros(n + 1, np.bool_)
     is_first[coded.bounds] = True
-    numeric &= ~is_first[dots] & ~is_first[dots + 1]
-    kinds[dots[numeric]] = _RUN
+    kinds = _kinds_of(coded.codes, is_first)
     joined = np.zeros(n, np.bool_)  # whether a character goes on from the one before
     joined[1:] = (kinds[1:] == kinds[:-1]) & ~is_first[1:n]
     grams = kinds == _GRAM
@@ -172,6 +168,20 @@ def _gram_spans(coded: CodedTexts) -> tuple[Offsets, Offsets]:
     ends[last[followed]] += 1
     ends[last[run_starts]] = run_ends
     return starts, ends
+
+
+def _kinds_of(codes: Codes, is_first: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Kind (n,) of each character; a full stop between two digits of a text is part of a run.
+
+    Shapes: codes (n,), is_first (n + 1,) where texts start.
+    """
+    kinds = _kinds[codes]
+    dots = np.flatnonzero(codes == ord("."))
+    dots = dots[(dots > 0) & (dots < len(codes) - 1)]
+    numeric = (_digits[codes[dots - 1]] == 1) & (_digits[codes[dots + 1]] == 1)
+    numeric &= ~is_first[dots] & ~is_first[dots + 1]
+    kinds[dots[numeric]] = _RUN
+    return kinds
 
 
 #: Kinds of characters in grams.
