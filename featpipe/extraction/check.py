@@ -57,10 +57,7 @@ def check_samples(fitted: FittedTemplate) -> Checked:
             empty.append(field.name)
         kind = field.type or infer_type([(features, value) for _, features, value in values])
         kinds[field.name] = kind
-        for document, features, value in values:
-            if not locate_value(features, value, kind):
-                why = _why(features, value, kind)
-                lost.append(Unlocated(template.name, document, field.name, value, why))
+        lost.extend(_unlocated(template.name, field.name, kind, values))
     return Checked(n_values, kinds, tuple(lost), tuple(empty))
 
 
@@ -69,6 +66,14 @@ def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, PageFeatu
     for index, (sample, features) in enumerate(documents):
         for value in sample.values_of(field):
             yield sample_name(sample, index), features, value
+
+
+def _unlocated(
+    template: str, field: str, kind: FieldType, values: Sequence[tuple[str, PageFeatures, str]]
+) -> Iterator[Unlocated]:
+    for document, features, value in values:
+        if not locate_value(features, value, kind):
+            yield Unlocated(template, document, field, value, _why(features, value, kind))
 
 
 def _why(features: PageFeatures, value: str, kind: FieldType) -> str:

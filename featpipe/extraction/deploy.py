@@ -84,20 +84,26 @@ class Publication:
         space: str | None = None,
     ) -> None:
         self.problem = ""
-        """Why the files are not what is at work, "" if they are."""
+        """Why the files are not used, "" if they are."""
         self.templates: Mapping[str, FittedTemplate] = {}
-        """The templates at work."""
+        """The published templates."""
         self.devices, self.space = devices, chosen.space or space
         self._checkpoints: Checkpoints | Literal["none"] = chosen.checkpoints or "none"
         self._home = PrivateFolder()
         self.folder = self._home.path / "templates"
-        """Watched by workers: one file per template at work."""
+        """Watched by workers: one file per published template."""
         self.folder.mkdir()
         self.models = _place_for_models(self._home.path)
         """Folder of fitted fields."""
+        self._engine = self._open_engine(templates, cache)
+        self._refused: object = None
+        self._fitting: Pool | None = None
+        self._is_closed = False
+
+    def _open_engine(self, templates: Path, cache: Path) -> ExtractionEngine:
         try:
             # With the names of the models, so that a sample has the same inputs as in a worker.
-            self._engine = ExtractionEngine(
+            return ExtractionEngine(
                 templates,
                 cache,
                 space=self.space,
@@ -107,13 +113,10 @@ class Publication:
         except BaseException:
             self._home.close()
             raise
-        self._refused: object = None
-        self._fitting: Pool | None = None
-        self._is_closed = False
 
     @property
     def is_behind(self) -> bool:
-        """Whether the files are neither at work nor known to be unusable."""
+        """Whether the files are neither published nor known to be unusable."""
         found = self._engine.templates
         return found is not self.templates and found is not self._refused
 
@@ -306,11 +309,15 @@ def remove_abandoned(directory: Path) -> None:
         except OSError:  # no lock in it: not one of ours, or one that is being made
             continue
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            _service_logger.info("removed the folder of a service that was killed: %s", folder.name)
+            _remove_unlocked(folder, lock)
         finally:
             os.close(lock)
+
+
+def _remove_unlocked(folder: Path, lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    _service_logger.info("removed the folder of a service that was killed: %s", folder.name)

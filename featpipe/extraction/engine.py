@@ -116,7 +116,7 @@ class ExtractionEngine:
 
     @property
     def problem(self) -> str:
-        """Why changed template files are not at work, "" if they are."""
+        """Why changed template files are not used, "" if they are."""
         return self.template_set.problem
 
     def extract_given(self, given: Given, template: str | None, *, with_text: bool = False) -> Done:

@@ -131,7 +131,7 @@ class Extractor:
 
     @property
     def problem(self) -> str:
-        """Why changed template files are not at work, "" if they are."""
+        """Why changed template files are not used, "" if they are."""
         return self.engine.problem
 
     def extract(self, document: AnyDocument, template: str | None = None) -> Extraction:

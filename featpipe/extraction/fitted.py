@@ -1,6 +1,6 @@
 """A template with its samples located and its fields fitted when first needed.
 
-A fitted template is a pure function of template, sample documents and evidence; the same inputs
+A fitted template is a pure function of template, sample documents and their inputs; the same inputs
 give the same models in any process, so results made at different times can be compared.
 """
 
@@ -26,7 +26,7 @@ from featpipe.extraction.scoring.field_model import (
 from featpipe.extraction.scoring.locate import infer_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from featpipe.extraction.model_cache import ModelCache
     from featpipe.extraction.scoring.features import PageFeatures
@@ -43,7 +43,7 @@ class SampleDocument:
     """A sample's document: identified at once, read when a field is fitted."""
 
     identity: str
-    """Hash of its text and of the evidence there is for it."""
+    """Hash of its text and of the vectors and entities that it lacks."""
     make: Callable[[], PageFeatures]
 
     @cached_property
@@ -58,7 +58,7 @@ class FittedTemplate:
     Args:
         template: checked.
         documents: the sample documents, one per sample, in order.
-        space: name of the vectors and entities that serve as evidence.
+        space: name of the vectors and entities that are used.
         models: fitted fields by fingerprint, shared between templates and their versions, so that
             only what changed is fitted again.
 
@@ -122,12 +122,7 @@ class FittedTemplate:
 
     def _fit(self, field: FieldSpec) -> FieldModel:
         documents = list(zip(self.sample_pages, self.template.samples, strict=True))
-        values = [
-            (features, value)
-            for features, sample in documents
-            for value in sample.values_of(field.name)
-        ]
-        kind = field.type or _kind_of(field) or infer_type(values)
+        kind = field.type or _kind_of(field) or _infer_kind(field, documents)
         samples = [
             sample_of(features, one.values_of(field.name), kind, one.spans.get(field.name, ()))
             for features, one in documents
@@ -230,7 +225,7 @@ def facts_of(template: Template, identities: Sequence[str], space: str) -> dict[
     Args:
         template: to extract by.
         identities: one per sample: a hash of the sample document's content.
-        space: name of the vectors and entities that serve as evidence.
+        space: name of the vectors and entities that are used.
 
     """
     return {
@@ -300,6 +295,18 @@ def explain_changes(
     return changes
 
 
+def _infer_kind(
+    field: FieldSpec, documents: Sequence[tuple[PageFeatures, SampleSpec]]
+) -> FieldType:
+    return infer_type(
+        [
+            (features, value)
+            for features, sample in documents
+            for value in sample.values_of(field.name)
+        ]
+    )
+
+
 def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
     reasons = []
     if old["version"] != new.version:
@@ -310,16 +317,20 @@ def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
         reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
     before = old["samples"]
     if isinstance(before, dict):
-        reasons.extend(f"sample added: {name}" for name in new.samples if name not in before)
-        reasons.extend(f"sample removed: {name}" for name in before if name not in new.samples)
-        reasons.extend(
-            f"sample changed: {name}"
-            for name, hashed in new.samples.items()
-            if name in before and before[name] != hashed
-        )
+        reasons.extend(_changed_samples(before, new.samples))
         if not reasons and list(before) != list(new.samples):
             reasons.append("samples in another order")
     return reasons
+
+
+def _changed_samples(old: Mapping[str, object], new: Mapping[str, str]) -> Iterator[str]:
+    yield from (f"sample added: {name}" for name in new if name not in old)
+    yield from (f"sample removed: {name}" for name in old if name not in new)
+    yield from (
+        f"sample changed: {name}"
+        for name, hashed in new.items()
+        if name in old and old[name] != hashed
+    )
 
 
 def _changed_keys(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:

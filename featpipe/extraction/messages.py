@@ -150,7 +150,7 @@ class ReloadTask:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """Worker -> caller. ``problem``: why the files are not at work, "" if they are."""
+    """Worker -> caller. ``problem``: why the files are not used, "" if they are."""
 
     fingerprints: dict[str, str]
     problem: str = ""

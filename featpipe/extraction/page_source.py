@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.messages import Given, Stored
     from featpipe.on_demand.messages import Entity, TextFeatures
     from featpipe.on_demand.space import Checkpoints
+    from featpipe.store import TableReader
 
     #: Texts -> vectors (n, dim).
     Encode = Callable[[Sequence[str]], NDArray[np.generic]]
@@ -195,24 +196,14 @@ class PageSource:
     def _make_page(self, document: CachedDocument) -> Page:
         meta: dict[str, Any] = document.meta  # JSON
         text = document.text
-        spans = {
-            level: document.spans(level).astype(np.int64).reshape(-1, 2)
-            for level in ("sentence", "paragraph", "word")
-        }
-        if not len(spans["sentence"]) or not len(spans["word"]):
-            cut = page_of_text(text)
-            spans = {"sentence": cut.sentences, "paragraph": cut.paragraphs, "word": cut.words}
-        entities: tuple[LabelledSpan, ...] = ()
-        if self._tagger is not None:
-            stored = self._stored_entities(self._tagger, document.keys("paragraph"))
-            entities = _place_entities(spans["paragraph"], stored)
+        spans = _spans_of(document)
         page = Page(
             document.id,
             text,
             spans["sentence"],
             spans["paragraph"],
             spans["word"],
-            entities,
+            self._cached_entities(document, spans["paragraph"]),
             table_headers(text, meta.get("tables") or ()),
             tuple((int(p[0]), int(p[1]), int(p[2])) for p in meta.get("pages") or ()),
         )
@@ -245,27 +236,23 @@ class PageSource:
                 found[number] = entities
         return found
 
+    def _cached_entities(
+        self, document: CachedDocument, paragraphs: NDArray[np.int64]
+    ) -> tuple[LabelledSpan, ...]:
+        if self._tagger is None:
+            return ()
+        stored = self._stored_entities(self._tagger, document.keys("paragraph"))
+        return _place_entities(paragraphs, stored)
+
     def _stored_entities(self, tagger: str, keys: NDArray[np.uint8]) -> list[list[Entity] | None]:
         """Entities of each paragraph (n, 16), None where the tagger never saw it."""
         found: list[list[Entity] | None] = [None] * len(keys)
         table = self._cache.reader.table(f"entities/{tagger}")
-        labels = json.loads(table.attributes["types"])
         rows = table.find(keys)
         known = rows >= 0
         if not known.any():
             return found
-        spans, lengths = table.ragged_many("spans", rows[known])
-        kinds, _ = table.ragged_many("labels", rows[known])
-        scores, _ = table.ragged_many("scores", rows[known])
-        whole = [
-            (a, b, labels[kind], score)
-            for (a, b), kind, score in zip(
-                np.asarray(spans).reshape(-1, 2).tolist(),
-                np.asarray(kinds).tolist(),
-                np.asarray(scores).tolist(),
-                strict=True,
-            )
-        ]
+        whole, lengths = _read_entities(table, rows[known])
         end = 0
         for number, n in zip(np.flatnonzero(known).tolist(), lengths.tolist(), strict=True):
             found[number] = whole[end : end + n]
@@ -306,6 +293,35 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _spans_of(document: CachedDocument) -> dict[str, NDArray[np.int64]]:
+    """Spans (n, 2) by level; the text is cut again where the cache lacks sentences or words."""
+    spans = {
+        level: document.spans(level).astype(np.int64).reshape(-1, 2)
+        for level in ("sentence", "paragraph", "word")
+    }
+    if len(spans["sentence"]) and len(spans["word"]):
+        return spans
+    cut = page_of_text(document.text)
+    return {"sentence": cut.sentences, "paragraph": cut.paragraphs, "word": cut.words}
+
+
+def _read_entities(
+    table: TableReader, rows: NDArray[np.int64]
+) -> tuple[list[Entity], NDArray[np.int64]]:
+    """The entities of some rows, end to end, and their number in each row."""
+    labels = json.loads(table.attributes["types"])
+    spans, lengths = table.ragged_many("spans", rows)
+    kinds, _ = table.ragged_many("labels", rows)
+    scores, _ = table.ragged_many("scores", rows)
+    columns = (
+        np.asarray(spans).reshape(-1, 2).tolist(),
+        np.asarray(kinds).tolist(),
+        np.asarray(scores).tolist(),
+    )
+    whole = [(a, b, labels[kind], score) for (a, b), kind, score in zip(*columns, strict=True)]
+    return whole, lengths
 
 
 def _place_entities(

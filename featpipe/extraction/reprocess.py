@@ -50,6 +50,16 @@ class ValueChange:
     def __str__(self) -> str:
         return f"{self.document} {self.field}: {_spell(self.old)} -> {_spell(self.new)}"
 
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return {
+            "template": self.template,
+            "document": self.document,
+            "field": self.field,
+            "old": [value.as_dict() for value in self.old.values],
+            "new": [value.as_dict() for value in self.new.values],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -136,16 +146,7 @@ class ReprocessReport:
             "unchanged": self.n_unchanged,
             "encoded": self.n_encoded,
             "seconds": self.seconds,
-            "changed": [
-                {
-                    "template": change.template,
-                    "document": change.document,
-                    "field": change.field,
-                    "old": [value.as_dict() for value in change.old.values],
-                    "new": [value.as_dict() for value in change.new.values],
-                }
-                for change in self.changed
-            ],
+            "changed": [change.as_dict() for change in self.changed],
             "lost": [asdict(one) for one in self.lost],
         }
 
@@ -346,6 +347,18 @@ def _find_here(
         return quarantine(work.document.id, error)
 
 
+def _log_row(run: str, work: Work) -> dict[str, object]:
+    return {
+        "run": run,
+        "template": work.template,
+        "path": work.document.path,
+        "document": work.document.id,
+        "fields": {name: key.hex() for name, key in work.keys.items()},
+        "content": work.content,
+        "gaps": work.missing_inputs,
+    }
+
+
 def _keep(
     engine: ExtractionEngine,
     batch: list[_Found],
@@ -363,10 +376,7 @@ def _keep(
             continue
         values.update((work.keys[name], result) for name, result in found.items())
         report.n_extracted += len(found)
-        fields = {name: key.hex() for name, key in work.keys.items()}
-        log.append({"run": report.run, "template": work.template, "path": work.document.path,
-                    "document": work.document.id, "fields": fields, "content": work.content,
-                    "gaps": work.missing_inputs})  # fmt: skip
+        log.append(_log_row(report.run, work))
         old = before.get((work.template, work.document.path))
         if old is not None:
             report.changed.extend(_compare(work, old, values, results))

@@ -98,9 +98,9 @@ class Provenance:
 
     Attributes:
         template: its name.
-        fingerprint: of the template, its samples and their evidence; 32 hex digits.
+        fingerprint: of the template, its samples and their inputs; 32 hex digits.
         version: of the template, as its authors wrote it.
-        space: name of the vectors and entities that served as evidence.
+        space: name of the vectors and entities that were used.
         cache: path of the HDF5 file.
         run: id of the run that found the values, "" outside a run.
 
@@ -122,7 +122,7 @@ class Extraction:
         document: its id in the cache, or the name it was given by.
         fields: results by name, for every field of the template.
         records: values that belong together, such as those of one table row; each by field name.
-        provenance: template, evidence and cache.
+        provenance: template, vectors and cache.
 
     """
 
@@ -167,21 +167,25 @@ def table_rows(extractions: Iterable[Extraction]) -> Iterable[dict[str, object]]
     for extraction in extractions:
         for name, result in extraction.fields.items():
             for value in result.values:
-                yield {
-                    "document": extraction.document,
-                    "template": extraction.provenance.template,
-                    "field": name,
-                    "text": value.text,
-                    "value": value.value,
-                    "unit": value.unit,
-                    "bound": value.bound,
-                    "start": value.start,
-                    "end": value.end,
-                    "page": value.page,
-                    "probability": round(value.probability, 6),
-                    "nearest": value.nearest,
-                    "fingerprint": extraction.provenance.fingerprint,
-                }
+                yield _table_row(extraction, name, value)
+
+
+def _table_row(extraction: Extraction, field: str, value: ExtractedValue) -> dict[str, object]:
+    return {
+        "document": extraction.document,
+        "template": extraction.provenance.template,
+        "field": field,
+        "text": value.text,
+        "value": value.value,
+        "unit": value.unit,
+        "bound": value.bound,
+        "start": value.start,
+        "end": value.end,
+        "page": value.page,
+        "probability": round(value.probability, 6),
+        "nearest": value.nearest,
+        "fingerprint": extraction.provenance.fingerprint,
+    }
 
 
 def write_extractions(extractions: Iterable[Extraction], path: Path) -> int:
@@ -272,7 +276,7 @@ def _nearest(
 def _distance(page: Page, anchor: ExtractedValue, start: int, end: int) -> float:
     """Characters in between, weighted down on the same line and in the same sentence."""
     low, high = min(anchor.end, end), max(anchor.start, start)
-    gap = float(max(high - low, 0))
+    distance = float(max(high - low, 0))
     if "\n" not in page.text[min(low, high) : max(low, high)]:
-        return gap * 0.1
-    return gap * (0.5 if page.sentence_of(start) == page.sentence_of(anchor.start) else 1.0)
+        return distance * 0.1
+    return distance * (0.5 if page.sentence_of(start) == page.sentence_of(anchor.start) else 1.0)

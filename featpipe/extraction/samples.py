@@ -11,7 +11,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from featpipe.errors import MissingExtra, TemplateError
 from featpipe.extraction.scoring.locate import infer_type
@@ -100,14 +100,7 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            labels = row.get("label", row.get("labels"))
-            spans = (
-                [(e["start_offset"], e["end_offset"], e["label"]) for e in row["entities"]]
-                if labels is None
-                else [(a, b, name) for a, b, name in labels]
-            )
-            samples.append(_sample(row.get("text", row.get("data")), spans))
+            samples.append(_doccano_sample(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TemplateError(f"{path}:{number}: is no doccano export: {error!r}") from error
     return samples
@@ -145,6 +138,16 @@ def _label_studio_task(task: Json) -> SampleSpec:
         if "labels" in r.get("value", {})
     ]
     return _sample(text, spans)
+
+
+def _doccano_sample(row: Json) -> SampleSpec:
+    labels = row.get("label", row.get("labels"))
+    spans = (
+        [(e["start_offset"], e["end_offset"], e["label"]) for e in row["entities"]]
+        if labels is None
+        else [(a, b, name) for a, b, name in labels]
+    )
+    return _sample(cast("str", row.get("text", row.get("data"))), spans)
 
 
 def _sample(text: str, labelled: Iterable[tuple[int, int, str]]) -> SampleSpec:

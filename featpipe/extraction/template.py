@@ -188,22 +188,11 @@ class Template(BaseModel):
         names = [field.name for field in self.fields]
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise PydanticCustomError(
-                    "template",
-                    "field {field} is defined twice",
-                    {"field": repr(name), PLACE: ("fields", number, "name")},
-                )
+                raise _fault("field {field} is defined twice", name, ("fields", number, "name"))
         for number, sample in enumerate(self.samples):
             for place in self.unknown_in(sample):
-                raise PydanticCustomError(
-                    "template",
-                    "sample {number} has a value for {field}, which is no field",
-                    {
-                        "number": number + 1,
-                        "field": repr(place[-1]),
-                        PLACE: ("samples", number, *place),
-                    },
-                )
+                message = f"sample {number + 1} has a value for {{field}}, which is no field"
+                raise _fault(message, place[-1], ("samples", number, *place))
         return self
 
     def unknown_in(self, sample: SampleSpec) -> list[tuple[str | int, ...]]:
@@ -234,7 +223,16 @@ def load_templates(path: str | Path) -> list[Template]:
         TemplateError: no template there, a file that cannot be used, or two templates of one name.
 
     """
-    path = Path(path)
+    found: dict[str, Template] = {}
+    for file in _find_files(Path(path)):
+        template = load_template(file)
+        if template.name in found:
+            raise TemplateError(f"{file}: a template {template.name!r} was read before")
+        found[template.name] = template
+    return [found[name] for name in sorted(found)]
+
+
+def _find_files(path: Path) -> list[Path]:
     files = [path]
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES)
@@ -242,13 +240,7 @@ def load_templates(path: str | Path) -> list[Template]:
         raise TemplateError(
             f"{path}: no template here", hint="featpipe template new SAMPLE > name.toml"
         )
-    found: dict[str, Template] = {}
-    for file in files:
-        template = load_template(file)
-        if template.name in found:
-            raise TemplateError(f"{file}: a template {template.name!r} was read before")
-        found[template.name] = template
-    return [found[name] for name in sorted(found)]
+    return files
 
 
 def load_template(file: str | Path) -> Template:
@@ -357,14 +349,23 @@ def _describe(error: ErrorDetails, content: object) -> str:
         else:
             at = at.get(step) if isinstance(at, dict) else None
             names.append(str(step))
-    what = error["msg"].removeprefix("Value error, ")
+    fault = _describe_fault(error)
+    return f"{', '.join(names)}: {fault}" if names else fault
+
+
+def _fault(message: str, field: str | int, place: tuple[int | str, ...]) -> PydanticCustomError:
+    """A fault at ``place`` of a template; ``{field}`` in the message is the field's name."""
+    return PydanticCustomError("template", message, {"field": repr(field), PLACE: place})
+
+
+def _describe_fault(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
-        what = "is no key of a template"
-    elif error["type"] == "missing":
-        what = "is missing"
-    elif not isinstance(error["input"], dict | list | tuple):
-        what = f"{what} (it is {error['input']!r})"
-    return f"{', '.join(names)}: {what}" if names else what
+        return "is no key of a template"
+    if error["type"] == "missing":
+        return "is missing"
+    fault = error["msg"].removeprefix("Value error, ")
+    is_plain = not isinstance(error["input"], dict | list | tuple)
+    return f"{fault} (it is {error['input']!r})" if is_plain else fault
 
 
 def find_line(text: str, location: Sequence[int | str]) -> int | None:

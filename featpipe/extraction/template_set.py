@@ -75,7 +75,7 @@ class TemplateSet:
 
     @property
     def problem(self) -> str:
-        """Why changed template files are not at work, "" if they are."""
+        """Why changed template files are not used, "" if they are."""
         return self._loaded.problem
 
     def choose(self, name: str | None) -> FittedTemplate:

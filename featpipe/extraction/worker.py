@@ -95,7 +95,7 @@ class ExtractRole:
             open_models=load_here,
         )
         self._is_warm = is_warm
-        self._at_work: dict[str, FittedTemplate] | None = None
+        self._loaded: dict[str, FittedTemplate] | None = None
         if is_warm:
             self._load()
 
@@ -113,10 +113,7 @@ class ExtractRole:
             self._load_fitted()
         match task:
             case ExtractTask():
-                return tuple(
-                    self.engine.extract_given(given, task.template, with_text=task.with_text)
-                    for given in task.documents
-                )
+                return self._extract(task)
             case FieldsTask():
                 return self._find_fields(task)
             case FitTask():
@@ -129,6 +126,12 @@ class ExtractRole:
     def close(self) -> None:
         """Let go of the cache."""
         self.engine.close()
+
+    def _extract(self, task: ExtractTask) -> tuple[Done, ...]:
+        return tuple(
+            self.engine.extract_given(given, task.template, with_text=task.with_text)
+            for given in task.documents
+        )
 
     def _find_fields(self, task: FieldsTask) -> FieldsDone:
         before = self.engine.pages.n_encoded
@@ -163,9 +166,9 @@ class ExtractRole:
     def _load_fitted(self) -> None:
         """Of the templates as they are now: load new fields, let go of those that are gone."""
         templates = self.engine.templates
-        if templates is self._at_work:
+        if templates is self._loaded:
             return
-        self._at_work = templates
+        self._loaded = templates
         for one in templates.values():
             for field in one.template.fields:
                 one.model(field.name)

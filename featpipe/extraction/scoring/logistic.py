@@ -1,6 +1,6 @@
 """Logistic regression with a Gaussian prior: sparse and weighted.
 
-With no samples the prior is the model; every sample moves it in proportion to its evidence.
+With no samples the prior is the model; every sample moves it in proportion to its weight.
 
 The same rows give the same bits on any number of threads: no sum is left to BLAS, whose order of
 adding depends on the number of threads, and whose threads cost more here than they save.
