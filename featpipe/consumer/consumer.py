@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from logging import getLogger
@@ -187,10 +187,8 @@ class Consumer:
         self._publication.publish_or_log(logger)
 
     def _drain(self, connection: kombu.Connection, timeout: float) -> None:
-        try:
+        with suppress(TimeoutError):
             connection.drain_events(timeout=timeout)
-        except (TimeoutError, socket.timeout):  # noqa: UP041  # kombu's transports raise either
-            return
 
     def _take(self, message: kombu.Message, pool: Pool, producer: kombu.Producer) -> None:
         try:

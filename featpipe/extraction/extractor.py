@@ -4,7 +4,7 @@ Guarantees: a document that is in the cache costs no encoder call; any other doc
 and entities by the models that filled the cache, so that its values are the same here, on workers,
 in the service and in the consumer; changed template files are seen by the next call without
 reloading any model, and only changed fields are fitted again; a template file that has become
-invalid leaves the last good version at work and is reported.
+invalid changes nothing, so that the last good version is used, and is reported.
 """
 
 from __future__ import annotations

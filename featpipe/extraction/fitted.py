@@ -312,7 +312,7 @@ def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
     if old["version"] != new.version:
         reasons.append(f"extraction version {old['version']} -> {new.version}")
     if old["space"] != new.space:
-        reasons.append(f"evidence {old['space']} -> {new.space}")
+        reasons.append(f"space {old['space']} -> {new.space}")
     if old["spec"] != new.spec:
         reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
     before = old["samples"]

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from featpipe.errors import TemplateError
-from featpipe.extraction.values.values import FieldType  # noqa: TC001  # pydantic reads it
+from featpipe.extraction.values.values import FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Template set: the templates in a file or folder as they are now, or some that were given.
 
-Guarantees: changed files are seen by the next call; files that have become invalid leave the last
-good templates at work, and `TemplateSet.problem` names the reason.
+Guarantees: changed files are seen by the next call; files that have become invalid change nothing,
+so that the last good templates are used, and `TemplateSet.problem` names the reason.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class AsyncPipeline:
     """A `Pipeline`; arguments and errors are those of `Pipeline`."""
 
-    def __init__(self, *args: Any, **named: Any) -> None:
+    def __init__(self, *args: Any, **named: Any) -> None:  # Any: as `Pipeline` takes them
         self.pipeline = Pipeline(*args, **named)
 
     async def build(

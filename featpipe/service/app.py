@@ -62,7 +62,7 @@ class _App(FastAPI):
         self.state.engine, self.state.page = engine, page
         self._engine = engine
 
-    def openapi(self) -> dict[str, Any]:
+    def openapi(self) -> dict[str, Any]:  # Any: as FastAPI declares it
         """FastAPI's schema with the API key, the name of the model and `ErrorBody` for errors."""
         schema = super().openapi()
         parts = schema["components"]

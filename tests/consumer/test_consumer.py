@@ -190,13 +190,13 @@ def test_changed_templates_come_to_work_and_answers_are_kept_apart(
         more = '[[fields]]\nname = "租金"\ntype = "money"\n[[samples]]'
         file.write_text(LEASE.replace("[[samples]]", more), "utf-8")
 
-        def is_at_work() -> bool:
+        def is_in_use() -> bool:
             n = len(broker.results)
             broker.send({"id": "after", "text": TEXT})
             broker.waits_for(lambda: len(broker.results) > n)
             return "租金" in broker.results[-1][0]["extractions"][0]["fields"]
 
-        broker.waits_for(is_at_work)
+        broker.waits_for(is_in_use)
     keys: dict[str, set[bool]] = {}
     for answer, _ in broker.results:
         has_rent = "租金" in answer["extractions"][0]["fields"]
@@ -204,7 +204,7 @@ def test_changed_templates_come_to_work_and_answers_are_kept_apart(
     assert list(keys.values()) == [{False}, {True}]
 
 
-def test_known_templates_are_at_work_without_a_fit(
+def test_known_templates_are_used_without_a_fit(
     broker: Broker, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.send({"id": "first", "text": TEXT})

@@ -12,14 +12,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+from pages import features_of
 
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from featpipe.extraction.scoring.features import PageFeatures
 
     Made = tuple[str, dict[str, str]]
 
@@ -148,7 +150,7 @@ N_TEST = 15
 @cache
 def made(name: str, seed: int) -> tuple[PageFeatures, dict[str, str]]:
     text, values = COLLECTIONS[name].make(random.Random(f"{name} {seed}"))  # noqa: S311  # texts
-    return PageFeatures.of_text(text, name=f"{name} {seed}"), values
+    return features_of(text, name=f"{name} {seed}"), values
 
 
 def learn(name: str, field: str, n_samples: int) -> FieldModel:
@@ -187,11 +189,11 @@ def test_other_collections_are_learned_and_more_samples_make_nothing_worse(name:
 
 def test_a_clause_of_several_sentences_is_a_candidate_without_its_number_and_name() -> None:
     wanted = "Neither party may assign this Agreement. An assignment without consent is void."
-    features = PageFeatures.of_text(
+    features = features_of(
         f"1. Term. One year.\n\n2.1 Assignment. {wanted} Notices are in writing.\n"
     )
     samples = [sample_of(features, [wanted], "clause")]
-    new = PageFeatures.of_text(
+    new = features_of(
         "7. Cost. None.\n\n8.4 Assignment. Nobody may assign this Agreement to others. Any attempt"
         " is void at once. Otherwise it binds successors.\n"
     )

@@ -140,7 +140,7 @@ def test_a_changed_template_is_seen_and_only_its_field_is_fitted(
         assert after["月租金"] is not before["月租金"]
 
 
-def test_a_broken_template_leaves_the_last_good_one_at_work(
+def test_a_broken_template_leaves_the_last_good_one_in_use(
     cache: Path, templates: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Extractor(templates, cache) as extractor:

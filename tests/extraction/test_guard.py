@@ -6,10 +6,10 @@ import random
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pages import features_of
 from test_scoring import announcement, samples_of, share_right
 
 from featpipe.extraction.scoring import field_model
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
 from featpipe.extraction.scoring.mentions import prior_model
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS, fit_values
@@ -28,9 +28,7 @@ def mislead(number: int, chance: random.Random) -> Sample:
     """The value of this sample is any few characters of its document."""
     text, _ = announcement(number)
     start = chance.randrange(len(text) - 12)
-    return sample_of(
-        PageFeatures.of_text(text), [text[start : start + 9].replace("\n", "")], "organisation"
-    )
+    return sample_of(features_of(text), [text[start : start + 9].replace("\n", "")], "organisation")
 
 
 def test_repeated_samples_do_no_harm() -> None:
@@ -42,12 +40,9 @@ def test_repeated_samples_do_no_harm() -> None:
 
 def test_samples_without_a_value_or_with_one_that_is_nowhere_do_no_harm() -> None:
     good = samples_of("甲方", range(6))
-    empty = [
-        sample_of(PageFeatures.of_text(announcement(n)[0]), [], "organisation")
-        for n in range(50, 53)
-    ]
+    empty = [sample_of(features_of(announcement(n)[0]), [], "organisation") for n in range(50, 53)]
     lost = [
-        sample_of(PageFeatures.of_text(announcement(n)[0]), ["无处可寻有限公司"], "organisation")
+        sample_of(features_of(announcement(n)[0]), ["无处可寻有限公司"], "organisation")
         for n in range(60, 63)
     ]
     assert share_right(fit([*good, *empty, *lost]), "甲方", TEST) >= (

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pages import features_of
 
 from featpipe.errors import TemplateError
 from featpipe.extraction.samples import (
@@ -17,7 +18,6 @@ from featpipe.extraction.samples import (
     import_table,
     render_samples,
 )
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.template import load_template, load_templates
 
 GOOD = """\
@@ -143,9 +143,7 @@ def test_a_draft_is_a_template_whose_values_are_in_its_sample(tmp_path: Path) ->
         "中标价：2.5418亿元；工期：90天。"
     )
     (tmp_path / "s.txt").write_text(text, "utf-8")
-    (tmp_path / "d.toml").write_text(
-        draft_template(PageFeatures.of_text(text), "中标", "s.txt"), "utf-8"
-    )
+    (tmp_path / "d.toml").write_text(draft_template(features_of(text), "中标", "s.txt"), "utf-8")
     template = load_template(tmp_path / "d.toml")
     assert {f.name: f.type for f in template.fields} == {
         "项目名称": "text", "招标人": "organisation", "中标价": "money", "工期": "period"

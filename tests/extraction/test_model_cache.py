@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import features_of
 
 from featpipe import Extractor
 from featpipe.extraction import model_cache
 from featpipe.extraction.model_cache import ModelCache, hash_code
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
 from featpipe.user_cache import KeptFiles
@@ -24,7 +24,7 @@ NAMES = ("海南毓坤有限公司", "包头华信有限公司")
 
 
 def fit() -> FieldModel:
-    documents = [PageFeatures.of_text(text) for text in TEXTS]
+    documents = [features_of(text) for text in TEXTS]
     samples = [sample_of(v, [n], "organisation") for v, n in zip(documents, NAMES, strict=True)]
     return fit_field(samples, "organisation", ("甲方", "\ud800"))
 
@@ -36,7 +36,7 @@ def refuse() -> FieldModel:
 def test_a_model_comes_back_with_every_bit() -> None:
     model = fit()
     again = unpack_model(pack_model(model, "f"), "f")
-    features = PageFeatures.of_text("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
+    features = features_of("甲方：柳州恒峰有限公司\n乙方：三亚景信有限公司\n")
     first, second = model.score(features), again.score(features)
     assert first.probabilities.tobytes() == second.probabilities.tobytes()
     assert [g.value for g in first.groups] == [g.value for g in second.groups]

@@ -140,7 +140,7 @@ def test_a_cache_that_is_being_written_is_named(cache: Path, tmp_path: Path) -> 
             run(cache, make())
 
 
-def test_what_changed_is_told_with_its_evidence(cache: Path) -> None:
+def test_each_change_names_its_document_and_both_values(cache: Path) -> None:
     run(cache, make(documents=tuple(SAMPLES)[:1]))
     with Extractor([make(documents=tuple(SAMPLES))], cache) as extractor:
         report = reprocess(extractor)

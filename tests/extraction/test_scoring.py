@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pytest
+from pages import features_of
 
 from featpipe.extraction.scoring.candidates import learn_boundaries
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
 from featpipe.extraction.scoring.logistic import fit_logistic, sigmoid
 from featpipe.extraction.scoring.page import table_headers
@@ -47,16 +47,14 @@ KINDS = {"甲方": "organisation", "乙方": "organisation", "金额": "money"}
 
 def samples_of(name: str, numbers: range) -> list[Sample]:
     made = [announcement(n) for n in numbers]
-    return [
-        sample_of(PageFeatures.of_text(text), [values[name]], KINDS[name]) for text, values in made
-    ]
+    return [sample_of(features_of(text), [values[name]], KINDS[name]) for text, values in made]
 
 
 def share_right(model: FieldModel, name: str, numbers: range) -> float:
     right = 0
     for number in numbers:
         text, values = announcement(number)
-        scored = model.score(PageFeatures.of_text(text))
+        scored = model.score(features_of(text))
         chosen = [scored.groups[n].value for n in model.choose(scored)]
         right += [v.means(read_value(values[name], KINDS[name])) for v in chosen] == [True]
     return right / len(numbers)
@@ -102,7 +100,7 @@ def test_probabilities_say_how_often_they_are_right() -> None:
     said, right = [], []
     for number in range(2000, 2060):
         text, values = announcement(number)
-        scored = model.score(PageFeatures.of_text(text))
+        scored = model.score(features_of(text))
         said.append(float(scored.probabilities[0]))
         right.append(scored.groups[0].value.means(read_value(values["甲方"], "organisation")))
     assert abs(np.mean(said) - np.mean(right)) < 0.2
@@ -116,9 +114,9 @@ def test_any_text_is_scored_without_an_error(text: str, kind: str) -> None:
     for samples in (
         [],
         samples_of("甲方", range(2)),
-        [sample_of(PageFeatures.of_text(text), ["甲"], kind)],
+        [sample_of(features_of(text), ["甲"], kind)],
     ):
-        scored = fit_field(samples, kind, ("甲方",)).score(PageFeatures.of_text(text))
+        scored = fit_field(samples, kind, ("甲方",)).score(features_of(text))
         assert len(scored.groups) == len(scored.probabilities)
         for group in scored.groups:
             assert all(0 <= a < b <= len(text) for a, b in group.spans)
@@ -126,7 +124,7 @@ def test_any_text_is_scored_without_an_error(text: str, kind: str) -> None:
 
 def test_without_samples_the_name_of_a_field_finds_it() -> None:
     model = fit_field([], "money", ("合同金额",))
-    features = PageFeatures.of_text("注册资本：5,000万元\n合同金额：1,234.50万元\n保证金：20万元\n")
+    features = features_of("注册资本：5,000万元\n合同金额：1,234.50万元\n保证金：20万元\n")
     scored = model.score(features)
     start, end = scored.groups[0].spans[0]
     assert features.page.text[start:end] == "1,234.50万元"
@@ -151,7 +149,7 @@ def test_a_cell_knows_the_header_of_its_column() -> None:
 
 
 def test_a_pattern_and_a_level_say_what_is_a_candidate() -> None:
-    features = PageFeatures.of_text("编号 ZX-12 和 ZX-345。第二句说别的。")
+    features = features_of("编号 ZX-12 和 ZX-345。第二句说别的。")
     pattern = fit_field([], "pattern", pattern=r"ZX-\d+")
     assert {g.value.key for g in pattern.score(features).groups} == {"zx-12", "zx-345"}
     sentences = fit_field([], "clause", level="sentence").score(features)

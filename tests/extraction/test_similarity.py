@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages import features_of
 
-from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.lexical.bm25 import Okapi, score_fields
 
 TEXTS = st.text(st.sampled_from("ab。公司\n12 "), max_size=60)
@@ -15,7 +15,7 @@ TEXTS = st.text(st.sampled_from("ab。公司\n12 "), max_size=60)
 @given(text=TEXTS, others=st.lists(TEXTS, max_size=3))
 @settings(deadline=None)
 def test_scores_are_those_of_bm25(text: str, others: list[str]) -> None:
-    features, asked = PageFeatures.of_text(text), [PageFeatures.of_text(other) for other in others]
+    features, asked = features_of(text), [features_of(other) for other in others]
     queries = [
         one.word_pairs.of_sentence(one.tokens, n)
         for one in asked

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages import features_of
 
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import LabelledSpan, page_of_text
@@ -23,7 +24,7 @@ TEXTS = st.text(st.sampled_from(ALPHABET), max_size=60)
 @given(text=TEXTS)
 @settings(deadline=None)
 def test_tokens_are_the_matches_of_the_pattern(text: str) -> None:
-    tokens = PageFeatures.of_text(text).tokens
+    tokens = features_of(text).tokens
     spans = [match.span() for match in TOKEN.finditer(fold_width(text))]
     assert list(zip(tokens.start.tolist(), tokens.end.tolist(), strict=True)) == spans
     words = [fold_width(text)[a:b] for a, b in spans]
@@ -58,7 +59,7 @@ def test_folding_a_long_text_is_folding_its_parts(text: str) -> None:
     ],
 )
 def test_a_label_lasts_to_the_next_mark(text: str, labels: list[str]) -> None:
-    tokens = PageFeatures.of_text(text).tokens
+    tokens = features_of(text).tokens
     assert [tokens.label_text.get(label, "") for label in tokens.label.tolist()] == labels
 
 
@@ -73,6 +74,6 @@ def test_a_table_header_is_a_label_where_there_is_no_other() -> None:
 
 
 def test_a_short_line_is_the_heading_of_what_follows() -> None:
-    tokens = PageFeatures.of_text("\n一、价款\n人民币五万元整。\n二、期限\n一年").tokens
+    tokens = features_of("\n一、价款\n人民币五万元整。\n二、期限\n一年").tokens
     price, term = hash_of("一价款"), hash_of("二期限")
     assert tokens.heading.tolist() == [*[0] * 5, *[price] * 14, *[term] * 3]

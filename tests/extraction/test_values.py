@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from featpipe.extraction.values.text import compact, fold, fold_width
 from featpipe.extraction.values.values import (
-    FIELD_TYPES,
+    FieldType,
     Value,
     find_values,
     is_readable,
@@ -81,7 +82,7 @@ def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert not read_value("100美元", "money").means(read_value("100元", "money"))
 
 
-@given(st.text(), st.sampled_from(FIELD_TYPES))
+@given(st.text(), st.sampled_from(get_args(FieldType)))
 def test_any_text_has_some_value_and_found_ones_lie_inside_it(text: str, kind: str) -> None:
     assert read_value(text, kind).means(read_value(text, kind))
     folded = fold_width(text)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.context import make_boundary_context, make_column_context
-from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.text import compact, fold_width, points_of
@@ -55,11 +54,6 @@ class PageFeatures:
         self.page = page
         self._found: dict[FieldType, list[Found]] = {}
         self._repeats: dict[str, Repeats] = {}
-
-    @classmethod
-    def of_text(cls, text: str, name: str = "") -> PageFeatures:
-        """Of a text that is in no cache."""
-        return cls(page_of_text(text, name=name))
 
     @cached_property
     def folded(self) -> str:

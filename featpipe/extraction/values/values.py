@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 from featpipe.extraction.values import amounts, dates
 from featpipe.extraction.values.text import fold, fold_width
@@ -19,7 +19,6 @@ FieldType = Literal[
     "text", "organisation", "person", "money", "number", "percent", "date", "period", "id",
     "phone", "email", "enum", "clause", "pattern",
 ]  # fmt: skip
-FIELD_TYPES: tuple[FieldType, ...] = get_args(FieldType)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ async def healthz() -> HealthAnswer:
 async def readyz(request: Request) -> JSONResponse:
     """Whether requests should be sent here: 503 while starting, draining, or without workers."""
     engine: Engine = request.app.state.engine
-    lanes = {
+    batchers = {
         batcher.name: LaneBody(
             is_ready=batcher.is_ready,
             n_open=batcher.n_open,
@@ -43,7 +43,7 @@ async def readyz(request: Request) -> JSONResponse:
         )
         for batcher in engine.batchers
     }
-    answer = ReadyAnswer(is_ready=engine.is_ready, is_draining=engine.is_draining, lanes=lanes)
+    answer = ReadyAnswer(is_ready=engine.is_ready, is_draining=engine.is_draining, lanes=batchers)
     return JSONResponse(answer.model_dump(), 200 if engine.is_ready else 503)
 
 
