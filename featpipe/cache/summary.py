@@ -47,7 +47,7 @@ def find_run(runs: Sequence[RunReport], name: str) -> RunReport:
     return (exact or found)[0]
 
 
-def _report_of(record: dict[str, Any]) -> RunReport:
+def _report_of(record: dict[str, Any]) -> RunReport:  # Any: the values of a JSON object
     known = RunReport.__dataclass_fields__
     content = {name: value for name, value in record.items() if name in known}
     content["quarantined"] = tuple(Quarantined(**lost) for lost in record["quarantined"])
