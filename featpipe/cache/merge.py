@@ -14,7 +14,7 @@ import numpy as np
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import TermTables, TermWriter
-from featpipe.documents import hash_bytes
+from featpipe.documents import hash_file
 from featpipe.encoders.builtin import space_name
 from featpipe.encoders.spec import fingerprint_of
 from featpipe.errors import UnreadableDictionary
@@ -85,7 +85,7 @@ def import_vectors(
     """
     source = Path(source)
     try:
-        content = hash_bytes(source.read_bytes())
+        content = hash_file(source)
     except OSError as error:
         raise UnreadableDictionary(f"{source} cannot be read: {error.strerror}") from error
     spec: Mapping[str, object] = {"feature": "imported", "file": content, "group": group}

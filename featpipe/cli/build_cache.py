@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT
+from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, ocr_option
 from featpipe.cli.progress import open_view
 from featpipe.pool import stopping_in_two_steps
 from featpipe.settings import LEVELS, BuildSettings
@@ -56,7 +56,7 @@ _MOST_READERS = 4
 )
 @click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
-@click.option("--ocr", is_flag=True, help="Read scans and pictures too (extra ocr; 2 s a page).")
+@ocr_option
 @click.option("--deadline", type=click.FloatRange(min=0.1), metavar="SECONDS")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
 @click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")

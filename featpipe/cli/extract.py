@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.cli.main import EXIT_LEFT_OUT, ocr_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from featpipe.documents import Source
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.results import Extraction
     from featpipe.report import Quarantined
@@ -35,6 +36,7 @@ _NER_HELP = "Entity model that filled the cache; by default the built-in one."
 @click.option("--model", metavar="PATH|NAME", help=_MODEL_HELP)
 @click.option("--ner", metavar="PATH|NAME|none", help=_NER_HELP)
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
+@ocr_option
 @click.option("-o", "--output", metavar="FILE", help="By suffix: .jsonl, .csv or .parquet.")
 @click.option(
     "--workers",
@@ -60,20 +62,26 @@ def extract(
     model: str | None,
     ner: str | None,
     space: str | None,
+    ocr: bool,
     output: str | None,
     workers: int | None,
     deadline: float,
 ) -> None:
     """Extract fields from DOCS, by default from all documents of the cache.
 
-    DOCS are files, folders, or ids of cached documents; TEMPLATES are applied to the documents
-    that they are meant for, or "auto" chooses one for each. A document that is not in the cache
-    gets vectors and entities by the models that filled it, and is not added to it.
+    DOCS are files, folders, or ids of cached documents; archives and JSON Lines are read as
+    build-cache reads them, one document per member or record. TEMPLATES are applied to the
+    documents that they are meant for, or "auto" chooses one for each. A document that is not in
+    the cache gets vectors and entities by the models that filled it, and is not added to it.
     """
+    from featpipe.documents import LoadLimits
     from featpipe.extraction.extractor import Extractor
 
     lost: list[Quarantined] = []
-    with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
+    limits = LoadLimits(use_ocr=ocr)
+    with Extractor(
+        templates, cache, model=model, ner=ner, space=space or None, limits=limits
+    ) as extractor:
         wanted = list(_expand(extractor, documents))
         if workers is None:
             workers = _choose_workers(extractor, len(wanted), _MANY_DOCUMENTS)
@@ -146,19 +154,35 @@ def reprocess(
     ctx.exit(EXIT_LEFT_OUT if report.lost else 0)
 
 
-def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Path]:
-    from featpipe.documents import find_sources
-    from featpipe.errors import MissingDocuments
+def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Path | Source]:
+    """The documents in the order of their names; a member of an archive is a source."""
+    from featpipe.documents.find import expand_in_order
 
     if not documents:
         yield from (document.path for document in extractor.cache.documents())
-    for name in documents:
-        if Path(name).exists():
-            yield from (source.path for source in find_sources([Path(name)]))
-        elif extractor.cache.find_document(name) is not None:
-            yield name
+    found = [_find(extractor, name) for name in documents]
+    expanded = expand_in_order([one for one in found if not isinstance(one, str)])
+    for one in found:
+        if isinstance(one, str):
+            yield one
         else:
-            raise MissingDocuments(f"{name} is neither a file nor a document of the cache")
+            yield from (s.path if s.part is None else s for s in next(expanded))
+
+
+def _find(extractor: Extractor, name: str) -> list[Source] | str:
+    """The files of a name, else the name of a cached document."""
+    from featpipe.documents import find_sources
+    from featpipe.errors import MissingDocuments
+
+    if Path(name).exists():
+        return find_sources([Path(name)])
+    if extractor.cache.find_document(name) is not None:
+        return name
+    try:
+        return find_sources([name])
+    except MissingDocuments as error:
+        why = f"{error.message}, and the cache holds no document of this name"
+        raise MissingDocuments(why, hint=error.hint) from error
 
 
 def _choose_workers(extractor: Extractor, n: int, many: int) -> int:

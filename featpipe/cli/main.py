@@ -37,6 +37,11 @@ _COMMANDS = {
     "doctor": ("doctor", "doctor", "Check this machine, and say what cures it."),
 }
 
+#: For every command that reads documents; as ``LoadLimits.use_ocr``.
+ocr_option = click.option(
+    "--ocr", is_flag=True, help="Read scans and pictures too (extra ocr; 2 s a page)."
+)
+
 EXIT_LEFT_OUT = 1
 EXIT_USAGE = 2
 EXIT_FATAL = 3

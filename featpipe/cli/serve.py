@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_FATAL
+from featpipe.cli.main import EXIT_FATAL, ocr_option
 from featpipe.pool import stopping_in_two_steps
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 @click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
+@ocr_option
 @click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; one worker each.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
@@ -56,6 +57,7 @@ def serve(
     ner: str | None,
     space: str | None,
     analyser: str | None,
+    ocr: bool,
     device: tuple[str, ...],
     host: str,
     port: int,
@@ -76,6 +78,7 @@ def serve(
     Models are held by worker processes; templates may be changed while the service runs. Without
     a key it listens to this machine only.
     """
+    from featpipe.documents import LoadLimits
     from featpipe.service.settings import MIB, ServiceSettings, find_key
 
     settings = ServiceSettings(
@@ -85,6 +88,7 @@ def serve(
         ner=ner,
         space=space,
         analyser=analyser,
+        limits=LoadLimits(use_ocr=ocr),
         devices=device,
         host=host,
         port=port,
@@ -136,6 +140,7 @@ def _serve(settings: ServiceSettings, *, log_json: bool) -> None:
               help="Keeps answers, so that nothing is computed twice.")  # fmt: skip
 @click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
 @click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
+@ocr_option
 @click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; one worker each.")
 @click.option("--document-deadline", type=click.FloatRange(min=0.1), default=60.0,
               metavar="SECONDS", show_default=True, help="Of a document.")  # fmt: skip
@@ -152,6 +157,7 @@ def consume(
     journal: Path | None,
     model: str | None,
     ner: str | None,
+    ocr: bool,
     device: tuple[str, ...],
     document_deadline: float,
     prefetch: int,
@@ -163,6 +169,7 @@ def consume(
     dead-letter queue with its reason.
     """
     from featpipe.consumer import Consumer, ConsumerSettings
+    from featpipe.documents import LoadLimits
 
     broker = broker or os.environ.get(_BROKER_VARIABLE)
     if not broker:
@@ -179,6 +186,7 @@ def consume(
             journal=journal,
             model=model,
             ner=ner,
+            limits=LoadLimits(use_ocr=ocr),
             devices=device,
             document_deadline_s=document_deadline,
             prefetch=prefetch,

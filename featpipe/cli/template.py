@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.cli.main import EXIT_LEFT_OUT, ocr_option
 
 if TYPE_CHECKING:
     from featpipe.extraction.check import Checked
@@ -21,17 +21,21 @@ def template() -> None:
 @template.command("new")
 @click.argument("sample", metavar="SAMPLE", type=click.Path(exists=True, dir_okay=False))
 @click.option("--name", help="By default the file's name.")
-def new(sample: str, name: str | None) -> None:
+@ocr_option
+def new(sample: str, name: str | None, ocr: bool) -> None:
     """Print a first template made from SAMPLE's labels and tables, in TOML."""
     from dataclasses import astuple, replace
 
-    from featpipe.documents import load_document
+    from featpipe.documents import LoadLimits, Source, load_document
+    from featpipe.extraction.page_source import read_source
     from featpipe.extraction.samples import draft_template
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import page_of_text, table_headers
 
     path = Path(sample)
-    document = load_document(path.read_bytes(), source=str(path))
+    limits = LoadLimits(use_ocr=ocr)
+    data = read_source(Source(str(path), path), limits)
+    document = load_document(data, source=str(path), limits=limits)
     headers = table_headers(document.text, [astuple(table) for table in document.tables])
     page = replace(page_of_text(document.text, name=path.name), headers=headers)
     click.echo(draft_template(PageFeatures(page), name or path.stem, path.name), nl=False)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kombu.transport.virtual import Channel
 
     from featpipe.consumer.jobs import Job
+    from featpipe.documents import LoadLimits
     from featpipe.extraction.messages import Done
     from featpipe.pool import Outcome
 
@@ -59,6 +60,8 @@ class ConsumerSettings:
     journal: Path | None = None
     model: str | None = None
     ner: str | None = None
+    limits: LoadLimits | None = None
+    """Beyond which a document is refused; ``use_ocr`` reads scans. None: ``LoadLimits()``."""
     devices: tuple[str, ...] = ()
     document_deadline_s: float = 60.0
     prefetch: int = 16
@@ -289,7 +292,7 @@ def _open_publication(settings: ConsumerSettings) -> Publication:
     with Cache.open(settings.cache) as cache:
         chosen = choose_checkpoints(cache, settings.model, settings.ner)
     devices = check_devices(settings.devices) or default_devices()
-    return Publication(settings.templates, settings.cache, chosen, devices)
+    return Publication(settings.templates, settings.cache, chosen, devices, limits=settings.limits)
 
 
 def _errors_of(connection: kombu.Connection) -> tuple[type[Exception], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from featpipe.documents.document import Cell, Document, Heading, OffsetMap, Page, Table
 from featpipe.documents.find import find_sources
 from featpipe.documents.limits import LoadLimits
-from featpipe.documents.load import hash_bytes, hash_text, load_document, load_source
+from featpipe.documents.load import hash_bytes, hash_file, hash_text, load_document, load_source
 from featpipe.documents.segment import MAX_SENTENCE, SEGMENTER_VERSION, Segments, segment
 from featpipe.documents.source import Source, of_texts
 
@@ -23,6 +23,7 @@ __all__ = [
     "Table",
     "find_sources",
     "hash_bytes",
+    "hash_file",
     "hash_text",
     "load_document",
     "load_source",

@@ -12,7 +12,7 @@ import os
 import sys
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,20 @@ def find_sources(
         )
     whole = _distinct(found.values())
     return sorted(inner for s in whole for inner in expanded(s)) if expand else sorted(whole)
+
+
+def expand_in_order(groups: Sequence[Sequence[Source]]) -> Iterator[list[Source]]:
+    """Each group of sources expanded, in order; ids are those of one search for all of them.
+
+    Args:
+        groups: each as ``find_sources`` found it, not expanded; a file may be in several.
+    """
+    by_path: dict[str, Source] = {}
+    for source in chain.from_iterable(groups):
+        by_path.setdefault(real_path(source.path), source)
+    parts = {real_path(whole.path): expanded(whole) for whole in _distinct(by_path.values())}
+    for group in groups:
+        yield [part for source in group for part in sorted(parts[real_path(source.path)])]
 
 
 def _listed(paths: Sequence[Path | str]) -> Iterator[Path | str]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol
@@ -40,6 +40,7 @@ from featpipe.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from featpipe.documents.builder import DocumentBuilder
     from featpipe.documents.source import Source
@@ -298,7 +299,21 @@ def _to_document(
 
 def hash_bytes(data: bytes) -> str:
     """Identity of a file's content, whatever it is called: blake2b, 16 bytes, as hex."""
-    return blake2b(data, digest_size=16, person=b"featpipe-file-v1").hexdigest()
+    return _file_hash(data).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """``hash_bytes`` of a file, read in blocks.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return file_digest(file, _file_hash).hexdigest()
+
+
+def _file_hash(data: bytes = b"") -> blake2b:
+    return blake2b(data, digest_size=16, person=b"featpipe-file-v1")
 
 
 def hash_text(text: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from logging import Logger
     from typing import Literal
 
+    from featpipe.documents import LoadLimits
     from featpipe.extraction.fitted import FittedTemplate
     from featpipe.extraction.template import Template
     from featpipe.on_demand.space import Checkpoints, Chosen
@@ -69,6 +70,7 @@ class Publication:
         devices: of the workers that extract, and of those that fit; the latter end when all is
             fitted.
         space: which vectors, where ``chosen`` has none.
+        limits: beyond which a document is refused.
 
     Raises:
         TemplateError, DictionaryError: neither can be used.
@@ -82,6 +84,8 @@ class Publication:
         chosen: Chosen,
         devices: tuple[str, ...],
         space: str | None = None,
+        *,
+        limits: LoadLimits | None = None,
     ) -> None:
         self.problem = ""
         """Why the files are not used, "" if they are."""
@@ -89,6 +93,7 @@ class Publication:
         """The published templates."""
         self.devices, self.space = devices, chosen.space or space
         self._checkpoints: Checkpoints | Literal["none"] = chosen.checkpoints or "none"
+        self._limits = limits
         self._home = PrivateFolder()
         self.folder = self._home.path / "templates"
         """Watched by workers: one file per published template."""
@@ -109,6 +114,7 @@ class Publication:
                 space=self.space,
                 checkpoints=self._checkpoints,
                 models=ModelCache(self.models),
+                limits=self._limits,
             )
         except BaseException:
             self._home.close()
@@ -229,6 +235,7 @@ class Publication:
             checkpoints=self._checkpoints,
             folder=self._engine.folder.absolute(),
             models=self.models,
+            limits=self._limits,
         )
 
     def _write(self, before: Mapping[str, FittedTemplate]) -> None:

@@ -6,13 +6,14 @@ document has the same values through each of them. The caller names the models; 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from featpipe.cache.cache import Cache
 from featpipe.cache.documents import CachedDocument
-from featpipe.documents import Document, LoadLimits
+from featpipe.documents import Document, LoadLimits, Source
 from featpipe.errors import (
     DocumentError,
     FeatpipeError,
@@ -26,6 +27,7 @@ from featpipe.extraction.messages import (
     AUTO,
     Done,
     FitTask,
+    FromSource,
     Given,
     Inline,
     Loaded,
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
     from featpipe.pool import Role
 
     #: As users hand documents in: a string is a path, the id of a cached document, or a text.
-    AnyDocument = str | Path | Document | CachedDocument
+    AnyDocument = str | Path | Source | Document | CachedDocument
 
 
 class ExtractionEngine:
@@ -136,7 +138,8 @@ class ExtractionEngine:
             fitted = [chosen] if chosen else self.template_set.choose_for(features, str(template))
             done = tuple(self.extract_page(features, one) for one in fitted)
         except DocumentError as error:
-            why = Quarantined(name_of(given), error.message, type(error).__name__)
+            reason = f"{error.message}; {error.hint}" if error.hint else error.message
+            why = Quarantined(name_of(given), reason, type(error).__name__)
             return Done(name_of(given), quarantined=why)
         except TaskFailed as error:  # its texts killed the worker that holds the models
             return Done(name_of(given), quarantined=quarantine(name_of(given), error))
@@ -203,6 +206,8 @@ class ExtractionEngine:
         if isinstance(document, Document):
             known = self.cache.find_content(document.bytes_hash)
             return Stored(known.path) if known else Loaded(document)
+        if isinstance(document, Source):
+            return FromSource(replace(document, path=document.path.absolute()))
         if isinstance(document, Path) or is_file(document):
             return OnDisk(str(Path(document).absolute()), str(document))
         known = self.cache.find_document(document)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.documents import CachedDocument
-    from featpipe.documents import Document, LoadLimits
+    from featpipe.documents import Document, LoadLimits, Source
     from featpipe.extraction.messages import Done
     from featpipe.extraction.results import Extraction
     from featpipe.extraction.scoring.field_model import FieldModel
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from featpipe.report import Quarantined
 
     #: As users hand documents in: a string is a path, the id of a cached document, or a text.
-    AnyDocument = str | Path | Document | CachedDocument
+    AnyDocument = str | Path | Source | Document | CachedDocument
 
 logger = getLogger(__name__)
 
@@ -138,8 +138,8 @@ class Extractor:
         """Extract one document under one template.
 
         Args:
-            document: a path, the id of a cached document, a loaded document, or a text (a string
-                that is neither a file nor an id).
+            document: a path, a source (such as a member of an archive), the id of a cached
+                document, a loaded document, or a text (a string that is neither a file nor an id).
             template: its name; may be left out when there is one.
 
         Raises:
@@ -199,7 +199,7 @@ class Extractor:
         return extract_on_workers(role, self.engine.fit_tasks(names), batches, template)
 
     async def aextract(
-        self, document: str | Path | Document, template: str | None = None
+        self, document: str | Path | Source | Document, template: str | None = None
     ) -> Extraction:
         """``extract`` without holding up the event loop."""
         return await asyncio.to_thread(self.extract, document, template)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featpipe.documents import Document
+    from featpipe.documents import Document, Source
     from featpipe.extraction.results import Extraction, FieldResult
     from featpipe.report import Quarantined
 
@@ -49,6 +49,22 @@ class OnDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class FromSource:
+    """A source that the worker reads itself: a file, a member of an archive, a record, a text.
+
+    The result has the id of the source, whether the cache holds its content or not. As for
+    :class:`OnDisk`, never make one of a path from an untrusted client.
+    """
+
+    source: Source
+
+    @property
+    def name(self) -> str:
+        """The id of the source."""
+        return self.source.id
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A document that was read before."""
 
@@ -60,7 +76,7 @@ class Loaded:
         return self.document.source
 
 
-Given = Stored | Inline | Upload | OnDisk | Loaded
+Given = Stored | Inline | Upload | OnDisk | FromSource | Loaded
 
 
 def name_of(given: Given) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cachetools import LRUCache, cachedmethod
 
-from featpipe.documents import Document, hash_bytes, load_document, segment
-from featpipe.errors import UnreadableDocument
-from featpipe.extraction.messages import Inline, Loaded, OnDisk, Upload
+from featpipe.documents import Document, Source, hash_bytes, load_document, segment
+from featpipe.errors import DocumentError, DocumentTooLarge, UnreadableDocument
+from featpipe.extraction.messages import FromSource, Inline, Loaded, OnDisk, Upload
 from featpipe.extraction.missing_inputs import join_missing, missing_of_keys, missing_of_rows
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import (
@@ -120,11 +120,13 @@ class PageSource:
         if isinstance(found, Document):
             return self.page_of_document(found), True
         features = self.page_of_cached(found)
-        if isinstance(given, Upload):
+        if isinstance(given, Upload | FromSource) and features.page.id != given.name:
             features = PageFeatures(replace(features.page, id=given.name))
         return features, False
 
-    def find(self, given: Stored | Upload | OnDisk | Loaded) -> CachedDocument | Document:
+    def find(
+        self, given: Stored | Upload | OnDisk | FromSource | Loaded
+    ) -> CachedDocument | Document:
         """As the cache holds it, by its name or by its content; else read now.
 
         Raises:
@@ -134,7 +136,11 @@ class PageSource:
         if isinstance(given, Loaded):
             return self._cache.find_content(given.document.bytes_hash) or given.document
         if isinstance(given, OnDisk):
-            return self._read(_bytes_of(Path(given.path)), given.name or given.path)
+            source = Source(given.name or given.path, Path(given.path))
+            return self._read(read_source(source, self._limits), source.id)
+        if isinstance(given, FromSource):
+            data = read_source(given.source, self._limits)
+            return self._read(data, given.name, given.source.media_type)
         if isinstance(given, Upload):
             return self._read(given.data, given.name, given.media_type)
         known = self._cache.find_document(given.name)
@@ -288,11 +294,24 @@ class PageSource:
         return tables + ([("paragraph", f"entities/{self._tagger}")] if self._tagger else [])
 
 
-def _bytes_of(path: Path) -> bytes:
+def read_source(source: Source, limits: LoadLimits | None = None) -> bytes:
+    """As ``Source.read``; every error has a next step.
+
+    Raises:
+        DocumentError: it cannot be read, or it is beyond the limits.
+
+    """
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UnreadableDocument(f"{path}: cannot be read: {error.strerror}") from error
+        return source.read(limits)
+    except DocumentError as error:
+        if error.hint is None:
+            is_large = isinstance(error, DocumentTooLarge)
+            error.hint = (
+                "a larger LoadLimits.max_bytes (Extractor(limits=)) allows it"
+                if is_large
+                else "name a regular file that this user may read"
+            )
+        raise
 
 
 def _spans_of(document: CachedDocument) -> dict[str, NDArray[np.int64]]:

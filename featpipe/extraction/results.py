@@ -9,10 +9,12 @@ import csv
 import io
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from featpipe.extraction.scoring.page import Page
@@ -191,6 +193,8 @@ def _table_row(extraction: Extraction, field: str, value: ExtractedValue) -> dic
 def write_extractions(extractions: Iterable[Extraction], path: Path) -> int:
     """Write by suffix: ``.jsonl``, ``.csv`` or ``.parquet``; returns the number of documents.
 
+    An earlier file is replaced when the new one is complete, and kept when it cannot be written.
+
     Raises:
         MissingExtra: Parquet without pyarrow.
 
@@ -202,12 +206,21 @@ def write_extractions(extractions: Iterable[Extraction], path: Path) -> int:
         writer.writeheader()
         writer.writerows(table_rows(listed))
         # By the byte order mark, spreadsheet programs recognise UTF-8.
-        path.write_text("\ufeff" + out.getvalue(), "utf-8")
+        _write(path, ("\ufeff" + out.getvalue()).encode())
     elif path.suffix == ".parquet":
         _write_parquet(listed, path)
     else:
-        path.write_text("".join(e.as_json() + "\n" for e in listed), "utf-8")
+        _write(path, "".join(e.as_json() + "\n" for e in listed).encode())
     return len(listed)
+
+
+def _write(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
+    """Replace a file as a whole; a pipe or a device such as ``/dev/stdout`` is written to."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            _ = content(file) if callable(content) else file.write(content)
+        return
+    write_atomically(path.resolve(), content)  # the file that a link names
 
 
 def _write_parquet(extractions: list[Extraction], path: Path) -> None:
@@ -221,7 +234,8 @@ def _write_parquet(extractions: list[Extraction], path: Path) -> None:
             f"{path}: Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'"
         ) from error
     rows = list(table_rows(extractions))
-    parquet.write_table(pa.table({name: [row[name] for row in rows] for name in _COLUMNS}), path)
+    table = pa.table({name: [row[name] for row in rows] for name in _COLUMNS})
+    _write(path, lambda file: parquet.write_table(table, file))
 
 
 #: Two values of one record are nearer to each other than so many characters.

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from featpipe.build.progress import Progress
     from featpipe.cache.documents import CachedDocument
     from featpipe.cache.nearest import Neighbour
-    from featpipe.documents import Document
+    from featpipe.documents import Document, Source
     from featpipe.extraction.results import Extraction
     from featpipe.extraction.template import Template
     from featpipe.report import RunReport
 
-    Given = str | Path | Document | CachedDocument
+    Given = str | Path | Source | Document | CachedDocument
     Templates = str | Path | Sequence[Template]
 
 

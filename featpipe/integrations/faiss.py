@@ -20,6 +20,7 @@ import numpy as np
 
 from featpipe.cache.nearest import Neighbour, as_queries, unit_rows
 from featpipe.errors import MissingExtra, UnknownSpace, UsageError
+from featpipe.user_cache import write_atomically
 
 try:
     import faiss
@@ -105,13 +106,22 @@ class SpaceIndex:
         ]
 
     def save(self, path: str | Path) -> None:
-        """Write the index, and beside it its space (``.json``) and keys (``.npy``)."""
+        """Write the index, and beside it its space (``.json``) and keys (``.npy``).
+
+        Each file is replaced as a whole, the index last.
+
+        Raises:
+            UsageError: one of them cannot be written.
+
+        """
         path = Path(path)
         about = {"space": self._dictionary.name, "level": self._dictionary.level}
         try:
-            faiss.write_index(self.index, str(path))
-            np.save(path.with_name(path.name + ".npy"), self.keys)
-            path.with_name(path.name + ".json").write_text(json.dumps(about), "utf-8")
+            write_atomically(
+                path.with_name(path.name + ".npy"), lambda file: np.save(file, self.keys)
+            )
+            write_atomically(path.with_name(path.name + ".json"), json.dumps(about).encode())
+            write_atomically(path, lambda file: faiss.write_index(self.index, str(file.name)))
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{path}: cannot be written: {error}") from error
 

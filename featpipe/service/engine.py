@@ -113,7 +113,14 @@ class Engine:
 
     def _open_templates(self, templates: Path, devices: tuple[str, ...]) -> None:
         settings = self.settings
-        publication = Publication(templates, settings.cache, self.chosen, devices, settings.space)
+        publication = Publication(
+            templates,
+            settings.cache,
+            self.chosen,
+            devices,
+            settings.space,
+            limits=settings.limits,
+        )
         self.watcher = TemplateWatcher(publication)
         self.extract = self._batcher(extraction_workload(settings, publication), settings.max_batch)
 

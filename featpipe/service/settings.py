@@ -12,6 +12,8 @@ from featpipe.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from featpipe.documents import LoadLimits
+
 #: Environment variable with the key, used when no file is named.
 KEY_VARIABLE = "FEATPIPE_API_KEY"
 #: A key shorter than this can be guessed.
@@ -32,6 +34,8 @@ class ServiceSettings:
     """Tagger for documents that are not in the cache; None: the built-in one, "none" without."""
     space: str | None = None
     analyser: str | None = None
+    limits: LoadLimits | None = None
+    """Beyond which a document is refused; ``use_ocr`` reads scans. None: ``LoadLimits()``."""
     devices: tuple[str, ...] = ()
     """One extracting worker each; empty: all devices of the machine."""
     host: str = "127.0.0.1"

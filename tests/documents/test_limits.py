@@ -33,15 +33,19 @@ def test_a_build_adds_nothing_to_the_defaults() -> None:
     assert own == LoadLimits(max_bytes=10, max_characters=5, use_ocr=True)
 
 
-def test_the_service_adds_nothing_to_the_defaults(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limits", [None, LoadLimits(max_bytes=10, use_ocr=True)])
+def test_the_service_adds_nothing_to_the_limits(tmp_path: Path, limits: LoadLimits | None) -> None:
     publication = Publication.__new__(Publication)
     publication.folder = publication.models = tmp_path
     publication.devices, publication.space, publication._checkpoints = ("cpu",), None, "none"
     cache = SimpleNamespace(path=tmp_path)
+    publication._limits = limits
     publication._engine = SimpleNamespace(cache=cache, folder=tmp_path)  # type: ignore[assignment]
     settings = ServiceSettings(cache=tmp_path, max_body_bytes=1000, max_batch_bytes=1000)
     workload = extraction_workload(settings, publication)
-    assert (workload.role.arguments["limits"] or LoadLimits()) == LoadLimits()
+    assert (workload.role.arguments["limits"] or LoadLimits()) == (limits or LoadLimits())
+    fitting = publication._extract_role(())
+    assert fitting.arguments["limits"] == limits
 
 
 @pytest.mark.parametrize("door", [load_document, extract_role, ExtractRole])

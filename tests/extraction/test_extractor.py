@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from featpipe import Extractor
+from featpipe import Extractor, LoadLimits, Source
 from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.results import ExtractedValue
 from featpipe.extraction.values.values import read_value
@@ -213,12 +213,12 @@ def test_a_file_is_read_and_hashed_once(
 
     (tmp_path / "new.txt").write_text("出租方：汉口置业有限公司\n月租金：3,500元\n", "utf-8")
     n_read, n_hashed = 0, 0
-    read, hash_bytes = Path.read_bytes, load.hash_bytes
+    read, hash_bytes = Source.read, load.hash_bytes
 
-    def count_read(path: Path) -> bytes:
+    def count_read(source: Source, limits: LoadLimits | None = None) -> bytes:
         nonlocal n_read
         n_read += 1
-        return read(path)
+        return read(source, limits)
 
     def count_hash(data: bytes) -> str:
         nonlocal n_hashed
@@ -227,7 +227,7 @@ def test_a_file_is_read_and_hashed_once(
 
     with Extractor(templates, cache) as extractor:
         extractor.engine.template_set.choose("租赁合同")
-        monkeypatch.setattr(Path, "read_bytes", count_read)
+        monkeypatch.setattr(Source, "read", count_read)
         for module in (load, page_source):
             monkeypatch.setattr(module, "hash_bytes", count_hash)
         extractor.engine.page_of((documents if "/" in name else tmp_path) / name)
