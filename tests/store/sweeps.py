@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ def killed_at(point: int, path: Path, *, is_torn: bool) -> tuple[int, bool]:
         try:
             disk = KillingDisk(point, is_torn=is_torn)
             write_batches(path, disk, lambda _: os.write(writing, b".") and None)
+        except BaseException:  # an error in the child is shown with the test that failed
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(writing)

@@ -17,6 +17,8 @@ from tests.store.power_loss import Image, TracingDisk, states
 from tests.store.sweeps import check_after_kill, check_state, killed_at, points_of_the_workload
 from tests.store.workload import BATCHES, check_featpipe, check_plain, finish, write_batches
 
+pytestmark = pytest.mark.forks
+
 
 @pytest.mark.parametrize("is_torn", [False, True], ids=["clean", "torn"])
 def test_a_writer_killed_at_any_call_loses_nothing(folder: Path, is_torn: bool) -> None:

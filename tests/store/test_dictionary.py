@@ -255,6 +255,7 @@ def test_a_reader_travels_by_its_path(path: Path) -> None:
         assert other.table("embeddings/a").find_one(key_of("a")) == 0
 
 
+@pytest.mark.forks
 def test_a_forked_child_goes_on_reading(path: Path) -> None:
     with Writer.open(path) as writer, Reader(path) as reader:
         append_vectors(writer, ["a"])
@@ -373,6 +374,7 @@ def test_a_cold_gather_gives_the_same_rows(path: Path) -> None:
         assert table.gather("vectors", [], is_cold=True).shape == (0, 8)
 
 
+@pytest.mark.forks
 def test_a_forked_child_does_not_give_its_parents_lock_away(path: Path) -> None:
     writer = Writer.open(path)
     child = os.fork()

@@ -155,6 +155,7 @@ def test_a_read_only_file_is_refused(path: Path) -> None:
         Writer.open(path)
 
 
+@pytest.mark.forks
 def test_a_limit_on_file_sizes_is_reported_and_survived(path: Path) -> None:
     """A real refusal by the kernel: no disk of ours is in between."""
     child = os.fork()
