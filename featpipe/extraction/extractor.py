@@ -29,17 +29,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from featpipe.cache.documents import CachedDocument
     from featpipe.documents import Document, LoadLimits, Source
+    from featpipe.extraction.engine import AnyDocument
     from featpipe.extraction.messages import Done
     from featpipe.extraction.results import Extraction
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.template import Template
     from featpipe.on_demand.space import Checkpoints
     from featpipe.report import Quarantined
-
-    #: As users hand documents in: a string is a path, the id of a cached document, or a text.
-    AnyDocument = str | Path | Source | Document | CachedDocument
 
 logger = getLogger(__name__)
 

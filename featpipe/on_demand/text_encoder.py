@@ -28,6 +28,7 @@ from featpipe.on_demand.messages import EmbedQuery, TagQuery
 from featpipe.on_demand.space import Checkpoints, find_query_space
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices
+from featpipe.pool.role import HALVE_SEQUENCE
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ def text_role(
         devices=(checkpoints.device,),
         threads=checkpoints.threads,
         deadline_s=_DEADLINE_S,
-        bisect="featpipe.pool.role:halve_sequence",
+        bisect=HALVE_SEQUENCE,
         environment=SMALL_KERNEL_CACHES,
     )
 

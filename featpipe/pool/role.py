@@ -92,7 +92,11 @@ def _refuse_bad_path(role: str, what: str, path: str) -> None:
         )
 
 
+#: For ``Role(bisect=HALVE_SEQUENCE)``, where a payload is a sequence.
+HALVE_SEQUENCE = "featpipe.pool.role:halve_sequence"
+
+
 def halve_sequence(payload: Sequence[object]) -> tuple[Sequence[object], Sequence[object]] | None:
-    """For ``Role(bisect="featpipe.pool.role:halve_sequence")``: the halves of a sequence."""
+    """The halves of a sequence; None for one that has a single item."""
     middle = len(payload) // 2
     return (payload[:middle], payload[middle:]) if middle else None

@@ -16,6 +16,7 @@ from featpipe.on_demand.space import Checkpoints, choose_checkpoints
 from featpipe.on_demand.text_encoder import text_role
 from featpipe.pool import Role
 from featpipe.pool.devices import check_devices, default_devices, usable_cores
+from featpipe.pool.role import HALVE_SEQUENCE
 from featpipe.service.batcher import Batcher, Workload
 from featpipe.service.metrics import ServiceMetrics
 from featpipe.service.request_queue import BatcherLimits
@@ -47,7 +48,6 @@ _PAUSE_S = 5.0
 
 #: What the fork server imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.on_demand.worker")
-_HALVE = "featpipe.pool.role:halve_sequence"
 
 
 class Engine:
@@ -198,7 +198,7 @@ def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload[Searc
         },
         threads=1,
         deadline_s=settings.document_deadline_s,
-        bisect=_HALVE,
+        bisect=HALVE_SEQUENCE,
     )
     return Workload(role, make=lambda _, items: items, count=len, answers=list, ping=())
 
