@@ -214,6 +214,30 @@ def test_the_page_is_reached_by_keyboard_alone(page_file: Path, open_page: Open)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_only_the_tile_of_what_went_wrong_is_in_the_colour_of_warning(
+    page_file: Path, open_page: Open, scheme: str
+) -> None:
+    page = open_page(page_file, color_scheme=scheme)
+    page.click("#tab-runs")
+    colours = page.evaluate(
+        """() => [...document.querySelectorAll('.tile')].map((tile) => [
+            tile.querySelector('.quiet').textContent,
+            getComputedStyle(tile.querySelector('.tile-number')).color])"""
+    )
+    ink = page.evaluate("getComputedStyle(document.body).color")
+    poor = page.evaluate(
+        """() => { const made = document.body.appendChild(document.createElement('del'));
+            const { color } = getComputedStyle(made); made.remove(); return color; }"""
+    )
+    assert poor != ink
+    assert dict(colours) == {
+        "documents": ink, "values": ink, "fields filled": ink, "mean probability": ink,
+        "quarantined": poor,
+    }  # fmt: skip
+    assert page.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_text_is_legible_and_nothing_runs_over_the_edge(
     page_file: Path, open_page: Open, scheme: str, width: int
