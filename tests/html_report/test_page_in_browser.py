@@ -231,8 +231,8 @@ def test_only_the_tile_of_what_went_wrong_is_in_the_colour_of_warning(
     )
     assert poor != ink
     assert dict(colours) == {
-        "documents": ink, "values": ink, "fields filled": ink, "mean probability": ink,
-        "quarantined": poor,
+        "Documents": ink, "Values": ink, "Filled fields": ink, "Mean probability": ink,
+        "Quarantined": poor,
     }  # fmt: skip
     assert page.faults == []
 
