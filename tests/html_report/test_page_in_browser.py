@@ -232,7 +232,7 @@ def test_only_the_tile_of_what_went_wrong_is_in_the_colour_of_warning(
     assert poor != ink
     assert dict(colours) == {
         "Documents": ink, "Values": ink, "Filled fields": ink, "Mean probability": ink,
-        "Quarantined": poor,
+        "quarantined": poor,
     }  # fmt: skip
     assert page.faults == []
 
