@@ -10,6 +10,11 @@ from featpipe.errors import UsageError
 #: The levels at which a document's text is cut into units, coarse to fine.
 LEVELS = ("paragraph", "sentence", "word")
 
+#: How writers of one cache exclude each other (:mod:`featpipe.store.lease`), and the environment
+#: variable that chooses it; child processes inherit the choice.
+LOCKS = ("kernel", "exclusive-file")
+LOCK_VARIABLE = "FEATPIPE_LOCK"
+
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:

@@ -1,4 +1,4 @@
-"""Files kept in the user's cache folder, and the atomic write of a file.
+"""Files kept in the user's cache folder.
 
 ::
 
@@ -7,9 +7,10 @@
 
 Everything here can be computed again. Guarantees:
 
-- ``FEATPIPE_CACHE_DIR`` moves every kind of kept file.
-- A file appears whole or not at all, however many processes write it; the last writer's stays.
-- A failed write leaves no file behind; a killed one leaves a hidden file that ``sweep`` removes.
+- ``FEATPIPE_CACHE_DIR`` moves every kind of kept file. The folder is made for its owner alone:
+  terms, and the values of samples, are as confidential as the documents.
+- Files are written as :mod:`featpipe.atomic_write` describes; ``sweep`` removes what killed
+  processes left.
 - ``sweep`` keeps files used within the last hour. A process that finds its file gone computes it
   again, so any number of processes may use and sweep a folder at the same time.
 """
@@ -27,6 +28,8 @@ from time import time
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from zlib import crc32
 
+from featpipe.atomic_write import is_being_written, write_atomically
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -42,9 +45,6 @@ OLDEST_S = 90 * _DAY_S
 #: A fitted field takes some hundred kB: room for thousands.
 MOST_BYTES = 2 << 30
 
-#: Names of files being written. The second form is that of releases before this module.
-_ASIDE = re.compile(r"\..+-\d+-[0-9a-f]+|.+\.\d+-\d+")
-
 
 def root() -> Path:
     """``$FEATPIPE_CACHE_DIR``, else ``$XDG_CACHE_HOME/featpipe``, else ``~/.cache/featpipe``."""
@@ -59,47 +59,19 @@ def folder(kind: str) -> Path:
     return root() / kind
 
 
-def write_atomically(
-    path: Path, content: bytes | Callable[[BinaryIO], object], *, is_durable: bool = False
-) -> None:
-    """Write a hidden file in the same folder and rename it to ``path``.
-
-    Args:
-        path: an earlier file is replaced; a process that has it open or mapped keeps its bytes.
-        content: the bytes, or a function that writes them to the open file.
-        is_durable: sync the bytes before the rename, so that no power loss leaves a torn file.
-
-    Raises:
-        OSError: the file cannot be written. Nothing is left behind, also when ``content`` raises.
-    """
-    aside = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        with aside.open("xb") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content)
-            if is_durable:
-                file.flush()
-                os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
-        raise
+def make_folder(path: Path) -> None:
+    """Make a folder for its owner alone; one that exists stays as it is. Raises OSError."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def keep(
     path: Path, content: bytes | Callable[[BinaryIO], object], *, is_durable: bool = False
 ) -> None:
     """As :func:`write_atomically`, and make the folder of ``path`` when it is absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomically(path, content, is_durable=is_durable)
-
-
-def is_being_written(file: Path) -> bool:
-    """Whether the name is that of a file not renamed yet: of a running writer, or a killed one."""
-    return _ASIDE.fullmatch(file.name) is not None
 
 
 def sweep(

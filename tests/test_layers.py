@@ -8,7 +8,7 @@
                     build            on_demand               (strangers to each other)
                             cache
          documents | encoders | lexical | store | pool       (five strangers)
-                user_cache   settings   report   errors
+       user_cache   atomic_write   settings   report   errors
 
 Imports inside functions and under ``TYPE_CHECKING`` count.
 """
@@ -26,7 +26,7 @@ import featpipe
 
 PACKAGE = Path(featpipe.__file__).parent
 
-FLOOR = {"errors", "report", "settings", "user_cache"}
+FLOOR = {"atomic_write", "errors", "report", "settings", "user_cache"}
 STRANGERS = {"documents", "encoders", "lexical", "store", "pool"}
 CACHE = FLOOR | STRANGERS | {"cache"}
 ENGINES = CACHE | {"build", "on_demand"}
@@ -37,7 +37,8 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "report": {"errors"},
     "settings": {"errors"},
-    "user_cache": {"errors"},
+    "atomic_write": set(),
+    "user_cache": {"atomic_write", "errors"},
     **dict.fromkeys(STRANGERS, FLOOR),
     "cache": FLOOR | STRANGERS,
     "build": CACHE,

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from featpipe import user_cache
+from featpipe.atomic_write import write_atomically
 from featpipe.cache import postings
 from featpipe.encoders import fingerprint, precision
 from featpipe.extraction import model_cache
 from featpipe.lexical.words import Words
-from featpipe.user_cache import ArrayFile, KeptFiles, sweep, write_atomically
+from featpipe.user_cache import ArrayFile, KeptFiles, sweep
 
 
 def test_the_folder_follows_the_users_settings(

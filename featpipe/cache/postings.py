@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe import user_cache
+from featpipe.atomic_write import is_being_written
 from featpipe.errors import DictionaryError
 from featpipe.lexical.index import Index
 from featpipe.lexical.jieba_dictionary import hash_of
@@ -216,7 +217,7 @@ def _tidy(folder: Path, last: int) -> None:
     current = {f"{number}{_SUFFIX}" for number in range(last + 1)}
     asides = []
     for file in folder.iterdir():
-        if user_cache.is_being_written(file):
+        if is_being_written(file):
             asides.append(file)
         elif file.name not in current:
             file.unlink(missing_ok=True)

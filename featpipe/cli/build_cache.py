@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, ocr_option
+from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, lock_option, ocr_option
 from featpipe.cli.progress import open_view
 from featpipe.pool import stopping_in_two_steps
 from featpipe.settings import LEVELS, BuildSettings
@@ -30,6 +30,7 @@ _MOST_READERS = 4
 
 @click.command("build-cache")
 @click.argument("documents", nargs=-1, required=True, metavar="DOCS...")
+@lock_option
 @click.option("--cache", required=True, metavar="FILE", help="The HDF5 file; made when missing.")
 @click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
 @click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")

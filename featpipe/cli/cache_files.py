@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.cli.main import EXIT_LEFT_OUT, lock_option
 
 if TYPE_CHECKING:
     from featpipe.cache.cache import Cache
@@ -185,6 +185,7 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
 
 @click.command("compact")
 @click.argument("cache", metavar="FILE")
+@lock_option
 def compact(cache: str) -> None:
     """Rewrite FILE beside itself and put the result in its place, in one step.
 
@@ -197,6 +198,7 @@ def compact(cache: str) -> None:
 
 @click.command("merge")
 @click.argument("caches", nargs=-1, required=True, metavar="FILE FILE...")
+@lock_option
 @click.option("-o", "--output", required=True, metavar="FILE", help="Must not exist.")
 @click.pass_context
 def merge(ctx: click.Context, caches: tuple[str, ...], output: str) -> None:
@@ -215,6 +217,7 @@ def merge(ctx: click.Context, caches: tuple[str, ...], output: str) -> None:
 
 @click.command("import")
 @click.argument("old", metavar="OLD")
+@lock_option
 @click.option("--cache", required=True, metavar="FILE", help="The cache; made when missing.")
 @click.option("--group", default="word_emb", show_default=True, help="Where the datasets are.")
 @click.option("--name", metavar="NAME", help="Name of the space; by default that of the file.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_LEFT_OUT, ocr_option
+from featpipe.cli.main import EXIT_LEFT_OUT, lock_option, ocr_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -94,6 +94,7 @@ def extract(
 
 
 @click.command("reprocess")
+@lock_option
 @click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
 @click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
 @click.option("--model", metavar="PATH|NAME", help=_MODEL_HELP)

@@ -8,6 +8,7 @@ Commands are imported when called, so that ``featpipe --help`` loads click only.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import cast
@@ -16,6 +17,7 @@ import click
 
 from featpipe import __version__
 from featpipe.errors import FeatpipeError, UsageError
+from featpipe.settings import LOCK_VARIABLE, LOCKS
 
 #: Command name -> (module in this package, attribute of it, one line for the overview).
 _COMMANDS = {
@@ -40,6 +42,21 @@ _COMMANDS = {
 #: For every command that reads documents; as ``LoadLimits.use_ocr``.
 ocr_option = click.option(
     "--ocr", is_flag=True, help="Read scans and pictures too (extra ocr; 2 s a page)."
+)
+
+
+def _choose_lock(_: click.Context, __: click.Parameter, lock: str | None) -> None:
+    if lock:
+        os.environ[LOCK_VARIABLE] = lock  # the writer's process inherits it
+
+
+#: For every command that writes a cache; see :mod:`featpipe.store.lease`.
+lock_option = click.option(
+    "--lock",
+    type=click.Choice(LOCKS),
+    expose_value=False,
+    callback=_choose_lock,
+    help="exclusive-file: a lock file, where the file system has no locks (Lustre, some NFS).",
 )
 
 EXIT_LEFT_OUT = 1

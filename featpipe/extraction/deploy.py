@@ -16,6 +16,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.atomic_write import write_atomically
 from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
 from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, TemplateError, raise_original
 from featpipe.extraction.engine import ExtractionEngine
@@ -23,7 +24,6 @@ from featpipe.extraction.messages import FitTask
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.on_workers import extract_role
 from featpipe.pool import Pool
-from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from featpipe.user_cache import write_atomically
+from featpipe.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -220,7 +220,7 @@ def _write(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
         with path.open("wb") as file:
             _ = content(file) if callable(content) else file.write(content)
         return
-    write_atomically(path.resolve(), content)  # the file that a link names
+    write_atomically(path, content)
 
 
 def _write_parquet(extractions: list[Extraction], path: Path) -> None:

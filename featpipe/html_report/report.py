@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.atomic_write import write_atomically
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
 from featpipe.html_report.contents import Contents, choose_documents
 from featpipe.html_report.page import report_pieces, shown
 from featpipe.html_report.results import Results, compare, list_runs, read_file, read_stored
 from featpipe.html_report.space_map import draw_maps
-from featpipe.user_cache import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from featpipe.atomic_write import write_atomically
 from featpipe.cache.nearest import Neighbour, as_queries, unit_rows
 from featpipe.errors import MissingExtra, UnknownSpace, UsageError
-from featpipe.user_cache import write_atomically
 
 try:
     import faiss

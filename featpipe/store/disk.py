@@ -46,9 +46,9 @@ _sync_file_range = _find_sync_file_range()
 class Disk:
     """Calls the operating system. Stateless: files are passed as descriptors."""
 
-    def create(self, path: Path) -> int:
+    def create(self, path: Path, mode: int = 0o666) -> int:
         """Create an empty file; FileExistsError when the name is taken."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
     def write(self, descriptor: int, offset: int, data: bytes | memoryview) -> None:
         """Write all of ``data`` at ``offset``."""

@@ -49,26 +49,33 @@ def export_npy(
 ) -> Export:
     """Write ``tables`` (all by default) below ``folder``, one folder each.
 
+    The folders of a source that its owner alone may read are for their owner alone.
+
     Raises UnknownSpace, UnreadableDictionary, WriteFailed, and DictionaryError when a folder
     exists.
     """
     files: list[Path] = []
     counts = {}
     with Reader(source) as reader:
+        mode = _folder_mode(source)
         for name in reader.tables() if tables is None else tables:
             table = reader.table(name)
             target = Path(folder) / name
             with writing(target):
-                _make_folder(target)
+                _make_folder(target, mode)
                 files += _write_arrays(table, target)
                 files.append(_write_lines(table, target / "rows.jsonl"))
             counts[table.name] = table.n_rows
     return Export(tuple(files), counts)
 
 
-def _make_folder(target: Path) -> None:
+def _folder_mode(source: str | Path) -> int:
+    return 0o777 if Path(source).stat().st_mode & 0o077 else 0o700
+
+
+def _make_folder(target: Path, mode: int) -> None:
     try:
-        target.mkdir(parents=True)
+        target.mkdir(mode, parents=True)
     except FileExistsError:
         raise DictionaryError(f"{target} exists already", hint="export into a new folder") from None
 
@@ -128,11 +135,12 @@ def export_parquet(
         raise MissingExtra("Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'") from None
     files, counts = [], {}
     with Reader(source) as reader:
+        mode = _folder_mode(source)
         for name in reader.tables() if tables is None else tables:
             table = reader.table(name)
             path = Path(folder) / f"{name}.parquet"
             with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(mode, parents=True, exist_ok=True)
                 # The schema is that of no rows, so that an empty table is exported, too.
                 none = pa.table(_arrow_columns(table, np.zeros(0, np.int64)))
                 counts[table.name] = 0

@@ -9,10 +9,13 @@ Means: ``flock`` shared on the whole file (libhdf5 readers take the same, its wr
 one) and an exclusive lock on one byte far beyond the end, owned by the open file description and
 not by the process: a POSIX lock is lost when any other handle of the file is closed. The record
 lies between superblock and first object, where no HDF5 library allocates.
+
+Where the file system has no locks, :mod:`featpipe.store.lease` takes their place on request.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -22,7 +25,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from featpipe.errors import DictionaryLocked, UnreadableDictionary
+from featpipe.errors import DictionaryLocked, UnreadableDictionary, WriteFailed
+from featpipe.settings import LOCK_VARIABLE
+from featpipe.store.lease import (
+    EXCLUSIVE_FILE,
+    chosen_lock,
+    refuse_leased,
+    release_lease,
+    take_lease,
+)
 
 RECORD_ADDRESS = 128
 RECORD_BYTES = 512
@@ -91,15 +102,54 @@ def refuse_special(path: Path) -> None:
 
 
 def lock_for_writing(descriptor: int, path: Path) -> None:
-    """Own the file until ``descriptor`` is closed. Raises DictionaryLocked without waiting."""
+    """Own the file at ``path`` until :func:`unlock`, without waiting.
+
+    Raises DictionaryLocked; WriteFailed where the file system has no locks and no lease is chosen.
+    """
+    has_lease = chosen_lock() == EXCLUSIVE_FILE
+    if has_lease:
+        take_lease(path)
+    try:
+        _lock_in_kernel(descriptor, path, is_required=not has_lease)
+        if not has_lease:
+            refuse_leased(path)
+    except BaseException:
+        if has_lease:
+            release_lease(path)
+        raise
+
+
+def unlock(descriptor: int, path: Path) -> None:
+    """Release the locks.
+
+    Closing the descriptor is not enough: a memory map keeps the open file, and its locks, for as
+    long as an array made from the map exists.
+    """
+    with suppress(OSError):
+        _lock_byte(descriptor, fcntl.F_UNLCK)
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    if chosen_lock() == EXCLUSIVE_FILE:
+        with suppress(OSError):
+            release_lease(path)
+
+
+#: Answers of file systems (Lustre without -o flock, some NFS and FUSE) that have no locks.
+_NO_LOCKS = {errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+def _lock_in_kernel(descriptor: int, path: Path, *, is_required: bool) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         raise DictionaryLocked(
             f"{path} is open for writing in another HDF5 program", hint="close it there first"
         ) from None
-    except OSError:
-        pass  # a file system without flock: libhdf5 works without it there, too
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        # The byte's lock excludes every writer but those of other HDF5 programs, which go
+        # without flock there, too.
     try:
         _lock_byte(descriptor)
     except (BlockingIOError, PermissionError):
@@ -108,17 +158,16 @@ def lock_for_writing(descriptor: int, path: Path) -> None:
             f"{path} is being written by {owner or 'another process'}",
             hint="wait until it is done; readers may open the file at any time",
         ) from None
-
-
-def unlock(descriptor: int) -> None:
-    """Release both locks.
-
-    Closing the descriptor is not enough: a memory map keeps the open file, and its locks, for as
-    long as an array made from the map exists.
-    """
-    with suppress(OSError):
-        _lock_byte(descriptor, fcntl.F_UNLCK)
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        if is_required:
+            raise WriteFailed(
+                f"{path} is on a file system without locks ({os.strerror(error.errno)}), so that "
+                "two writers could not be kept apart",
+                hint=f"--lock {EXCLUSIVE_FILE} (or {LOCK_VARIABLE}={EXCLUSIVE_FILE}) makes a lock "
+                "file beside it instead; every program that writes the file must use it",
+            ) from None
 
 
 def _lock_byte(descriptor: int, kind: int = fcntl.F_WRLCK) -> None:

@@ -1,88 +1,26 @@
-"""Opens a file for writing: creates a missing one, recovers one whose last writer died.
+"""Recovers a file whose last writer died.
 
-Guarantees: a new file gets its name when it is whole and durable. Recovery makes visible every row
+Guarantees: recovery makes visible every row
 before the first one with a wrong checksum, and no row after it; lengths move only after the rows
 are durable. A damaged table is left as it is and reported; the other tables stay usable.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.allocator import PAGE
-from featpipe.store.lock import RECORD_ADDRESS, lock_for_writing, this_process
 from featpipe.store.schema import CHECKS, END_SUFFIX
 from featpipe.store.views import load_table, walk_objects
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featpipe.store.disk import Disk
     from featpipe.store.hdf5_parse import Structure
     from featpipe.store.views import FileMap, TableView
 
 _BLOCK = 512
-
-
-def open_or_create(disk: Disk, path: Path) -> int:
-    """A descriptor of the file, locked for writing. Raises DictionaryLocked, OSError."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            try:
-                return create_dictionary(disk, path)
-            except FileExistsError:
-                continue
-        try:
-            lock_for_writing(descriptor, path)
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                return descriptor
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        # Replaced between opening and locking: the new file is the one to own.
-        os.close(descriptor)
-
-
-def create_dictionary(disk: Disk, path: Path) -> int:
-    """Create an empty dictionary at ``path``; returns its descriptor, locked.
-
-    The file is written under another name, made durable and then linked to ``path``. Raises
-    FileExistsError when the name was taken meanwhile, OSError when the file cannot be written.
-    """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
-    descriptor = disk.create(aside)
-    try:
-        extras = [
-            hdf5.attribute("format", hdf5.FORMAT),
-            hdf5.attribute("version", hdf5.FORMAT_VERSION),
-            hdf5.attribute("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())),
-        ]
-        group = hdf5.group_header([], extras)
-        end = PAGE + len(group)
-        disk.resize(descriptor, end)
-        disk.write(descriptor, PAGE, group)
-        head = hdf5.superblock(end, PAGE).ljust(RECORD_ADDRESS, b"\0")
-        disk.write(descriptor, 0, head + replace(this_process(), is_closed=True).to_bytes())
-        disk.sync(descriptor)
-        lock_for_writing(descriptor, path)
-        disk.link(aside, path)
-        disk.sync_directory(path.parent)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 @dataclass(frozen=True, slots=True)

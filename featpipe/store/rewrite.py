@@ -11,6 +11,7 @@ is kept and the key reported.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.atomic_write import Access
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store.disk import Disk, writing
+from featpipe.store.opening import compaction_of
 from featpipe.store.reader import Reader
 from featpipe.store.schema import KEYS, Column, Ragged
 from featpipe.store.writer import Writer
@@ -60,18 +63,21 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
     """Rewrite the dictionary at ``path`` and replace it by the result.
 
     Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
-    holds objects of another program or unreadable tables, which a rewrite would lose.
+    holds objects of another program or unreadable tables, which a rewrite would lose, or has
+    several names. The result has the old file's mode, owner, group and access control list.
     """
-    path = Path(path).resolve()
+    path = Path(os.path.realpath(path))
     disk = disk or Disk()
-    aside = path.with_name(f".{path.name}.compact")
+    aside = compaction_of(path)
     Reader(path).close()  # raises for a missing file, which the writer would create
     owner = Writer.open(path, disk=disk)
     try:
         aside.unlink(missing_ok=True)
         with Reader(path) as reader:
             _refuse_foreign(reader)
-            with Writer.open(aside, disk=disk) as target:
+            with writing(path):
+                access = _access_to_keep(path)
+            with Writer.open(aside, disk=disk, access=access) as target:
                 counts = [copy_table(reader.table(name), target) for name in reader.tables()]
         before, after = (file.stat().st_blocks * 512 for file in (path, aside))
         with writing(path):
@@ -85,6 +91,17 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
         owner.abandon()
     kept, dropped = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     return Compaction(path, kept, dropped, before, after)
+
+
+def _access_to_keep(path: Path) -> Access:
+    """Raises DictionaryError for a file of several names, since a rename would change one only."""
+    n_names = path.stat().st_nlink
+    if n_names > 1:
+        raise DictionaryError(
+            f"{path} has {n_names} names (hard links), and the others would keep the old file",
+            hint="merge it into a new file, or remove the other names",
+        )
+    return Access.of(path)
 
 
 def copy_table(table: TableReader, target: Writer) -> tuple[int, int]:
@@ -151,14 +168,16 @@ def merge_dictionaries(
     ``leave_out(name)`` is true for tables that the caller merges itself: those whose rows refer to
     other rows by number. Damaged rows and unreadable tables are left out and reported. Raises
     DictionaryError when ``output`` exists or a table has another schema in another file,
-    UnreadableDictionary, WriteFailed; ``output`` is removed then.
+    UnreadableDictionary, WriteFailed; ``output`` is removed then. Only those may read ``output``
+    who may read every source.
     """
     path = Path(output).absolute()
     if path.exists():
         raise DictionaryError(f"{path} exists already", hint="merge into a new file")
     merging = _Merging(path, leave_out)
     try:
-        with Writer.open(path) as writer, Reader(path) as merged:
+        access = Access.common(map(Path, sources))
+        with Writer.open(path, access=access) as writer, Reader(path) as merged:
             for source in sources:
                 with Reader(source) as reader:
                     merging.add(reader, writer, merged)

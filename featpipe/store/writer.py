@@ -40,7 +40,8 @@ from featpipe.store.lock import (
     this_process,
     unlock,
 )
-from featpipe.store.recovery import Recovery, open_or_create, recover
+from featpipe.store.opening import open_or_create
+from featpipe.store.recovery import Recovery, recover
 from featpipe.store.table_writer import TableWriter
 from featpipe.store.tree import Group, is_dirty, store
 from featpipe.store.views import FileMap, load_table, spec_of
@@ -48,6 +49,7 @@ from featpipe.store.views import FileMap, load_table, spec_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from featpipe.atomic_write import Access
     from featpipe.store.schema import TableSpec
 
 _LARGE = 128 << 10  #: bytes of a write whose storing is started at once
@@ -76,19 +78,23 @@ class Writer:
         self.allocator = Allocator(disk, descriptor, 0)
 
     @classmethod
-    def open(cls, path: str | Path, *, disk: Disk | None = None) -> Writer:
+    def open(
+        cls, path: str | Path, *, disk: Disk | None = None, access: Access | None = None
+    ) -> Writer:
         """Own the dictionary at ``path``; a missing one is created, a dead writer's is recovered.
+
+        ``access`` is given to a file that is created; by default the process's umask decides.
 
         Raises DictionaryLocked when another writer owns it, UnreadableDictionary or NewerDictionary
         when featpipe, or this version of it, cannot write it, WriteFailed when the disk refuses.
         """
         # A symbolic link is resolved: creating links a new file to the name, which a dangling link
         # would refuse for ever.
-        path = Path(path).resolve()
+        path = Path(os.path.realpath(path))
         refuse_special(path)
         disk = disk or Disk()
         with writing(path):
-            writer = cls(path, open_or_create(disk, path), disk)
+            writer = cls(path, open_or_create(disk, path, access), disk)
             try:
                 writer._start()
             except BaseException:
@@ -240,7 +246,7 @@ class Writer:
         if descriptor < 0:
             return
         if self._pid == os.getpid():  # a forked child shares its parent's locks
-            unlock(descriptor)
+            unlock(descriptor, self.path)
         os.close(descriptor)
 
     def __del__(self) -> None:

@@ -18,9 +18,9 @@ class CountingDisk(Disk):
     def before(self, kind: str) -> None:  # noqa: ARG002 - for those that override it
         self.n_points += 1
 
-    def create(self, path: Path) -> int:
+    def create(self, path: Path, mode: int = 0o666) -> int:
         self.before("create")
-        return super().create(path)
+        return super().create(path, mode)
 
     def write(self, descriptor: int, offset: int, data: bytes | memoryview) -> None:
         self.before("write")

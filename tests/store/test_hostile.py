@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from featpipe.errors import DictionaryError, NewerDictionary, UnreadableDictionary
 from featpipe.store import Reader, Writer, keys_of
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.recovery import create_dictionary
+from featpipe.store.opening import create_dictionary
 from featpipe.store.verify import verify_dictionary
 from tests.store.hostile import TEXTS_IN_FILE, check_hostile, damaged_copies, make_victim
 from tests.store.samples import VECTORS, vectors_of
