@@ -41,6 +41,8 @@ class DryRunReport:
     """Size of the vectors that would be added."""
     free_bytes: int
     """Free space where the cache lies."""
+    notes: tuple[str, ...] = ()
+    """What was passed over."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""

@@ -124,8 +124,10 @@ class Pipeline:
             PoolBroken: workers cannot start.
 
         """
-        sources = self._find(documents, include, exclude)
+        passed_over: list[str] = []
+        sources = self._find(documents, include, exclude, passed_over.append)
         record = RunRecord(_new_run_id(), len(sources), self._plan.levels)
+        record.notes.extend(passed_over)
         record.notes.extend(self._notes(len(sources)))
         pool = self._open_pool()
         self._own_cache(pool)
@@ -145,10 +147,11 @@ class Pipeline:
         exclude: Sequence[str] = (),
     ) -> DryRunReport:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
-        sources = self._find(documents, include, exclude)
+        passed_over: list[str] = []
+        sources = self._find(documents, include, exclude, passed_over.append)
         with open_or_empty(self._cache) as reader:
             run = DryRun(self._plan, self._open_pool(), self._make_intake(sources, reader), reader)
-            return run.finish(self._cache, len(sources))
+            return replace(run.finish(self._cache, len(sources)), notes=tuple(passed_over))
 
     @property
     def is_running(self) -> bool:
@@ -184,13 +187,19 @@ class Pipeline:
         self.close()
 
     def _find(
-        self, documents: Documents, include: Sequence[str], exclude: Sequence[str]
+        self,
+        documents: Documents,
+        include: Sequence[str],
+        exclude: Sequence[str],
+        note: Callable[[str], None],
     ) -> list[Source]:
         """The sources by absolute path, as the cache stores them; the cache itself is left out."""
         named = [documents] if isinstance(documents, str | Path) else list(documents)
         given = [source for source in named if isinstance(source, Source)]
         paths = [path for path in named if not isinstance(path, Source)]
-        found = find_sources(paths, include, exclude, expand=True) if paths or not given else []
+        found: list[Source] = []
+        if paths or not given:
+            found = find_sources(paths, include, exclude, expand=True, note=note)
         cache = real_path(self._cache)
         return [
             replace(source, path=source.path.absolute())

@@ -168,6 +168,7 @@ def _dry_run(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
         return len(found.quarantined)
     for lost in found.quarantined[:_MOST_LISTED]:
         click.echo(f"cannot be read: {lost.source}: {lost.reason}", err=True)
+    _print_first("note", found.notes)
     click.echo(found.summary())
     return len(found.quarantined)
 

@@ -176,14 +176,18 @@ def _find(extractor: Extractor, name: str) -> list[Source] | str:
     from featpipe.errors import MissingDocuments
 
     if Path(name).exists():
-        return find_sources([Path(name)])
+        return find_sources([Path(name)], note=_print_note)
     if extractor.cache.find_document(name) is not None:
         return name
     try:
-        return find_sources([name])
+        return find_sources([name], note=_print_note)
     except MissingDocuments as error:
         why = f"{error.message}, and the cache holds no document of this name"
         raise MissingDocuments(why, hint=error.hint) from error
+
+
+def _print_note(words: str) -> None:
+    click.echo(f"note {words}", err=True)
 
 
 def _choose_workers(extractor: Extractor, n: int, many: int) -> int:

@@ -4,6 +4,10 @@ Guarantees: a path that does not exist raises. Every entry of a folder that is n
 a source, also an unreadable one (a pipe, a device, a folder that cannot be listed, a broken or
 circular link): reading it raises the reason and opens no pipe. Each file comes once, however many
 patterns match it. Sources are sorted by id; ids are printable for any bytes of a file's name.
+
+A link is followed where it was named, or leads to a place inside the folder that was. A link that
+leads out of that folder is passed over, and said: no other file of the machine gets into a cache
+because somebody put a link to it among the documents.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from featpipe.documents.source import Source, expanded, printable
 from featpipe.errors import MissingDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 #: Never documents: files of version control, editors, office locks and systems.
 IGNORED = (".*", "~$*", "*.tmp", "*.swp", "Thumbs.db", "desktop.ini", "__MACOSX", "__pycache__")
@@ -32,6 +36,7 @@ def find_sources(
     exclude: Sequence[str] = (),
     *,
     expand: bool = False,
+    note: Callable[[str], None] | None = None,
 ) -> list[Source]:
     """Every file under the paths, once, sorted by id.
 
@@ -43,19 +48,25 @@ def find_sources(
             of the shell, compared with the name and with the path below the folder.
         expand: replace zip archives by their members and JSONL files of texts by their records.
             Such sources must be read by ``Source.read``.
+        note: called with what was passed over, in words.
 
     Raises:
         MissingDocuments: a path does not exist, a pattern matches nothing, or nothing is left.
     """
     found: dict[str, Source] = {}
+    notes: list[str] = []
     for path in _listed(paths):
-        for source in _expand(str(path), tuple(include), (*IGNORED, *exclude)):
+        for source in _expand(str(path), tuple(include), (*IGNORED, *exclude), notes):
             found.setdefault(real_path(source.path), source)
     if not found:
         named = ", ".join(str(path) for path in paths) or "no path"
         raise MissingDocuments(
-            f"no documents in {named}", hint="check the patterns of include and exclude"
+            f"no documents in {named}",
+            hint="; ".join(notes) or "check the patterns of include and exclude",
         )
+    if note:
+        for words in notes:
+            note(words)
     whole = _distinct(found.values())
     return sorted(inner for s in whole for inner in expanded(s)) if expand else sorted(whole)
 
@@ -105,42 +116,76 @@ def _in_list_file(path: Path) -> list[Path]:
     return found
 
 
-def _expand(path: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
+def _expand(
+    path: str, include: tuple[str, ...], exclude: tuple[str, ...], notes: list[str]
+) -> Iterator[Source]:
     root = Path(path)
     if root.is_dir():
-        yield from _Walk(root, include, exclude)
+        yield from _Walk(root, include, exclude, notes)
     elif root.is_file():
         yield Source(printable(root.name), root)
     elif has_magic(path):
-        yield from _globbed(path, include, exclude)
+        found = _globbed_below if "**" in path else _globbed
+        sources = list(found(path, include, exclude, notes))
+        if not sources and not notes:
+            raise MissingDocuments(f"{path} matches nothing")
+        yield from sources
     elif root.exists():
         raise MissingDocuments(f"{path} is neither a file nor a folder")
     else:
         raise MissingDocuments(f"{path} does not exist")
 
 
-def _globbed(pattern: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> Iterator[Source]:
-    names = sorted(glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob refuses absolute ones
-    if not names:
-        raise MissingDocuments(f"{pattern} matches nothing")
-    fixed = Path(*takewhile(lambda part: not has_magic(part), Path(pattern).parts[:-1]))
-    for name in names:
+def _globbed(
+    pattern: str, include: tuple[str, ...], exclude: tuple[str, ...], notes: list[str]
+) -> Iterator[Source]:
+    fixed = _fixed_part(pattern)
+    for name in sorted(glob(pattern)):  # noqa: PTH207 - Path.glob refuses absolute ones
         path = Path(name)
         below = printable(path.relative_to(fixed).as_posix())
         if path.is_dir():
-            for inner in _Walk(path, include, exclude) if "**" not in pattern else ():
+            for inner in _Walk(path, include, exclude, notes):
                 yield Source(f"{below}/{inner.id}", inner.path)
         elif not _matches(path.name, path.name, IGNORED):
             yield Source(below, path)
 
 
+def _globbed_below(
+    pattern: str, _include: tuple[str, ...], _exclude: tuple[str, ...], notes: list[str]
+) -> Iterator[Source]:
+    """The files that match a pattern with ``**``, each folder once: ``glob`` follows every link."""
+    fixed = _fixed_part(pattern)
+    wanted = Path(pattern).parts[len(fixed.parts) :]
+    if fixed.is_dir():
+        walk = _Walk(fixed, (), IGNORED, notes)
+        yield from (s for s in walk if _fits(s.path.relative_to(fixed).parts, wanted))
+
+
+def _fixed_part(pattern: str) -> Path:
+    return Path(*takewhile(lambda part: not has_magic(part), Path(pattern).parts[:-1]))
+
+
+def _fits(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Whether a path matches a pattern, part by part; ``**`` stands for any number of parts."""
+    if not wanted:
+        return not parts
+    if wanted[0] == "**":
+        return any(_fits(parts[skipped:], wanted[1:]) for skipped in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _fits(parts[1:], wanted[1:])
+
+
 class _Walk:
     """The files below a folder, each folder once; then the folders that cannot be listed."""
 
-    def __init__(self, root: Path, include: tuple[str, ...], exclude: tuple[str, ...]) -> None:
-        self.root, self.include, self.exclude = root, include, exclude
+    def __init__(
+        self, root: Path, include: tuple[str, ...], exclude: tuple[str, ...], notes: list[str]
+    ) -> None:
+        self.root, self.include, self.exclude, self.notes = root, include, exclude, notes
+        self.real_root = os.path.join(real_path(root), "")  # noqa: PTH118 - keeps the slash
         self.seen: set[tuple[int, int]] = set()
         self.unlisted: list[Path] = []
+        self.left: list[Path] = []
+        """Links that lead out of the root."""
 
     def __iter__(self) -> Iterator[Source]:
         walked = os.walk(self.root, followlinks=True, onerror=self._note_unlisted)
@@ -149,12 +194,15 @@ class _Walk:
                 folders.clear()
                 continue
             below = Path(folder).relative_to(self.root)
-            folders[:] = sorted(f for f in folders if not self._is_excluded(below / f))
+            inside = (f for f in sorted(folders) if not self._is_excluded(below / f))
+            folders[:] = [f for f in inside if self._stays(below / f)]
             for path in (below / name for name in sorted(names)):
-                if self._is_included(path) and not self._is_excluded(path):
+                if self._is_included(path) and not self._is_excluded(path) and self._stays(path):
                     yield Source(printable(path.as_posix()), self.root / path)
         for path in self.unlisted:
             yield Source(printable(path.relative_to(self.root).as_posix()), path)
+        if self.left:
+            self.notes.append(_describe_left(self.root, self.left))
 
     def _note_unlisted(self, error: OSError) -> None:
         if Path(error.filename) == self.root:
@@ -172,11 +220,26 @@ class _Walk:
         self.seen.add(identity)
         return is_new
 
+    def _stays(self, path: Path) -> bool:
+        """Whether an entry is no link, or one that leads to a place below the root."""
+        whole = self.root / path
+        if not whole.is_symlink() or real_path(whole).startswith(self.real_root):
+            return True
+        if real_path(whole) + os.sep != self.real_root:  # the root itself is read already
+            self.left.append(whole)
+        return False
+
     def _is_included(self, path: Path) -> bool:
         return not self.include or _matches(path.name, path.as_posix(), self.include)
 
     def _is_excluded(self, path: Path) -> bool:
         return _matches(path.name, path.as_posix(), self.exclude)
+
+
+def _describe_left(root: Path, left: list[Path]) -> str:
+    first = f"{printable(str(left[0]))} -> {printable(real_path(left[0]))}"
+    many = f"{len(left)} links that lead" if len(left) > 1 else "a link that leads"
+    return f"passed over {many} out of {root}: {first}; name what is to be read on the command line"
 
 
 def real_path(path: Path) -> str:

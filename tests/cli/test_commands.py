@@ -58,6 +58,19 @@ def test_a_quarantined_document_is_named_and_gives_exit_code_1(run: Run, docs: P
     assert "documents 2 loaded, 1 quarantined" in done.stdout.splitlines()[-1]
 
 
+def test_links_that_leave_the_folder_are_passed_over_and_said(
+    run: Run, docs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "p.txt").write_text("工资表", "utf-8")
+    (docs / "link").symlink_to(tmp_path / "private", target_is_directory=True)
+    for further in (["--dry-run"], []):
+        done = run("build-cache", "docs", "--cache", "c.h5", *further)
+        assert done.returncode == 0, done.stderr
+        assert "note passed over a link that leads out of docs: docs/link -> " in done.stderr
+        assert done.stdout.startswith("documents 2 ")
+
+
 @pytest.mark.usefixtures("docs")
 def test_json_events_end_in_the_report(run: Run) -> None:
     done = run("build-cache", "docs", "--cache", "c.h5", "--json")

@@ -62,6 +62,42 @@ def test_links_in_a_circle_end(folder: Path) -> None:
     assert ids(folder) == ["a.html", "b.txt", "sub/c.txt", "sub/deep/d.pdf"]
 
 
+def test_links_out_of_the_folder_are_passed_over_and_said(folder: Path, tmp_path: Path) -> None:
+    secrets = tmp_path / "elsewhere"
+    secrets.mkdir()
+    (secrets / "s.txt").write_text("x", "utf-8")
+    (folder / "all").symlink_to(secrets, target_is_directory=True)
+    (folder / "sub" / "one.txt").symlink_to(secrets / "s.txt")
+    (folder / "up").symlink_to(tmp_path, target_is_directory=True)
+    (folder / "inside.txt").symlink_to(folder / ".git" / "config")
+    notes: list[str] = []
+    found = find_sources([folder], note=notes.append)
+    assert [s.id for s in found] == ["a.html", "b.txt", "inside.txt", "sub/c.txt", "sub/deep/d.pdf"]
+    (note,) = notes
+    assert f"3 links that lead out of {folder}" in note
+    assert f"{folder / 'all'} -> {secrets}" in note
+    assert ids(f"{folder}/**/*.txt") == ["b.txt", "inside.txt", "sub/c.txt"]
+
+
+def test_links_that_are_named_are_followed(folder: Path, tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen"
+    chosen.mkdir()
+    (chosen / "a.html").symlink_to(folder / "a.html")
+    (tmp_path / "link").symlink_to(folder, target_is_directory=True)
+    assert ids(tmp_path / "link") == ids(folder)
+    assert ids(chosen / "a.html") == ids(f"{chosen}/*") == ["a.html"]
+    with pytest.raises(MissingDocuments, match=r"no documents(.|\n)*a link that leads out"):
+        find_sources([chosen])
+
+
+def test_links_in_two_circles_below_a_pattern_end(folder: Path) -> None:
+    for name in ("one", "two", "three"):
+        (folder / name).symlink_to(folder, target_is_directory=True)
+    assert ids(f"{folder}/**/*.txt") == ["b.txt", "sub/c.txt"]
+    assert ids(f"{folder}/**/deep/*") == ["sub/deep/d.pdf"]
+    assert ids(f"{folder}/**") == ["a.html", "b.txt", "sub/c.txt", "sub/deep/d.pdf"]
+
+
 @pytest.mark.parametrize("path", ["absent", "absent/*.txt", "empty"])
 def test_what_is_not_there_is_named(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
