@@ -46,7 +46,10 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
 @click.option("--cache", required=True, metavar="FILE", help="Where the sample documents are.")
 @click.pass_context
 def check(ctx: click.Context, templates: str, cache: str) -> None:
-    """Say which sample values cannot be located in their documents, and why."""
+    """Say which sample values cannot be located in their documents, and why.
+
+    Fields that a sample does not name are listed too: it counts only for those it names.
+    """
     from featpipe.extraction.check import check_samples
     from featpipe.extraction.extractor import Extractor
 
@@ -64,6 +67,11 @@ def _print_checked(name: str, checked: Checked) -> None:
         click.echo(str(lost))
     for field in checked.without_samples:
         click.echo(f"{name}: no sample has a value of {field}; only its names can find it")
+    for sample, fields in checked.unread:
+        click.echo(
+            f"{name}: {sample} does not name {', '.join(fields)}: unknown there; where it has none, "
+            f'write "{fields[0]}" = [], or complete = true in the sample'
+        )
     kinds = ", ".join(f"{field} {kind}" for field, kind in checked.kinds.items())
     located = checked.n_values - len(checked.unlocated)
     click.echo(f"{name}: {located} of {checked.n_values} values located; {kinds}")

@@ -1,4 +1,4 @@
-"""Sample values that cannot be located in their documents, each with a likely reason."""
+"""Samples: values that cannot be located in their documents, and fields not read for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.fitted import FittedTemplate
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.template import Template
     from featpipe.extraction.values.values import FieldType
 
 
@@ -41,6 +42,8 @@ class Checked:
     unlocated: tuple[Unlocated, ...]
     without_samples: tuple[str, ...]
     """Fields of which no sample has a value."""
+    unread: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Samples with the fields that they do not name: unknown there, so they do not count for them."""
 
 
 def check_samples(fitted: FittedTemplate) -> Checked:
@@ -58,7 +61,14 @@ def check_samples(fitted: FittedTemplate) -> Checked:
         kind = field.type or infer_type([(features, value) for _, features, value in values])
         kinds[field.name] = kind
         lost.extend(_unlocated(template.name, field.name, kind, values))
-    return Checked(n_values, kinds, tuple(lost), tuple(empty))
+    return Checked(n_values, kinds, tuple(lost), tuple(empty), tuple(_unread(template)))
+
+
+def _unread(template: Template) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for index, sample in enumerate(template.samples):
+        names = [field.name for field in template.fields if not sample.is_read_for(field.name)]
+        if names:
+            yield sample_name(sample, index), tuple(names)
 
 
 def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, PageFeatures, str]]:

@@ -115,13 +115,21 @@ class FittedTemplate:
         scored = score_fields(models, features)
         return {
             name: FieldResult(
-                tuple(self._value(model, found, features.page, n) for n in model.choose(found))
+                tuple(
+                    self._value(name, model, found, features.page, n) for n in model.choose(found)
+                )
             )
             for name, model, found in zip(names, models, scored, strict=True)
         }
 
+    def _read_for(self, field: str) -> list[tuple[int, SampleSpec]]:
+        """The samples that tell about a field, with their numbers."""
+        numbered = enumerate(self.template.samples)
+        return [(number, one) for number, one in numbered if one.is_read_for(field)]
+
     def _fit(self, field: FieldSpec) -> FieldModel:
-        documents = list(zip(self.sample_pages, self.template.samples, strict=True))
+        read = self._read_for(field.name)
+        documents = [(self._documents[number].features, one) for number, one in read]
         kind = field.type or _kind_of(field) or _infer_kind(field, documents)
         samples = [
             sample_of(features, one.values_of(field.name), kind, one.spans.get(field.name, ()))
@@ -136,7 +144,9 @@ class FittedTemplate:
             level=field.level,
         )
 
-    def _value(self, model: FieldModel, scored: Scored, page: Page, number: int) -> ExtractedValue:
+    def _value(
+        self, name: str, model: FieldModel, scored: Scored, page: Page, number: int
+    ) -> ExtractedValue:
         group = scored.groups[number]
         start, end = group.spans[0]
         return ExtractedValue(
@@ -149,16 +159,17 @@ class FittedTemplate:
             page=page.printed_page_at(start),
             probability=round(float(scored.probabilities[number]), 6),
             parts=_parts(model, scored, number),
-            nearest=self._nearest(model, scored, number),
+            nearest=self._nearest(name, model, scored, number),
             places=tuple(sorted(group.spans[1:])),
         )
 
-    def _nearest(self, model: FieldModel, scored: Scored, number: int) -> str:
+    def _nearest(self, name: str, model: FieldModel, scored: Scored, number: int) -> str:
         """The sample with most words in common around a value."""
         if not len(model.exemplars):
             return ""
         n_equal = (model.exemplars == scored.hashed[number]).sum(axis=1)
-        owner = int(model.owners[int(np.argmax(n_equal))])
+        place = int(model.owners[int(np.argmax(n_equal))])
+        owner, _ = self._read_for(name)[place]
         return sample_name(self.template.samples[owner], owner)
 
 
@@ -188,14 +199,15 @@ def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
 # Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 5
+TEMPLATES_VERSION = 6
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFacts:
     """Everything that one field's results depend on besides the document itself.
 
-    ``samples`` maps a sample's document to a hash of its text and of this field's values in it.
+    ``samples`` maps a sample's document to a hash of its text and of this field's values in it;
+    samples that were not read for the field have no part in it.
     """
 
     spec: str
@@ -243,9 +255,13 @@ def _spec_of(field: FieldSpec) -> str:
 def _samples_of(template: Template, identities: Sequence[str], field: FieldSpec) -> dict[str, str]:
     hashes: dict[str, str] = {}
     for index, (sample, identity) in enumerate(zip(template.samples, identities, strict=True)):
+        if not sample.is_read_for(field.name):
+            continue
         spans = [list(span) for span in sample.spans.get(field.name, ())]
         content = [identity, [list(sample.values_of(field.name)), spans]]
-        hashes[sample_name(sample, index)] = hash_json(content)
+        name = sample_name(sample, index)
+        # A document may be in several samples: none of them hides the others.
+        hashes[f"{name} ({index + 1})" if name in hashes else name] = hash_json(content)
     return hashes
 
 

@@ -19,7 +19,7 @@ from featpipe.extraction.choose import is_meant
 from featpipe.extraction.engine import ExtractionEngine, quarantine
 from featpipe.extraction.fitted import FieldChange, explain_changes, values_key
 from featpipe.extraction.on_workers import find_fields_on_workers
-from featpipe.extraction.results import Extraction, FieldResult
+from featpipe.extraction.results import Extraction, FieldResult, change_of
 from featpipe.extraction.results_table import ResultsReader, ResultsWriter
 from featpipe.report import Quarantined
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.messages import FieldsWork
+    from featpipe.extraction.results import Change
     from featpipe.extraction.scoring.features import PageFeatures
 
 #: Documents whose results are made durable together.
@@ -39,13 +40,18 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A field of a document with other values than before."""
+    """A field of a document with other values than before, or with surer or less sure ones."""
 
     template: str
     document: str
     field: str
     old: FieldResult
     new: FieldResult
+
+    @property
+    def what(self) -> Change:
+        """Whether the values changed, or only their probability."""
+        return change_of(self.old, self.new)
 
     def __str__(self) -> str:
         return f"{self.document} {self.field}: {_spell(self.old)} -> {_spell(self.new)}"
@@ -56,6 +62,7 @@ class ValueChange:
             "template": self.template,
             "document": self.document,
             "field": self.field,
+            "what": self.what,
             "old": [value.as_dict() for value in self.old.values],
             "new": [value.as_dict() for value in self.new.values],
         }
@@ -134,6 +141,7 @@ class ReprocessReport:
     n_encoded: int = 0
     seconds: float = 0.0
     changed: list[ValueChange] = field(default_factory=list)
+    """Fields with other values, or whose probability moved by 0.05 or more."""
     lost: list[Quarantined] = field(default_factory=list)
     """Documents that could not be extracted under a template; the next run tries them again."""
 
@@ -152,9 +160,12 @@ class ReprocessReport:
 
     def summary(self) -> str:
         """The last line of a run."""
+        n_values = sum(change.what == "values" for change in self.changed)
+        n_shifted = len(self.changed) - n_values
         return (
             f"documents {self.n_documents}; fields extracted {self.n_extracted}, unchanged "
-            f"{self.n_unchanged}; values changed {len(self.changed)}; encoded {self.n_encoded}; "
+            f"{self.n_unchanged}; values changed {n_values}; "
+            f"{f'probabilities changed {n_shifted}; ' if n_shifted else ''}encoded {self.n_encoded}; "
             f"{f'lost {len(self.lost)}; ' if self.lost else ''}"
             f"{self.seconds:.1f} s"
         )
@@ -396,7 +407,7 @@ def _compare(
             continue
         after = none if key is None else values.get(key) or results.field(key) or none
         before = (results.field(bytes.fromhex(old[name])) if name in old else None) or none
-        if [v.value for v in before.values] != [v.value for v in after.values]:
+        if change_of(before, after):
             yield ValueChange(work.template, work.document.id, name, before, after)
 
 

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from featpipe.atomic_write import write_atomically
 
@@ -92,6 +92,21 @@ class FieldResult:
     def probability(self) -> float:
         """Probability of the likeliest value, 0 without one."""
         return self.values[0].probability if self.values else 0.0
+
+
+#: A probability that moved by this much is a change that people are shown.
+_NOTABLE = 0.05
+Change = Literal["values", "probability", ""]
+
+
+def change_of(old: FieldResult, new: FieldResult) -> Change:
+    """What changed of a field: its list of values, or only how probable one of them is."""
+    if [value.value for value in old.values] != [value.value for value in new.values]:
+        return "values"
+    pairs = zip(old.values, new.values, strict=True)
+    shift = max((abs(b.probability - a.probability) for a, b in pairs), default=0.0)
+    # Rounded: a shift of exactly the limit counts.
+    return "probability" if round(shift, 6) >= _NOTABLE else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Samples: drafted from a document, or imported from doccano, Label Studio and database tables.
 
 Imports give :class:`SampleSpec` values with inline texts and exact spans, to be put into a template
-or written as ``name.samples.jsonl`` beside it.
+or written as ``name.samples.jsonl`` beside it. Labelled texts were read for every label of their
+export; a table of values tells of each document only the fields that it has rows for.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
             samples.append(_doccano_sample(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TemplateError(f"{path}:{number}: is no doccano export: {error!r}") from error
-    return samples
+    return _read_for_all_labels(samples)
 
 
 def import_label_studio(path: str | Path) -> list[SampleSpec]:
@@ -115,9 +116,10 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     """
     path = Path(path)
     try:
-        return [_label_studio_task(task) for task in _tasks_of(path.read_text("utf-8"))]
+        samples = [_label_studio_task(task) for task in _tasks_of(path.read_text("utf-8"))]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
+    return _read_for_all_labels(samples)
 
 
 def _tasks_of(text: str) -> list[Json]:
@@ -166,12 +168,18 @@ def _sample(text: str, labelled: Iterable[tuple[int, int, str]]) -> SampleSpec:
     )
 
 
+def _read_for_all_labels(samples: Sequence[SampleSpec]) -> list[SampleSpec]:
+    """Each text without a label that others of the export have has no value of it."""
+    none: dict[str, tuple[str, ...]] = {name: () for one in samples for name in one.fields}
+    return [one.model_copy(update={"fields": none | one.fields}) for one in samples]
+
+
 def import_table(source: str, table: str) -> list[SampleSpec]:
     """Samples from a database table with the columns document, field and value.
 
     Args:
         source: path of an SQLite file, or any SQLAlchemy URL (needs sqlalchemy).
-        table: its name.
+        table: its name. A row whose value is NULL states that its document has none.
 
     Raises:
         TemplateError: no such table or columns.
@@ -183,7 +191,8 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
     query = f"SELECT {', '.join(TABLE_COLUMNS)} FROM {table} ORDER BY document"  # noqa: S608  # the name was checked above
     by_document: dict[str, dict[str, list[str]]] = {}
     for document, field, value in _rows(source, query):
-        by_document.setdefault(str(document), {}).setdefault(str(field), []).append(str(value))
+        values = by_document.setdefault(str(document), {}).setdefault(str(field), [])
+        values += [] if value is None else [str(value)]
     return [
         SampleSpec(
             document=document, fields={name: tuple(values) for name, values in fields.items()}

@@ -2,6 +2,12 @@
 
 A file or a folder is read; errors name the file, the line and the field. Samples may also be in a
 JSON Lines file beside the template (``loan.toml`` and ``loan.samples.jsonl``).
+
+Unknown is not none: a sample counts only for the fields that it was read for. These are the fields
+that it names; one named with an empty list (``"保证人" = []``, in JSON also ``null``) has no value in
+the document. A field that it does not name is unknown there, so that correcting one field of a
+document teaches nothing about the others. ``complete = true`` in a sample states that it was read
+for every field, and that those it does not name have no value.
 """
 
 from __future__ import annotations
@@ -97,10 +103,12 @@ class SampleSpec(BaseModel):
     Attributes:
         document: a path beside the template, or the id or path of a cached document.
         text: the document itself, instead of ``document``.
-        fields: values by field name; a field left out has no value in the document.
+        fields: values by field name; an empty list for a field without a value in the document.
         records: values that belong together, such as those of one table row; by field name.
         spans: character spans (start, end) of the values by field name, where known; the values of
             other fields are located by meaning.
+        complete: whether it was read for every field of the template: those it does not name have
+            no value. By default they are unknown, and the sample does not count for them.
 
     """
 
@@ -111,6 +119,7 @@ class SampleSpec(BaseModel):
     fields: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     records: tuple[dict[str, str], ...] = ()
     spans: dict[str, tuple[tuple[int, int], ...]] = Field(default_factory=dict)
+    complete: bool = False
 
     def __repr__(self) -> str:
         source = f"text of {len(self.text or '')} characters" if self.text else repr(self.document)
@@ -121,14 +130,7 @@ class SampleSpec(BaseModel):
     def _as_lists(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
-        return {
-            name: (given,)
-            if isinstance(given, str)
-            else tuple(given)
-            if isinstance(given, list)
-            else given
-            for name, given in value.items()
-        }
+        return {name: _as_values(given) for name, given in value.items()}
 
     @field_validator("records", mode="before")
     @classmethod
@@ -148,11 +150,25 @@ class SampleSpec(BaseModel):
             raise ValueError("a sample names a document or holds a text, one of the two")
         return self
 
+    def is_read_for(self, field: str) -> bool:
+        """Whether the sample tells anything about a field: its values, or that there are none."""
+        named = (self.fields, self.spans, *self.records)
+        return self.complete or any(field in place for place in named)
+
     def values_of(self, field: str) -> tuple[str, ...]:
         """Distinct values of one field, listed or in records."""
         listed = self.fields.get(field, ())
         inside = tuple(record[field] for record in self.records if field in record)
         return tuple(dict.fromkeys((*listed, *inside)))
+
+
+def _as_values(given: object) -> object:
+    """The values of a field as a tuple; null for a field that has none."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list) else given
 
 
 class Template(BaseModel):

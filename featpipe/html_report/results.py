@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from featpipe.errors import UsageError
-from featpipe.extraction.results import ExtractedValue, FieldResult
+from featpipe.extraction.results import ExtractedValue, FieldResult, change_of
 from featpipe.extraction.results_table import ResultsReader
 from featpipe.html_report.page import shown
 
@@ -155,9 +155,9 @@ def compare(
 ) -> dict[str, object]:
     """The changed fields of every document, as plain JSON.
 
-    A field has changed when its list of meanings (``value``) has, as in ``featpipe reprocess
-    --diff``; places and probabilities are not compared. Documents in only one of the two sets are
-    counted, not listed.
+    A field has changed when its list of meanings (``value``) has, or when the probability of one of
+    them moved notably, as in ``featpipe reprocess --diff``; places are not compared. Documents in
+    only one of the two sets are counted, not listed.
 
     Args:
         before: older results.
@@ -188,7 +188,7 @@ def _changed(
     """Name, older and newer values of each changed field."""
     for name in dict.fromkeys((*old, *new)):
         one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
-        if [value.value for value in one.values] != [value.value for value in other.values]:
+        if change_of(one, other):
             yield name, _spell(one), _spell(other)
 
 

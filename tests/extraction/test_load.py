@@ -173,6 +173,17 @@ def test_exports_of_other_tools_become_samples(tmp_path: Path) -> None:
     assert samples[0].values_of("甲方") == ("海南毓坤有限公司",)
 
 
+def test_a_text_without_a_label_that_its_export_has_was_read_for_it(tmp_path: Path) -> None:
+    lines = tmp_path / "d.jsonl"
+    none = {"text": "没有当事人。", "label": []}
+    rows = [json.dumps(row, ensure_ascii=False) for row in (DOCCANO_OLD, none)]
+    lines.write_text("\n".join(rows), "utf-8")
+    first, second = import_doccano(lines)
+    assert dict(second.fields) == dict.fromkeys(first.fields, ())
+    assert second.is_read_for("甲方")
+    assert not second.is_read_for("乙方")
+
+
 @pytest.mark.parametrize("line", ['{"text": "短", "label": [[0, 9, "x"]]}', "[1]", '{"label": 3}'])
 def test_a_line_that_is_no_export_is_named(tmp_path: Path, line: str) -> None:
     file = tmp_path / "d.jsonl"
@@ -187,11 +198,11 @@ def test_samples_come_from_a_database_table(tmp_path: Path) -> None:
         db.execute("CREATE TABLE samples (document, field, value)")
         db.executemany(
             "INSERT INTO samples VALUES (?, ?, ?)",
-            [("a", "甲方", "x"), ("a", "甲方", "y"), ("b", "乙方", "z")],
+            [("a", "甲方", "x"), ("a", "甲方", "y"), ("b", "乙方", "z"), ("b", "甲方", None)],
         )
     samples = import_table(str(file), "samples")
     assert [(s.document, dict(s.fields)) for s in samples] == [
-        ("a", {"甲方": ("x", "y")}), ("b", {"乙方": ("z",)})
+        ("a", {"甲方": ("x", "y")}), ("b", {"乙方": ("z",), "甲方": ()})
     ]  # fmt: skip
     with pytest.raises(TemplateError, match="no such table"):
         import_table(str(file), "others")

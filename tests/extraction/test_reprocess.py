@@ -17,10 +17,10 @@ from featpipe import Extractor, Pipeline
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
 from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
-from featpipe.extraction.template import check_template
+from featpipe.extraction.results import ExtractedValue, FieldResult, change_of
+from featpipe.extraction.template import SampleSpec, check_template
 
 if TYPE_CHECKING:
-    from featpipe.extraction.results import FieldResult
     from featpipe.extraction.template import Template
 
 SAMPLES = {
@@ -147,7 +147,7 @@ def test_each_change_names_its_document_and_both_values(cache: Path) -> None:
     json.dumps(report.as_dict())
     for change in report.changed:
         assert str(change).startswith(change.document)
-        assert [v.value for v in change.old.values] != [v.value for v in change.new.values]
+        assert change.what == change_of(change.old, change.new) != ""
 
 
 def test_the_command_shows_old_and_new_values_with_their_places(
@@ -204,3 +204,81 @@ def test_any_history_of_changes_ends_where_a_full_run_ends(
     run(fresh, versions[-1])
     assert outcome(worn, versions[-1]) == outcome(fresh, versions[-1])
     assert outcome(fresh, versions[-1])
+
+
+def test_a_correction_of_one_field_leaves_the_others_of_its_document_alone(cache: Path) -> None:
+    """A sample with some fields was not read for the others: they are unknown, not absent."""
+    document = "contracts/lease_shop.txt"
+    template = make(documents=tuple(SAMPLES)[:2])
+    correction = SampleSpec(document=document, fields={"月租金": (SAMPLES[document]["月租金"],)})
+    corrected = template.model_copy(update={"samples": (*template.samples, correction)})
+    run(cache, template)
+    before = outcome(cache, template)[document]
+    with Extractor([corrected], cache) as extractor:
+        plan = plan_reprocess(extractor)
+        assert {name for work in plan.works for name in work.missing} == {"月租金"}
+        reprocess(extractor, plan)
+    after = outcome(cache, corrected)[document]
+    assert after["月租金"].value == SAMPLES[document]["月租金"]
+    assert {n: r for n, r in after.items() if n != "月租金"} == {
+        n: r for n, r in before.items() if n != "月租金"
+    }
+
+
+@pytest.mark.parametrize(
+    "stated", [{"complete": True}, {"fields": {"月租金": ["1元"], "出租方": []}}]
+)
+def test_a_field_stated_to_be_absent_counts_as_absent(stated: dict[str, object]) -> None:
+    content = {"document": "a.txt", "fields": {"月租金": ["1元"]}} | stated
+    sample = SampleSpec.model_validate(content)
+    assert sample.is_read_for("出租方")
+    assert sample.values_of("出租方") == ()
+    assert not SampleSpec(document="a.txt", fields={"月租金": ("1元",)}).is_read_for("出租方")
+    assert SampleSpec.model_validate_json('{"text": "x", "fields": {"出租方": null}}').is_read_for(
+        "出租方"
+    )
+
+
+def test_two_samples_of_one_document_are_both_in_the_fingerprint(cache: Path) -> None:
+    document = "contracts/lease_shop.txt"
+    base = make(documents=tuple(SAMPLES)[:2])
+
+    def prints(*values: str) -> str:
+        more = [SampleSpec(document=document, fields={"月租金": (value,)}) for value in values]
+        template = base.model_copy(update={"samples": (*base.samples, *more)})
+        with Extractor([template], cache) as extractor:
+            return extractor.engine.templates["租赁合同"].facts["月租金"].fingerprint
+
+    assert prints("1元", "2元") != prints("3元", "2元")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [(0.70, 0.21, "probability"), (0.21, 0.70, "probability"), (0.70, 0.68, "")],
+)
+def test_a_fall_or_rise_of_probability_is_a_change(before: float, after: float, what: str) -> None:
+    old, new = (
+        FieldResult((ExtractedValue("甲", "甲", "", "", 0, 1, None, p),)) for p in (before, after)
+    )
+    assert change_of(old, new) == what
+    assert change_of(old, FieldResult()) == "values"
+
+
+def test_the_difference_of_two_runs_names_falls_of_probability(cache: Path, tmp_path: Path) -> None:
+    """A sample that lies about a field: its values stay, and people see how sure they still are."""
+    document = "contracts/lease_shop.txt"
+    template = make(documents=tuple(SAMPLES)[:2])
+    file = tmp_path / "t.json"
+    told = []
+    for more in ((), (SampleSpec(document=document, fields={"出租方": ()}),)):
+        content = template.model_copy(update={"samples": (*template.samples, *more)})
+        file.write_text(content.model_dump_json(exclude_none=True, exclude_defaults=True), "utf-8")
+        where = ["reprocess", "--cache", str(cache), "--templates", str(file), "--workers", "0"]
+        result = CliRunner().invoke(featpipe, [*where, "--diff"])
+        assert result.exit_code == 0, result.output
+        told.append(result.output)
+    with Extractor(file, cache) as extractor:
+        found = {e.document: e.fields["出租方"] for e in read_results(extractor)}
+    kept = [name for name in found if f"{name} 出租方" in told[1] and found[name].values]
+    assert kept
+    assert "probabilities changed" in told[1]

@@ -174,3 +174,12 @@ def test_a_fit_agrees_with_the_slope_of_its_own_formula() -> None:
     residual = truth - sigmoid(model.logits(rows))
     assert np.abs(rows.T @ residual).max() < 0.5
     assert np.allclose(model.weights, [2.0, -1.0, 0.0], atol=0.5)
+
+
+def test_a_field_without_a_sample_value_is_found_by_its_name_alone() -> None:
+    model = fit_field([], "person", ("保证人",))
+    found = {}
+    for text in ("借款合同\n保证人：司徒娟\n经办人：彭晓桐\n", "采购合同\n经办人：彭晓桐\n"):
+        scored = model.score(features_of(text))
+        found[text] = [scored.groups[n].value.key for n in model.choose(scored)]
+    assert list(found.values()) == [["司徒娟"], []]

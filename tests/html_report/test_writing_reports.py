@@ -104,7 +104,9 @@ def test_documents_with_values_come_before_those_without(
     assert contents["in_cache"] == 4
 
 
-def test_changes_are_those_of_meaning(shown_cache: Path, results: Path, tmp_path: Path) -> None:
+def test_changes_are_those_of_meaning_and_of_probability(
+    shown_cache: Path, results: Path, tmp_path: Path
+) -> None:
     lines = [json.loads(line) for line in results.read_text("utf-8").rstrip("\n").split("\n")]
     before = [line for line in lines if line["document"] != "astral.txt"]
     first = before[0]["fields"]["合同名称"][0]
@@ -116,10 +118,14 @@ def test_changes_are_those_of_meaning(shown_cache: Path, results: Path, tmp_path
     contents = write(
         shown_cache, tmp_path / "page.html", results=results, compare=str(tmp_path / "before.jsonl")
     )
-    (item,) = contents["changes"]["items"]
+    item, *others = contents["changes"]["items"]
     assert item[:2] == ["合同", "合同名称"]
     assert item[3] == "a.txt"
     assert [old[:2] for old in item[4]] == [["买卖合同", 0.2]]
+    assert others
+    for other in others:
+        assert [value[0] for value in other[4]] == [value[0] for value in other[5]]
+        assert {value[1] for value in other[4]} == {0.1}
     assert contents["changes"]["only_now"] == 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.candidates import Boundaries, learn_boundaries
-from featpipe.extraction.scoring.columns import measured_columns, span_rows
+from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.mentions import (
     MentionModel,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 #: Parts of the cross-validation; with fewer samples each is a part of its own.
 _MOST_FOLDS = 5
 _MOST_EXEMPLARS = 6
+_BEHIND_ALIAS = MEASURED.index("behind alias")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,10 +107,19 @@ class FieldModel:
         """Every value that the document may give for the field."""
         return score_fields([self], features)[0]
 
+    @property
+    def is_untaught(self) -> bool:
+        """Whether no sample has a value: only the names of the field can find one."""
+        is_formed = self.boundaries.pattern is not None or self.boundaries.level is not None
+        return not len(self.exemplars) and not is_formed
+
     def choose(self, scored: Scored) -> list[int]:
         """Numbers of the values to report: the best if likely enough, then others apart from it."""
         chosen: list[int] = []
+        is_named = scored.measured[:, _BEHIND_ALIAS] > 0
         for number, p in enumerate(scored.probabilities.tolist()):
+            if self.is_untaught and not is_named[number]:
+                continue
             limit = self.values.other_threshold if chosen else self.values.first_threshold
             if p < limit or (chosen and not self.is_many):
                 break

@@ -43,7 +43,7 @@ function drawChanges(list, count, most = MOST_CHANGES) {
 }
 
 function changeItem([template, field, number, name, old, now]) {
-  const kind = !old.length ? "added" : !now.length ? "removed" : "changed";
+  const kind = !old.length ? "added" : !now.length ? "removed" : shiftOf(old, now) || "changed";
   const title = make("span", {}, make("strong", {}, field), make("span", { class: "quiet" }, ` · ${template}`));
   return make("li", { class: `change ${kind}` },
     make("div", { class: "change-head" },
@@ -52,6 +52,13 @@ function changeItem([template, field, number, name, old, now]) {
         ? button(name, () => openDocument(number, placeOf(number, template, field)), { class: "link" })
         : make("span", { class: "quiet" }, name)),
     make("div", { class: "sides" }, side(say("before"), "old", old, now), side(say("after"), "new", now, old)));
+}
+
+/** The same values that are surer or less sure than before, "" for others. */
+function shiftOf(old, now) {
+  if (old.length !== now.length || old.some(([text], at) => text !== now[at][0])) return "";
+  const largest = old.map(([, p], at) => now[at][1] - p).reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a), 0);
+  return largest < 0 ? "fell" : largest > 0 ? "rose" : "";
 }
 
 /** Number of the document's first value of that field. */
