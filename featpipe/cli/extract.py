@@ -101,9 +101,7 @@ def extract(
 @click.option("--ner", metavar="PATH|NAME|none", help=_NER_HELP)
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and why, and do nothing.")
-@click.option(
-    "--diff", is_flag=True, help="Show values and probabilities that changed, old -> new."
-)
+@click.option("--diff", is_flag=True, help="Show what changed, probabilities too: old -> new.")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
 @click.option(
     "--workers",

@@ -69,7 +69,7 @@ def _print_checked(name: str, checked: Checked) -> None:
         click.echo(f"{name}: no sample has a value of {field}; only its names can find it")
     for sample, fields in checked.unread:
         click.echo(
-            f"{name}: {sample} does not name {', '.join(fields)}: unknown there; where it has none, "
+            f"{name}: {sample} does not name {', '.join(fields)}: unknown there; if it has none, "
             f'write "{fields[0]}" = [], or complete = true in the sample'
         )
     kinds = ", ".join(f"{field} {kind}" for field, kind in checked.kinds.items())

@@ -43,7 +43,7 @@ class Checked:
     without_samples: tuple[str, ...]
     """Fields of which no sample has a value."""
     unread: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Samples with the fields that they do not name: unknown there, so they do not count for them."""
+    """Samples with the fields that they do not name and therefore do not count for."""
 
 
 def check_samples(fitted: FittedTemplate) -> Checked:

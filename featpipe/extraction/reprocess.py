@@ -165,7 +165,8 @@ class ReprocessReport:
         return (
             f"documents {self.n_documents}; fields extracted {self.n_extracted}, unchanged "
             f"{self.n_unchanged}; values changed {n_values}; "
-            f"{f'probabilities changed {n_shifted}; ' if n_shifted else ''}encoded {self.n_encoded}; "
+            f"{f'probabilities changed {n_shifted}; ' if n_shifted else ''}"
+            f"encoded {self.n_encoded}; "
             f"{f'lost {len(self.lost)}; ' if self.lost else ''}"
             f"{self.seconds:.1f} s"
         )

@@ -4,10 +4,10 @@ A file or a folder is read; errors name the file, the line and the field. Sample
 JSON Lines file beside the template (``loan.toml`` and ``loan.samples.jsonl``).
 
 Unknown is not none: a sample counts only for the fields that it was read for. These are the fields
-that it names; one named with an empty list (``"保证人" = []``, in JSON also ``null``) has no value in
-the document. A field that it does not name is unknown there, so that correcting one field of a
-document teaches nothing about the others. ``complete = true`` in a sample states that it was read
-for every field, and that those it does not name have no value.
+that it names; one named with an empty list (``"保证人" = []``, in JSON also ``null``) has no
+value in the document. A field that it does not name is unknown there, so that correcting one field
+of a document teaches nothing about the others. ``complete = true`` in a sample states that it was
+read for every field, and that those it does not name have no value.
 """
 
 from __future__ import annotations
