@@ -152,8 +152,8 @@ class SampleSpec(BaseModel):
 
     def is_read_for(self, field: str) -> bool:
         """Whether the sample tells anything about a field: its values, or that there are none."""
-        named = (self.fields, self.spans, *self.records)
-        return self.complete or any(field in place for place in named)
+        named = [*self.fields, *self.spans, *(name for one in self.records for name in one)]
+        return self.complete or field in named
 
     def values_of(self, field: str) -> tuple[str, ...]:
         """Distinct values of one field, listed or in records."""
