@@ -109,9 +109,15 @@ class Cache:
         """As :meth:`document`; None where the cache holds none. Any thread may call it."""
         return self.stored_documents.find(name)
 
-    def find_content(self, bytes_hash: str) -> CachedDocument | None:
-        """A document by the hash of its file's bytes, wherever it lies. Any thread may call it."""
-        return self.stored_documents.find_content(bytes_hash)
+    def find_content(self, bytes_hash: str, media_type: str | None = None) -> CachedDocument | None:
+        """A document by the hash of its file's bytes, wherever it lies. Any thread may call it.
+
+        Args:
+            bytes_hash: of the file.
+            media_type: under which it was read; by default any.
+
+        """
+        return self.stored_documents.find_content(bytes_hash, media_type)
 
     def search(
         self, query: str, k: int = 10, *, level: Level = "sentence", analyser: str | None = None

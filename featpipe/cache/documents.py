@@ -144,16 +144,25 @@ class StoredDocuments:
             by_name = self._current().by_name
             return by_name.get(name) or by_name.get(_absolute(name))
 
-    def find_content(self, bytes_hash: str) -> CachedDocument | None:
-        """A document whose file has these bytes, by `featpipe.documents.hash_bytes`."""
+    def find_content(self, bytes_hash: str, media_type: str | None = None) -> CachedDocument | None:
+        """A document whose file has these bytes, by `featpipe.documents.hash_bytes`.
+
+        Args:
+            bytes_hash: of the file.
+            media_type: under which it was read; by default any. The same bytes give one text as
+                Markdown and another as plain text.
+
+        """
         with self._lock:
             names = self._current()
             for document in names.unhashed:
                 if document.row not in names.hashed_rows:
                     names.hashed_rows.add(document.row)
-                    names.by_hash[str(document.meta["bytes_hash"])] = document
+                    same = names.by_hash.setdefault(str(document.meta["bytes_hash"]), {})
+                    same[str(document.meta["media_type"])] = document
             names.unhashed.clear()
-            return names.by_hash.get(bytes_hash)
+            found = names.by_hash.get(bytes_hash, {})
+            return next(iter(found.values()), None) if media_type is None else found.get(media_type)
 
     def require(self, name: str) -> CachedDocument:
         """As `find`.
@@ -222,12 +231,12 @@ class StoredDocuments:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Documents by path and id, and by the hash of their file, which is read when asked for."""
+    """Documents by path and id, and by hash and media type of their file, read when asked for."""
 
     n_places: int = -1
     by_name: dict[str, CachedDocument] = field(default_factory=dict)
     unhashed: list[CachedDocument] = field(default_factory=list)
-    by_hash: dict[str, CachedDocument] = field(default_factory=dict)
+    by_hash: dict[str, dict[str, CachedDocument]] = field(default_factory=dict)
     hashed_rows: set[int] = field(default_factory=set)
 
 

@@ -101,6 +101,11 @@ def _document_errors(source: str) -> Iterator[None]:
         ) from error
 
 
+def detect_media_type(data: bytes, source: str, media_type: str | None = None) -> str:
+    """The media type under which `load_document` reads these bytes, whether it can or not."""
+    return _find_loader(data, source, media_type)[0]
+
+
 def load_source(
     source: Source, limits: LoadLimits | None = None, *, keep_origin: bool = False
 ) -> Document:

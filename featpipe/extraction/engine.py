@@ -196,7 +196,7 @@ class ExtractionEngine:
 
         """
         if isinstance(document, CachedDocument):
-            return self.pages.page_of_cached(document), False
+            return self.pages.page_of(Stored(document.path))
         return self.pages.page_of(self.given_of(document))
 
     def given_of(self, document: AnyDocument) -> Given:
@@ -204,12 +204,12 @@ class ExtractionEngine:
         if isinstance(document, CachedDocument):
             return Stored(document.path)
         if isinstance(document, Document):
-            known = self.cache.find_content(document.bytes_hash)
-            return Stored(known.path) if known else Loaded(document)
+            return Loaded(document)
         if isinstance(document, Source):
             return FromSource(replace(document, path=document.path.absolute()))
         if isinstance(document, Path) or is_file(document):
-            return OnDisk(str(Path(document).absolute()), str(document))
+            path = str(Path(document).absolute())
+            return OnDisk(path, self.pages.label_at(path, str(document)))
         known = self.cache.find_document(document)
         return Stored(known.path) if known else Inline(document)
 

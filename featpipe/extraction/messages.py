@@ -45,7 +45,8 @@ class OnDisk:
 
     path: str
     name: str = ""
-    """Labels the result when the cache does not know the content; by default the path."""
+    """Labels the result, whatever the cache holds under this content; by default the id of the
+    document that the cache has at this path, else the path."""
 
 
 @dataclass(frozen=True, slots=True)

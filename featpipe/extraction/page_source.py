@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import astuple, replace
+from os.path import realpath
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cachetools import LRUCache, cachedmethod
 
-from featpipe.documents import Document, Source, hash_bytes, load_document, segment
+from featpipe.documents import (
+    Document,
+    Source,
+    detect_media_type,
+    hash_bytes,
+    load_document,
+    segment,
+)
 from featpipe.errors import DocumentError, DocumentTooLarge, UnreadableDocument
-from featpipe.extraction.messages import FromSource, Inline, Loaded, OnDisk, Upload
+from featpipe.extraction.messages import (
+    FromSource,
+    Inline,
+    Loaded,
+    OnDisk,
+    Stored,
+    Upload,
+    name_of,
+)
 from featpipe.extraction.missing_inputs import join_missing, missing_of_keys, missing_of_rows
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import (
@@ -38,7 +54,7 @@ if TYPE_CHECKING:
     from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
     from featpipe.documents import LoadLimits
-    from featpipe.extraction.messages import Given, Stored
+    from featpipe.extraction.messages import Given
     from featpipe.on_demand.messages import Entity, TextFeatures
     from featpipe.on_demand.space import Checkpoints
     from featpipe.store import TableReader
@@ -119,10 +135,28 @@ class PageSource:
         found = self.find(given)
         if isinstance(found, Document):
             return self.page_of_document(found), True
-        features = self.page_of_cached(found)
-        if isinstance(given, Upload | FromSource) and features.page.id != given.name:
-            features = PageFeatures(replace(features.page, id=given.name))
+        features, label = self.page_of_cached(found), self._label(given, found)
+        if features.page.id != label:
+            # Another file with the same bytes; or an id that two places of the cache share.
+            features = PageFeatures(replace(features.page, id=label))
         return features, False
+
+    def _label(self, given: Given, found: CachedDocument) -> str:
+        if isinstance(given, Stored):
+            return self.label_of(found)
+        if isinstance(given, OnDisk) and not given.name:
+            return self.label_at(given.path, given.path)
+        return name_of(given)
+
+    def label_of(self, document: CachedDocument) -> str:
+        """The id of a stored document; its path where a document at another place has this id."""
+        named = self._cache.find_document(document.id)
+        return document.id if named is None or named.path == document.path else document.path
+
+    def label_at(self, path: str, otherwise: str) -> str:
+        """The label of the document that the cache has at a path, else ``otherwise``."""
+        known = self._cache.find_document(path) or self._cache.find_document(realpath(path))
+        return self.label_of(known) if known is not None else otherwise
 
     def find(
         self, given: Stored | Upload | OnDisk | FromSource | Loaded
@@ -134,7 +168,10 @@ class PageSource:
 
         """
         if isinstance(given, Loaded):
-            return self._cache.find_content(given.document.bytes_hash) or given.document
+            known = self._cache.find_content(given.document.bytes_hash, given.document.media_type)
+            # Offsets count in the text that was handed in, which another version may have read.
+            is_same = known is not None and known.text == given.document.text
+            return known if known is not None and is_same else given.document
         if isinstance(given, OnDisk):
             source = Source(given.name or given.path, Path(given.path))
             return self._read(read_source(source, self._limits), source.id)
@@ -151,9 +188,14 @@ class PageSource:
     def _read(
         self, data: bytes, name: str, media_type: str | None = None
     ) -> CachedDocument | Document:
-        """The hash that finds the content in the cache is handed on to the loader."""
+        """As stored where it was read under the same media type, else read now."""
         bytes_hash = hash_bytes(data)
-        return self._cache.find_content(bytes_hash) or load_document(
+        if self._cache.find_content(bytes_hash) is not None:
+            found_type = detect_media_type(data, name, media_type)
+            known = self._cache.find_content(bytes_hash, found_type)
+            if known is not None:
+                return known
+        return load_document(
             data, source=name, limits=self._limits, media_type=media_type, bytes_hash=bytes_hash
         )
 
