@@ -4,7 +4,14 @@ Public names are loaded when first used (PEP 562), so that ``import featpipe`` l
 transformers, h5py and jieba: a spawned writer starts in a tenth of a second.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    # ``python -m featpipe`` has put the working folder first on the search path, which may hold a
+    # received typing.py: it goes before the next import.
+    _NAME = sys.orig_argv[-len(sys.argv)]
+    if _NAME == "featpipe" or (_NAME.startswith("-") and _NAME.endswith("mfeatpipe")):
+        del sys.path[0]
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -8,7 +8,7 @@
                     build            on_demand               (strangers to each other)
                             cache
          documents | encoders | lexical | store | pool       (five strangers)
-       user_cache   atomic_write   settings   report   errors
+   user_cache   atomic_write   settings   report   interpreter   errors
 
 Imports inside functions and under ``TYPE_CHECKING`` count.
 """
@@ -26,7 +26,7 @@ import featpipe
 
 PACKAGE = Path(featpipe.__file__).parent
 
-FLOOR = {"atomic_write", "errors", "report", "settings", "user_cache"}
+FLOOR = {"atomic_write", "errors", "interpreter", "report", "settings", "user_cache"}
 STRANGERS = {"documents", "encoders", "lexical", "store", "pool"}
 CACHE = FLOOR | STRANGERS | {"cache"}
 ENGINES = CACHE | {"build", "on_demand"}
@@ -35,6 +35,7 @@ FACES = {"service", "consumer", "html_report", "integrations"}
 #: Room -> the rooms it may import. Anything else is a fault of the architecture, not of style.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "interpreter": {"errors"},
     "report": {"errors"},
     "settings": {"errors"},
     "atomic_write": set(),

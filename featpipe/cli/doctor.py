@@ -26,6 +26,7 @@ from featpipe.cli.main import EXIT_LEFT_OUT
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.errors import FeatpipeError
+from featpipe.interpreter import run_python
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import count_cards, usable_cores
 
@@ -386,13 +387,7 @@ print(json.dumps([torch.__version__, torch.get_num_threads(), cards]))
 
 def _check_torch() -> Iterator[Finding]:
     try:
-        ended = subprocess.run(  # noqa: S603  # our own interpreter and program
-            [sys.executable, "-c", _PROBE],
-            capture_output=True,
-            text=True,
-            timeout=_CHILD_S,
-            check=False,
-        )
+        ended = run_python(_PROBE, timeout_s=_CHILD_S)
     except subprocess.TimeoutExpired:
         yield Finding("torch", "problem", "importing torch does not end", "reinstall torch")
         return

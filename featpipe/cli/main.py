@@ -17,6 +17,7 @@ import click
 
 from featpipe import __version__
 from featpipe.errors import FeatpipeError, UsageError
+from featpipe.interpreter import module_path
 from featpipe.settings import LOCK_VARIABLE, LOCKS
 
 #: Command name -> (module in this package, attribute of it, one line for the overview).
@@ -97,6 +98,8 @@ def featpipe() -> None:
 
 def main() -> None:
     """Entry point: an error of the tree becomes one message and an exit code."""
+    # What is imported from here on is not looked for in the folder of documents we may be in.
+    sys.path[:] = module_path()
     try:
         code = featpipe.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -6,14 +6,20 @@ numba costs a process about half a second at its first kernel: it is imported on
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from featpipe.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+#: What numba reads in the working folder, when imported and at each compilation.
+_CONFIGURATION = ".numba_config.yaml"
 
 Backend = Literal["auto", "numba", "numpy"]
 
@@ -32,8 +38,15 @@ def numba_runs() -> bool:
     """
     if not has_numba():
         return False
+    if "numba" not in sys.modules and Path(_CONFIGURATION).exists():
+        warnings.warn(
+            f"{Path(_CONFIGURATION).absolute()} would tell numba where to load compiled code from,"
+            " so numpy's slower kernels run: start elsewhere, or set NUMBA_ variables instead",
+            stacklevel=2,
+        )
+        return False
     try:
-        import numba  # noqa: F401  # only whether it loads
+        _import_numba()
     except (ImportError, OSError, SystemError) as error:
         warnings.warn(
             f"numba is installed and does not load, so numpy's slower kernels run: {error}",
@@ -41,6 +54,18 @@ def numba_runs() -> bool:
         )
         return False
     return True
+
+
+def _import_numba() -> None:
+    """Import it so that it never takes settings from the working folder, now or at a later call.
+
+    Such a folder may hold received documents; numba's settings name a folder of pickles.
+    """
+    is_ours = "numba" not in sys.modules
+    import numba
+
+    if is_ours:
+        numba.core.config._config_fname = os.devnull
 
 
 def choose_backend(asked: Backend) -> Literal["numba", "numpy"]:

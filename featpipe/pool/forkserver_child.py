@@ -120,6 +120,7 @@ class Forkserver:
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
             os.close(stderr)
+            sys.path[:] = boot["sys_path"]
             os.environ.clear()
             os.environ.update(boot["environment"])
             _reseed(boot["threads"])

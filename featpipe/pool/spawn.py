@@ -13,10 +13,9 @@ import pickle
 import signal
 import socket
 import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from featpipe import interpreter
 from featpipe.errors import PoolBroken
 from featpipe.pool.devices import device_in_child, threads_of, visible_cards
 from featpipe.pool.shared_memory import anonymous_file
@@ -152,7 +151,7 @@ def boot_record(role: Role, slot: int, worker: int, arguments: bytes, log_level:
     """What a worker must know; plain values, and ``arguments`` already pickled."""
     return {
         "entry": "featpipe.pool.child",
-        "sys_path": _absolute_sys_path(),
+        "sys_path": interpreter.module_path([role.target]),
         "worker": worker,
         "name": f"{role.name}-{slot}",
         "target": role.target,
@@ -168,7 +167,7 @@ def boot_record_of_forkserver(preload: tuple[str, ...], log_level: int) -> BootR
     """What a fork server must know."""
     return {
         "entry": "featpipe.pool.forkserver_child",
-        "sys_path": _absolute_sys_path(),
+        "sys_path": interpreter.module_path(preload),
         "name": "forkserver",
         "preload": preload,
         "log_level": log_level,
@@ -227,7 +226,7 @@ def _popen(name: str, environment: Mapping[str, str], theirs: Ends) -> subproces
     stdin = _above_stderr(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     try:
         return subprocess.Popen(
-            [interpreter(), *_interpreter_flags(), "-c", _BOOT, str(theirs.sock), name],
+            interpreter.command(_BOOT, str(theirs.sock), name),
             pass_fds=(theirs.sock, theirs.lifeline, theirs.page),
             stdin=stdin,
             stdout=theirs.stderr,
@@ -270,43 +269,8 @@ def environment_of_forkserver() -> dict[str, str]:
 
 
 def _environment_with(threads: int) -> dict[str, str]:
-    environment = dict(os.environ)
+    environment = interpreter.environment()
     environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     environment["TOKENIZERS_PARALLELISM"] = "false"
     environment["PYTHONUNBUFFERED"] = "1"
     return environment
-
-
-def interpreter() -> str:
-    """The Python that children run; FEATPIPE_PYTHON overrides.
-
-    In an embedded interpreter (uwsgi ...) ``sys.executable`` is the host program.
-    """
-    chosen = os.environ.get("FEATPIPE_PYTHON")
-    if chosen:
-        return chosen
-    candidates = (
-        sys.executable,
-        getattr(sys, "_base_executable", None),
-        str(Path(sys.exec_prefix) / "bin" / "python3"),
-    )
-    for candidate in candidates:
-        if candidate and Path(candidate).name.lower().startswith(("python", "pypy")):
-            return candidate
-    raise PoolBroken(
-        f"this process runs {sys.executable!r}, which is not a Python interpreter",
-        hint="set FEATPIPE_PYTHON to the python of this environment",
-    )
-
-
-def _interpreter_flags() -> list[str]:
-    """The parent's own -W, -X, -O ... options, as multiprocessing hands them on."""
-    flags = getattr(subprocess, "_args_from_interpreter_flags", None)
-    return list(flags()) if flags is not None else []
-
-
-def _absolute_sys_path() -> list[str]:
-    """sys.path without relative entries, and with the featpipe that is running."""
-    path = [str(Path(entry).absolute()) if entry else str(Path.cwd()) for entry in sys.path]
-    home = str(Path(__file__).absolute().parents[2])
-    return path if home in path else [*path, home]

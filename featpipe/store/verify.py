@@ -8,7 +8,6 @@ since libhdf5 may hang or abort on a damaged file.
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.errors import DictionaryError, UnreadableDictionary
+from featpipe.interpreter import run_python
 from featpipe.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -133,11 +133,8 @@ def _unfound_rows(table: TableReader) -> list[int]:
 
 
 def _ask_libhdf5(path: Path) -> list[str]:
-    command = [sys.executable, "-c", _JUDGE, str(path)]
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter and program
-            command, capture_output=True, text=True, timeout=_JUDGE_TIMEOUT_S, check=False
-        )
+        done = run_python(_JUDGE, str(path), timeout_s=_JUDGE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return [f"libhdf5 hangs on {path}"]
     if done.returncode:
