@@ -22,6 +22,7 @@
     │   ├── DictionaryChanged       replaced or truncated under an open reader
     │   ├── UnknownSpace            no such space or table in this file
     │   └── WriteFailed             disk full, read-only, vanished; what was acknowledged stays
+    ├── BrokerUnreachable           the message broker cannot be reached, or refuses us
     └── PoolError                   the worker processes
         ├── PoolBroken              workers cannot start, or crash in a loop
         ├── PoolClosed              used after close
@@ -152,6 +153,10 @@ class UnknownSpace(DictionaryError):
 
 class WriteFailed(DictionaryError):
     """Disk full, read-only, quota, vanished directory. What was acknowledged stays."""
+
+
+class BrokerUnreachable(FeatpipeError):
+    """The message broker could not be reached, or refuses the connection."""
 
 
 class PoolError(FeatpipeError):

@@ -15,7 +15,7 @@ from featpipe.report import FailedUnits, Quarantined, RunReport
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from featpipe.cache.cache import Cache
     from featpipe.store import Reader
@@ -27,24 +27,25 @@ def read_runs(cache: Cache) -> list[RunReport]:
         return []
     table = cache.reader.table(tables.RUNS)
     texts = Texts(*table.ragged_many("record", np.arange(table.n_rows))).strings()
-    return [_report_of(json.loads(text)) for text in texts]
+    # Ids begin with the time. In a merged cache the rows of one file come after those of another.
+    return sorted((_report_of(json.loads(text)) for text in texts), key=lambda run: run.run_id)
 
 
-def find_run(runs: Sequence[RunReport], name: str) -> RunReport:
-    """One run by its id, the beginning of its id, or ``last``.
+def find_run(ids: Iterable[str], name: str) -> str:
+    """One of some ids of runs: by the id, the beginning of it, or ``last``.
 
     Raises:
         UsageError: no such run, or several.
 
     """
-    if name == "last" and runs:
-        return runs[-1]
-    found = [run for run in runs if run.run_id.startswith(name)]
-    exact = [run for run in found if run.run_id == name]
-    if len(found) != 1 and not exact:
+    known = sorted(set(ids))
+    if name == "last" and known:
+        return known[-1]
+    found = [name] if name in known else [one for one in known if one.startswith(name)]
+    if len(found) != 1:
         what = "several runs begin with" if found else "no run"
         raise UsageError(f"{what} {name!r}", hint="featpipe runs list CACHE")
-    return (exact or found)[0]
+    return found[0]
 
 
 def _report_of(record: dict[str, Any]) -> RunReport:  # Any: the values of a JSON object

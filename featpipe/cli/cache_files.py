@@ -101,13 +101,20 @@ def list_(cache: str, as_json: bool) -> None:
 @click.argument("run", metavar="[RUN]", default="last")
 @click.option("--json", "as_json", is_flag=True, help="The whole record, as one JSON object.")
 def show(cache: str, run: str, as_json: bool) -> None:
-    """Show the record of one run of build-cache: RUN is its id, the beginning of it, or `last`."""
+    """Show one run of build-cache or reprocess: RUN is its id, the beginning of it, or `last`."""
     from featpipe.cache.cache import Cache
     from featpipe.cache.summary import find_run, read_runs
+    from featpipe.html_report.results import list_runs
 
     with Cache.open(cache) as opened:
-        record = find_run(read_runs(opened), run)
-    click.echo(_run_record(record) if as_json else "\n".join(_describe_run(record)))
+        builds = {one.run_id: one for one in read_runs(opened)}
+        extractions = {one.run: one for one in list_runs(opened)}
+    name = find_run((*builds, *extractions), run)
+    if name in builds:
+        record, lines = _run_record(builds[name]), _describe_run(builds[name])
+    else:
+        record, lines = _results_run_record(extractions[name]), _describe_results(extractions[name])
+    click.echo(record if as_json else "\n".join(lines))
 
 
 def _run_record(run: RunReport) -> str:
@@ -142,6 +149,14 @@ def _describe_run(run: RunReport) -> list[str]:
         *_listed("quarantined", [f"{q.source}: {q.reason} [{q.error}]" for q in run.quarantined]),
         *_listed("failed", [f"{f.n_units} for {f.table}: {f.reason}" for f in run.failed]),
         *_listed("note", list(run.notes)),
+    ]
+
+
+def _describe_results(run: ResultsRun) -> list[str]:
+    return [
+        f"run         {run.run}",
+        f"documents   {run.n_documents:,} with new results",
+        f"templates   {', '.join(run.templates)}",
     ]
 
 

@@ -1,7 +1,8 @@
 """The ``featpipe`` command: finds the sub-command and maps errors to exit codes.
 
 Exit codes: 0 success; 1 some documents or units were left out (each is named); 2 wrong arguments;
-3 fatal error; 130 interrupted, with all finished work kept.
+3 fatal error; 130 interrupted, with all finished work kept. A reader of the output that has enough
+(``| head``) ends a command that prints, with exit code 0.
 
 Commands are imported when called, so that ``featpipe --help`` loads click only.
 """
@@ -9,6 +10,7 @@ Commands are imported when called, so that ``featpipe --help`` loads click only.
 from __future__ import annotations
 
 import os
+import select
 import sys
 from importlib import import_module
 from typing import cast
@@ -108,15 +110,42 @@ def main() -> None:
         error.show()
         code = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; what was finished is kept", err=True)
+        _complain("interrupted; what was finished is kept")
         code = EXIT_INTERRUPTED
     except FeatpipeError as error:
-        click.echo(f"error: {error}", err=True)
+        _complain(f"error: {error}")
         code = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FATAL
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = EXIT_FATAL
+    except SystemExit as stop:
+        # click answers a closed pipe with exit code 1, which means something else here.
+        code = 0 if stop.code == 1 and discard_closed_outputs() else stop.code
     except OSError as error:  # of the terminal, mostly: a full or vanished output
-        click.echo(f"error: {error}", err=True)
+        _complain(f"error: {error}")
         code = EXIT_FATAL
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(words: str) -> None:
+    """Print to standard error; that nobody reads it changes no exit code."""
+    try:
+        click.echo(words, err=True)
+    except OSError:
+        discard_closed_outputs()
+
+
+def discard_closed_outputs() -> bool:
+    """Send what goes to a pipe that nobody reads any more to nowhere; whether there is one.
+
+    Python would fail on such an output again when it ends.
+    """
+    closed = [number for number in (1, 2) if _has_no_reader(number)]
+    for number in closed:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    return bool(closed)
+
+
+def _has_no_reader(number: int) -> bool:
+    asked = select.poll()
+    asked.register(number, 0)
+    return any(event & select.POLLERR for _, event in asked.poll(0))

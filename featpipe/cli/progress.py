@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import click
 
+from featpipe.cli.main import discard_closed_outputs
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,7 +47,7 @@ class JsonView:
 
     def show(self, progress: Progress) -> None:
         """Print the snapshot."""
-        click.echo(json.dumps({"event": "progress", **progress.as_dict()}))
+        _echo(json.dumps({"event": "progress", **progress.as_dict()}))
 
 
 class LineView:
@@ -58,7 +60,15 @@ class LineView:
         """Print the snapshot if the last line is old enough."""
         if monotonic() - self._last >= _LINE_EVERY_S:
             self._last = monotonic()
-            click.echo(describe(progress), err=True)
+            _echo(describe(progress), err=True)
+
+
+def _echo(line: str, *, err: bool = False) -> None:
+    """Print a line; where nobody reads it any more, the run goes on without."""
+    try:
+        click.echo(line, err=err)
+    except BrokenPipeError:
+        discard_closed_outputs()
 
 
 class LiveView:

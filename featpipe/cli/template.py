@@ -23,7 +23,10 @@ def template() -> None:
 @click.option("--name", help="By default the file's name.")
 @ocr_option
 def new(sample: str, name: str | None, ocr: bool) -> None:
-    """Print a first template made from SAMPLE's labels and tables, in TOML."""
+    """Print a first template made from SAMPLE's labels and tables, in TOML.
+
+    It names SAMPLE by its whole path, so that it may be kept in any folder.
+    """
     from dataclasses import astuple, replace
 
     from featpipe.documents import LoadLimits, Source, load_document
@@ -38,7 +41,8 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
     document = load_document(data, source=str(path), limits=limits)
     headers = table_headers(document.text, [astuple(table) for table in document.tables])
     page = replace(page_of_text(document.text, name=path.name), headers=headers)
-    click.echo(draft_template(PageFeatures(page), name or path.stem, path.name), nl=False)
+    whole = str(path.absolute())
+    click.echo(draft_template(PageFeatures(page), name or path.stem, whole), nl=False)
 
 
 @template.command("check")

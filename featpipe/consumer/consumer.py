@@ -11,6 +11,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, cast
 
 from featpipe.cache.cache import Cache
+from featpipe.consumer import broker
 from featpipe.consumer.jobs import Journal, read_job
 from featpipe.errors import MissingExtra, UsageError
 from featpipe.extraction.deploy import Publication
@@ -21,7 +22,6 @@ from featpipe.pool.devices import check_devices, default_devices
 
 try:
     import kombu
-    import kombu.exceptions
     from prometheus_client import CollectorRegistry, Counter
 except ImportError as error:
     raise MissingExtra("the consumer needs kombu", hint="pip install 'featpipe[amqp]'") from error
@@ -73,7 +73,7 @@ class Consumer:
     """Answers messages until `stop`.
 
     Args:
-        settings: checked when the cache and the templates are opened here.
+        settings: checked here, with the broker's address, the cache and the templates.
 
     Attributes:
         metrics: registry of ``prometheus_client``, of this consumer alone.
@@ -92,9 +92,10 @@ class Consumer:
         self._publication = _open_publication(settings)
         role = self._publication.role(settings.document_deadline_s)
         self._role = role if settings.target is None else replace(role, target=settings.target)
-        self._broker_errors = _errors_of(self._connect())
+        self._broker_errors = broker.losses_of(self._connect())
         self._journal = Journal(settings.journal)
         self._is_stopping = False
+        self._pause_s = _FIRST_PAUSE_S
         self._open: dict[int, tuple[kombu.Message, Job, str]] = {}
         """Task number -> message, its job and its content key."""
         self._n_tasks = 0
@@ -107,39 +108,65 @@ class Consumer:
     def run(self) -> None:
         """Answer messages until `stop`; a lost broker is tried again until it is back.
 
-        Templates that were never fitted are fitted before the first message is taken.
+        The broker must be reached once, within `broker.FIRST_WITHIN_S`. Templates that were never
+        fitted are fitted before the first message is taken.
 
         Raises:
+            BrokerUnreachable: it could not be reached even once, or refuses the credentials.
             TemplateError: they cannot be fitted.
             PoolBroken: the workers cannot be started; messages in hand come again.
 
         """
-        pause_s = _FIRST_PAUSE_S
         try:
+            self._reach_broker()
             self._publication.publish()
             with Pool([self._role]) as pool:
                 while not self._is_stopping:
-                    try:
-                        with self._connect() as connection:
-                            connection.ensure_connection(max_retries=1)
-                            pause_s = _FIRST_PAUSE_S
-                            self._serve(connection, pool)
-                    except self._broker_errors as error:
-                        logger.warning("the broker is lost: %s", type(error).__name__)
-                        self._open.clear()  # its messages come again
-                        self._pause(pause_s)
-                        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                    self._serve_until_lost(pool)
         finally:
             self._journal.close()
             self._publication.close()
 
+    def _reach_broker(self) -> None:
+        """Connect once, before the templates are fitted."""
+        until = monotonic() + broker.FIRST_WITHIN_S
+        while not self._is_stopping:
+            with self._connect() as connection:
+                try:
+                    connection.ensure_connection(max_retries=1, interval_start=0)
+                except self._broker_errors as error:
+                    broker.raise_if_hopeless(error, connection)
+                    if monotonic() >= until:
+                        raise broker.unreachable(error, connection) from error
+                    self._log_lost(error)
+                else:
+                    self._pause_s = _FIRST_PAUSE_S
+                    return
+            self._wait()
+
+    def _serve_until_lost(self, pool: Pool) -> None:
+        try:
+            with self._connect() as connection:
+                connection.ensure_connection(max_retries=1, interval_start=0)
+                self._pause_s = _FIRST_PAUSE_S
+                self._serve(connection, pool)
+        except self._broker_errors as error:
+            self._log_lost(error)
+            self._open.clear()  # its messages come again
+            self._wait()
+
+    def _log_lost(self, error: Exception) -> None:
+        logger.warning(
+            "%s is lost: %s; tried again in %.1f s",
+            broker.name_of(self._connect()),
+            broker.describe(error),
+            self._pause_s,
+        )
+
     # ---- one connection
 
     def _connect(self) -> kombu.Connection:
-        """A connection that is not open yet, with publisher confirms."""
-        return kombu.Connection(
-            self._settings.broker, transport_options={"confirm_publish": True}, connect_timeout=5
-        )
+        return broker.connect(self._settings.broker)
 
     def _serve(self, connection: kombu.Connection, pool: Pool) -> None:
         channel = connection.channel()
@@ -282,8 +309,10 @@ class Consumer:
         parts += sorted({one.space for one in fitted.values()})
         return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
-    def _pause(self, seconds: float) -> None:
-        until = monotonic() + seconds
+    def _wait(self) -> None:
+        """Pause before the next attempt; each pause is twice as long as the one before."""
+        until = monotonic() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
         while not self._is_stopping and monotonic() < until:
             sleep(0.05)
 
@@ -293,13 +322,3 @@ def _open_publication(settings: ConsumerSettings) -> Publication:
         chosen = choose_checkpoints(cache, settings.model, settings.ner)
     devices = check_devices(settings.devices) or default_devices()
     return Publication(settings.templates, settings.cache, chosen, devices, limits=settings.limits)
-
-
-def _errors_of(connection: kombu.Connection) -> tuple[type[Exception], ...]:
-    """What is raised when the broker is lost."""
-    return (
-        *connection.connection_errors,
-        *connection.channel_errors,
-        kombu.exceptions.OperationalError,
-        OSError,
-    )

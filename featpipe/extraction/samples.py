@@ -60,8 +60,18 @@ def _first_part(value: str) -> str:
 
 
 def draft_template(features: PageFeatures, name: str, document: str) -> str:
-    """A first template in TOML, with one sample and a type for every field."""
+    """A first template in TOML, with one sample and a type for every field.
+
+    Raises:
+        TemplateError: the document has no labels and no tables to make fields of.
+
+    """
     fields = draft_fields(features)
+    if not fields:
+        raise TemplateError(
+            f"{document}: no labels such as `name: value` and no tables to make fields of",
+            hint="draft from another sample, or name the fields by hand",
+        )
     lines = [f"name = {_quoted(name)}", ""]
     for label, values in fields.items():
         kind = infer_type([(features, value) for value in values])

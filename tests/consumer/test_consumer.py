@@ -24,7 +24,7 @@ from tiny_checkpoints import save_encoder
 from featpipe import Pipeline
 from featpipe.consumer import Consumer, ConsumerSettings
 from featpipe.consumer.jobs import Journal, read_job
-from featpipe.errors import UsageError, WriteFailed
+from featpipe.errors import BrokerUnreachable, UsageError, WriteFailed
 
 HERE = Path(__file__).parent
 WAIT_S = 60
@@ -254,6 +254,60 @@ def test_keys_differ_with_content_template_and_state() -> None:
         read_job('{"text": "a", "path": "b"}', {})
 
 
+# ---- a broker that is not there
+
+
+def consume(home: Path, url: str, folder: Path, **environment: str) -> tuple[int, str]:
+    """Exit code and standard error of the command."""
+    done = subprocess.run(
+        command(home, url, folder), capture_output=True, text=True, check=False, timeout=110,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "s3cret" not in done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "why"),
+    [
+        ("nonsense", 2, "the broker's address has no transport"),
+        ("nonsense://u:s3cret@host//", 2, "the broker's transport 'nonsense' is unknown"),
+        ("amqp://u:s3cret@host:abc//", 2, "the broker's address has no valid port"),
+        ("amqp://u:s3cret@:5672//", 2, "the broker's address names no host"),
+        ("amqp://u:s3cret@no-such-host.invalid//", 3, "'no-such-host.invalid' does not exist"),
+    ],
+)
+def test_a_broker_that_can_never_be_reached_is_an_error(
+    home: Path, tmp_path: Path, url: str, code: int, why: str
+) -> None:
+    found, errors = consume(home, url, tmp_path)
+    assert found == code
+    assert errors.splitlines()[-2].startswith("error: ")
+    assert why in errors
+    assert "amqp://user:password@host:5672//" in errors.splitlines()[-1]
+
+
+def test_a_broker_that_never_answers_is_waited_for_and_then_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("featpipe.consumer.broker.FIRST_WITHIN_S", 1.0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        url = f"amqp://u:s3cret@127.0.0.1:{taken.getsockname()[1]}//"
+        consumer = Consumer(
+            ConsumerSettings(
+                broker=url, cache=home / "c.h5", templates=home / "lease.toml",
+                model=str(home / "tiny"), devices=("cpu",),
+            )
+        )  # fmt: skip
+        with pytest.raises(BrokerUnreachable, match="within 1 s: Connection refused") as caught:
+            consumer.run()
+    assert "start the broker" in str(caught.value.hint)
+    assert "Connection refused; tried again in 0.5 s" in caplog.text
+    assert "s3cret" not in caplog.text + str(caught.value)
+
+
 # ---- a real broker
 
 
@@ -325,6 +379,16 @@ def command(home: Path, url: str, folder: Path) -> list[str]:
         "--templates", str(home / "lease.toml"), "--model", str(home / "tiny"), "--broker", url,
         "--journal", str(folder / "journal"), "--device", "cpu", "--prefetch", "8",
     ]  # fmt: skip
+
+
+@pytest.mark.rabbitmq
+def test_a_broker_that_refuses_the_password_is_an_error(
+    home: Path, rabbitmq: str, tmp_path: Path
+) -> None:
+    code, errors = consume(home, rabbitmq.replace("guest:guest", "guest:s3cret"), tmp_path)
+    assert code == 3
+    assert "refuses the connection" in errors
+    assert "check the user, the password and the virtual host of --broker" in errors
 
 
 @pytest.mark.rabbitmq

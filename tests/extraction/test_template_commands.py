@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from featpipe.cli.main import featpipe
-from featpipe.errors import MissingDocuments
+from featpipe.errors import MissingDocuments, TemplateError
 from featpipe.extraction.template import load_template
 
 
@@ -62,27 +62,59 @@ def test_reprocess_explains_does_and_then_has_nothing_to_do(
     assert "fields extracted 0, unchanged 40" in call("reprocess", *where).stdout
 
 
+def test_a_run_of_reprocess_is_shown_and_is_the_last(cache: Path, templates: Path) -> None:
+    where = ("--cache", cache, "--templates", templates / "lease.toml")
+    assert call("reprocess", *where).exit_code == 0
+    run_id, kind, *_ = call("runs", "list", cache).stdout.splitlines()[-1].split()
+    assert kind == "reprocess"
+    shown = call("runs", "show", cache, run_id)
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[0].split() == ["run", run_id]
+    assert "templates" in shown.stdout
+    assert call("runs", "show", cache).stdout == shown.stdout
+    record = json.loads(call("runs", "show", cache, run_id, "--json").stdout)
+    assert (record["kind"], record["run_id"]) == ("reprocess", run_id)
+    assert call("runs", "list", cache, "--json").stdout.splitlines()[-1] == json.dumps(
+        record, ensure_ascii=False
+    )
+
+
 def test_a_drafted_template_checks_well(cache: Path, documents: Path, tmp_path: Path) -> None:
     sample = documents / "announcements" / "bid_single_a.html"
     drafted = call("template", "new", sample, "--name", "中标")
     file = tmp_path / "t.toml"
-    file.write_text(drafted.stdout.replace("bid_single_a.html", str(sample)), "utf-8")
+    file.write_text(drafted.stdout, "utf-8")
     assert load_template(file).name == "中标"
     checked = call("template", "check", file, "--cache", cache)
     assert (checked.exit_code, "values located" in checked.stdout) == (0, True)
 
 
-def test_a_draft_is_made_by_the_command_itself(documents: Path, tmp_path: Path) -> None:
+def test_a_draft_is_made_by_the_command_itself(
+    cache: Path, documents: Path, tmp_path: Path
+) -> None:
     sample = documents / "announcements" / "bid_single_a.html"
-    file = tmp_path / "drafted.toml"
+    file = tmp_path / "t" / "drafted.toml"
+    file.parent.mkdir()
     with file.open("wb") as out:
-        command = [sys.executable, "-m", "featpipe", "template", "new", str(sample)]
-        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, check=False)
+        command = [sys.executable, "-m", "featpipe", "template", "new", sample.name]
+        done = subprocess.run(
+            command, cwd=sample.parent, stdout=out, stderr=subprocess.PIPE, check=False
+        )
     assert (done.returncode, done.stderr) == (0, b"")
     template = load_template(file)
     assert template.name == "bid_single_a"
-    assert template.samples[0].document == "bid_single_a.html"
+    assert template.samples[0].document == str(sample)
     assert template.samples[0].fields
+    checked = call("template", "check", file.parent, "--cache", cache)
+    assert "values located" in checked.stdout
+
+
+def test_nothing_is_drafted_where_there_is_no_field(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("今天天气很好。", "utf-8")
+    result = CliRunner().invoke(featpipe, ["template", "new", str(tmp_path / "a.txt")])
+    assert isinstance(result.exception, TemplateError)
+    assert "a.txt: no labels" in result.exception.message
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(
