@@ -1,7 +1,7 @@
 """``featpipe doctor``: checks everything that a run needs, and names a cure for each problem.
 
 Guarantees: it writes small files only and removes them at once; it imports no torch (a child does
-with ``--torch``); a check that raises an error is itself a finding.
+with ``--torch`` or ``--model``); a check that raises an error is itself a finding.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
@@ -25,7 +25,7 @@ from featpipe.cache.cache import Cache
 from featpipe.cli.main import EXIT_LEFT_OUT
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
-from featpipe.errors import FeatpipeError
+from featpipe.errors import FeatpipeError, TaskFailed, raise_original
 from featpipe.interpreter import run_python
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import count_cards, usable_cores
@@ -33,13 +33,16 @@ from featpipe.pool.devices import count_cards, usable_cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from featpipe.encoders.trial import Trial
+
 State = Literal["ok", "warning", "problem"]
 
 _GIB = 1 << 30
 #: A smaller shared memory file system cannot hold a batch of vectors.
 _LITTLE_SHM = 64 << 20
 _LITTLE_DISK = _GIB
-_CHILD_S = 60.0
+#: For a child that imports torch, and for one that loads a large model from a slow disk.
+_CHILD_S, _LOADING_S = 60.0, 600.0
 _EXTRAS = {
     "numba": "fast", "pypdfium2": "docs", "rapidocr": "ocr", "fastapi": "serve", "kombu": "amqp",
     "opentelemetry-sdk": "otel", "pyarrow": "arrow", "faiss-cpu": "ann", "sqlalchemy": "sql",
@@ -52,7 +55,7 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 @click.command("doctor")
 @click.option("--cache", type=click.Path(path_type=Path), metavar="FILE",
               help="Look at this cache and its file system.")  # fmt: skip
-@click.option("--model", metavar="PATH|NAME", help="Look at this model.")
+@click.option("--model", metavar="PATH|NAME", help="Load this model, and encode texts.")
 @click.option("--torch", "with_torch", is_flag=True, help="Import torch in a child and use cards.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object.")
 @click.pass_context
@@ -344,12 +347,37 @@ def _check_model(model: str | None) -> Iterator[Finding]:
     for check, name in named:
         try:
             found = describe_checkpoint(name)
-        except FeatpipeError as error:
-            cure = error.hint or "name a folder with config.json, weights and a tokenizer"
-            yield Finding(check, "problem", error.message, cure)
+            same = _try_model(name) if model else ()
+        except (FeatpipeError, TimeoutError) as error:
+            words = str(getattr(error, "message", error)).splitlines()[0]
+            cure = getattr(error, "hint", None)
+            cure = cure or "name a folder with config.json, weights and a tokenizer"
+            yield Finding(check, "problem", words, cure)
             continue
         what = f"{found.path.name}: {found.architecture}, {found.dim} dimensions"
         yield Finding(check, "ok", what)
+        if same:
+            yield Finding(
+                check, "warning",
+                f"{' and '.join(same)} have the same vector: it does not know their characters",
+                "choose a model for the language of the documents",
+            )  # fmt: skip
+
+
+def _try_model(name: str) -> tuple[str, ...]:
+    """Have a child load the model and encode texts; two of them that have equal vectors.
+
+    Raises:
+        FeatpipeError, TimeoutError: as of a worker of a build.
+    """
+    with Pool(
+        [Role("trial", "featpipe.encoders.trial:make_trial", threads=usable_cores())]
+    ) as pool:
+        try:
+            trial = cast("Trial", pool.call("trial", name, timeout=_LOADING_S))
+        except TaskFailed as error:
+            raise_original(error)
+    return trial.same
 
 
 def _check_workers() -> Iterator[Finding]:

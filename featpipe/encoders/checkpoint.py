@@ -20,18 +20,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from featpipe.encoders.recipe import Recipe, read_json, read_json_object, read_recipe
+from featpipe.encoders.vocabulary import find_tokenizer_files
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 
 Config: TypeAlias = Mapping[str, Any]  # config.json: each entry has a type of its own
 Kind = Literal["encoder", "tagger"]
-
-_TOKENIZER_FILES = (
-    "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model",
-    "spiece.model", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "spm.model", "sentencepiece.model", "bpe.codes", "dict.txt", "emoji.json",
-    "normalizer.json", "word_pronunciation.json", "word_shape.json", "entity_vocab.json",
-    "vocab.bpe",
-)  # fmt: skip
 
 #: Config entries that name where a checkpoint came from and change no vector.
 _PROVENANCE = frozenset({"_name_or_path", "transformers_version", "_commit_hash"})
@@ -49,6 +42,9 @@ _NO_LIMIT = 1_000_000
 _LONGEST_HEADER_BYTES = 100_000_000
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+#: What transformers writes for labels without names, of which it does not say which means none.
+_NAMELESS = re.compile(r"LABEL_\d+")
 
 #: Files to download: weights of other frameworks stay on the hub. Python files are fetched, but run
 #: only with ``trust_remote_code``.
@@ -117,7 +113,7 @@ class Checkpoint:
         """Token labels by number, empty for a plain encoder.
 
         Raises:
-            CheckpointError: the labels are not numbered from 0.
+            CheckpointError: the labels are not numbered from 0, or have no names.
         """
         given = self.config.get("id2label") if self.kind == "tagger" else None
         if not isinstance(given, Mapping):
@@ -125,6 +121,11 @@ class Checkpoint:
         by_number = {str(number): str(label) for number, label in given.items()}
         if by_number.keys() != {str(number) for number in range(len(by_number))}:
             raise CheckpointError(f"{self.path}: id2label does not number its labels from 0")
+        if all(map(_NAMELESS.fullmatch, by_number.values())):
+            raise CheckpointError(
+                f"{self.path}: id2label does not name its labels ({by_number['0']} ...)",
+                hint="write the names of the labels into id2label of config.json, O for none",
+            )
         return tuple(by_number[str(number)] for number in range(len(by_number)))
 
 
@@ -132,7 +133,8 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     """Describe the checkpoint in folder `name`, or of hub model `name`.
 
     Raises:
-        CheckpointError: no such folder, no or unreadable config, damaged weight header.
+        CheckpointError: no such folder, no or unreadable config, damaged weight header, no
+            vocabulary for the tokenizer, or a part of a sentence-transformers folder.
         MissingWeights: a folder without weights.
         UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
             beside the model.
@@ -148,7 +150,7 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     return Checkpoint(
         path=folder,
         weight_files=weight_files,
-        tokenizer_files=tuple(folder / f for f in _TOKENIZER_FILES if (folder / f).exists()),
+        tokenizer_files=find_tokenizer_files(folder, str(config.get("model_type", ""))),
         config=config,
         recipe=recipe,
         kind=_kind_of(config, tensors),

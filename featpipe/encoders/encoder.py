@@ -112,6 +112,7 @@ class Encoder:
             spec = encoder_spec(checkpoint, settings, device)
             tokenizer = Tokenizer.load(checkpoint)
             trunk = _load_trunk(checkpoint, spec, target, trust=settings.trust_remote_code)
+            tokenizer.check_fits(trunk.n_words, checkpoint.path)
             steps = Steps.load(checkpoint.recipe.steps, trunk.width)
         encoder = cls(trunk, tokenizer, spec, steps, refuses_long=settings.on_truncate == "error")
         encoder.threads = threads

@@ -38,6 +38,9 @@ _OLD_NAMES = {
 _STEPS = frozenset({"Dense", "LayerNorm", "Normalize"})
 _BARE = frozenset({"Normalize", "Dropout"})
 
+#: Files that sentence-transformers writes only beside ``modules.json``.
+_BESIDE_MODULES = ("config_sentence_transformers.json", "1_Pooling/config.json")
+
 #: Activations of a dense layer, by their class in torch.nn; Tanh unless stated.
 _ACTIVATIONS = frozenset({"Tanh", "Identity", "ReLU", "GELU", "Sigmoid", "SiLU", "ELU"})
 
@@ -81,25 +84,30 @@ def read_recipe(folder: Path) -> Recipe:
     """The recipe of `folder`; an empty one when it is a plain transformers folder.
 
     Raises:
-        UnsupportedModel: a module or pooling mode that is not reproduced here.
-        CheckpointError: ``modules.json`` names a missing folder, or the default prompt is not among
-            the prompts.
+        UnsupportedModel: a module or pooling mode that is not reproduced here, or no pooling.
+        CheckpointError: ``modules.json`` names a missing folder, or is missing beside what belongs
+            to it, or the default prompt is not among the prompts.
     """
     modules = _read_modules(folder)
     if not modules:
+        _refuse_a_part(folder)
         return Recipe(folder)
     model = modules[0][1]
     kinds = [kind for kind, _ in modules]
     has_pooling = kinds[1:2] == ["Pooling"]
-    n_first = 2 if has_pooling else 1
-    _check_kinds(folder, kinds[0], kinds[n_first:])
-    rest = modules[n_first:]
+    _check_kinds(folder, kinds[0], kinds[2 if has_pooling else 1 :])
+    if not has_pooling:
+        raise UnsupportedModel(
+            f"{folder / 'modules.json'} names no Pooling after its Transformer: how token states"
+            " become a vector is not known"
+        )
+    rest = modules[2:]
     is_normal = bool(rest) and rest[-1][0] == "Normalize"
     limits = _read_limits(model)
     prompts, default = _read_prompts(folder)
     return Recipe(
         model_folder=model,
-        pooling=_read_pooling(modules[1][1]) if has_pooling else None,
+        pooling=_read_pooling(modules[1][1]),
         normalise=is_normal,
         steps=tuple(_read_step(*step) for step in rest[: -1 if is_normal else None]),
         max_length=_positive(limits.get("max_seq_length")),
@@ -147,10 +155,32 @@ def _check_kinds(folder: Path, first: str, rest: list[str]) -> None:
 def _read_modules(folder: Path) -> list[tuple[str, Path]]:
     """(kind, folder) of each module; empty for a plain transformers folder."""
     modules = read_json(folder / "modules.json")
-    if not isinstance(modules, list):
+    if modules is None:
         return []
+    if not modules or not isinstance(modules, list):
+        raise CheckpointError(f"{folder / 'modules.json'} does not list any modules")
     found = [_find_module(folder, module) for module in modules]
     return [(kind, path) for kind, path in found if kind != "Dropout"]
+
+
+def _refuse_a_part(folder: Path) -> None:
+    """Refuse a sentence-transformers folder without ``modules.json``, and one module of a folder.
+
+    Both look like a plain transformers folder, whose vectors are means of token states.
+    """
+    beside = [name for name in _BESIDE_MODULES if (folder / name).exists()]
+    if beside:
+        raise CheckpointError(
+            f"{folder} holds {beside[0]}, and modules.json, which belongs to it, is missing: how"
+            " token states become a vector is not known",
+            hint="the folder was not copied whole: copy modules.json from where it came from",
+        )
+    whole = read_json(folder.parent / "modules.json")
+    modules = whole if isinstance(whole, list) else ()
+    if any(isinstance(one, dict) and one.get("path") == folder.name for one in modules):
+        raise CheckpointError(
+            f"{folder} is one module of the model in {folder.parent}", hint=f"name {folder.parent}"
+        )
 
 
 def _find_module(folder: Path, module: dict[str, object]) -> tuple[str, Path]:

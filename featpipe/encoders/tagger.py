@@ -100,6 +100,7 @@ class Tagger:
             share = trunk if isinstance(trunk, PackedBert) else None
             loaded, head = _load_trunk_and_head(checkpoint, spec, target, share)
             tokenizer = Tokenizer.load(checkpoint)
+            tokenizer.check_fits(loaded.n_words, checkpoint.path)
         tagger = cls(loaded, head, tokenizer, spec)
         tagger.threads = threads
         tagger.shares_trunk = loaded is trunk

@@ -22,6 +22,7 @@ import numpy as np
 
 from featpipe.encoders.recipe import read_json_object
 from featpipe.encoders.tokens import Tokens, concatenate, encode_slowly
+from featpipe.encoders.vocabulary import check_vocabulary
 from featpipe.encoders.wordpiece import FastWordPiece
 from featpipe.errors import CheckpointError, UnsupportedModel
 
@@ -56,6 +57,15 @@ class Tokenizer:
     def load(cls, checkpoint: Checkpoint) -> Tokenizer:
         """Read the tokenizer in the checkpoint's folder. Raises as `load_raw`."""
         return cls(load_raw(checkpoint), lowercase=checkpoint.recipe.lowercase)
+
+    def check_fits(self, n_words: int, folder: Path) -> None:
+        """Refuse to serve a model with `n_words` rows of word embeddings that is another's.
+
+        Raises:
+            CheckpointError: see `vocabulary.check_vocabulary`.
+        """
+        special = (*self.prefix, *self.suffix)
+        check_vocabulary(self._raw, special, n_words=n_words, folder=folder)
 
     @property
     def is_fast(self) -> bool:
@@ -105,7 +115,7 @@ def load_raw(checkpoint: Checkpoint) -> RawTokenizer:
     """The ``tokenizers`` object of a checkpoint, with truncation and padding off.
 
     Raises:
-        CheckpointError: no tokenizer files, or damaged ones.
+        CheckpointError: damaged files.
         UnsupportedModel: files that neither tokenizers nor transformers can load.
     """
     raw = _load_as_saved(checkpoint)
@@ -121,22 +131,21 @@ def _load_as_saved(checkpoint: Checkpoint) -> RawTokenizer:
     raw = _load_fast(checkpoint, options, named)
     if raw is not None and _knows_all(raw, named, read_json_object(folder / "added_tokens.json")):
         return raw
-    if checkpoint.tokenizer_files:
-        return _ask_transformers(checkpoint)
-    raise CheckpointError(f"{folder} has no tokenizer files (tokenizer.json, vocab.txt ...)")
+    return _ask_transformers(checkpoint)
 
 
 def _load_fast(
     checkpoint: Checkpoint, options: dict[str, object], named: dict[str, object]
 ) -> RawTokenizer | None:
-    """From tokenizer.json, or BERT's vocab.txt; None without either."""
-    kind = str(options.get("tokenizer_class") or "").removesuffix("Fast")
+    """From tokenizer.json, or BERT's vocab.txt; None without either, or for another class."""
+    named_class = options.get("tokenizer_class") or checkpoint.config.get("tokenizer_class")
+    kind = str(named_class or "").removesuffix("Fast")
     is_kin = checkpoint.architecture in _BERT_KIN
+    is_bert = kind in _BERT_CLASSES or (not kind and is_kin)
     if (checkpoint.path / "tokenizer.json").exists():
         raw = _read_tokenizer_json(checkpoint)
-        is_bert = kind in _BERT_CLASSES or (not kind and is_kin)
         return _apply_bert_options(raw, options) if is_bert else raw
-    if (checkpoint.path / "vocab.txt").exists() and is_kin:
+    if (checkpoint.path / "vocab.txt").exists() and is_kin and is_bert:
         return _build_wordpiece(checkpoint, named)
     return None
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiny_checkpoints import save_encoder
 
 from featpipe.cli import doctor
 from featpipe.cli.doctor import Finding, examine, is_well
@@ -102,6 +103,30 @@ def test_a_model_without_weights_is_a_problem(tmp_path: Path) -> None:
     found = by_check(examine(tmp_path / "c.h5", str(tmp_path)))
     assert found["model"].state == "problem"
     assert found["model"].cure
+
+
+def test_a_model_that_a_build_would_refuse_is_a_problem_in_the_same_words(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    words = (folder / "vocab.txt").read_text("utf-8").split()
+    (folder / "vocab.txt").write_text("\n".join(words[:40]), "utf-8")
+    found = by_check(examine(tmp_path / "c.h5", str(folder)))["model"]
+    assert found.state == "problem"
+    assert "the tokenizer in" in found.message
+    assert "has 40 tokens" in found.message
+    (folder / "vocab.txt").unlink()
+    found = by_check(examine(tmp_path / "c.h5", str(folder)))["model"]
+    assert found.state == "problem"
+    assert "vocab.txt" in found.message
+
+
+def test_a_model_that_cannot_tell_texts_apart_is_a_warning(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    words = (folder / "vocab.txt").read_text("utf-8").split()
+    strange = [word if word.isascii() else f"w{number}" for number, word in enumerate(words)]
+    (folder / "vocab.txt").write_text("\n".join(strange), "utf-8")
+    states = [one for one in examine(tmp_path / "c.h5", str(folder)) if one.check == "model"]
+    assert [one.state for one in states] == ["ok", "warning"]
+    assert "违约责任 and 合同金额 have the same vector" in states[1].message
 
 
 def test_more_threads_than_cores_are_a_warning(
