@@ -28,6 +28,8 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 @click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
+@click.option("--token-ids", metavar="NAME",
+              help="Take token ids for texts; clients use this model's tokenizer.")  # fmt: skip
 @ocr_option
 @click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; one worker each.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
@@ -57,6 +59,7 @@ def serve(
     ner: str | None,
     space: str | None,
     analyser: str | None,
+    token_ids: str | None,
     ocr: bool,
     device: tuple[str, ...],
     host: str,
@@ -88,6 +91,7 @@ def serve(
         ner=ner,
         space=space,
         analyser=analyser,
+        token_ids=token_ids,
         limits=LoadLimits(use_ocr=ocr),
         devices=device,
         host=host,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TEXT = """Extracts the fields of templates from business documents, searches the sentences of a
 cache and turns texts into vectors. Every answer has an `X-Request-Id`; every error is
-`{"error": {"code", "message", "hint", "request_id"}}`."""
+`{"error": {"code", "message", "type", "param", "hint", "request_id"}}`."""
 
 _SECURITY_SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},

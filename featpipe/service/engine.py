@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
 from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
-from featpipe.errors import TemplateError
+from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
 from featpipe.on_demand.space import Checkpoints, choose_checkpoints
@@ -72,6 +72,7 @@ class Engine:
         devices = check_devices(settings.devices) or default_devices()
         with Cache.open(settings.cache) as cache:
             self.chosen = choose_checkpoints(cache, settings.model, settings.ner, settings.space)
+            _check_tokenizer(settings.token_ids, self.chosen)
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
         self.watcher: TemplateWatcher | None = None
@@ -148,6 +149,20 @@ class Engine:
             linger_s=self.settings.linger_s,
         )
         return Batcher(workload, limits, self.metrics, self.tracer, is_eager=is_eager)
+
+
+def _check_tokenizer(name: str | None, chosen: Chosen) -> None:
+    """Check that token ids are allowed of the tokenizer of the model that reads them.
+
+    Raises:
+        UsageError: another name.
+    """
+    if name not in {None, chosen.name, chosen.space, chosen.model}:
+        raise UsageError(
+            f"token ids of {name} cannot be read: the model here is {chosen.name}",
+            hint=f"say --token-ids {chosen.name} if clients use its tokenizer; else let them send"
+            " texts",
+        )
 
 
 def extraction_workload(

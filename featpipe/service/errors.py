@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+#: OpenAI's names of kinds of errors, by status; the last two for all other statuses.
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CLIENT, _SERVER = "invalid_request_error", "server_error"
+
+
 class Failure(Exception):
     """An answer with an error status.
 
@@ -40,10 +45,11 @@ class Failure(Exception):
         message: for people.
         hint: the next step.
         retry_after_s: when to ask again; sent as ``Retry-After``.
+        param: the field of the request that is to blame.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each is a part of the answer
         self,
         status: int,
         code: str,
@@ -52,19 +58,26 @@ class Failure(Exception):
         hint: str | None = None,
         retry_after_s: float | None = None,
         headers: Mapping[str, str] | None = None,
+        param: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.hint = status, code, message, hint
+        self.param = param
         self.headers = dict(headers or {})
         if retry_after_s is not None:
             self.headers["Retry-After"] = str(max(1, round(retry_after_s)))
 
     def content(self, request_id: str) -> dict[str, object]:
-        """The body: ``{"error": {"code", "message", "hint", "request_id"}}``."""
+        """The body: ``{"error": {"code", "message", "type", "param", "hint", "request_id"}}``.
+
+        The first four are OpenAI's.
+        """
         return {
             "error": {
                 "code": self.code,
                 "message": self.message,
+                "type": _TYPES.get(self.status, _CLIENT if self.status < 500 else _SERVER),
+                "param": self.param,
                 "hint": self.hint,
                 "request_id": request_id,
             }

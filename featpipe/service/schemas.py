@@ -19,6 +19,10 @@ class Problem(BaseModel):
 
     code: str = Field(examples=["busy"])
     message: str
+    type: str = Field(examples=["rate_limit_error"])
+    """OpenAI's name for errors of this status."""
+    param: str | None = None
+    """The field of the request that is to blame, where it is one."""
     hint: str | None = None
     request_id: str
 
@@ -194,7 +198,10 @@ class SearchAnswer(BaseModel):
 
 
 class EmbeddingsBody(BaseModel):
-    """Like OpenAI's. ``input``: a text, texts, token ids, or lists of token ids."""
+    """Like OpenAI's. ``input``: a text, texts, token ids, or lists of token ids.
+
+    Ids are refused unless the service was started for those of its model's tokenizer.
+    """
 
     model_config = ConfigDict(
         extra="ignore",  # clients send fields of other servers

@@ -34,6 +34,9 @@ class ServiceSettings:
     """Tagger for documents that are not in the cache; None: the built-in one, "none" without."""
     space: str | None = None
     analyser: str | None = None
+    token_ids: str | None = None
+    """Name of the model by whose tokenizer clients make token ids; None: ids are refused. Ids of
+    another tokenizer, such as tiktoken's, would be read as other words, and no error show it."""
     limits: LoadLimits | None = None
     """Beyond which a document is refused; ``use_ocr`` reads scans. None: ``LoadLimits()``."""
     devices: tuple[str, ...] = ()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from service_watch import running
 
 from featpipe.cache.cache import Cache
 from featpipe.cache.search import SentenceSearch
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
+from featpipe.errors import UsageError
 from featpipe.on_demand.space import find_space
+from featpipe.service.engine import Engine
+from featpipe.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from service_watch import Service
@@ -54,11 +59,45 @@ def test_base64_and_numbers_hold_the_same(service: Service) -> None:
     assert ask(service, TEXTS).tobytes() == ask(service, TEXTS, encoding_format="base64").tobytes()
 
 
-def test_token_ids_are_read_as_their_text(service: Service, encoder: Encoder) -> None:
+#: As LangChain sends by default: of a tokenizer with 100,000 tokens.
+OF_ANOTHER_TOKENIZER = [[40862, 42016, 28542, 20834, 45456], [24326, 39607, 50338, 50667]]
+
+
+@pytest.mark.parametrize("given", [OF_ANOTHER_TOKENIZER, OF_ANOTHER_TOKENIZER[0], [[5, 6]], [5]])
+def test_token_ids_are_refused_as_nobody_says_whose_they_are(
+    service: Service, given: object
+) -> None:
+    response = service.client.post("/v1/embeddings", json={"model": "tiny", "input": given})
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert (error["type"], error["param"]) == ("invalid_request_error", "input")
+    assert error["code"] == "token_ids_refused"
+    assert "check_embedding_ctx_length=False" in error["message"]
+    assert "--token-ids" in error["hint"]
+
+
+def test_token_ids_that_the_operator_allows_are_read_as_their_text(
+    built: Path, tmp_path: Path, encoder_folder: Path, encoder: Encoder
+) -> None:
+    home = Path(shutil.copytree(built, tmp_path / "home"))
     tokens = encoder.tokenizer.encode(TEXTS)
     lists = [part.tolist() for part in np.split(tokens.ids, tokens.ends[:-1])]
-    assert ask(service, lists).tobytes() == ask(service, TEXTS).tobytes()
-    assert ask(service, lists[0]).tobytes() == ask(service, TEXTS[0]).tobytes()
+    allowed = {"model": str(encoder_folder), "token_ids": "tiny"}
+    with running(home, **allowed) as (service, _):
+        assert ask(service, lists).tobytes() == ask(service, TEXTS).tobytes()
+        assert ask(service, lists[0]).tobytes() == ask(service, TEXTS[0]).tobytes()
+        beyond = {"model": "tiny", "input": [[5, 6], [1_000_000]]}
+        response = service.client.post("/v1/embeddings", json=beyond)
+        assert (response.status_code, response.json()["error"]["code"]) == (422, "cannot_encode")
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "zh-small", ""])
+def test_only_ids_of_the_models_own_tokenizer_can_be_allowed(
+    built: Path, encoder_folder: Path, name: str
+) -> None:
+    settings = ServiceSettings(built / "c.h5", model=str(encoder_folder), token_ids=name)
+    with pytest.raises(UsageError, match="the model here is tiny"):
+        Engine(settings)
 
 
 def test_fewer_dimensions_have_length_one_again(service: Service) -> None:
@@ -90,7 +129,6 @@ def test_a_request_larger_than_a_piece_keeps_its_order(service: Service, encoder
         ({"input": [], "model": "tiny"}, 422, "invalid_request"),
         ({"input": "", "model": "tiny"}, 422, "invalid_request"),
         ({"input": [[1, 2], [-1]], "model": "tiny"}, 422, "invalid_request"),
-        ({"input": [[5, 6], [1_000_000]], "model": "tiny"}, 422, "cannot_encode"),
         ({"input": ["a"] * 2049, "model": "tiny"}, 422, "invalid_request"),
         ({"input": "a", "model": "tiny", "encoding_format": "hex"}, 422, "invalid_request"),
     ],

@@ -26,10 +26,18 @@ router = APIRouter(tags=["embeddings"], prefix="/v1")
 #: Most texts and characters of one item: a long request is cut, so that short ones run between.
 _PIECE_TEXTS, _PIECE_CHARACTERS = 256, 16_384
 
+#: Ids do not say whose they are: tiktoken's, which LangChain sends unless told otherwise, are in
+#: range, and are other words to another tokenizer.
+_IDS = (
+    "input holds token ids, which mean other words to the tokenizer of {name} than to the one that"
+    " made them; send texts (langchain: OpenAIEmbeddings(..., check_embedding_ctx_length=False))"
+)
+_IDS_HINT = "whoever runs the service can accept ids of its own tokenizer: serve --token-ids NAME"
+
 
 @router.post("/embeddings", response_model=EmbeddingsAnswer, responses=failures(404, 429, 503, 504))
 async def embed(request: Request, body: EmbeddingsBody) -> Response:
-    """Vectors of texts or token ids, in the order of the input.
+    """Vectors of texts, or of token ids where the service takes them, in the order of the input.
 
     They are vectors of the cache's space: texts that it holds are not encoded again.
     ``dimensions`` keeps the first numbers of each vector and scales them to length one.
@@ -83,6 +91,10 @@ def _check(engine: Engine, body: EmbeddingsBody) -> None:
             404, "model_not_found", f"there is no model {body.model!r} here",
             hint=f"the model is called {name}",
         )  # fmt: skip
+    if engine.settings.token_ids is None and _has_ids(body):
+        raise Failure(
+            400, "token_ids_refused", _IDS.format(name=name), hint=_IDS_HINT, param="input"
+        )
     n_inputs = len(body.input) if isinstance(body.input, list) else 1
     if n_inputs > engine.settings.max_texts and not isinstance(body.input[0], int):
         raise Failure(
@@ -90,6 +102,10 @@ def _check(engine: Engine, body: EmbeddingsBody) -> None:
         )
     if body.dimensions is not None and engine.dim is not None and body.dimensions > engine.dim:
         shorten(np.zeros((1, engine.dim), np.float32), body.dimensions)
+
+
+def _has_ids(body: EmbeddingsBody) -> bool:
+    return not isinstance(body.input, str) and not isinstance(body.input[0], str)
 
 
 async def _ask_all(engine: Engine, queries: Sequence[EmbedQuery]) -> list[Embedded]:
