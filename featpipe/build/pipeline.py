@@ -19,8 +19,8 @@ from featpipe.build.plan import Plan, make_plan
 from featpipe.build.progress import RunRecord
 from featpipe.build.run import Run
 from featpipe.cache.write import CacheWriter, write_role
-from featpipe.documents import LoadLimits, Source, find_sources
-from featpipe.documents.find import real_path
+from featpipe.documents import LoadLimits, Source
+from featpipe.documents.find import Found, absolute, search
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
@@ -124,15 +124,14 @@ class Pipeline:
             PoolBroken: workers cannot start.
 
         """
-        passed_over: list[str] = []
-        sources = self._find(documents, include, exclude, passed_over.append)
-        record = RunRecord(_new_run_id(), len(sources), self._plan.levels)
-        record.notes.extend(passed_over)
-        record.notes.extend(self._notes(len(sources)))
+        found = self._find(documents, include, exclude)
+        record = RunRecord(_new_run_id(), len(found.sources), self._plan.levels)
+        record.notes.extend(found.notes)
+        record.notes.extend(self._notes(len(found.sources)))
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:
-            intake = self._make_intake(sources, reader)
+            intake = self._make_intake(found.sources, reader)
             self._run = Run(self._plan, pool, intake, reader, record, listen or _ignore)
             try:
                 return self._run.finish()
@@ -147,11 +146,11 @@ class Pipeline:
         exclude: Sequence[str] = (),
     ) -> DryRunReport:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
-        passed_over: list[str] = []
-        sources = self._find(documents, include, exclude, passed_over.append)
+        found = self._find(documents, include, exclude)
         with open_or_empty(self._cache) as reader:
-            run = DryRun(self._plan, self._open_pool(), self._make_intake(sources, reader), reader)
-            return replace(run.finish(self._cache, len(sources)), notes=tuple(passed_over))
+            intake = self._make_intake(found.sources, reader)
+            run = DryRun(self._plan, self._open_pool(), intake, reader)
+            return replace(run.finish(self._cache, len(found.sources)), notes=found.notes)
 
     @property
     def is_running(self) -> bool:
@@ -186,26 +185,16 @@ class Pipeline:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _find(
-        self,
-        documents: Documents,
-        include: Sequence[str],
-        exclude: Sequence[str],
-        note: Callable[[str], None],
-    ) -> list[Source]:
+    def _find(self, documents: Documents, include: Sequence[str], exclude: Sequence[str]) -> Found:
         """The sources by absolute path, as the cache stores them; the cache itself is left out."""
         named = [documents] if isinstance(documents, str | Path) else list(documents)
         given = [source for source in named if isinstance(source, Source)]
         paths = [path for path in named if not isinstance(path, Source)]
-        found: list[Source] = []
+        found = Found([])
         if paths or not given:
-            found = find_sources(paths, include, exclude, expand=True, note=note)
-        cache = real_path(self._cache)
-        return [
-            replace(source, path=source.path.absolute())
-            for source in (*given, *found)
-            if source.part or real_path(source.path) != cache
-        ]
+            found = search(paths, include, exclude, expand=True, own=self._cache)
+        sources = [replace(s, path=absolute(s.path)) for s in (*given, *found.sources)]
+        return replace(found, sources=sources)
 
     def _notes(self, n_documents: int) -> Iterator[str]:
         yield from self._plan.notes

@@ -15,6 +15,7 @@ import numpy as np
 from featpipe.cache import tables
 from featpipe.cache.places import last_places
 from featpipe.cache.texts import check_level, decode, join_keys, split_keys
+from featpipe.documents.find import absolute
 from featpipe.errors import MissingDocuments, UnknownSpace
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store import Reader, TableReader
+
+
+#: Documents that an error names.
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class CachedDocument:
     """A stored document. Its text, units and entities are read from the file on first use.
 
     Attributes:
-        id: readable name: the path below the folder that was handed in.
+        id: readable name: the end of its path (see `featpipe.documents.find`).
         path: absolute path it was last seen at.
         row: its row in ``/documents``.
         key: 16 bytes that identify its content and the way it was read.
@@ -139,10 +144,26 @@ class StoredDocuments:
         return last_places(self._reader)
 
     def find(self, name: str) -> CachedDocument | None:
-        """The document of this readable id or path, if there is one."""
+        """The document of this id or path, if there is one.
+
+        Where no such file exists, the end of an id will do that only one document has: the ids of
+        the first caches began below the folder that was given.
+        """
+        found = self.find_all(name)
+        return found[0] if len(found) == 1 else None
+
+    def find_all(self, name: str) -> list[CachedDocument]:
+        """As `find`; several where they share the end of their ids."""
         with self._lock:
-            by_name = self._current().by_name
-            return by_name.get(name) or by_name.get(_absolute(name))
+            names = self._current()
+            exact = names.by_name.get(name) or names.by_name.get(_absolute(name))
+            if exact is not None:
+                return [exact]
+            end = f"/{name.removeprefix('/')}"
+            if name.endswith("/") or _exists(name):
+                return []
+            last = names.by_last.get(name.rpartition("/")[2], ())
+            return [one for one in last if f"/{one.id}".endswith(end) or one.path.endswith(end)]
 
     def find_content(self, bytes_hash: str, media_type: str | None = None) -> CachedDocument | None:
         """A document whose file has these bytes, by `featpipe.documents.hash_bytes`.
@@ -171,9 +192,14 @@ class StoredDocuments:
             MissingDocuments: no such document; the nearest ids are named.
 
         """
-        found = self.find(name)
-        if found is not None:
-            return found
+        found = self.find_all(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise MissingDocuments(
+                f"{name!r} is the end of {len(found)} ids in {self._reader.path}",
+                hint=f"name one of them: {', '.join(one.id for one in found[:_NAMED])}",
+            )
         with self._lock:
             ids = {document.id for document in self._names.by_name.values()}
         near = get_close_matches(name, ids, n=3)
@@ -221,10 +247,12 @@ class StoredDocuments:
         n = reader.table(tables.SOURCES).n_rows if tables.SOURCES in reader else 0
         if n != self._names.n_places:
             before = self._names
-            names = _Names(n, {}, list(self), before.by_hash, before.hashed_rows)
+            names = _Names(n, {}, {}, list(self), before.by_hash, before.hashed_rows)
             for document in names.unhashed:
                 names.by_name[document.path] = document
                 names.by_name.setdefault(document.id, document)
+                last = document.id.rpartition("/")[2]
+                names.by_last.setdefault(last, []).append(document)
             self._names = names
         return self._names
 
@@ -235,6 +263,7 @@ class _Names:
 
     n_places: int = -1
     by_name: dict[str, CachedDocument] = field(default_factory=dict)
+    by_last: dict[str, list[CachedDocument]] = field(default_factory=dict)
     unhashed: list[CachedDocument] = field(default_factory=list)
     by_hash: dict[str, dict[str, CachedDocument]] = field(default_factory=dict)
     hashed_rows: set[int] = field(default_factory=set)
@@ -258,6 +287,13 @@ def _place_entities(
 
 def _absolute(name: str) -> str:
     try:
-        return str(Path(name).absolute())
+        return str(absolute(Path(name)))
     except (OSError, ValueError):
         return name
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False

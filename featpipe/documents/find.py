@@ -8,26 +8,54 @@ patterns match it. Sources are sorted by id; ids are printable for any bytes of 
 A link is followed where it was named, or leads to a place inside the folder that was. A link that
 leads out of that folder is passed over, and said: no other file of the machine gets into a cache
 because somebody put a link to it among the documents.
+
+Files that featpipe wrote (see `featpipe.documents.own_files`) are no documents: those in folders
+are passed over, and said; one that is named raises.
+
+**Ids.** An id is the end of the document's path, from the name of the folder that was given on:
+``contracts/2024/a.txt`` for ``contracts``, ``./contracts`` or ``/data/contracts``, from any working
+folder and through any link, whatever else was given; for a file given by itself, the name of its
+folder and its own. Members of archives and records of JSONL files have their own name after it.
+Two folders of one name may hold the same path: then the names of the folders above come before it
+until the ids differ. A cache keeps the id under which a document first came in (see
+`featpipe.build.intake`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.documents.own_files import describe_own_file
 from featpipe.documents.source import Source, expanded, printable
-from featpipe.errors import MissingDocuments
+from featpipe.errors import MissingDocuments, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 #: Never documents: files of version control, editors, office locks and systems.
 IGNORED = (".*", "~$*", "*.tmp", "*.swp", "Thumbs.db", "desktop.ini", "__MACOSX", "__pycache__")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result of a search.
+
+    Attributes:
+        sources: sorted by id.
+        notes: what was passed over, in words.
+        roots: the folders and files that were given, by absolute path with links followed.
+    """
+
+    sources: list[Source]
+    notes: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
 
 
 def find_sources(
@@ -52,23 +80,85 @@ def find_sources(
 
     Raises:
         MissingDocuments: a path does not exist, a pattern matches nothing, or nothing is left.
+        UsageError: featpipe wrote the file that a path names.
+    """
+    found = search(paths, include, exclude, expand=expand)
+    if note:
+        for words in found.notes:
+            note(words)
+    return found.sources
+
+
+def search(
+    paths: Sequence[Path | str],
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    *,
+    expand: bool = False,
+    own: Path | None = None,
+) -> Found:
+    """As `find_sources`, with what was passed over and where was searched.
+
+    ``own`` is the file being written: it may be named among others, and is left out.
     """
     found: dict[str, Source] = {}
+    ours: dict[str, str] = {}
     notes: list[str] = []
+    roots: list[str] = []
+    own_place = own and real_path(own)
     for path in _listed(paths):
+        if own_place and real_path(Path(path)) == own_place:
+            continue
+        roots += _roots_of(str(path))
         for source in _expand(str(path), tuple(include), (*IGNORED, *exclude), notes):
-            found.setdefault(real_path(source.path), source)
+            place = real_path(source.path)
+            what = "a cache" if place == own_place else describe_own_file(source.path)
+            if what is None:
+                _keep(found, place, source)
+            else:
+                _refuse_named(path, what)
+                ours[place] = what
+    if ours:
+        notes.append(_describe_ours(ours))
     if not found:
         named = ", ".join(str(path) for path in paths) or "no path"
         raise MissingDocuments(
             f"no documents in {named}",
             hint="; ".join(notes) or "check the patterns of include and exclude",
         )
-    if note:
-        for words in notes:
-            note(words)
     whole = _distinct(found.values())
-    return sorted(inner for s in whole for inner in expanded(s)) if expand else sorted(whole)
+    sources = [inner for s in whole for inner in expanded(s)] if expand else list(whole)
+    return Found(sorted(sources), tuple(notes), tuple(roots))
+
+
+def _roots_of(path: str) -> list[str]:
+    paths = [path] if Path(path).exists() else glob(path)  # noqa: PTH207 - Path.glob refuses absolute ones
+    return [real_path(Path(one)) for one in paths]
+
+
+def _keep(found: dict[str, Source], place: str, source: Source) -> None:
+    """Of two ids for one file, the longer: that by the widest folder, in whatever order."""
+    known = found.setdefault(place, source)
+    if len(source.id) > len(known.id):
+        found[place] = source
+
+
+def _refuse_named(path: Path | str, what: str) -> None:
+    if Path(path).is_file():
+        raise UsageError(
+            f"{path} is {what} that featpipe wrote, and no document",
+            hint="leave it out; in a folder such files are passed over",
+        )
+
+
+def _describe_ours(ours: dict[str, str]) -> str:
+    kinds = ", ".join(dict.fromkeys(ours.values()))
+    n = (
+        "1 file that featpipe wrote was"
+        if len(ours) == 1
+        else (f"{len(ours)} files that featpipe wrote were")
+    )
+    return f"{n} passed over ({kinds})"
 
 
 def expand_in_order(groups: Sequence[Sequence[Source]]) -> Iterator[list[Source]]:
@@ -79,7 +169,7 @@ def expand_in_order(groups: Sequence[Sequence[Source]]) -> Iterator[list[Source]
     """
     by_path: dict[str, Source] = {}
     for source in chain.from_iterable(groups):
-        by_path.setdefault(real_path(source.path), source)
+        _keep(by_path, real_path(source.path), source)
     parts = {real_path(whole.path): expanded(whole) for whole in _distinct(by_path.values())}
     for group in groups:
         yield [part for source in group for part in sorted(parts[real_path(source.path)])]
@@ -121,12 +211,12 @@ def _expand(
 ) -> Iterator[Source]:
     root = Path(path)
     if root.is_dir():
-        yield from _Walk(root, include, exclude, notes)
+        yield from _within(root, _Walk(root, include, exclude, notes))
     elif root.is_file():
-        yield Source(printable(root.name), root)
+        yield from _within(root.parent, [Source(printable(root.name), root)])
     elif has_magic(path):
         found = _globbed_below if "**" in path else _globbed
-        sources = list(found(path, include, exclude, notes))
+        sources = list(_within(_fixed_part(path), found(path, include, exclude, notes)))
         if not sources and not notes:
             raise MissingDocuments(f"{path} matches nothing")
         yield from sources
@@ -134,6 +224,13 @@ def _expand(
         raise MissingDocuments(f"{path} is neither a file nor a folder")
     else:
         raise MissingDocuments(f"{path} does not exist")
+
+
+def _within(folder: Path, sources: Iterable[Source]) -> Iterator[Source]:
+    """Sources found below a folder, with its name before their ids."""
+    name = printable(Path(real_path(folder)).name)
+    for source in sources:
+        yield replace(source, id=f"{name}/{source.id}") if name else source
 
 
 def _globbed(
@@ -252,14 +349,34 @@ def _matches(name: str, inner: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _distinct(sources: Iterable[Source]) -> Iterator[Source]:
-    """Sources with distinct ids: the whole path where two folders hold one relative path."""
+    """Sources with distinct ids: longer ones where two folders of one name hold the same path."""
     by_id: dict[str, list[Source]] = {}
     for source in sources:
         by_id.setdefault(source.id, []).append(source)
     for same in by_id.values():
-        for source in same:
-            yield source if len(same) == 1 else Source(_whole_path(source.path), source.path)
+        ids = [[source.id, *longer_ids(source)] for source in same]
+        # Paths differ, so their longest ids do.
+        for depth in range(max(map(len, ids))):
+            chosen = [some[min(depth, len(some) - 1)] for some in ids]
+            if len(set(chosen)) == len(same):
+                break
+        yield from (replace(source, id=id_) for source, id_ in zip(same, chosen, strict=True))
 
 
-def _whole_path(path: Path) -> str:
-    return printable(path.absolute().as_posix().lstrip("/"))
+def longer_ids(source: Source) -> Iterator[str]:
+    """Ids with the name of one more folder before each, up to the whole path."""
+    parts = [printable(part) for part in absolute(source.path).parts[1:]]
+    ends = ["/".join(parts[at:]) for at in range(len(parts))]
+    within = [at for at, end in enumerate(ends) if f"{source.id}/".startswith(f"{end}/")]
+    if within:
+        rest = source.id[len(ends[within[0]]) :]
+        yield from (end + rest for end in reversed(ends[: within[0]]))
+    else:  # found through a link below the folder
+        yield from (
+            f"{'/'.join(parts[at:-1])}/{source.id}" for at in reversed(range(len(parts) - 1))
+        )
+
+
+def absolute(path: Path) -> Path:
+    """The one absolute path of a file by whatever folders it was reached; its own name stays."""
+    return Path(real_path(path.parent)) / path.name

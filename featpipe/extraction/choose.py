@@ -32,9 +32,13 @@ _MOST_SAMPLES = 12
 
 
 def is_meant(fitted: FittedTemplate, name: str) -> bool:
-    """Whether a document matches a pattern of the template; without patterns all match."""
+    """Whether a document matches a pattern of the template; without patterns all match.
+
+    Patterns are compared with its id, and with its path below the folder that was given.
+    """
     patterns = fitted.template.documents
-    return not patterns or any(fnmatch(name, pattern) for pattern in patterns)
+    names = (name, name.partition("/")[2] or name)
+    return not patterns or any(fnmatch(n, pattern) for pattern in patterns for n in names)
 
 
 class Chooser:

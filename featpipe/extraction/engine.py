@@ -254,7 +254,8 @@ class ExtractionEngine:
             return _sample_document(text, missing, lambda: self.pages.page_of_text(text))
         name = str(sample.document)
         known = self.cache.find_document(name)
-        if known is not None:
+        # A file beside the template comes before a document whose id only ends in this name.
+        if known is not None and (known.id == name or not (self.folder / name).is_file()):
             return self._found_sample(known)
         for path in (self.folder / name, Path(name)):
             if path.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,11 @@ def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
         UsageError: the file cannot be read, or a line of it is no extraction.
 
     """
-    places = {document.id: document.path for document in reversed(documents)}
+    # Without the folder that was given: as ids were in the first caches, and their results.
+    short = Counter(document.id.partition("/")[2] for document in documents)
+    places = {name: d.path for d in documents if short[name := d.id.partition("/")[2]] == 1} | {
+        d.id: d.path for d in reversed(documents)
+    }
     found: dict[tuple[str, str], dict[str, FieldResult]] = {}
     for number, line in enumerate(_lines(path), start=1):
         try:

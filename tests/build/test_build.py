@@ -164,7 +164,7 @@ def test_a_copied_file_is_the_same_content(
     report = build(tmp_path / "c.h5", corpus, encoder_folder)
     assert (report.n_unchanged, report.n_encoded) == (13, 0)
     with Cache.open(tmp_path / "c.h5") as cache:
-        assert "copy.txt" in {d.id for d in cache.documents()}
+        assert "docs/copy.txt" in {d.id for d in cache.documents()}
 
 
 def test_a_renamed_file_is_the_same_content(
@@ -175,7 +175,7 @@ def test_a_renamed_file_is_the_same_content(
     report = build(tmp_path / "c.h5", corpus, encoder_folder)
     assert (report.n_unchanged, report.n_encoded) == (12, 0)
     with Cache.open(tmp_path / "c.h5") as cache:
-        assert "inner/moved.txt" in {document.id for document in cache.documents()}
+        assert "docs/inner/moved.txt" in {document.id for document in cache.documents()}
 
 
 def test_entities_point_at_their_characters(
@@ -550,7 +550,7 @@ def test_sigterm_to_the_command_commits_and_exits(
     assert command_run.returncode == 130
     assert '"was_interrupted": true' in rest
     with Cache.open(cache) as opened:
-        assert "00.waits" in {document.id for document in opened.documents()}
+        assert "docs/00.waits" in {document.id for document in opened.documents()}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])

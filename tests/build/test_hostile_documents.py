@@ -75,7 +75,7 @@ def test_one_that_hangs_is_named_and_the_slow_ones_beside_it_have_all_their_time
     acme.add("3_hang.acme", "hang", "永远")
     # All seven in one task: were the deadline the task's, the slow ones would not fit into it.
     report = acme.build(BuildSettings(document_deadline_s=3.0))
-    assert [lost.source for lost in report.quarantined] == ["3_hang.acme"]
+    assert [lost.source for lost in report.quarantined] == ["docs/3_hang.acme"]
     assert report.quarantined[0].error == "TaskTimedOut"
     assert report.n_loaded == 6
 
@@ -85,7 +85,7 @@ def test_one_that_wants_too_much_memory_is_named_and_the_others_are_read(acme: C
     acme.add("b.acme", "greedy", "贪心")
     acme.add("c.acme", "well", "第二号合同有效。")
     report = acme.build(BuildSettings(max_worker_memory_bytes=1 << 30))
-    assert [lost.source for lost in report.quarantined] == ["b.acme"]
+    assert [lost.source for lost in report.quarantined] == ["docs/b.acme"]
     assert "memory" in report.quarantined[0].reason.lower()
     assert report.n_loaded == 2
 

@@ -43,7 +43,7 @@ def test_a_scan_is_named_without_ocr_and_read_with_it(tmp_path: Path, encoder_fo
             return pipeline.build(folder)
 
     (lost,) = build(use_ocr=False).quarantined
-    assert (lost.source, lost.error) == ("scan.pdf", "EmptyDocument")
+    assert (lost.source, lost.error) == ("docs/scan.pdf", "EmptyDocument")
     assert lost.reason.startswith("no text in it (1 of 1 pages without a text layer: 1); ")
     assert "scan.pdf" not in lost.reason
     assert "featpipe[ocr]" in lost.reason

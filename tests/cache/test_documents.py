@@ -67,10 +67,10 @@ def test_a_document_is_found_by_its_bytes_wherever_they_lie(
         for _ in range(2):
             found = opened.find_content(hash_bytes(data))
             assert found is not None
-            assert found.id == "01.txt"
+            assert found.id == "docs/01.txt"
         assert opened.find_content(hash_bytes(new)) is None
         (corpus / "new.txt").write_bytes(new)
         build(cache, corpus, encoder_folder, settings=settings)
         found = opened.find_content(hash_bytes(new))
         assert found is not None
-        assert (found.id, found.text) == ("new.txt", new.decode())
+        assert (found.id, found.text) == ("docs/new.txt", new.decode())

@@ -53,7 +53,7 @@ def test_a_quarantined_document_is_named_and_gives_exit_code_1(run: Run, docs: P
     (docs / "bad.bin").write_bytes(bytes(range(256)) * 40)
     done = run("build-cache", "docs", "--cache", "c.h5")
     assert done.returncode == 1
-    assert "quarantined bad.bin: " in done.stderr
+    assert "quarantined docs/bad.bin: " in done.stderr
     assert "[UnsupportedDocument]" in done.stderr
     assert "documents 2 loaded, 1 quarantined" in done.stdout.splitlines()[-1]
 

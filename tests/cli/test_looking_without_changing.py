@@ -31,14 +31,14 @@ def test_a_dry_run_counts_what_a_run_then_does_and_makes_no_file(tmp_path: Path)
     assert said.returncode == 1, said.stderr
     preview = json.loads(said.stdout)
     assert not (tmp_path / "c.h5").exists()
-    assert [lost["source"] for lost in preview["quarantined"]] == ["bad.bin"]
+    assert [lost["source"] for lost in preview["quarantined"]] == ["docs/bad.bin"]
 
     done = featpipe(tmp_path, "build-cache", "docs", "--cache", "c.h5", "--json")
     report = json.loads(done.stdout.splitlines()[-1])
     before = (tmp_path / "c.h5").read_bytes()
     again = featpipe(tmp_path, "build-cache", "docs", "--cache", "c.h5", "--dry-run")
     assert again.returncode == 1
-    assert "cannot be read: bad.bin: " in again.stderr
+    assert "cannot be read: docs/bad.bin: " in again.stderr
     assert (tmp_path / "c.h5").read_bytes() == before
     assert preview["units_by_level"] == report["units_by_level"]
     assert preview["n_missing"] == report["n_encoded"]

@@ -61,7 +61,7 @@ def test_hits_are_lines_with_score_document_offsets_and_sentence(search: Run) ->
     assert done.returncode == 0, done.stderr
     score, rest = done.stdout.splitlines()[0].split(maxsplit=1)
     assert float(score) > 0
-    assert rest == "a.txt[19:33]  违约金为合同金额的百分之十。"
+    assert rest == "docs/a.txt[19:33]  违约金为合同金额的百分之十。"
     assert done.stderr == ""
 
 
@@ -70,7 +70,9 @@ def test_json_hits_point_at_their_characters_best_first(search: Run) -> None:
     hits = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(hits) == 4  # the sentence of b.txt holds 金额
     for hit in hits:
-        assert TEXTS[hit["document"]][hit["start"] : hit["end"]] == hit["text"]
+        assert (
+            TEXTS[hit["document"].removeprefix("docs/")][hit["start"] : hit["end"]] == hit["text"]
+        )
     scores = [hit["score"] for hit in hits]
     assert scores == sorted(scores, reverse=True)
 
@@ -81,7 +83,8 @@ def test_as_many_hits_as_asked_for(search: Run) -> None:
 
 def test_documents_are_ranked_by_their_best_sentence(search: Run) -> None:
     done = search("c.h5", "合同金额", "--level", "document", "--json")
-    assert [json.loads(line)["document"] for line in done.stdout.splitlines()] == ["a.txt", "b.txt"]
+    ranked = [json.loads(line)["document"] for line in done.stdout.splitlines()]
+    assert ranked == ["docs/a.txt", "docs/b.txt"]
 
 
 def test_hybrid_ranks_by_words_and_vectors(search: Run) -> None:

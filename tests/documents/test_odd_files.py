@@ -61,8 +61,8 @@ def test_special_files_are_named_and_never_opened(
     folder: Path, make: Callable[[Path], None], name: str, reason: str
 ) -> None:
     make(folder / name)
-    assert accounts(folder) == {"a.txt": "正文", name: reason}
-    assert accounts(f"{folder}/*") == {"a.txt": "正文", name: reason}
+    assert accounts(folder) == {"docs/a.txt": "正文", f"docs/{name}": reason}
+    assert accounts(f"{folder}/*") == {"docs/a.txt": "正文", f"docs/{name}": reason}
     with pytest.raises(MissingDocuments, match="neither a file nor a folder"):
         find_sources([folder / name])
 
@@ -73,18 +73,20 @@ def test_links_in_a_circle_and_to_nowhere_are_reasons(folder: Path) -> None:
     (folder / "self.txt").symlink_to(folder / "self.txt")
     (folder / "gone.txt").symlink_to(folder / "absent")
     found = accounts(folder)
-    assert found.pop("a.txt") == "正文"
-    assert found.pop("gone.txt") == "cannot be read (No such file or directory)"
-    assert set(found) >= {"self.txt"}
+    assert found.pop("docs/a.txt") == "正文"
+    assert found.pop("docs/gone.txt") == "cannot be read (No such file or directory)"
+    assert set(found) >= {"docs/self.txt"}
     assert set(found.values()) == {"cannot be read (Too many levels of symbolic links)"}
-    assert accounts(f"{folder}/g*") == {"gone.txt": "cannot be read (No such file or directory)"}
+    assert accounts(f"{folder}/g*") == {
+        "docs/gone.txt": "cannot be read (No such file or directory)"
+    }
 
 
 def test_a_file_that_goes_between_listing_and_reading_is_a_reason(folder: Path) -> None:
     (folder / "b.zip").write_bytes(write_zip({"in.txt": "x"}))
     (folder / "c.jsonl").write_text('{"text": "x"}\n', "utf-8")
     sources = find_sources([folder], expand=True)
-    assert [s.id for s in sources] == ["a.txt", "b.zip/in.txt", "c.jsonl/line 1"]
+    assert [s.id for s in sources] == ["docs/a.txt", "docs/b.zip/in.txt", "docs/c.jsonl/line 1"]
     shutil.rmtree(folder)
     for source in sources:
         with pytest.raises(UnreadableDocument, match="No such file or directory"):
@@ -128,9 +130,9 @@ def test_a_folder_that_cannot_be_listed_costs_itself_only(
         except UnreadableDocument as error:
             found[source.id] = error.message
     assert found == {
-        "a.txt": "正文",
-        "open/b.txt": "又一",
-        "shut": "shut: a folder, which cannot be listed (Permission denied)",
+        "docs/a.txt": "正文",
+        "docs/open/b.txt": "又一",
+        "docs/shut": "docs/shut: a folder, which cannot be listed (Permission denied)",
     }
     with pytest.raises(MissingDocuments, match="cannot be listed: Permission denied"):
         find_sources([folder / "shut"])
@@ -143,8 +145,8 @@ def test_files_and_folders_without_permission_are_reasons(folder: Path) -> None:
     (folder / "shut").chmod(0)
     try:
         assert accounts(folder) == {
-            "a.txt": "cannot be read (Permission denied)",
-            "shut": "a folder, which cannot be listed (Permission denied)",
+            "docs/a.txt": "cannot be read (Permission denied)",
+            "docs/shut": "a folder, which cannot be listed (Permission denied)",
         }
     finally:
         (folder / "shut").chmod(0o700)
@@ -179,7 +181,9 @@ def test_names_of_any_bytes_are_read_and_can_be_printed(tmp_path: Path) -> None:
             pytest.skip("this file system takes UTF-8 names only")
         os.write(fd, name.hex().encode())
         os.close(fd)
-    found = accounts(tmp_path)
+    found = {
+        name.removeprefix(f"{tmp_path.name}/"): text for name, text in accounts(tmp_path).items()
+    }
     assert found == {
         "\\udcff.txt": names[0].hex(),
         "\\udcfe.txt": names[1].hex(),
@@ -193,4 +197,4 @@ def test_names_of_any_bytes_are_read_and_can_be_printed(tmp_path: Path) -> None:
 def test_ids_of_records_can_be_printed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"id": "\\ud800\\n", "text": "x"}\n', "utf-8")
-    assert accounts(path) == {"t.jsonl/\\ud800\\x0a": "x"}
+    assert accounts(path) == {f"{tmp_path.name}/t.jsonl/\\ud800\\x0a": "x"}

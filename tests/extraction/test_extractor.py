@@ -195,7 +195,8 @@ def test_results_and_templates_show_themselves_in_a_line(cache: Path, templates:
         assert repr(fitted.template).startswith(f"Template('租赁合同', {n_fields} fields, ")
         assert repr(fitted) == f"FittedTemplate('租赁合同', {fitted.fingerprint})"
     assert repr(found) == (
-        f"Extraction('contracts/lease_shop.txt', '租赁合同', {n_found} of {n_fields} fields)"
+        "Extraction('documents/contracts/lease_shop.txt', '租赁合同', "
+        f"{n_found} of {n_fields} fields)"
     )
     value = next(result for result in found.fields.values() if result.values).values[0]
     place = f"{value.text!r} [{value.start}:{value.end}] p={value.probability:.2f}"

@@ -82,14 +82,14 @@ def test_vectors_that_arrive_later_count(tmp_path: Path, folder: Path, encoder: 
     without = outcome(cache)
     build(cache, encoder, folder / "b.txt")
     assert run(cache) == [
-        "租赁: 1 document with vectors or entities that came later: b.txt",
+        "租赁: 1 document with vectors or entities that came later: documents/b.txt",
         "2 fields in 1 of 3 documents to extract, 0 texts to encode",
     ]
     build(cache, encoder, folder)
     run(cache)
     assert outcome(cache) == full_run(cache)
     assert {name for name, found in outcome(cache).items() if found != without[name]} == {
-        "b.txt", "c.txt"
+        "documents/b.txt", "documents/c.txt"
     }  # fmt: skip
 
 
@@ -101,7 +101,8 @@ def test_entities_that_arrive_later_count(tmp_path: Path, folder: Path, encoder:
     run(cache)
     build(cache, encoder, folder, tagger)
     assert run(cache)[0] == (
-        "租赁: 2 documents with vectors or entities that came later: b.txt, c.txt"
+        "租赁: 2 documents with vectors or entities that came later: "
+        "documents/b.txt, documents/c.txt"
     )
     assert outcome(cache) == full_run(cache)
 
@@ -137,7 +138,7 @@ def test_a_dry_run_names_what_became_of_documents(
     (folder / "d.txt").write_text(TEXTS["c.txt"].replace("3", "4"), "utf-8")
     build(cache, encoder, folder)
     assert CliRunner().invoke(featpipe, [*where, "--dry-run"]).stdout.splitlines() == [
-        "租赁: 1 document changed: b.txt",
-        "租赁: 1 document new: d.txt",
+        "租赁: 1 document changed: documents/b.txt",
+        "租赁: 1 document new: documents/d.txt",
         "4 fields in 2 of 4 documents to extract, 0 texts to encode",
     ]

@@ -172,7 +172,7 @@ def test_the_command_shows_old_and_new_values_with_their_places(
         )
     assert told[0] != told[1]
     assert result.stdout.splitlines()[0] == (
-        f"租赁合同: contracts/lease_factory.txt 日期: {told[0]} -> {told[1]}"
+        f"租赁合同: documents/contracts/lease_factory.txt 日期: {told[0]} -> {told[1]}"
     )
 
 

@@ -94,8 +94,8 @@ def test_members_and_records_have_the_names_that_the_build_gives(
     cache: Path, holding: Path, built: Path, templates: Path, containers: Path
 ) -> None:
     shutil.copytree(built.parent / "tiny", cache.parent / "tiny")
-    names = ["leases.zip/合同/lease_office.md", "leases.zip/合同/lease_shop.txt",
-             "records.jsonl/丙", "records.jsonl/乙", "records.jsonl/甲"]  # fmt: skip
+    names = ["given/leases.zip/合同/lease_office.md", "given/leases.zip/合同/lease_shop.txt",
+             *(f"given/records.jsonl/{name}" for name in "丙乙甲")]  # fmt: skip
     with Cache.open(holding) as opened:
         assert {document.id for document in opened.documents()} >= set(names)
     for given in ([containers], [containers / "leases.zip", containers / "records.jsonl"]):
@@ -115,7 +115,7 @@ def test_files_keep_the_order_in_which_they_are_named(
     (tmp_path / "plain.txt").write_text(NEW, "utf-8")
     given = (tmp_path / "plain.txt", other, "contracts/lease_shop.txt", containers / "leases.zip")
     first, second, third, *rest = (name for name, _ in rows(cache, templates, *given))
-    assert (first, third) == (str(tmp_path / "plain.txt"), "contracts/lease_shop.txt")
+    assert (first, third) == (str(tmp_path / "plain.txt"), "documents/contracts/lease_shop.txt")
     # As in a build of both: two archives of one name are told apart by their folders.
     built_as = [s.id for s in find_sources([other, containers / "leases.zip"], expand=True)]
     assert sorted([second, *rest]) == built_as

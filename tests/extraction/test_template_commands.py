@@ -25,8 +25,8 @@ def test_extract_prints_a_line_per_document_and_template(cache: Path, templates:
     assert result.exit_code == 0
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["document"] for row in rows] == [
-        "contracts/lease_shop.txt",
-        "contracts/lease_office.md",
+        "documents/contracts/lease_shop.txt",
+        "documents/contracts/lease_office.md",
     ]
     assert all(row["fields"]["出租方"] for row in rows)
 

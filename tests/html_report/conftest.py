@@ -74,25 +74,25 @@ def texts(shown_cache: Path) -> dict[str, str]:
 @pytest.fixture
 def results(tmp_path: Path, texts: dict[str, str]) -> Path:
     """A file of results with overlapping values, hostile ones, and a document without a text."""
-    names = ("a.txt", "astral.txt", "hostile.txt", "table.html")
+    names = ("docs/a.txt", "docs/astral.txt", "docs/hostile.txt", "docs/table.html")
     a, astral, hostile, table = (texts[name] for name in names)
     evil = "<b onclick=window.hacked=6>金额"
     fields = {
-        "a.txt": {
+        "docs/a.txt": {
             "合同名称": [value("买卖合同", a, p=0.97)],
             evil: [value("三万元", a), value("合同金额为三万元整", a, p=0.4)],
             "备注": [],
         },
-        "astral.txt": {
+        "docs/astral.txt": {
             "合同名称": [],
             evil: [value("三万元", astral, p=0.7)],
             "备注": [value("𠮷", astral, nth=1)],
         },
-        "hostile.txt": {
+        "docs/hostile.txt": {
             "合同名称": [value("</script><script>", hostile, nearest=EVIL_NAME)],
             evil: [], "备注": [],
         },
-        "table.html": {"合同名称": [], evil: [value("五万元", table)], "备注": []},
+        "docs/table.html": {"合同名称": [], evil: [value("五万元", table)], "备注": []},
         "elsewhere.txt": {"合同名称": [value("别处", "别处")], evil: [], "备注": []},
     }  # fmt: skip
     lines = [{"document": d, "template": "合同", "fields": f} for d, f in fields.items()]

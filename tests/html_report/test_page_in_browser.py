@@ -60,7 +60,7 @@ def hide_entities(page: Page) -> None:
 
 def test_values_light_up_where_they_stand(page_file: Path, open_page: Open) -> None:
     page = open_page(page_file)
-    open_document(page, "a.txt")
+    open_document(page, "docs/a.txt")
     assert len(page.query_selector_all(".piece.entity")) > 3
     hide_entities(page)
     marked = [node.inner_text() for node in page.query_selector_all("mark.value")]
@@ -88,7 +88,7 @@ def test_values_light_up_where_they_stand(page_file: Path, open_page: Open) -> N
 
 def test_offsets_hold_behind_characters_of_two_code_units(page_file: Path, open_page: Open) -> None:
     page = open_page(page_file)
-    open_document(page, "astral.txt")
+    open_document(page, "docs/astral.txt")
     hide_entities(page)
     assert [n.inner_text() for n in page.query_selector_all("mark.value")] == ["三万元", "𠮷"]
     assert page.faults == []
@@ -96,7 +96,7 @@ def test_offsets_hold_behind_characters_of_two_code_units(page_file: Path, open_
 
 def test_tables_and_headings_look_like_what_they_are(page_file: Path, open_page: Open) -> None:
     page = open_page(page_file)
-    open_document(page, "table.html")
+    open_document(page, "docs/table.html")
     hide_entities(page)
     assert page.inner_text(".text [role=heading]") == "中标公告"
     assert [n.inner_text() for n in page.query_selector_all(".text td")] == [
@@ -116,9 +116,9 @@ def test_nothing_in_a_document_is_obeyed(
     page_file: Path, open_page: Open, texts: dict[str, str]
 ) -> None:
     page = open_page(page_file)
-    open_document(page, "hostile.txt")
+    open_document(page, "docs/hostile.txt")
     shown = page.evaluate("document.querySelector('.text').textContent")
-    assert shown == texts["hostile.txt"].replace("\n", "")
+    assert shown == texts["docs/hostile.txt"].replace("\n", "")
     hide_entities(page)
     assert page.query_selector("mark.value").inner_text() == "</script><script>"
     page.hover("mark.value >> nth=0")

@@ -82,7 +82,7 @@ def test_every_document_and_value_stands_in_the_page(
             if len(row) > 2 and block["text"] is not None:
                 assert block["text"][row[7] : row[8]] == row[2]
     assert [run["n_quarantined"] for run in contents["runs"]] == [1]
-    assert contents["runs"][0]["quarantined"][0]["source"] == "bad.bin"
+    assert contents["runs"][0]["quarantined"][0]["source"] == "docs/bad.bin"
     assert contents["in_cache"] == 4
     assert {point[2] for point in contents["maps"][0]["points"]} == {0, 1, 2, 3}
 
@@ -100,7 +100,7 @@ def test_documents_with_values_come_before_those_without(
     kept = [line for line in results.read_text("utf-8").split("\n") if "table.html" in line]
     (tmp_path / "one.jsonl").write_text(kept[0], "utf-8")
     contents = write(shown_cache, tmp_path / "page.html", results=tmp_path / "one.jsonl", limit=1)
-    assert [entry["id"] for entry in contents["docs"]] == ["table.html"]
+    assert [entry["id"] for entry in contents["docs"]] == ["docs/table.html"]
     assert contents["in_cache"] == 4
 
 
@@ -108,7 +108,7 @@ def test_changes_are_those_of_meaning_and_of_probability(
     shown_cache: Path, results: Path, tmp_path: Path
 ) -> None:
     lines = [json.loads(line) for line in results.read_text("utf-8").rstrip("\n").split("\n")]
-    before = [line for line in lines if line["document"] != "astral.txt"]
+    before = [line for line in lines if line["document"] != "docs/astral.txt"]
     first = before[0]["fields"]["合同名称"][0]
     first["value"], first["probability"] = "另一份合同", 0.2
     for values in before[1]["fields"].values():
@@ -120,7 +120,7 @@ def test_changes_are_those_of_meaning_and_of_probability(
     )
     item, *others = contents["changes"]["items"]
     assert item[:2] == ["合同", "合同名称"]
-    assert item[3] == "a.txt"
+    assert item[3] == "docs/a.txt"
     assert [old[:2] for old in item[4]] == [["买卖合同", 0.2]]
     assert others
     for other in others:
@@ -230,7 +230,7 @@ def test_the_commands_write_the_page_and_list_the_runs(shown_cache: Path, tmp_pa
     assert "documents 4 loaded, 1 quarantined" in line
     shown = run("runs", "show", str(shown_cache), run_id[:15])
     assert f"run         {run_id}" in shown.stdout
-    assert "quarantined bad.bin: " in shown.stdout
+    assert "quarantined docs/bad.bin: " in shown.stdout
     record = json.loads(run("runs", "show", str(shown_cache), "--json").stdout)
     assert record["run_id"] == run_id
     assert record["kind"] == "build-cache"

@@ -1,0 +1,149 @@
+"""Recognises files that featpipe wrote: a folder of documents may hold its own cache and results.
+
+By content, never by name alone, and without reading more than a few kilobytes: caches, results of
+``extract`` (also half written ones), reports, templates and their samples. Whoever writes another
+kind of file marks it with :data:`GENERATOR` and adds it here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tomllib
+import zipfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+#: The program's name in the properties of a file: ``creator`` of a workbook
+#: (``workbook.properties.creator``), ``<meta name="generator">`` of a page.
+GENERATOR = "featpipe"
+
+_HEAD_BYTES = 4096
+_MOST_LINE_BYTES = 1 << 20
+_MOST_TEMPLATE_BYTES = 4 << 20
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_HDF5_ROOT = 64  #: of the root group's address in a superblock of version 0
+_HDF5_MARK = re.compile(rb"format\x00.{0,64}?featpipe", re.DOTALL)
+
+_RESULT_KEYS = {"document", "template", "fields"}
+_CSV_COLUMNS = {"document", "template", "field", "value", "probability", "fingerprint"}
+_REPORT_MARKS = (
+    (f'<meta name="generator" content="{GENERATOR}">'.encode(),),
+    (b'<meta name="referrer" content="no-referrer">', b"<title>featpipe</title>"),  # the first ones
+)
+
+
+def describe_own_file(path: Path) -> str | None:
+    """What featpipe wrote there, such as ``"a cache"``; None for any other file.
+
+    Pipes and devices are not opened; what cannot be read is none of ours.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        return next((name for looks, name in _KINDS if looks(path, head)), None)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_cache(path: Path, head: bytes) -> bool:
+    if not head.startswith(_HDF5) or len(head) < _HDF5_ROOT + 8:
+        return False
+    root = int.from_bytes(head[_HDF5_ROOT : _HDF5_ROOT + 8], "little")
+    with path.open("rb") as file:
+        if not 0 < root < os.fstat(file.fileno()).st_size:
+            return False
+        file.seek(root)
+        return _HDF5_MARK.search(file.read(_HEAD_BYTES)) is not None
+
+
+def _is_results(path: Path, head: bytes) -> bool:
+    if not head.startswith(b"{"):
+        return False
+    if head.startswith(b'{"document": "') and b'"template": "' in head:
+        return True  # also where the line is cut off, or longer than is read here
+    record = _first_record(path)
+    return record.keys() >= _RESULT_KEYS and isinstance(record["fields"], dict)
+
+
+def _is_samples(path: Path, head: bytes) -> bool:
+    """Samples of a template: by the documents' names, or with their texts beside a template."""
+    if not head.startswith(b"{"):
+        return False
+    record = _first_record(path)
+    if not isinstance(record.get("fields"), dict):
+        return False
+    return ("document" in record and "text" not in record) or path.name.endswith(".samples.jsonl")
+
+
+def _first_record(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        line = file.readline(_MOST_LINE_BYTES)
+    found = json.loads(line)
+    return found if isinstance(found, dict) else {}
+
+
+def _is_table(_: Path, head: bytes) -> bool:
+    """Results as CSV, by their header."""
+    line = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].rstrip(b"\r")
+    return set(line.decode("utf-8", "replace").split(",")) >= _CSV_COLUMNS
+
+
+def _is_parquet(path: Path, head: bytes) -> bool:
+    """Results as Parquet, by the names of its columns in the footer."""
+    if not head.startswith(b"PAR1"):
+        return False
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(size - 8, 0))
+        n_footer = int.from_bytes(file.read(4), "little")
+        file.seek(max(size - 8 - min(n_footer, _MOST_LINE_BYTES), 0))
+        footer = file.read(_MOST_LINE_BYTES)
+    return all(name.encode() in footer for name in _CSV_COLUMNS)
+
+
+def _is_workbook(path: Path, head: bytes) -> bool:
+    if not head.startswith(b"PK\x03\x04"):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("docProps/core.xml") as core:
+            return f"creator>{GENERATOR}</".encode() in core.read(_HEAD_BYTES)
+    except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        return False
+
+
+def _is_report(_: Path, head: bytes) -> bool:
+    return any(all(mark in head for mark in marks) for marks in _REPORT_MARKS)
+
+
+def _is_template(path: Path, _: bytes) -> bool:
+    if path.suffix != ".toml" or path.stat().st_size > _MOST_TEMPLATE_BYTES:
+        return False
+    content = tomllib.loads(path.read_text("utf-8"))
+    fields = content.get("fields")
+    return (
+        isinstance(content.get("name"), str)
+        and isinstance(fields, list)
+        and bool(fields)
+        and all(isinstance(one, dict) and "name" in one for one in fields)
+    )
+
+
+_KINDS: tuple[tuple[Callable[[Path, bytes], bool], str], ...] = (
+    (_is_cache, "a cache"),
+    (_is_results, "results"),
+    (_is_samples, "samples of a template"),
+    (_is_table, "results"),
+    (_is_parquet, "results"),
+    (_is_workbook, "results"),
+    (_is_report, "a report"),
+    (_is_template, "a template"),
+)

@@ -1,0 +1,90 @@
+"""Files that featpipe wrote are recognised by what they hold, whatever they are called."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from featpipe.documents import find_sources
+from featpipe.documents.find import search
+from featpipe.documents.own_files import describe_own_file
+from featpipe.errors import UsageError
+from featpipe.extraction.results import ExtractedValue as Value
+from featpipe.extraction.results import Extraction, FieldResult, Provenance, write_extractions
+from featpipe.store import Writer
+
+
+def write_all(folder: Path) -> dict[str, str]:
+    """One of each kind, under names of documents; name -> what it is."""
+    found = FieldResult((Value("甲", "甲", "", "", 0, 1, None, 0.9),))
+    extraction = Extraction("a.txt", {"甲方": found}, (), Provenance("t", "0" * 32, "", "", "c"))
+    Writer.open(folder / "notes.txt").close()
+    for name in ("r.jsonl", "r.csv"):
+        write_extractions([extraction], folder / name)
+    whole = (folder / "r.jsonl").read_bytes()
+    (folder / "half.txt").write_bytes(whole[: len(whole) // 2])
+    (folder / "t.toml").write_text('name = "t"\n[[fields]]\nname = "甲方"\n', "utf-8")
+    (folder / "t.samples.jsonl").write_text('{"text": "甲", "fields": {"甲方": ["甲"]}}\n', "utf-8")
+    with zipfile.ZipFile(folder / "r.xlsx", "w") as book:
+        book.writestr("docProps/core.xml", "<dc:creator>featpipe</dc:creator>")
+    page = (Path(__file__).parents[2] / "featpipe/html_report/assets/page.html").read_bytes()
+    (folder / "page.html").write_bytes(page)
+    return {
+        "notes.txt": "a cache", "r.jsonl": "results", "r.csv": "results", "half.txt": "results",
+        "t.toml": "a template", "t.samples.jsonl": "samples of a template", "r.xlsx": "results",
+        "page.html": "a report",
+    }  # fmt: skip
+
+
+def test_each_kind_is_recognised_by_its_content(tmp_path: Path) -> None:
+    written = write_all(tmp_path)
+    assert {name: describe_own_file(tmp_path / name) for name in written} == written
+
+
+def test_parquet_results_are_recognised(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    write_extractions([], tmp_path / "r.parquet")
+    assert describe_own_file(tmp_path / "r.parquet") == "results"
+
+
+def test_documents_that_look_alike_are_documents(tmp_path: Path) -> None:
+    texts = {
+        "a.jsonl": '{"id": "1", "text": "甲"}\n', "b.json": '{"name": "x", "fields": [{}]}',
+        "c.toml": '[tool]\nname = "x"\n', "d.html": "<html><title>featpipe</title></html>",
+        "e.txt": "", "f.toml": "not toml [",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    with (tmp_path / "g.csv").open("w", encoding="utf-8") as file:
+        csv.writer(file).writerow(["document", "amount"])
+    (tmp_path / "h.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(200))
+    with zipfile.ZipFile(tmp_path / "i.xlsx", "w") as book:
+        book.writestr("docProps/core.xml", "<dc:creator>somebody</dc:creator>")
+    assert {path.name: describe_own_file(path) for path in tmp_path.iterdir()} == dict.fromkeys(
+        [*texts, "g.csv", "h.h5", "i.xlsx"]
+    )
+
+
+def test_in_a_folder_they_are_passed_over_and_said_once(tmp_path: Path) -> None:
+    written = write_all(tmp_path)
+    (tmp_path / "doc.txt").write_text("正文", "utf-8")
+    found = search([tmp_path])
+    assert [source.path.name for source in found.sources] == ["doc.txt"]
+    (note,) = found.notes
+    assert note.startswith(f"{len(written)} files that featpipe wrote were passed over (")
+
+
+def test_one_that_is_named_is_an_error(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    with pytest.raises(UsageError, match=r"r\.jsonl is results that featpipe wrote"):
+        find_sources([tmp_path / "r.jsonl"])
+
+
+def test_the_cache_being_written_may_be_named_among_documents(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    (tmp_path / "doc.txt").write_text("正文", "utf-8")
+    found = search([tmp_path / "doc.txt", tmp_path / "notes.txt"], own=tmp_path / "notes.txt")
+    assert [source.path.name for source in found.sources] == ["doc.txt"]
