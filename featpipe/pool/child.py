@@ -6,11 +6,10 @@ heavy imports is ready in about a tenth of a second.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
-import fcntl
 import os
 import pickle
-import select
 import signal
 import socket
 import sys
@@ -21,9 +20,15 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
+from featpipe.pool.descendants import descendants_of, kill_with_descendants
 from featpipe.pool.frames import Connection
 from featpipe.pool.payloads import pack, unpack
 from featpipe.pool.shared_memory import Segment, SegmentStore
+from featpipe.pool.signals import (
+    end_with_parent,
+    ignore_group_signals,
+    restore_signals_in_forks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +68,7 @@ def main(descriptor: int, boot: BootRecord) -> NoReturn:
     """Serve the parent at the other end of ``descriptor`` until it asks to stop."""
     end_with_parent(boot["lifeline"])
     ignore_group_signals()
+    restore_signals_in_forks()
     faulthandler.enable(file=2)
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=False)
     _prefer_for_oom_kill()
@@ -75,31 +81,6 @@ def main(descriptor: int, boot: BootRecord) -> NoReturn:
         connection.send(frames.frame(frames.START_ERROR, body=describe(error), flags=flags))
         _leave(EXIT_START_FAILED)
     TaskServer(connection, instance, boot).serve()
-
-
-def end_with_parent(lifeline: int) -> None:
-    """From here on this process does not outlive the holder of the pipe's write end.
-
-    The parent never writes to the pipe. The kernel sends SIGKILL to this process when the read end
-    changes, which happens when the parent is gone: no thread has to run for that, so it works while
-    the interpreter lock is held, asleep or in a loop. (A parent-death signal would come when the
-    parent's *thread* that started the child ends.)
-    """
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-    # The signal comes with a change: a parent that died earlier is found by looking.
-    poll = select.poll()
-    poll.register(lifeline, select.POLLIN | select.POLLHUP)
-    if poll.poll(0):
-        os._exit(0)
-
-
-def ignore_group_signals() -> None:
-    """Ctrl-C and service managers signal the whole process group; the parent decides for all."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _prefer_for_oom_kill() -> None:
@@ -115,10 +96,15 @@ def send_logs_to(connection: Connection, level: int) -> None:
     """Send log records and warnings of this process to the parent, as plain values."""
     import logging
 
+    pid = os.getpid()
+
     class Forward(logging.Handler):
         """Formats messages and tracebacks here, where their classes are known."""
 
         def emit(self, record: logging.LogRecord) -> None:
+            if os.getpid() != pid:  # a fork by a task: two must not write into one socket
+                sys.stderr.write(f"{self.format(record)}\n")
+                return
             error = record.exc_info
             values = (
                 record.name,
@@ -194,6 +180,7 @@ class TaskServer:
     def __init__(self, connection: Connection, instance: object, boot: BootRecord) -> None:
         self._connection = connection
         self._instance = instance
+        self._pid = os.getpid()
         self._run: Callable[[object], object] = getattr(instance, "run", instance)  # type: ignore[arg-type]  # an instance may itself be the function
         self._page = _map_page(boot["page"])
         self._store = SegmentStore(boot["worker"], self._announce, self._withdraw)
@@ -211,8 +198,8 @@ class TaskServer:
                 while not self._waiting:
                     self._sort(self._connection.receive())
                 self._handle(self._waiting.popleft())
-            except (EOFError, ConnectionError):
-                os._exit(0)  # the parent is gone
+            except (EOFError, ConnectionError):  # the parent is gone
+                kill_with_descendants(os.getpid())
 
     def _sort(self, arrived: Sequence[Frame]) -> None:
         """Queue tasks; act on messages about segments at once."""
@@ -261,6 +248,7 @@ class TaskServer:
             lambda segment: self._view(message.number, segment),
         )
         result = self._run(payload)
+        self._refuse_fork()
         del payload
         try:
             packed = pack(result, self._store_up_to_date())
@@ -303,8 +291,16 @@ class TaskServer:
                     self._connection.send(frames.frame(frames.RELEASED, ended))
         return number in self._n_views
 
+    def _refuse_fork(self) -> None:
+        """A process that a task forked ends where the task returns in it: one task, one answer."""
+        if os.getpid() != self._pid:
+            sys.stderr.write("a task forked and returned in both processes; the fork is ended\n")
+            sys.stderr.flush()
+            os._exit(1)
+
     def _report(self, number: int, error: BaseException, started: float, flags: int) -> None:
         seconds = time.perf_counter() - started
+        self._refuse_fork()
         body = describe(error)
         error.__traceback__ = None  # its frames hold the payload
         if self._holds_view(number):
@@ -341,7 +337,10 @@ def _map_page(descriptor: int) -> memoryview:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit with buffers flushed and exit handlers run, but without tearing modules down."""
+    """Exit with buffers flushed and exit handlers run, but without tearing modules down.
+
+    What tasks have started ends as well.
+    """
     import atexit
 
     try:
@@ -349,4 +348,7 @@ def _leave(code: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
+        for number in descendants_of(os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
         os._exit(code)

@@ -18,7 +18,9 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from featpipe.pool import child, frames
+from featpipe.pool.descendants import kill_group
 from featpipe.pool.frames import Connection
+from featpipe.pool.signals import end_with_parent, ignore_group_signals
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 
 def main(descriptor: int, boot: BootRecord) -> NoReturn:
     """Fork a worker for every request, and report the end of each."""
-    child.end_with_parent(boot["lifeline"])
+    end_with_parent(boot["lifeline"])
     os.close(boot["page"])
-    child.ignore_group_signals()
+    ignore_group_signals()
     connection = Connection(socket.socket(fileno=descriptor))
     child.send_logs_to(connection, boot["log_level"])
     try:
@@ -105,6 +107,7 @@ class Forkserver:
 
     def _collect(self, pidfd: int) -> None:
         pid, number = self._children.pop(pidfd)
+        kill_group(pid)
         _, status = os.waitpid(pid, 0)
         self._poll.unregister(pidfd)
         os.close(pidfd)
@@ -114,6 +117,7 @@ class Forkserver:
 
     def _become_worker(self, boot: BootRecord, handed: list[int]) -> NoReturn:
         try:
+            os.setpgid(0, 0)
             for descriptor in (self._descriptor, self._lifeline, *self._children):
                 os.close(descriptor)
             sock, boot["lifeline"], stderr, boot["page"] = handed

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import pickle
+import select
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe import interpreter
 from featpipe.errors import PoolBroken
+from featpipe.pool.descendants import kill_group, kill_group_of, kill_with_descendants
 from featpipe.pool.devices import device_in_child, threads_of, visible_cards
 from featpipe.pool.shared_memory import anonymous_file
 
@@ -58,29 +60,60 @@ _THREAD_VARIABLES = (
 
 
 class FreshProcess:
-    """An interpreter that this process started and waits for."""
+    """An interpreter that this process started and waits for.
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    Args:
+        process: leads a process group of its own.
+        is_spreading: whether its descendants are killed with it, in whatever group they are. Not
+            those of a fork server, whose workers live on.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], *, is_spreading: bool = True) -> None:
         self._process = process
+        self._is_spreading = is_spreading
         self.pid: int | None = process.pid
         self.pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if it still lives."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        """Send a signal, if it still lives. SIGKILL is for all that it has started, too."""
+        pid = self._process.pid
+        if not self._is_uncollected():
+            return
+        if number != signal.SIGKILL:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        elif self._is_spreading:
+            kill_with_descendants(pid)
+        else:
+            kill_group(pid)
 
     def collect(self, timeout_s: float) -> int | None:
-        """The exit code; after ``timeout_s`` by killing it."""
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        """The exit code; after ``timeout_s`` by killing it. Nothing of its group lives on."""
+        if not self._ends_within(timeout_s):
+            self.signal(signal.SIGKILL)
+            self._ends_within(None)
+        if self._is_uncollected():
+            kill_group(self._process.pid)
+        else:
+            kill_group_of(self.pidfd)
+        return self._process.wait()
 
     def forget(self) -> None:
         """In a forked child: it is the parent's to wait for."""
         self._process.returncode = 0
+
+    def _is_uncollected(self) -> bool:
+        """Whether its number is still its own: not where the program ignores SIGCHLD."""
+        try:
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return False
+        return True
+
+    def _ends_within(self, seconds: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
 class ForkedProcess:
@@ -108,11 +141,14 @@ class ForkedProcess:
             self.signal(number)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, as soon as it lives."""
+        """Send a signal, as soon as it lives. SIGKILL is for all that it has started, too."""
         if self.pidfd < 0:
             self._waiting.append(number)
             return
         with contextlib.suppress(ProcessLookupError):
+            if number == signal.SIGKILL and self.pid is not None:
+                signal.pidfd_send_signal(self.pidfd, 0)  # raises when its number is free
+                kill_with_descendants(self.pid)
             signal.pidfd_send_signal(self.pidfd, number)
 
     def collect(self, _timeout_s: float) -> int | None:
@@ -182,7 +218,8 @@ def start_fresh(record: BootRecord, environment: Mapping[str, str]) -> Started:
     """
     ours, theirs = make_ends()
     try:
-        process = FreshProcess(_popen(record["name"], environment, theirs))
+        popen = _popen(record["name"], environment, theirs)
+        process = FreshProcess(popen, is_spreading="preload" not in record)
     except OSError as error:
         for descriptor in ours:
             os.close(descriptor)
@@ -232,6 +269,7 @@ def _popen(name: str, environment: Mapping[str, str], theirs: Ends) -> subproces
             stdout=theirs.stderr,
             stderr=theirs.stderr,
             env=dict(environment),
+            process_group=0,
         )
     finally:
         os.close(stdin)
