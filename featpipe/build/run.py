@@ -5,9 +5,9 @@
     files -> prepare -> rows ----------------------------------> write -> acknowledged
                         units -> queue -> encode, count -> rows -> write -> acknowledged
 
-Guarantees: memory is bounded (files are read on only while few units wait), every file is accounted
-for, a lost worker costs at most the unit it died on, and what was acknowledged counts even when the
-run is interrupted at any point.
+Guarantees: memory and descriptors are bounded (files are read on only while few units wait for a
+device, and few rows for the disk), every file is accounted for, a lost worker costs at most the unit
+it died on, and what was acknowledged counts even when the run is interrupted at any point.
 """
 
 from __future__ import annotations
@@ -112,6 +112,7 @@ class Run:
             not self._intake.is_exhausted
             and self._open["prepare"] < self._windows["prepare"]
             and self._queue.n_bytes < _MOST_WAITING_BYTES
+            and not self._writer.is_full
         ):
             chunk = self._intake.next_chunk()
             if chunk is None:
@@ -129,7 +130,7 @@ class Run:
     def _hand_out(self) -> None:
         is_last = self._intake.is_exhausted and not self._open["prepare"]
         for role in ("encode", "count"):
-            while self._open[role] < self._windows[role]:
+            while self._open[role] < self._windows[role] and not self._writer.is_full:
                 task = self._queue.next_task(role, is_last=is_last)
                 if task is None:
                     break

@@ -11,7 +11,7 @@ from itertools import count
 from logging import getLogger
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -34,6 +34,10 @@ logger = getLogger(__name__)
 
 #: Name of the writer's role in its pool.
 WRITE = "write"
+
+#: A caller that goes on while so much waits for the disk only fills memory and descriptors.
+_MOST_OPEN = 8
+_MOST_OPEN_BYTES = 64 << 20
 
 #: Seconds between two attempts to take a lock that another process holds.
 _TRY_AGAIN_S = 0.1
@@ -59,6 +63,21 @@ class TermTables(NamedTuple):
     units: str
 
 
+class _Commit(NamedTuple):
+    """Rows under way, and what to do when they are durable."""
+
+    then: Callable[[], None] | None
+    n_bytes: int
+
+
+def _n_bytes(rows: Mapping[str, Rows], terms: LocalTerms | None) -> int:
+    columns = [column for table in rows.values() for column in table.values()]
+    parts = [part for c in columns for part in (c if isinstance(c, tuple) else (c,))]
+    if terms is not None:
+        parts += [terms.keys, terms.ids, terms.lengths, terms.vocabulary.values]
+    return sum(part.nbytes for part in parts)
+
+
 class CacheWriter:
     """Appends rows to a cache through its writer process.
 
@@ -78,7 +97,8 @@ class CacheWriter:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._numbers = count()
-        self._open: dict[int, Callable[[], None] | None] = {}
+        self._open: dict[int, _Commit] = {}
+        self._open_bytes = 0
 
     @classmethod
     def open(cls, cache: Path, specs: Mapping[str, TableSpec], *, wait_s: float = 0.0) -> Self:
@@ -92,6 +112,11 @@ class CacheWriter:
         """Commits under way."""
         return len(self._open)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the caller should wait for answers before it makes more rows."""
+        return len(self._open) >= _MOST_OPEN or self._open_bytes >= _MOST_OPEN_BYTES
+
     def append(
         self,
         rows: Mapping[str, Rows],
@@ -104,7 +129,8 @@ class CacheWriter:
         Without any rows it has the file made, if need be, and its lock held.
         """
         number = next(self._numbers)
-        self._open[number] = then
+        commit = self._open[number] = _Commit(then, _n_bytes(rows, terms))
+        self._open_bytes += commit.n_bytes
         try:
             self._pool.submit(WRITE, WriteTask(rows, terms), tag=number)
         except PoolBroken as error:
@@ -124,12 +150,12 @@ class CacheWriter:
 
     def take(self, outcome: Outcome) -> None:
         """Take the outcome of a commit, where the caller waits for a shared pool."""
-        number = outcome.tag
-        then = self._open.pop(number) if isinstance(number, int) else None
+        commit = self._open.pop(cast("int", outcome.tag))
+        self._open_bytes -= commit.n_bytes
         if outcome.error is not None:
             raise outcome.error.__cause__ or outcome.error
-        if then is not None:
-            then()
+        if commit.then is not None:
+            commit.then()
 
     def close(self) -> None:
         """Have the file trimmed and released, and stop the pool."""
