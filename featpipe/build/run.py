@@ -6,8 +6,8 @@
                         units -> queue -> encode, count -> rows -> write -> acknowledged
 
 Guarantees: memory and descriptors are bounded (files are read on only while few units wait for a
-device, and few rows for the disk), every file is accounted for, a lost worker costs at most the unit
-it died on, and what was acknowledged counts even when the run is interrupted at any point.
+device, and few rows for the disk), every file is accounted for, a lost worker costs at most the
+unit it died on, and what was acknowledged counts even when the run is interrupted at any point.
 """
 
 from __future__ import annotations

@@ -6,14 +6,17 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from featpipe.build import pipeline
-from featpipe.build.progress import Progress
 from featpipe.cache.write import WriteRole, WriteTask, write_role
-from featpipe.pool.role import Role
 from tests.building import build, contents
+
+if TYPE_CHECKING:
+    import pytest
+
+    from featpipe.build.progress import Progress
+    from featpipe.pool.role import Role
 
 _GATE = "FEATPIPE_TEST_GATE"
 
@@ -32,6 +35,10 @@ def stuck_write_role(*args: object, **options: object) -> Role:
     return replace(role, target="tests.build.test_slow_disk:StuckWriteRole")
 
 
+def count_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 def test_what_waits_for_a_stuck_disk_is_bounded(
     tmp_path: Path, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,11 +50,11 @@ def test_what_waits_for_a_stuck_disk_is_bounded(
     gate = tmp_path / "gate"
     monkeypatch.setenv(_GATE, str(gate))
     monkeypatch.setattr(pipeline, "write_role", stuck_write_role)
-    n_before = len(os.listdir("/proc/self/fd"))
+    n_before = count_descriptors()
     n_open: list[int] = []
 
     def listen(_: Progress) -> None:
-        n_open.append(len(os.listdir("/proc/self/fd")) - n_before)
+        n_open.append(count_descriptors() - n_before)
         if len(n_open) > 8 and len(set(n_open[-8:])) == 1:  # for two seconds: held back
             gate.touch()
 
