@@ -1,8 +1,12 @@
 """Candidates: every span of a document that might be a value of a field, as token numbers.
 
 The sources hold for every template: shapes (money, dates ...), boundaries (marks, function words,
-and the neighbours of sample values), units (sentences, paragraphs, table cells), entities, and the
-values of samples. The samples teach which boundaries a field has and how long its values are.
+and the neighbours of sample values), units (sentences, paragraphs, table cells), entities, what
+stands behind the field's own name, and the values of samples. The samples teach which boundaries a
+field has and how long its values are.
+
+No candidate begins or ends inside a code, and none of a field of amounts is a date, a period, a
+share, a telephone number or a code, unless samples have such values.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.context import CLOSING_BRACKET, OPENING_BRACKET
+from featpipe.extraction.scoring.context import CLOSING_BRACKET
+from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.tokens import is_in, pair_codes
 
 if TYPE_CHECKING:
@@ -31,16 +36,21 @@ if TYPE_CHECKING:
     Spans = tuple[Ints, Ints]
 
 #: Bits of ``Candidates.origin``.
-SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, CLAUSE = (1 << n for n in range(7))
-ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "clause")
+SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, CLAUSE, LABELLED = (1 << n for n in range(8))
+ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "clause", "label")
 
 #: Types whose values have a shape that can be found without any sample.
 SHAPED: frozenset[str] = frozenset(
     ("money", "number", "percent", "date", "period", "phone", "email", "id")
 )
 
+#: Those of amounts.
+_AMOUNTS: frozenset[str] = frozenset(("money", "number", "percent"))
+
 _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
+#: Above this share of the sample values, what is odd is the field's own way.
+_ODD = 0.05
 _MAX_CLAUSES_PER_START = 16
 
 #: In a document of at most this many tokens every word may begin or end a value.
@@ -116,6 +126,12 @@ class Boundaries:
     pattern: str | None = None
     """Regular expression of the values; no other source is used then."""
     level: Level | None = None
+    names: tuple[str, ...] = ()
+    """Of the field, folded: what stands behind one of them is a candidate."""
+    may_cut_codes: bool = False
+    """Sample values begin or end inside codes."""
+    may_be_no_amount: bool = False
+    """Sample values of a field of amounts are, or are part of, dates, codes ..."""
 
     def propose(
         self, features: PageFeatures, similarity: NDArray[np.float64] | None = None
@@ -156,7 +172,23 @@ class Boundaries:
             parts.append((*boundaries.cells, CELL))
         spans = [span for known in self.known for span in features.compact.find_all(known, 8)]
         parts.append((*tokens.spans(spans), KNOWN))
-        return Candidates.gathered(parts)
+        if self.kind not in SHAPED or self.kind == "id":
+            labelled = labelled_values(features.folded, self.names)
+            parts.append((*tokens.spans(labelled), LABELLED))
+        return self._whole(features, Candidates.gathered(parts))
+
+    def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
+        """Without parts of codes and, for amounts, without dates and the like."""
+        start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+        is_shape = (found.origin & SHAPE) > 0
+        # The shape of an amount may hold digits that are joined to a code's: 3-5.
+        is_checked = ~is_shape if self.kind in SHAPED - {"id"} else np.ones(len(found), bool)
+        keep = np.ones(len(found), bool)
+        if not self.may_cut_codes:
+            keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
+        if self.kind in _AMOUNTS and not self.may_be_no_amount:
+            keep &= ~_is_no_amount(features, self.kind, start, end, is_shape)
+        return Candidates(found.first[keep], found.last[keep], found.origin[keep])
 
     def _clauses(self, features: PageFeatures, is_open: Bools) -> Spans:
         """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""
@@ -226,6 +258,18 @@ class Boundaries:
         return strong
 
 
+def _is_no_amount(
+    features: PageFeatures, kind: FieldType, start: Ints, end: Ints, is_shape: Bools
+) -> Bools:
+    """Spans that are dates, periods, shares, telephone numbers or codes, or part of one.
+
+    An amount by its shape is none only if such a thing goes on where it ends: 12个 of 12个月.
+    """
+    inside, covered = features.no_amounts(kind)
+    is_part = inside[start] | inside[end]
+    return np.asarray(np.where(is_shape, is_part, covered[end] > covered[start]))
+
+
 def _counting(counts: Ints) -> Ints:
     """0, 1, 2 ... for each count, one after another: (counts.sum(),)."""
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -278,6 +322,8 @@ def learn_boundaries(
         known=frozenset(known) if kind not in SHAPED else frozenset(),
         uses_grid=kind != "clause" and (kind not in SHAPED or is_unusual),
         uses_units=seen.n_units > 0.2 * n,
+        may_cut_codes=seen.n_cut > _ODD * n,
+        may_be_no_amount=seen.n_no_amounts > _ODD * n,
     )
 
 
@@ -294,6 +340,10 @@ class _Seen:
     breaks: list[int] = field(default_factory=lambda: [0])
     n_shaped: int = 0
     n_units: int = 0
+    n_cut: int = 0
+    """Values that begin or end inside a code."""
+    n_no_amounts: int = 0
+    """Values of a field of amounts that are a date, a code ..., or part of one."""
 
     def add(
         self, features: PageFeatures, spans: Sequence[tuple[int, int]], kind: FieldType
@@ -310,6 +360,8 @@ class _Seen:
             span = (int(tokens.start[first]), int(tokens.end[last - 1]))
             self.n_shaped += span in shaped
             self.n_units += span in units
+            self.n_cut += bool(features.cuts[list(span)].any())
+            self.n_no_amounts += kind in _AMOUNTS and _is_odd(features, kind, span, span in shaped)
 
     def _add_neighbours(self, features: PageFeatures, pairs: Ints, first: int, last: int) -> None:
         tokens = features.tokens
@@ -324,10 +376,13 @@ class _Seen:
         tokens = features.tokens
         self.lengths.append(last - first)
         self.breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
-        inside = tokens.code[first:last]
-        counted = tokens.is_mark[first:last]
-        counted = counted & (inside != OPENING_BRACKET) & (inside != CLOSING_BRACKET)
-        self.marks.append(int(counted.sum()) - self.breaks[-1])
+        marks = features.boundaries.marks_before
+        self.marks.append(int(marks[last] - marks[first]) - self.breaks[-1])
+
+
+def _is_odd(features: PageFeatures, kind: FieldType, span: tuple[int, int], is_shape: bool) -> bool:
+    start, end = (np.array([place]) for place in span)
+    return bool(_is_no_amount(features, kind, start, end, np.array([is_shape]))[0])
 
 
 def _usual(counts: Counter[int], least: float) -> Ints:

@@ -20,8 +20,10 @@ from featpipe.extraction.scoring.context import (
     N_HASHED,
     number_columns,
 )
+from featpipe.extraction.scoring.labels import labelled_starts
 from featpipe.extraction.scoring.similarity import N_MEASURES, SIMILARITIES, measure_spans
 from featpipe.extraction.scoring.tokens import hash_of, is_in, mix
+from featpipe.extraction.values.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _ALIAS_REACH = 20
+#: Of 1: how far a name on the line above counts as the label.
+_ALONE = 0.3
 _ALIAS_FADE = np.linspace(1.0, 0.1, _ALIAS_REACH)
 
 #: Names of the measured columns, in order.
@@ -81,6 +85,7 @@ _PRIORS = {
     "from entity": (0.4, 0.4),
     "from known value": (0.5, 0.0),
     "from cell": (0.5, 0.5),
+    "from label": (3.0, 1.5),
     "left like": (1.3, 0.0),
     "right like": (0.4, 0.0),
     "first words like": (0.7, 0.0),
@@ -279,21 +284,27 @@ def _repeats(inside: Ints) -> Floats:
 
 def _alias_columns(
     features: PageFeatures, found: Candidates, aliases: Sequence[str]
-) -> tuple[NDArray[np.bool_], Floats]:
-    """Whether the label holds a name of the field; how near before the candidate a name stands."""
+) -> tuple[Floats, Floats]:
+    """How far the label is a name of the field; how near before the candidate a name stands."""
     tokens = features.tokens
+    folded = [fold(alias) for alias in aliases]
     named = [
         number
         for number, text in tokens.label_text.items()
-        if any(alias in text for alias in aliases)
+        if any(alias in text for alias in folded)
     ]
-    behind = is_in(tokens.label[found.first], np.array(sorted(named), np.int64))
+    codes = np.array(sorted(named), np.int64)
+    label, qualifier = tokens.label[found.first], tokens.qualifier[found.first]
+    behind = (is_in(label, codes) | is_in(qualifier, codes)).astype(np.float64)
+    at = np.zeros(len(features.folded) + 1)
+    for start, is_sure in labelled_starts(features.folded, aliases).items():
+        at[start] = 1.0 if is_sure else _ALONE
+    behind = np.maximum(behind, at[tokens.start[found.first]])
     near = np.zeros(len(tokens) + 1)
-    for alias in aliases:
-        at = features.folded.find(alias)
-        while at >= 0:
-            token = int(np.searchsorted(tokens.start, at + len(alias)))
-            reach = near[token : token + _ALIAS_REACH]
-            np.maximum(reach, _ALIAS_FADE[: len(reach)], out=reach)
-            at = features.folded.find(alias, at + 1)
+    # However they are spaced: 甲　方.
+    places = [span for alias in aliases for span in features.compact.find_all(fold(alias))]
+    for _, end in places:
+        token = int(np.searchsorted(tokens.start, end))
+        reach = near[token : token + _ALIAS_REACH]
+        np.maximum(reach, _ALIAS_FADE[: len(reach)], out=reach)
     return behind, near[found.first]

@@ -80,7 +80,7 @@ class BoundaryContext:
     is_word_end: Bools
     is_organisation_end: Bools
     marks_before: Ints
-    """(n_tokens + 1,) running count of marks other than brackets."""
+    """(n_tokens + 1,) running count of marks other than brackets and those inside codes."""
     words: Ints
     """(n,) tokens that begin a word and are no mark."""
     entities: tuple[Ints, Ints]
@@ -92,8 +92,16 @@ class BoundaryContext:
     """(n,) tokens (half-open) at a stop or a line break, with its mark."""
 
 
-def make_boundary_context(page: Page, folded: str, tokens: Tokens) -> BoundaryContext:
-    """The boundary context of a page; ``folded`` is its folded text."""
+def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) -> BoundaryContext:
+    """The boundary context of a page.
+
+    Args:
+        page: the document.
+        folded: its folded text.
+        tokens: its tokens.
+        cuts: (len(text) + 1,) places inside codes.
+
+    """
     code, is_mark = tokens.code, tokens.is_mark
     n = len(code)
     none = np.zeros(min(n, 1), np.int64)
@@ -102,6 +110,7 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens) -> BoundaryCo
     before, behind = np.concatenate((none, code[:-1])), np.concatenate((code[1:], none))
     ends = [match.end() for match in _organisation_end.finditer(folded)]
     is_stop = _is_clause_stop(tokens)
+    in_code = cuts[tokens.start] | cuts[tokens.end]
     return BoundaryContext(
         before=before,
         pair_before=np.concatenate((np.zeros(2, np.int64), pairs))[:n],
@@ -113,7 +122,7 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens) -> BoundaryCo
         endable=~is_mark | (code == CLOSING_BRACKET),
         is_word_end=np.concatenate((tokens.is_word_start[1:], none == 0)),
         is_organisation_end=is_in(tokens.end, np.array(ends, np.int64)),
-        marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket))),
+        marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket & ~in_code))),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=tokens.spans([(span.start, span.end) for span in page.entities]),
         cells=tokens.spans([(span.start, span.end) for span in page.headers]),

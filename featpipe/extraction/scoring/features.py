@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from featpipe.extraction.scoring.context import make_boundary_context, make_column_context
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
+from featpipe.extraction.values.codes import cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold_width, points_of
 from featpipe.extraction.values.values import find_values
 
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
     from featpipe.extraction.values.text import Compact
     from featpipe.extraction.values.values import FieldType, Found
 
+    Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
 
 _MOST_REPEATS = 12
+#: Telephone numbers that no amount is written like.
+_plain_phone = re.compile(r"(?<![\d.])(?:1[3-9]\d{9}|\(?0\d{2,3}\)?[\s-]\d{7,8})(?![\d.])")
 
 
 class Repeats(NamedTuple):
@@ -38,6 +43,15 @@ class Repeats(NamedTuple):
     """At least once it stands between marks."""
     extends: bool
     """The same letter follows, or precedes, every occurrence: it is part of a longer name."""
+
+
+class NoAmounts(NamedTuple):
+    """Dates, periods, shares, telephone numbers and codes, as seen by a field of amounts."""
+
+    inside: Bools
+    """Places (len(text) + 1,) inside one of them; codes aside."""
+    covered: Ints
+    """(len(text) + 1,) running count of characters that belong to any of them."""
 
 
 class PageFeatures:
@@ -54,6 +68,7 @@ class PageFeatures:
         self.page = page
         self._found: dict[FieldType, list[Found]] = {}
         self._repeats: dict[str, Repeats] = {}
+        self._no_amounts: dict[FieldType, NoAmounts] = {}
 
     @cached_property
     def folded(self) -> str:
@@ -73,7 +88,7 @@ class PageFeatures:
     @cached_property
     def boundaries(self) -> BoundaryContext:
         """Where values may begin and end."""
-        return make_boundary_context(self.page, self.folded, self.tokens)
+        return make_boundary_context(self.page, self.folded, self.tokens, self.cuts)
 
     @cached_property
     def context(self) -> ColumnContext:
@@ -99,6 +114,32 @@ class PageFeatures:
         return tuple(
             np.concatenate(([0], np.cumsum(kind))) for kind in (digit, capital, small, other, mark)
         )
+
+    @cached_property
+    def cuts(self) -> Bools:
+        """Places (len(text) + 1,) inside codes: a value that begins or ends there is cut."""
+        return cut_places(self.folded)
+
+    def no_amounts(self, kind: FieldType) -> NoAmounts:
+        """What looks like an amount of a type and is none: dates, telephone numbers, codes ..."""
+        if kind not in self._no_amounts:
+            others: tuple[FieldType, ...] = ("date", "period", "percent")
+            named = [(f.start, f.end) for k in others if k != kind for f in self.find(k)]
+            named += [match.span() for match in _plain_phone.finditer(self.folded)]
+            # 500kw and 3.5 are amounts, 2024-0731 is none.
+            codes = [
+                (start, end)
+                for start, end in find_codes(self.folded)
+                if not self.folded[start].isdigit() or "-" in self.folded[start:end]
+            ]
+            n = len(self.folded)
+            steps = np.zeros(n + 1, np.int64)
+            for start, end in (*named, *codes):
+                steps[start] += 1
+                steps[end] -= 1
+            covered = np.concatenate(([0], np.cumsum(np.cumsum(steps)[:-1] > 0)))
+            self._no_amounts[kind] = NoAmounts(places_inside(named, n), covered)
+        return self._no_amounts[kind]
 
     def find(self, kind: FieldType) -> list[Found]:
         """Every text with the shape of a type, in order."""

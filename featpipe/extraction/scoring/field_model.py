@@ -193,8 +193,8 @@ def fit_field(
     """
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
-    boundaries = replace(_learn(samples, kind), pattern=pattern, level=level)
     names = tuple(fold_width(alias) for alias in aliases)
+    boundaries = replace(_learn(samples, kind), pattern=pattern, level=level, names=names)
     prepared = _prepare(samples, boundaries, names)
     mentions = fit_mentions([p.rows for p in prepared])
     ranked = _rank_left_out(samples, prepared, kind)

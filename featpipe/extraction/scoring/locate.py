@@ -33,6 +33,8 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
             for span in features.compact.find_all(folded)
             if _is_whole(features.folded, span, folded)
         ]
+        # Part of a longer code is no place of a value, unless there is no other.
+        spans = [span for span in spans if not features.cuts[list(span)].any()] or spans
     return spans[:_MOST_PLACES]
 
 

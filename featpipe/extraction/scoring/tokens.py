@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     Traits = NDArray[np.uint8]
 
 _LABEL_TOKENS = 8
-_APOSTROPHE, _COLON, _COMMA, _NEWLINE = map(ord, "':,\n")
+_QUALIFIER_TOKENS = 32
+_APOSTROPHE, _COLON, _COMMA, _NEWLINE, _OPENING, _CLOSING = map(ord, "':,\n()")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -90,6 +91,8 @@ class Tokens:
     """Hash of the words before the last colon of the line, or of the table header; 0 if none."""
     label_text: Mapping[int, str]
     """The words of each such hash."""
+    qualifier: Ints
+    """Hash of the words in brackets behind the label, as 贷款人 in 甲方（贷款人）; 0 if none."""
     line: Ints
     sentence: Ints
     heading: Ints
@@ -123,7 +126,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
     is_latin = (kind & LETTER) > 0
     is_mark = (kind & PLAIN) == 0
     original = TRAITS.look_up(points_of(page.text)[start])
-    label, label_text = _labels(page, folded, first, start, end)
+    label, qualifier, label_text = _labels(page, folded, first, start, end)
     sentence = np.searchsorted(page.sentences[:, 0], start, side="right") - 1
     breaks = first == _NEWLINE
     return Tokens(
@@ -136,6 +139,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
         is_word_start=_word_starts(page, start, is_mark | is_latin),
         label=label,
         label_text=label_text,
+        qualifier=qualifier,
         line=np.cumsum(breaks),
         sentence=np.maximum(sentence, 0),
         heading=_headings(folded, breaks, start, end),
@@ -194,32 +198,67 @@ _LABEL_MARKS = np.sort(points_of("。;!?\n\t:,"))
 
 def _labels(
     page: Page, folded: str, first: Points, start: Ints, end: Ints
-) -> tuple[Ints, dict[int, str]]:
-    """Hash of the label of each token, and the label's words by hash."""
-    labels = np.zeros(len(start), np.int64)
+) -> tuple[Ints, Ints, dict[int, str]]:
+    """Hash of the label of each token, that of its qualifier, and the words by hash.
+
+    A label reaches to the end of its line; where its line ends with the colon, to that of the next
+    line, unless that has a label of its own.
+    """
+    labels, qualifiers = np.zeros((2, len(start)), np.int64)
     texts: dict[int, str] = {}
-    number, since, first_at = 0, 0, 0
+    current, since, first_at = (0, 0), 0, 0
     marks = np.flatnonzero(np.isin(first, _LABEL_MARKS))
-    for at, mark in zip(marks.tolist(), first[marks].tolist(), strict=True):
-        if number:
-            labels[first_at:at] = number
+    kinds = first[marks].tolist()
+    for number, (at, mark) in enumerate(zip(marks.tolist(), kinds, strict=True)):
+        if current != (0, 0):
+            labels[first_at:at], qualifiers[first_at:at] = current
         first_at = at
         if mark == _COLON:
-            low = max(since, at - _LABEL_TOKENS)
-            current = _after_marks(_joined(folded, start[low:at], end[low:at]))
-            number = hash_of(current) if current else 0
-            texts[number] = current
-        elif mark != _COMMA:
-            number = 0
+            words = _label_words(folded, first, start, end, (since, at))
+            current = hash_of(words[0]) if words[0] else 0, hash_of(words[1]) if words[1] else 0
+            texts |= {hash_of(word): word for word in words if word}
+        elif not (mark == _COMMA or (mark == _NEWLINE and _goes_on(kinds, marks, number))):
+            current = 0, 0
         since = at + 1
-    labels[first_at:] = number
+    labels[first_at:], qualifiers[first_at:] = current
     for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
         label = fold_width(header.label)[-24:]
         own = labels[low:high]
         own[own == 0] = hash_of(label)
         texts[hash_of(label)] = label
-    return labels, texts
+    return labels, qualifiers, texts
+
+
+def _goes_on(kinds: Sequence[int], marks: Ints, number: int) -> bool:
+    """Whether the label of a line goes on behind its end: the colon is the last of the line."""
+    back = number - 1
+    while back >= 0 and kinds[back] == _NEWLINE and marks[back] + 1 == marks[back + 1]:
+        back -= 1
+    ends_line = back >= 0 and kinds[back] == _COLON and marks[back] + 1 == marks[back + 1]
+    ahead = number + 1
+    while ahead < len(kinds) and kinds[ahead] == _NEWLINE and marks[ahead - 1] + 1 == marks[ahead]:
+        ahead += 1
+    following = next((kind for kind in kinds[ahead:] if kind in {_COLON, _NEWLINE}), _NEWLINE)
+    return ends_line and following == _NEWLINE
+
+
+def _label_words(
+    folded: str, first: Points, start: Ints, end: Ints, within: tuple[int, int]
+) -> tuple[str, str]:
+    """The label before a colon, and the words in brackets at its end; "" where there are none."""
+    since, at = within
+    qualifier = ""
+    if at > since and first[at - 1] == _CLOSING:
+        low = max(since, at - _QUALIFIER_TOKENS)
+        opening = np.flatnonzero(first[low:at] == _OPENING)
+        if len(opening):
+            inside = low + int(opening[-1])
+            qualifier = _joined(folded, start[inside + 1 : at - 1], end[inside + 1 : at - 1])
+            at = inside
+    low = max(since, at - _LABEL_TOKENS)
+    label = _after_marks(_joined(folded, start[low:at], end[low:at]))
+    return (label, qualifier) if label else (qualifier, "")
 
 
 def _after_marks(words: str) -> str:

@@ -35,7 +35,7 @@ _SPELLINGS = {
     "MOP": ("澳门元",),
 }  # fmt: skip
 #: Folded spelling -> ISO code.
-_CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words}
+CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words}
 
 
 def _alternatives(words: Iterable[str]) -> str:
@@ -44,7 +44,7 @@ def _alternatives(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in ordered)
 
 
-_SIGN = _alternatives(_CURRENCIES)
+_SIGN = _alternatives(CURRENCIES)
 _NUMERAL = rf"(?:{ARABIC}|{CHINESE})"
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
@@ -52,6 +52,8 @@ _BOUND = (
     r"(?P<bound>不超过|不高于|不多于|至多|最高|上限为?|不低于|不少于|至少|最低|起码|约为?|大约|近|逾|超过"
     r"|up to|at least|not exceeding|approximately|about)?\s?"
 )
+#: 2025元旦 is no amount of yuan.
+_DAYS = frozenset(("元旦", "元宵"))
 _BOUNDS = {
     "<=": (
         "不超过", "不高于", "不多于", "至多", "最高", "上限", "上限为", "up to", "not exceeding",
@@ -112,7 +114,8 @@ class Amount:
 def find_money(folded: str) -> Iterator[Amount]:
     """Every amount with a currency before or behind it, in order; a range before its two ends."""
     for match in _money.finditer(folded):
-        if (match["sign"] or match["unit"]) and _stands_alone(folded, match):
+        is_day = folded[match.end() - 1 : match.end() + 1] in _DAYS
+        if (match["sign"] or match["unit"]) and _stands_alone(folded, match) and not is_day:
             amount = _read_money(folded, match)
             if amount is None:
                 continue
@@ -168,9 +171,9 @@ def _end_of_low(match: re.Match[str]) -> int:
 
 def _currency(word: str) -> str:
     word = word.strip()
-    if word in _CURRENCIES:
-        return _CURRENCIES[word]
-    return _CURRENCIES.get(word.removesuffix("人民币").strip(), "CNY")
+    if word in CURRENCIES:
+        return CURRENCIES[word]
+    return CURRENCIES.get(word.removesuffix("人民币").strip(), "CNY")
 
 
 def _read_cents(text: str) -> Decimal:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from featpipe.extraction.values import amounts, dates
+from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes
 from featpipe.extraction.values.text import fold, fold_width
 
 FieldType = Literal[
@@ -59,11 +60,8 @@ _phone = re.compile(
 )
 _email = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _id = re.compile(
-    r"(?<![a-z0-9])(?=[a-z0-9()\[\]/_.-]*\d)[a-z0-9](?:[a-z0-9]|[/_.-](?=[a-z0-9])|[(\[]\d{2,4}[)\]]){3,}"
-)
-_case_number = re.compile(
-    r"\(\s?(?:19|20)\d\d\s?\)\s?[\u4e00-\u9fff]{1,6}\s?\d{0,6}[\u4e00-\u9fff]{0,6}?\s?(?:第\s?)?\d+\s?号"
-    r"|[\u4e00-\u9fff]{1,4}[(\[]\s?(?:19|20)\d\d\s?[)\]]\s?第?\s?\d+\s?号?"
+    rf"{HAN_PREFIX}?(?<![a-z0-9])"
+    r"(?=[a-z0-9()\[\]/_.-]*\d)[a-z0-9](?:[a-z0-9]|[/_.-](?=[a-z0-9])|[(\[]\d{2,4}[)\]]){3,}"
 )
 _company = (
     ("有限责任公司", "有限公司"),
@@ -214,13 +212,26 @@ def _pattern_finder(kind: FieldType, *patterns: re.Pattern[str]) -> Finder:
     return find
 
 
+def _find_ids(folded: str) -> Iterator[Found]:
+    """Codes, and runs of digits and letters that are no part of one."""
+    is_cut = cut_places(folded)
+    spans = {span for span in find_codes(folded) if _is_long(folded[slice(*span)])}
+    spans |= {m.span() for m in _id.finditer(folded) if not is_cut[list(m.span())].any()}
+    for start, end in sorted(spans):
+        yield Found(start, end, read_value(folded[start:end], "id"))
+
+
+def _is_long(code: str) -> bool:
+    return len(code) >= 4 and not re.fullmatch(r"[\d.]+", code)
+
+
 _FINDERS: dict[FieldType, Finder] = {
     "money": _amount_finder("money", amounts.find_money),
     "number": _amount_finder("number", amounts.find_numbers),
     "percent": _amount_finder("percent", amounts.find_percents),
     "date": _date_finder("date", dates.find_dates),
     "period": _date_finder("period", dates.find_periods),
-    "id": _pattern_finder("id", _case_number, _id),
+    "id": _find_ids,
     "phone": _pattern_finder("phone", _phone),
     "email": _pattern_finder("email", _email),
 }

@@ -1,0 +1,78 @@
+"""Codes: numbers of contracts, files and cases, whole from their first sign to their last.
+
+``HT-2024-001``, ``借-2023-0148``, ``CG〔2024〕第031号``, ``（2023）京01民初12号``: none of them has
+a part that is a value of its own. All functions expect text folded by
+:func:`featpipe.extraction.values.text.fold_width`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.extraction.values.amounts import CURRENCIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+#: Chinese characters that a code may begin with; the others end the words before it (编号为借-1).
+_HAN = "(?![为是即的号])[\u4e00-\u9fff]"
+_NOT_BEHIND = "(?<![a-z0-9])(?<!(?![为是即的号])[\u4e00-\u9fff])"
+#: ``借-`` before ``2023-0148``.
+HAN_PREFIX = rf"(?:{_NOT_BEHIND}(?:{_HAN}){{1,6}}[-_/])"
+_joined = re.compile(
+    rf"{HAN_PREFIX}?(?<![a-z0-9])[a-z0-9]+"
+    r"(?:[-_/](?:[a-z0-9]+|[\u4e00-\u9fff]{1,4}(?=[-_/][a-z0-9]))|(?<=\d)\.(?=\d)[a-z0-9]+)*"
+)
+_YEAR = r"[(\[]\s?(?:19|20)\d\d\s?[)\]]\s?"
+#: A year in brackets, and what belongs to it: a mark before it, or the signs of a court behind it.
+of_year = re.compile(
+    rf"(?:[a-z0-9]{{1,12}}|(?:{_HAN}){{1,6}}){_YEAR}(?:第\s?)?\d+\s?号?"
+    rf"|{_YEAR}[\u4e00-\u9fff]{{1,6}}\s?\d{{0,6}}[\u4e00-\u9fff]{{0,6}}?\s?(?:第\s?)?\d+\s?号"
+)
+#: ``1.`` at the start of a line is no part of ``1.2024年``.
+_numbering = re.compile(r"(?m)^(\s*\d{1,2})\.(?=\d)")
+_amount = re.compile(rf"(?:{'|'.join(w for w in CURRENCIES if w.isascii() and w.isalpha())})[\d.]+")
+_mixed = re.compile(r"(?=.*\d)(?=.*[^\d])", re.DOTALL)
+
+
+def find_codes(folded: str) -> Iterator[tuple[int, int]]:
+    """Spans of codes: digits joined with letters, dashes, strokes or a year in brackets.
+
+    Digits alone are none; a decimal number is one, as it has no parts either.
+    """
+    text = _numbering.sub(r"\1 ", folded)
+    for match in _joined.finditer(text):
+        is_amount = _is_range(match[0]) or _amount.fullmatch(match[0])  # RM35.40
+        # 甲方—2024年: a dash of the sentence, folded.
+        is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
+        if _mixed.match(match[0]) and not is_amount and not is_date:
+            yield match.span()
+    for match in of_year.finditer(text):
+        yield match.span()
+
+
+def _is_range(text: str) -> bool:
+    """Two whole numbers, the larger last: ``5-8``, ``2023-2025``, unlike ``2023-001``."""
+    low, _, high = text.partition("-")
+    is_number = low.isdecimal() and high.isdecimal() and "0" not in (low[0], high[0])
+    return is_number and int(low) < int(high)
+
+
+def cut_places(folded: str) -> NDArray[np.bool_]:
+    """Places (len(folded) + 1,) inside codes: a value that begins or ends at one is cut."""
+    return places_inside(find_codes(folded), len(folded))
+
+
+def places_inside(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.bool_]:
+    """Places (n + 1,) between two characters of one span, of a text of n characters."""
+    steps = np.zeros(n + 2, np.int64)
+    for start, end in spans:
+        if end > start:
+            steps[start + 1] += 1
+            steps[end] -= 1
+    return np.asarray(np.cumsum(steps)[:-1] > 0)

@@ -1,0 +1,194 @@
+"""Values are whole: no part of a code, what stands behind a label, an amount that is no date."""
+
+from __future__ import annotations
+
+import pytest
+from pages import features_of
+
+from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.labels import labelled_values
+from featpipe.extraction.scoring.locate import infer_type, locate_value
+from featpipe.extraction.values.codes import find_codes
+from featpipe.extraction.values.text import fold_width
+from featpipe.extraction.values.values import find_values
+
+FORM = """采购合同
+合同编号：{合同编号}
+甲方：{甲方}
+乙方：{乙方}
+签订日期：{签订日期}
+第一条 合同金额
+本合同总金额为人民币{合同金额}（大写见附件）。
+第二条 交货期限为30日，联系电话13800138000。
+"""
+SAMPLES = (
+    {
+        "合同编号": "HT-2024-001", "甲方": "北京天成商贸有限公司",
+        "乙方": "上海华信电缆有限公司", "签订日期": "2024年3月5日", "合同金额": "500,000元",
+    },
+    {
+        "合同编号": "HT-2024-017", "甲方": "天津远大贸易有限公司",
+        "乙方": "武汉长江泵业有限公司", "签订日期": "2024年6月18日", "合同金额": "1,260,000元",
+    },
+)  # fmt: skip
+
+
+def learned(name: str, kind: str | None = None) -> FieldModel:
+    known = [(features_of(FORM.format(**values)), values[name]) for values in SAMPLES]
+    found = kind or infer_type(known)
+    samples = [sample_of(features, [value], found) for features, value in known]  # type: ignore[arg-type]  # a type by name
+    return fit_field(samples, found, (name,))  # type: ignore[arg-type]  # likewise
+
+
+def extract(model: FieldModel, text: str) -> list[str]:
+    scored = model.score(features_of(text))
+    spans = [scored.groups[number].spans[0] for number in model.choose(scored)]
+    return [text[start:end] for start, end in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("编号：借-2023-0148", ["借-2023-0148"]),
+        ("合同编号为借-2023-0148的合同", ["借-2023-0148"]),
+        ("HT-2024-001、HT-采购-2024-002-A", ["ht-2024-001", "ht-采购-2024-002-a"]),
+        ("合同编号：CG〔2024〕第031号", ["cg(2024)第031号"]),
+        ("法院作出（2023）京01民初12号判决", ["(2023)京01民初12号"]),
+        ("编号2023－001", ["2023-001"]),
+        ("2023-2025年度，5-8万元，RM35.40", []),
+        ("1.2024年5月1日", []),
+        ("甲方—2024年", []),
+    ],
+)
+def test_a_code_is_whole(text: str, codes: list[str]) -> None:
+    folded = fold_width(text)
+    assert [folded[start:end] for start, end in find_codes(folded)] == codes
+    ids = [folded[found.start : found.end] for found in find_values(folded, "id")]
+    assert set(codes) <= set(ids)
+    assert not any(one != code and one in code for one in ids for code in codes)
+
+
+@pytest.mark.parametrize("kind", ["id", "text"])
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("合同编号：借-2023-0148", "借-2023-0148"),
+        ("合同编号：HT-2025-0031-B", "HT-2025-0031-B"),
+        ("合同编号： HT/2024/0099", "HT/2024/0099"),
+        ("合同编号：\nHT-2024-1001", "HT-2024-1001"),
+        ("合同编号\tHT-2024-1001\t签订日期\t2024年2月2日", "HT-2024-1001"),
+    ],
+)
+def test_no_part_of_a_contract_number_is_its_value(kind: str, line: str, code: str) -> None:
+    text = f"采购合同\n{line}\n甲方：成都锦江实业有限公司\n乙方：重庆嘉陵机械有限公司\n"
+    assert extract(learned("合同编号", kind), text) == [code]
+
+
+def test_samples_that_are_parts_of_codes_teach_it() -> None:
+    texts = [f"发票\n批次：PC-2024-{n:03}\n" for n in (101, 102, 103)]
+    known = [(features_of(text), "2024") for text in texts]
+    model = fit_field([sample_of(f, [v], "text") for f, v in known], "text", ("年份",))
+    assert model.boundaries.may_cut_codes
+    assert extract(model, "发票\n批次：PC-2025-777\n") == ["2025"]
+
+
+def test_a_sample_value_is_located_where_it_is_whole() -> None:
+    features = features_of("合同编号：HT-2024-001\n批次：HT-2024\n")
+    (start, end), *others = locate_value(features, "HT-2024", "text")
+    assert (features.page.text[start:end], others) == ("HT-2024", [])
+    assert start > features.page.text.index("批次")
+
+
+@pytest.mark.parametrize(
+    ("text", "party"),
+    [
+        ("甲方（贷款人）：中国工商银行", "中国工商银行"),
+        ("甲方(贷款人、抵押权人):中国工商银行", "中国工商银行"),
+        ("贷款人（甲方）：中国工商银行", "中国工商银行"),
+        ("甲　　方：  广州珠江钢琴厂", "广州珠江钢琴厂"),
+        ("甲方：\n青岛海尔电器有限公司", "青岛海尔电器有限公司"),
+        ("甲方\n青岛海尔电器有限公司", "青岛海尔电器有限公司"),
+        ("甲方\t苏州工业园区管委会\t乙方\t无锡太湖建设有限公司", "苏州工业园区管委会"),
+        ("甲方：张三  乙方：李四", "张三"),
+        ("一、甲方：北京某某公司（以下简称甲方）", "北京某某公司"),
+    ],
+)
+def test_what_stands_behind_a_label_is_a_candidate(text: str, party: str) -> None:
+    found = labelled_values(fold_width(f"借款合同\n{text}\n"), ("甲方",))
+    whole = f"借款合同\n{text}\n"
+    assert whole[slice(*found[0])] == party
+    features = features_of(whole)
+    candidates = learned("甲方").boundaries.propose(features)
+    starts = features.tokens.start[candidates.first].tolist()
+    ends = features.tokens.end[candidates.last - 1].tolist()
+    assert found[0] in zip(starts, ends, strict=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["甲方代表：张三", "致甲方的函：张三", "甲方：\n乙方：李四", "甲方"]
+)
+def test_another_label_that_holds_the_name_is_none_of_the_field(text: str) -> None:
+    assert labelled_values(fold_width(f"合同\n{text}\n"), ("甲方",)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "party"),
+    [
+        ("甲方", "借款合同\n甲方（贷款人）：中国工商银行\n乙方（借款人）：杭州西溪科技有限公司\n",
+         "中国工商银行"),
+        ("乙方", "借款合同\n甲方（贷款人）：中国工商银行\n乙方（借款人）：杭州西溪科技有限公司\n",
+         "杭州西溪科技有限公司"),
+        ("甲方", "采购合同\n甲　　方：广州珠江钢琴厂\n乙　　方：深圳市福田区教育局\n",
+         "广州珠江钢琴厂"),
+        ("乙方", "采购合同\n甲　　方：广州珠江钢琴厂\n乙　　方：深圳市福田区教育局\n",
+         "深圳市福田区教育局"),
+        ("甲方", "采购合同\n甲方：\n青岛海尔电器有限公司\n乙方：\n济南泉城物流有限公司\n",
+         "青岛海尔电器有限公司"),
+    ],
+)  # fmt: skip
+def test_labelled_parties_are_found(name: str, text: str, party: str) -> None:
+    assert extract(learned(name), text) == [party]
+
+
+NO_AMOUNT = """采购合同
+合同编号：HT-2024-555
+甲方：长沙岳麓书院文化有限公司
+合同金额：{amount}
+签订日期：2024年11月11日
+交货期限为12个月，履约率不低于95%，联系电话0731-88888888，编号2024-0731。
+"""
+
+
+@pytest.mark.parametrize("kind", ["money", "number"])
+def test_an_amount_is_never_a_date_a_period_a_share_a_telephone_number_or_a_code(kind: str) -> None:
+    model = learned("合同金额", kind)
+    features = features_of(NO_AMOUNT.format(amount="以补充协议为准"))
+    candidates = model.boundaries.propose(features)
+    assert extract(model, features.page.text) == []
+    digits = [
+        features.page.text[features.tokens.start[a] : features.tokens.end[b - 1]]
+        for a, b in zip(candidates.first.tolist(), candidates.last.tolist(), strict=True)
+    ]
+    assert [text for text in digits if any(char.isdigit() for char in text)] == []
+    assert extract(model, NO_AMOUNT.format(amount="人民币650,000元")) in (
+        ["人民币650,000元"], ["650,000元"]
+    )  # fmt: skip
+
+
+def test_amounts_without_a_known_shape_are_never_dates_either() -> None:
+    """Sample values that no pattern knows are searched by boundaries: dates would be found."""
+    text = "价目表\n单价：{}\n有效期：2024年5月3日\n日期：2024-05-04\n订单：DD-2024-001\n"
+    known = [(features_of(text.format(n)), n) for n in ("1,250", "3,400", "2,880")]
+    model = fit_field([sample_of(f, [v], "money") for f, v in known], "money", ("单价",))
+    assert model.boundaries.uses_grid
+    assert extract(model, text.format("4,120")) == ["4,120"]
+    found = model.score(features_of(text.format("面议"))).groups
+    assert not [g.value.key for g in found if "2024" in g.value.key or "001" in g.value.key]
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts"), [("2025元旦开工", []), ("支付2025元", ["2025元"]), ("100元/日", ["100元"])]
+)
+def test_a_feast_is_no_amount(text: str, amounts: list[str]) -> None:
+    found = find_values(fold_width(text), "money")
+    assert [text[one.start : one.end] for one in found] == amounts
