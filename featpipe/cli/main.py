@@ -35,6 +35,7 @@ _COMMANDS = {
     "consume": ("serve", "consume", "Extract what arrives in a message queue."),
     "inspect": ("cache_files", "inspect", "Say what a cache holds."),
     "verify": ("cache_files", "verify", "Check that a cache is whole."),
+    "backup": ("cache_files", "backup", "Copy a cache, also while it is written."),
     "compact": ("cache_files", "compact", "Rewrite a cache without what crashes left in it."),
     "merge": ("cache_files", "merge", "Make one cache of several, without encoding."),
     "import": ("cache_files", "import_vectors", "Take over a file of one dataset per text."),

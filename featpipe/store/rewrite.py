@@ -74,7 +74,7 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
     try:
         aside.unlink(missing_ok=True)
         with Reader(path) as reader:
-            _refuse_foreign(reader)
+            refuse_foreign(reader)
             with writing(path):
                 access = _access_to_keep(path)
             with Writer.open(aside, disk=disk, access=access) as target:
@@ -117,13 +117,14 @@ def copy_table(table: TableReader, target: Writer) -> tuple[int, int]:
     return n_kept, n_damaged
 
 
-def _refuse_foreign(reader: Reader) -> None:
+def refuse_foreign(reader: Reader) -> None:
+    """Raises DictionaryError for what copying row by row would lose."""
     problems: list[str] = []
     reader.tables(problems)
     problems += reader.foreign_objects()
     if problems:
         raise DictionaryError(
-            f"{reader.path} holds what compacting would lose: {'; '.join(problems)}",
+            f"{reader.path} holds what a rewrite would lose: {'; '.join(problems)}",
             hint="merge it into a new file to save the tables that can be read",
         )
 
