@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING, Literal, cast
 import click
 
 from featpipe import user_cache
-from featpipe.cache.cache import Cache
 from featpipe.cli.main import EXIT_LEFT_OUT
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.errors import FeatpipeError, TaskFailed, raise_original
 from featpipe.interpreter import run_python
-from featpipe.pool import Pool, Role
 from featpipe.pool.devices import count_cards, usable_cores
 
 if TYPE_CHECKING:
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "warning", "problem"]
 
+_ON_LINUX = "use Python 3.11 or later on Linux"
 _GIB = 1 << 30
 #: A smaller shared memory file system cannot hold a batch of vectors.
 _LITTLE_SHM = 64 << 20
@@ -131,18 +130,19 @@ def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]
     try:
         return list(check())
     except Exception as error:  # it is a finding, and the other checks go on
+        if str(sys.platform) != "linux":
+            words = f"needs Linux: {error}".splitlines()[0]
+            return [Finding(name, "problem", words, _ON_LINUX)]
         words = f"cannot be looked at: {type(error).__name__}: {error}".splitlines()[0]
         return [Finding(name, "problem", words, "report it with the whole output")]
 
 
 def _check_python() -> Iterator[Finding]:
     name = f"Python {platform.python_version()} ({platform.machine()}, {platform.system()})"
-    if sys.version_info >= (3, 11) and platform.system() == "Linux":
+    if sys.version_info >= (3, 11) and str(sys.platform) == "linux":
         yield Finding("python", "ok", name)
         return
-    yield Finding(
-        "python", "problem", f"{name}: not supported", "use Python 3.11 or later on Linux"
-    )
+    yield Finding("python", "problem", f"{name}: not supported", _ON_LINUX)
 
 
 def _check_packages() -> Iterator[Finding]:
@@ -329,6 +329,8 @@ def _check_cache(path: Path) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("cache", "ok", f"{path} does not exist yet; build-cache makes it")
         return
+    from featpipe.cache.cache import Cache
+
     try:
         with Cache.open(path) as cache:
             spaces = ", ".join(cache.spaces()) or "no vectors"
@@ -370,6 +372,8 @@ def _try_model(name: str) -> tuple[str, ...]:
     Raises:
         FeatpipeError, TimeoutError: as of a worker of a build.
     """
+    from featpipe.pool import Pool, Role
+
     with Pool(
         [Role("trial", "featpipe.encoders.trial:make_trial", threads=usable_cores())]
     ) as pool:
@@ -382,14 +386,17 @@ def _try_model(name: str) -> tuple[str, ...]:
 
 def _check_workers() -> Iterator[Finding]:
     """Start a child of this program, as every command does."""
+    from featpipe.pool import Pool, Role
+
     try:
         with Pool([Role("probe", "featpipe.cli.doctor:double", threads=1)]) as pool:
             answer = pool.call("probe", 21, timeout=_CHILD_S)
     except (FeatpipeError, OSError, TimeoutError) as error:
         words = str(getattr(error, "message", error)).splitlines()[0]
+        cure = "check ulimit -u and -n, and that the interpreter can be started again"
         yield Finding(
             "workers", "problem", f"a worker cannot be started from here: {words}",
-            "check ulimit -u and -n, and that the interpreter can be started again",
+            getattr(error, "hint", None) or cure,
         )  # fmt: skip
         return
     state: State = "ok" if answer == 42 else "problem"

@@ -104,7 +104,7 @@ def main() -> None:
     # What is imported from here on is not looked for in the folder of documents we may be in.
     sys.path[:] = module_path()
     try:
-        code = featpipe.main(standalone_mode=False)
+        code = _run()
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
@@ -123,6 +123,18 @@ def main() -> None:
         _complain(f"error: {error}")
         code = EXIT_FATAL
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> object:
+    try:
+        return featpipe.main(standalone_mode=False)
+    except (ImportError, AttributeError) as error:
+        if sys.platform == "linux":
+            raise
+        raise FeatpipeError(
+            f"this needs Linux; {sys.platform} lacks what it uses: {error}",
+            hint="run it on Linux, or in a Linux container; featpipe doctor tells what works here",
+        ) from error
 
 
 def _complain(words: str) -> None:

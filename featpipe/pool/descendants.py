@@ -43,7 +43,7 @@ def kill_group(pid: int) -> None:
 
 def kill_group_of(pidfd: int) -> None:
     """SIGKILL for the group of a leader whose number may be another's by now; Linux 6.9."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # no pidfd either, on older kernels
         signal.pidfd_send_signal(pidfd, signal.SIGKILL, None, _WHOLE_GROUP)
 
 

@@ -103,7 +103,9 @@ def threads_of(role: Role) -> int:
 
 def usable_cores() -> int:
     """Cores this process may use: affinity, and the quota of its control group if smaller."""
-    return max(1, min(len(os.sched_getaffinity(0)), _quota_cores()))
+    affinity = getattr(os, "sched_getaffinity", None)  # of Linux only
+    n_cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return max(1, min(n_cores, _quota_cores()))
 
 
 def _quota_cores() -> int:

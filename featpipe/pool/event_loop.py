@@ -8,20 +8,29 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import sys
 from collections import deque
 from typing import TYPE_CHECKING
+
+from featpipe.errors import PoolBroken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-IN = select.EPOLLIN
-OUT = select.EPOLLOUT
+#: 1 and 4 wherever there is an epoll; other systems may import this module.
+IN: int = getattr(select, "EPOLLIN", 1)
+OUT: int = getattr(select, "EPOLLOUT", 4)
 
 
 class EventLoop:
     """Calls the handlers of descriptors that are ready, in one thread, turn by turn."""
 
     def __init__(self) -> None:
+        if not hasattr(select, "epoll") or not hasattr(os, "eventfd"):
+            raise PoolBroken(
+                f"worker processes need Linux (epoll, eventfd); this system is {sys.platform}",
+                hint="run it on Linux, or in a Linux container; a finished cache is read anywhere",
+            )
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._on_event: dict[int, Callable[[int], None]] = {}

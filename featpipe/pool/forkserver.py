@@ -14,6 +14,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
+from featpipe.pool.pidfd import has_pidfds
 from featpipe.pool.role import START_ATTEMPTS
 from featpipe.pool.spawn import (
     ForkedProcess,
@@ -75,7 +76,7 @@ class Forkservers:
             bool(role.preload)
             and role.devices[slot] == "cpu"
             and role.preload not in self._unsafe
-            and hasattr(os, "pidfd_open")
+            and has_pidfds()
             and os.environ.get("FEATPIPE_START") != "fresh"
         )
 

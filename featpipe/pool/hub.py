@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import signal
 import threading
 from collections import deque
@@ -295,8 +294,6 @@ class Hub:
                 worker.is_silent = True
                 worker.signal(signal.SIGKILL)
                 self._loop.ignore(worker.sock.fileno())
-                if not hasattr(os, "pidfd_open"):
-                    self._on_exit(worker)
 
     def _ready(self, worker: Worker, _: Frame) -> None:
         if not self._is_closing:

@@ -14,6 +14,7 @@ use, so that a full disk is an `OSError` at the start and never a SIGBUS later.
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import sys
@@ -67,11 +68,10 @@ def create_segment(uid: int, size: int) -> Segment:
 
 
 def anonymous_file(name: str, size: int) -> int:
-    """A descriptor of a memfd, or of an unlinked file where memfds are missing."""
-    if hasattr(os, "memfd_create") and not os.environ.get("FEATPIPE_NO_MEMFD"):
-        descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-        reserve = os.ftruncate
-    else:
+    """A descriptor of a memfd, or of an unlinked file where memfds are missing or refused."""
+    descriptor = _memfd(name)
+    reserve: Callable[[int, int], None] = os.ftruncate
+    if descriptor is None:
         import tempfile
 
         descriptor, path = tempfile.mkstemp(prefix=name)
@@ -83,6 +83,18 @@ def anonymous_file(name: str, size: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _memfd(name: str) -> int | None:
+    """None where the kernel, a sandbox or the user does without memfds."""
+    if os.environ.get("FEATPIPE_NO_MEMFD") or not hasattr(os, "memfd_create"):
+        return None
+    try:
+        return os.memfd_create(name, os.MFD_CLOEXEC)
+    except OSError as error:
+        if error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
+            raise
+        return None
 
 
 def _reserve_blocks(descriptor: int, size: int) -> None:

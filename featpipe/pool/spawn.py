@@ -7,6 +7,7 @@ a pool works from a script without a guard, from stdin, a notebook, a thread, a 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import pickle
@@ -20,6 +21,7 @@ from featpipe import interpreter
 from featpipe.errors import PoolBroken
 from featpipe.pool.descendants import kill_group, kill_group_of, kill_with_descendants
 from featpipe.pool.devices import device_in_child, threads_of, visible_cards
+from featpipe.pool.pidfd import end_descriptor
 from featpipe.pool.shared_memory import anonymous_file
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class FreshProcess:
         self._process = process
         self._is_spreading = is_spreading
         self.pid: int | None = process.pid
-        self.pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else -1
+        self.pidfd = _above_stderr(end_descriptor(process.pid))
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if it still lives. SIGKILL is for all that it has started, too."""
@@ -218,8 +220,7 @@ def start_fresh(record: BootRecord, environment: Mapping[str, str]) -> Started:
     """
     ours, theirs = make_ends()
     try:
-        popen = _popen(record["name"], environment, theirs)
-        process = FreshProcess(popen, is_spreading="preload" not in record)
+        process = _popen(record, environment, theirs)
     except OSError as error:
         for descriptor in ours:
             os.close(descriptor)
@@ -259,11 +260,11 @@ def make_ends() -> tuple[Ends, Ends]:
     )
 
 
-def _popen(name: str, environment: Mapping[str, str], theirs: Ends) -> subprocess.Popen[bytes]:
+def _popen(record: BootRecord, environment: Mapping[str, str], theirs: Ends) -> FreshProcess:
     stdin = _above_stderr(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     try:
-        return subprocess.Popen(
-            interpreter.command(_BOOT, str(theirs.sock), name),
+        popen = subprocess.Popen(
+            interpreter.command(_BOOT, str(theirs.sock), record["name"]),
             pass_fds=(theirs.sock, theirs.lifeline, theirs.page),
             stdin=stdin,
             stdout=theirs.stderr,
@@ -273,13 +274,21 @@ def _popen(name: str, environment: Mapping[str, str], theirs: Ends) -> subproces
         )
     finally:
         os.close(stdin)
+    try:
+        return FreshProcess(popen, is_spreading="preload" not in record)
+    except OSError:
+        popen.kill()
+        popen.wait()
+        raise
 
 
 def _refusal(error: OSError) -> PoolBroken:
-    return PoolBroken(
-        f"no worker process can be started: {error}",
-        hint="limits on processes, memory or open files (ulimit -u -v -n) may be too low",
-    )
+    hint = "limits on processes, memory or open files (ulimit -u -v -n) may be too low"
+    if error.errno in {errno.ENOSYS, errno.EPERM, errno.EACCES}:
+        hint = "the kernel or a sandbox (seccomp, container) refuses a system call"
+    elif error.errno == errno.ENOENT:
+        hint = "FEATPIPE_PYTHON, or the interpreter of this environment, is not there"
+    return PoolBroken(f"no worker process can be started: {error}", hint=hint)
 
 
 def _above_stderr(descriptor: int) -> int:

@@ -68,7 +68,7 @@ class Disk:
 
     def sync(self, descriptor: int) -> None:
         """Return once data and size are durable."""
-        os.fdatasync(descriptor)
+        getattr(os, "fdatasync", os.fsync)(descriptor)  # not every system has the first
 
     def link(self, source: Path, target: Path) -> None:
         """Give ``source`` its final name; FileExistsError when it is taken."""

@@ -88,3 +88,16 @@ class Starter:
         for number in (signal.SIGINT, signal.SIGTERM):
             os.kill(os.getpid(), number)
         return "went on"
+
+    def holds_the_socket_in_a_fork_and_dies(self, _: object) -> None:
+        if not os.fork():
+            time.sleep(3600)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def holds_the_socket_in_a_session_and_dies(self, _: object) -> None:
+        """Out of reach of the group's end; alive for longer than any wait of the pool."""
+        if not os.fork():
+            os.setsid()
+            time.sleep(30)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
