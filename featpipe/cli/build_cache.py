@@ -11,6 +11,7 @@ import click
 
 from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, lock_option, ocr_option
 from featpipe.cli.progress import open_view
+from featpipe.cli.terminal import echo
 from featpipe.pool import stopping_in_two_steps
 from featpipe.settings import LEVELS, BuildSettings
 
@@ -117,7 +118,7 @@ def build_cache(
         report = _build(pipeline, chosen, as_json=as_json)
     if not as_json:
         _print_left_out(report)
-        click.echo(report.summary())
+        echo(report.summary())
     if report.was_interrupted:
         ctx.exit(EXIT_INTERRUPTED)
     ctx.exit(0 if report.is_complete else EXIT_LEFT_OUT)
@@ -156,7 +157,7 @@ def _build(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
         )
     if as_json:
         whole = {"event": "report", **report.as_dict(), "summary": report.summary()}
-        click.echo(json.dumps(whole, ensure_ascii=False))
+        echo(json.dumps(whole, ensure_ascii=False))
     return report
 
 
@@ -164,12 +165,12 @@ def _dry_run(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
     """Print what a run would do; returns how many documents cannot be read."""
     found = pipeline.dry_run(chosen.documents, include=chosen.include, exclude=chosen.exclude)
     if as_json:
-        click.echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
+        echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
         return len(found.quarantined)
     for lost in found.quarantined[:_MOST_LISTED]:
-        click.echo(f"cannot be read: {lost.source}: {lost.reason}", err=True)
+        echo(f"cannot be read: {lost.source}: {lost.reason}", err=True)
     _print_first("note", found.notes)
-    click.echo(found.summary())
+    echo(found.summary())
     return len(found.quarantined)
 
 
@@ -178,21 +179,21 @@ def _print_left_out(report: RunReport) -> None:
     _print_first("quarantined", quarantined)
     _print_first("note", report.notes)
     for failed in report.failed:
-        click.echo(
+        echo(
             f"failed {failed.n_units} units for {failed.table}: {failed.reason} "
             f"(such as {failed.example})",
             err=True,
         )
     if report.n_long:
-        click.echo(_describe_long(report), err=True)
+        echo(_describe_long(report), err=True)
 
 
 def _print_first(name: str, lines: Sequence[str]) -> None:
     for line in lines[:_MOST_LISTED]:
-        click.echo(f"{name} {line}", err=True)
+        echo(f"{name} {line}", err=True)
     n_more = len(lines) - _MOST_LISTED
     if n_more > 0:
-        click.echo(f"{name} {n_more} more; see the run record", err=True)
+        echo(f"{name} {n_more} more; see the run record", err=True)
 
 
 def _describe_long(report: RunReport) -> str:

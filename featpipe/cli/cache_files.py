@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT, lock_option
+from featpipe.cli.terminal import echo
 
 if TYPE_CHECKING:
     from featpipe.cache.cache import Cache
@@ -41,7 +42,7 @@ def inspect(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
             return
         summary = summarise(opened)
     if as_json:
-        click.echo(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2))
+        echo(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2))
     else:
         _print_summary(summary)
 
@@ -50,23 +51,23 @@ def _explain(cache: Cache, first: str, second: str) -> None:
     from featpipe.encoders.spec import explain_difference
 
     lines = list(explain_difference(cache.spec_of(first), cache.spec_of(second)))
-    click.echo("\n".join(lines) or "the same in every part")
+    echo("\n".join(lines) or "the same in every part")
 
 
 def _print_summary(summary: CacheSummary) -> None:
-    click.echo(f"{summary.path}: {summary.file_bytes / 2**20:.1f} MiB, {summary.runs} runs")
-    click.echo(f"documents {summary.documents}, of {summary.contents} distinct contents")
+    echo(f"{summary.path}: {summary.file_bytes / 2**20:.1f} MiB, {summary.runs} runs")
+    echo(f"documents {summary.documents}, of {summary.contents} distinct contents")
     for level, count in summary.units_by_level.items():
-        click.echo(f"  {level:<10} {count:>10,} units, {summary.unique_by_level[level]:>9,} unique")
-    click.echo(f"  {'texts':<10} {summary.texts:>10,} distinct over all levels")
+        echo(f"  {level:<10} {count:>10,} units, {summary.unique_by_level[level]:>9,} unique")
+    echo(f"  {'texts':<10} {summary.texts:>10,} distinct over all levels")
     for space in summary.spaces:
-        click.echo(f"space {space.name}: {space.n_vectors:,} vectors, {space.dim} x {space.dtype}")
+        echo(f"space {space.name}: {space.n_vectors:,} vectors, {space.dim} x {space.dtype}")
         for part, value in space.spec.items():
-            click.echo(f"  {part:<13} {value}")
+            echo(f"  {part:<13} {value}")
     for name, count in summary.entities.items():
-        click.echo(f"entities {name}: {count:,}")
+        echo(f"entities {name}: {count:,}")
     for name, count in summary.terms.items():
-        click.echo(f"terms {name}: {count:,} in the vocabulary")
+        echo(f"terms {name}: {count:,} in the vocabulary")
 
 
 @click.group("runs")
@@ -91,9 +92,9 @@ def list_(cache: str, as_json: bool) -> None:
         for run in extractions
     ]
     for _, line in sorted(lines, key=lambda pair: pair[0]):
-        click.echo(line)
+        echo(line)
     if not lines:
-        click.echo("no runs", err=True)
+        echo("no runs", err=True)
 
 
 @runs.command("show", short_help="The record of one run.")
@@ -114,7 +115,7 @@ def show(cache: str, run: str, as_json: bool) -> None:
         record, lines = _run_record(builds[name]), _describe_run(builds[name])
     else:
         record, lines = _results_run_record(extractions[name]), _describe_results(extractions[name])
-    click.echo(record if as_json else "\n".join(lines))
+    echo(record if as_json else "\n".join(lines))
 
 
 def _run_record(run: RunReport) -> str:
@@ -194,7 +195,7 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
     from featpipe.store.verify import verify_dictionary
 
     found = verify_dictionary(cache, is_deep=deep)
-    click.echo(str(found))
+    echo(str(found))
     ctx.exit(0 if found.is_good else EXIT_LEFT_OUT)
 
 
@@ -208,7 +209,7 @@ def compact(cache: str) -> None:
     """
     from featpipe.store.rewrite import compact_dictionary
 
-    click.echo(str(compact_dictionary(cache)))
+    echo(str(compact_dictionary(cache)))
 
 
 @click.command("backup")
@@ -243,7 +244,7 @@ def merge(ctx: click.Context, caches: tuple[str, ...], output: str) -> None:
     from featpipe.cache.merge import merge_caches
 
     merged = merge_caches(caches, output)
-    click.echo(str(merged))
+    echo(str(merged))
     is_whole = not (merged.conflicts or merged.n_damaged or merged.unread)
     ctx.exit(0 if is_whole else EXIT_LEFT_OUT)
 
@@ -265,8 +266,8 @@ def import_vectors(ctx: click.Context, old: str, cache: str, group: str, name: s
 
     done = engine.import_vectors(old, cache, group=group, name=name)
     for text, reason in done.skipped[:_MOST_SKIPPED]:
-        click.echo(f"skipped {json.dumps(text, ensure_ascii=False)}: {reason}", err=True)
-    click.echo(str(done))
+        echo(f"skipped {json.dumps(text, ensure_ascii=False)}: {reason}", err=True)
+    echo(str(done))
     ctx.exit(EXIT_LEFT_OUT if done.skipped else 0)
 
 
@@ -280,4 +281,4 @@ def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> No
     from featpipe.store.export import export_npy, export_parquet
 
     export = export_parquet if parquet else export_npy
-    click.echo(str(export(cache, folder, tables=table or None)))
+    echo(str(export(cache, folder, tables=table or None)))

@@ -22,6 +22,7 @@ import click
 
 from featpipe import user_cache
 from featpipe.cli.main import EXIT_LEFT_OUT
+from featpipe.cli.terminal import echo
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.errors import FeatpipeError, TaskFailed, raise_original
@@ -67,11 +68,11 @@ def doctor(
     """
     findings = examine(cache, model, with_torch=with_torch)
     if is_json:
-        click.echo(as_json(findings))
+        echo(as_json(findings))
     for finding in () if is_json else findings:
-        click.echo(f"{_MARKS[finding.state]}  {finding.check:14}  {finding.message}")
+        echo(f"{_MARKS[finding.state]}  {finding.check:14}  {finding.message}")
         if finding.cure:
-            click.echo(f"{'':22}-> {finding.cure}")
+            echo(f"{'':22}-> {finding.cure}")
     ctx.exit(0 if is_well(findings) else EXIT_LEFT_OUT)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT, lock_option, ocr_option
+from featpipe.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -137,20 +138,20 @@ def reprocess(
     with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
         plan = engine.plan_reprocess(extractor)
         if dry_run:
-            click.echo("\n".join(plan.lines()))
+            echo("\n".join(plan.lines()))
             return
         if workers is None:
             workers = _choose_workers(extractor, plan.n_fields, _MANY_FIELDS)
         report = engine.reprocess(extractor, plan, wait_s=wait, workers=workers)
         if diff:
             for change in report.changed:
-                click.echo(f"{change.template}: {change}")
+                echo(f"{change.template}: {change}")
         if output:
             write_extractions(engine.read_results(extractor), Path(output))
     if as_json:
-        click.echo(json.dumps(report.as_dict(), ensure_ascii=False))
+        echo(json.dumps(report.as_dict(), ensure_ascii=False))
     else:
-        click.echo(report.summary())
+        echo(report.summary())
     _print_lost(report.lost)
     ctx.exit(EXIT_LEFT_OUT if report.lost else 0)
 
@@ -187,7 +188,7 @@ def _find(extractor: Extractor, name: str) -> list[Source] | str:
 
 
 def _print_note(words: str) -> None:
-    click.echo(f"note {words}", err=True)
+    echo(f"note {words}", err=True)
 
 
 def _choose_workers(extractor: Extractor, n: int, many: int) -> int:
@@ -223,12 +224,12 @@ def _write(extractions: Iterable[Extraction], output: str | None) -> None:
 
     if output:
         n = write_extractions(extractions, Path(output))
-        click.echo(f"{n} extractions in {output}", err=True)
+        echo(f"{n} extractions in {output}", err=True)
         return
     for extraction in extractions:
-        click.echo(extraction.as_json())
+        echo(extraction.as_json())
 
 
 def _print_lost(lost: Iterable[Quarantined]) -> None:
     for one in lost:
-        click.echo(f"quarantined {one.reason}", err=True)
+        echo(f"quarantined {one.reason}", err=True)

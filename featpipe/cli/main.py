@@ -18,6 +18,7 @@ from typing import cast
 import click
 
 from featpipe import __version__
+from featpipe.cli.terminal import echo
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.interpreter import module_path
 from featpipe.settings import LOCK_VARIABLE, LOCKS
@@ -140,7 +141,7 @@ def _run() -> object:
 def _complain(words: str) -> None:
     """Print to standard error; that nobody reads it changes no exit code."""
     try:
-        click.echo(words, err=True)
+        echo(words, err=True)
     except OSError:
         discard_closed_outputs()
 

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
-import click
-
 from featpipe.cli.main import discard_closed_outputs
+from featpipe.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +65,7 @@ class LineView:
 def _echo(line: str, *, err: bool = False) -> None:
     """Print a line; where nobody reads it any more, the run goes on without."""
     try:
-        click.echo(line, err=err)
+        echo(line, err=err)
     except BrokenPipeError:
         discard_closed_outputs()
 

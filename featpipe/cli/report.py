@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from featpipe.cli.terminal import echo
+
 
 @click.command("report")
 @click.argument("cache", metavar="FILE")
@@ -39,7 +41,7 @@ def report(
     )
     with Cache.open(cache) as opened:
         size = write_report(opened, output, settings)
-    click.echo(
+    echo(
         f"{output}: {size.n_documents} documents of {size.n_in_cache}, "
         f"{size.n_values} values, {size.n_bytes / 2**20:.1f} MiB"
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from featpipe.cli.terminal import echo
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -56,9 +58,9 @@ def search(
 
 def _print_hits(hits: Sequence[Hit], *, as_json: bool) -> None:
     for hit in hits:
-        click.echo(json.dumps(asdict(hit), ensure_ascii=False) if as_json else _line(hit))
+        echo(json.dumps(asdict(hit), ensure_ascii=False) if as_json else _line(hit))
     if not hits:
-        click.echo("nothing found", err=True)
+        echo("nothing found", err=True)
 
 
 def _check_hybrid(level: str, weight: float | None, *, hybrid: bool) -> None:

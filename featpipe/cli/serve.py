@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_FATAL, ocr_option
+from featpipe.cli.terminal import echo, printable
 from featpipe.pool import stopping_in_two_steps
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _serve(settings: ServiceSettings, *, log_json: bool) -> None:
         configure_tracing()
     engine = Engine(settings)
     for note in engine.chosen.notes:
-        click.echo(note, err=True)
+        echo(note, err=True)
     if not server.serve(engine, service_page()):
         raise SystemExit(EXIT_FATAL)
 
@@ -207,11 +208,19 @@ def configure_logging(*, as_json: bool, level: int = logging.INFO) -> None:
     handler.setFormatter(
         JsonFormatter()
         if as_json
-        else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+        else PlainFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+
+
+class PlainFormatter(logging.Formatter):
+    """Lines that a terminal may show: names of documents are printed, never obeyed."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The lines of one record."""
+        return printable(super().format(record))
 
 
 #: Attributes that every record has; the others came from ``extra=``.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT, ocr_option
+from featpipe.cli.terminal import echo
 
 if TYPE_CHECKING:
     from featpipe.extraction.check import Checked
@@ -68,17 +69,17 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
 
 def _print_checked(name: str, checked: Checked) -> None:
     for lost in checked.unlocated:
-        click.echo(str(lost))
+        echo(str(lost))
     for field in checked.without_samples:
-        click.echo(f"{name}: no sample has a value of {field}; only its names can find it")
+        echo(f"{name}: no sample has a value of {field}; only its names can find it")
     for sample, fields in checked.unread:
-        click.echo(
+        echo(
             f"{name}: {sample} does not name {', '.join(fields)}: unknown there; if it has none, "
             f'write "{fields[0]}" = [], or complete = true in the sample'
         )
     kinds = ", ".join(f"{field} {kind}" for field, kind in checked.kinds.items())
     located = checked.n_values - len(checked.unlocated)
-    click.echo(f"{name}: {located} of {checked.n_values} values located; {kinds}")
+    echo(f"{name}: {located} of {checked.n_values} values located; {kinds}")
 
 
 @template.command("import")

@@ -1,0 +1,24 @@
+r"""Printing: what documents, file names and errors hold never reaches a terminal as a command.
+
+A control character in a file name may set a terminal's title, move its cursor over what stood
+there, or, on some, run a program. Each is printed as JSON writes it: ``\u001b``.
+"""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+#: C0 but tab and newline, DEL, C1; marks that turn the direction of writing; lone surrogates.
+_UNSAFE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """The text with every character escaped that a terminal might obey, or cannot be encoded."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """``click.echo`` of the printable text."""
+    click.echo(printable(text), err=err, nl=nl)
