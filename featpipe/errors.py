@@ -10,7 +10,8 @@
     │   ├── UnreadableDocument      the bytes cannot be read: permissions, encoding, damage
     │   ├── UnsupportedDocument     no loader for this kind of file
     │   ├── EmptyDocument           read well, and holds no text
-    │   └── DocumentTooLarge        beyond a stated limit
+    │   ├── DocumentTooLarge        beyond a stated limit
+    │   └── UnlikeTemplates         a template was to be chosen, and it is like the samples of none
     ├── CheckpointError             a model folder cannot be used
     │   ├── MissingWeights          no weights, or weights without some of the model's tensors
     │   └── UnsupportedModel        an architecture or option we cannot run exactly
@@ -106,6 +107,10 @@ class EmptyDocument(DocumentError):
 
 class DocumentTooLarge(DocumentError):
     """Beyond a stated limit of bytes, pages or characters."""
+
+
+class UnlikeTemplates(DocumentError):
+    """A template was to be chosen for it, and it is not like the samples of any."""
 
 
 class CheckpointError(FeatpipeError):

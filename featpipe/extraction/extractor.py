@@ -163,7 +163,7 @@ class Extractor:
         Args:
             documents: as for :meth:`extract`; read when their turn comes.
             template: its name, "*" for every template that is meant for the document, "auto" for
-                the likeliest one.
+                the likeliest one; a document that is unlike the samples of all is left out.
             workers: processes to do it; 0: this one. The values are the same.
             deadline_s: for a batch of a few documents on a worker; what takes longer is given up.
 

@@ -12,7 +12,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.errors import TemplateError, UsageError
+from featpipe.errors import TemplateError, UnlikeTemplates, UsageError
 from featpipe.extraction.choose import Chooser, is_meant
 from featpipe.extraction.template import load_templates
 
@@ -98,15 +98,28 @@ class TemplateSet:
 
         Raises:
             UsageError: "auto" without a sample in any template.
+            UnlikeTemplates: "auto", and no template fits.
 
         """
         templates = self.fitted
         if how == "*":
             return [fitted for fitted in templates.values() if is_meant(fitted, features.page.id)]
+        choice = self.chooser().choose(features)
+        if not choice.fits:
+            raise UnlikeTemplates(
+                f"{features.page.id or 'text'}: no template fits: the likeliest, "
+                f"{choice.fitted.template.name}, has a likeness of {choice.likeness:.2f} where "
+                f"{choice.needed:.2f} is needed",
+                hint="name the template, or add a sample of this kind of document",
+            )
+        return [choice.fitted]
+
+    def chooser(self) -> Chooser:
+        """Of the templates as they are, made when first needed."""
         loaded = self._loaded
         if not loaded.chooser:
             loaded.chooser.append(Chooser(list(loaded.fitted.values())))
-        return [loaded.chooser[0].choose(features)]
+        return loaded.chooser[0]
 
     def _load(self) -> _Loaded:
         state = _state_of(self._path) if self._path is not None else ()

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.extraction.engine import ExtractionEngine, quarantine
 from featpipe.extraction.messages import (
-    AUTO,
     Done,
     ExtractTask,
     FieldsDone,
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
     from featpipe.extraction.template import Template
     from featpipe.on_demand.space import Checkpoints
     from featpipe.report import Quarantined
-
-#: The document by which a worker prepares the choice of templates.
-_ANY_TEXT = "甲方：某某有限公司。"
 
 
 class ExtractRole:
@@ -177,8 +173,7 @@ class ExtractRole:
             del self._in_memory[gone]
         if len(templates) > 1 and any(one.has_samples for one in templates.values()):
             # Templates are chosen by all their samples, which are made ready here.
-            page = self.engine.pages.page_of_text(_ANY_TEXT)
-            self.engine.template_set.choose_for(page, AUTO)
+            self.engine.template_set.chooser()
 
 
 def _fields_of(

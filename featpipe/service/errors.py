@@ -22,6 +22,7 @@ from featpipe.errors import (
     TaskTimedOut,
     TemplateError,
     UnknownSpace,
+    UnlikeTemplates,
     UnsupportedDocument,
     UsageError,
     WorkerDied,
@@ -97,6 +98,7 @@ class _Rule:
 _RULES = (
     _Rule(UnsupportedDocument, 415, "unsupported_document"),
     _Rule(DocumentTooLarge, 413, "document_too_large"),
+    _Rule(UnlikeTemplates, 422, "no_template_fits"),
     _Rule(DocumentError, 422, "unreadable_document"),
     _Rule(EncodingError, 422, "cannot_encode"),
     _Rule(TemplateError, 500, "template_unusable", is_public=False),
