@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
-from chaos_build import contents, differences
+from cache_contents import contents, differences
 
 from featpipe import Pipeline, RunReport
 from featpipe.build.run import Run

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +19,10 @@ from typing import Any
 import kombu
 import pytest
 from tiny_checkpoints import save_encoder
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from private_rabbitmq import private_rabbitmq, server_program
 
 from featpipe import Pipeline
 from featpipe.consumer import Consumer, ConsumerSettings
@@ -311,66 +314,12 @@ def test_a_broker_that_never_answers_is_waited_for_and_then_an_error(
 # ---- a real broker
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
-def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: PLR0915  # one server, start to end
-    """A private node on free ports, with everything it writes in a folder of this test."""
-    server = shutil.which("rabbitmq-server", path="/usr/lib/rabbitmq/bin:" + os.environ["PATH"])
-    if server is None:
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if server_program() is None:
         pytest.skip("rabbitmq-server is not installed")
-    folder = tmp_path_factory.mktemp("rabbitmq")
-    port, distribution = free_port(), free_port()
-    node = f"featpipe{port}@localhost"
-    (folder / "plugins").write_text("[].\n")
-    epmd = free_port()
-    environment = {
-        **os.environ,
-        "HOME": str(folder),
-        "ERL_EPMD_PORT": str(epmd),
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODENAME": node,
-        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODE_PORT": str(port),
-        "RABBITMQ_DIST_PORT": str(distribution),
-        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-        "RABBITMQ_LOG_BASE": str(folder / "log"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-        "RABBITMQ_PID_FILE": str(folder / "pid"),
-        "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
-    }
-    started = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-    command = [str(started if started.exists() else server)]
-    with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=output, start_new_session=True
-        )
-    url = f"amqp://guest:guest@127.0.0.1:{port}//"
-    try:
-        until = time.monotonic() + WAIT_S
-        while True:
-            assert process.poll() is None, (folder / "output").read_text()
-            assert time.monotonic() < until, (folder / "output").read_text()
-            try:
-                with kombu.Connection(url, connect_timeout=5) as connection:
-                    connection.ensure_connection(max_retries=1)
-                break
-            except (kombu.exceptions.OperationalError, OSError):
-                time.sleep(0.2)
+    with private_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as url:
         yield url
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        subprocess.run(["epmd", "-port", str(epmd), "-kill"], check=False, capture_output=True)
 
 
 def command(home: Path, url: str, folder: Path) -> list[str]:
