@@ -246,7 +246,11 @@ class Lmdb:
 
 
 class Sqlite:
-    """SQLite, blobs, write-ahead log, synchronous=FULL."""
+    """SQLite, blobs, write-ahead log, synchronous=FULL.
+
+    A plain table with an index on the key: rows of a WITHOUT ROWID table lie in the tree of the
+    keys, where blobs of this size make every insertion move pages.
+    """
 
     name = "SQLite"
 
@@ -257,7 +261,7 @@ class Sqlite:
         self._open = sqlite3.connect(self.path / "db", isolation_level=None)
         self._open.execute("pragma journal_mode=wal")
         self._open.execute("pragma synchronous=full")
-        self._open.execute("create table v (key blob primary key, vector blob) without rowid")
+        self._open.execute("create table v (key blob primary key, vector blob)")
 
     def append(self, keys: Keys, vectors: Vectors) -> None:
         """One transaction."""
