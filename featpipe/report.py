@@ -112,6 +112,8 @@ class RunReport:
     """Tokens of long texts beyond their first window."""
     n_cut_tokens: int = 0
     """Of these, left out: none unless ``on_truncate="warn"`` was asked for."""
+    checkpoints: Mapping[str, str] = field(default_factory=dict)
+    """Folder of the model, by the table that it filled."""
 
     @property
     def n_units(self) -> int:

@@ -125,9 +125,10 @@ class Pipeline:
 
         """
         found = self._find(documents, include, exclude)
-        record = RunRecord(_new_run_id(), len(found.sources), self._plan.levels)
+        n_documents, plan = len(found.sources), self._plan
+        record = RunRecord(_new_run_id(), n_documents, plan.levels, plan.checkpoints)
         record.notes.extend(found.notes)
-        record.notes.extend(self._notes(len(found.sources)))
+        record.notes.extend(self._notes(n_documents))
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:

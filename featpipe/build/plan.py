@@ -78,6 +78,12 @@ class Plan:
     """What the user should know about these decisions."""
 
     @property
+    def checkpoints(self) -> dict[str, str]:
+        """Folder of the checkpoint, by the table that it fills."""
+        plans = [plan for plan in (self.encoder, self.tagger) if plan is not None]
+        return {plan.table: plan.path for plan in plans}
+
+    @property
     def vector_bytes(self) -> int:
         """Stored size of one vector."""
         column = self.specs[self.encoder.table].columns[0]
@@ -159,7 +165,7 @@ def _plan_encoder(
     precision, found, note = _settle(place, settings.precision, devices, held)
     chosen = replace(settings, precision=precision)
     return (
-        EncoderPlan(found.table, str(checkpoint.path), chosen, found.fingerprint),
+        EncoderPlan(found.table, str(checkpoint.folder), chosen, found.fingerprint),
         tables.vectors_spec(found.spec, found.fingerprint, checkpoint.dim, settings.dtype),
         note,
     )
@@ -177,7 +183,7 @@ def _plan_tagger(
     precision, found, note = _settle(place, settings.precision, devices, held)
     chosen = replace(settings, precision=precision)
     return (
-        TaggerPlan(found.table, str(checkpoint.path), chosen, found.fingerprint),
+        TaggerPlan(found.table, str(checkpoint.folder), chosen, found.fingerprint),
         tables.entities_spec(found.spec, found.fingerprint, Tags.of(checkpoint.labels).types),
         note,
     )

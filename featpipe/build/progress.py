@@ -11,7 +11,7 @@ from featpipe.report import Counts, FailedUnits, Quarantined, RunReport
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from featpipe.build.messages import FeatureBatch, PreparedBatch, PrepareTask
     from featpipe.build.queue import UnitStates
@@ -60,6 +60,8 @@ class RunRecord:
     n_documents: int
     levels: tuple[str, ...] = LEVELS
     """Those that this run computes; documents are always cut at all of them."""
+    checkpoints: Mapping[str, str] = field(default_factory=dict)
+    """Folder of the model, by the table that it fills."""
     counts: Counts = field(default_factory=Counts)
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -129,6 +131,7 @@ class RunRecord:
             notes=tuple(self._all_notes()),
             n_long_tokens=counts.n_long_tokens,
             n_cut_tokens=counts.n_cut_tokens,
+            checkpoints=self.checkpoints,
         )
 
     def _units_by_level(self) -> dict[str, int]:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1),
     help="For --hybrid: share of BM25 in the score, the rest is the vectors'; 0.8 by default.",
 )
-@click.option("--model", metavar="PATH|NAME", help="For --hybrid; by default the built-in one.")
+@click.option(
+    "--model", metavar="PATH|NAME", help="For --hybrid; by default the one that filled FILE."
+)
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
 def search(

@@ -25,8 +25,10 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 @click.command("serve")
 @click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
 @click.option("--templates", metavar="PATH", help="A template, or a folder of them.")
-@click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
-@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
+@click.option(
+    "--model", metavar="PATH|NAME", help="Encoder; by default the one that filled the cache."
+)
+@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; likewise.")
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
 @click.option("--token-ids", metavar="NAME",
@@ -143,8 +145,10 @@ def _serve(settings: ServiceSettings, *, log_json: bool) -> None:
 @click.option("--dead", default="featpipe.dead", show_default=True, help="For what has none.")
 @click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keeps answers, so that nothing is computed twice.")  # fmt: skip
-@click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
-@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
+@click.option(
+    "--model", metavar="PATH|NAME", help="Encoder; by default the one that filled the cache."
+)
+@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; likewise.")
 @ocr_option
 @click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; one worker each.")
 @click.option("--document-deadline", type=click.FloatRange(min=0.1), default=60.0,

@@ -320,5 +320,7 @@ class Consumer:
 def _open_publication(settings: ConsumerSettings) -> Publication:
     with Cache.open(settings.cache) as cache:
         chosen = choose_checkpoints(cache, settings.model, settings.ner)
+    for note in chosen.notes:
+        logger.warning("%s", note)
     devices = check_devices(settings.devices) or default_devices()
     return Publication(settings.templates, settings.cache, chosen, devices, limits=settings.limits)

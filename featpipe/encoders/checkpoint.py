@@ -60,7 +60,10 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 class Checkpoint:
     """A model folder, as far as it can be described without loading its weights."""
 
+    folder: Path
+    """The whole, by which it is loaded again."""
     path: Path
+    """The model's own files: `folder`, or the first module's in older layouts."""
     weight_files: tuple[Path, ...]
     tokenizer_files: tuple[Path, ...]
     config: Config
@@ -139,7 +142,8 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
         UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
             beside the model.
     """
-    recipe = read_recipe(_find_folder(name))
+    whole = _find_folder(name)
+    recipe = read_recipe(whole)
     folder = recipe.model_folder
     config = _read_config(folder)
     weight_files = _find_weights(folder)
@@ -148,6 +152,7 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
         if file.suffix == ".safetensors":
             tensors |= read_shapes(file)
     return Checkpoint(
+        folder=whole,
         path=folder,
         weight_files=weight_files,
         tokenizer_files=find_tokenizer_files(folder, str(config.get("model_type", ""))),
@@ -173,6 +178,15 @@ def _find_folder(name: str | Path) -> Path:
     if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
         raise CheckpointError(f"there is no checkpoint folder {path}", hint=_suggest(path))
     return _find_in_hub_cache(name) or _download(name)
+
+
+def find_by_model_name(name: str) -> list[Path]:
+    """Folders in the local hub cache of models called `name`, whoever their owners are."""
+    if not re.fullmatch(r"[\w.-]+", name):
+        return []
+    owners = sorted(path.name for path in _hub_cache().glob(f"models--*--{name}"))
+    names = (owner.removeprefix("models--").replace("--", "/") for owner in owners)
+    return [path for path in map(_find_in_hub_cache, names) if path is not None]
 
 
 def _suggest(absent: Path) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
@@ -19,13 +20,12 @@ import numpy as np
 from cachetools import LRUCache
 
 from featpipe.cache.cache import Cache
-from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import encoder_spec, fingerprint_of
 from featpipe.errors import EncodingError, PoolBroken, raise_original
 from featpipe.on_demand.messages import EmbedQuery, TagQuery
-from featpipe.on_demand.space import Checkpoints, find_query_space
+from featpipe.on_demand.space import Checkpoints, choose_model, find_query_space
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices
 from featpipe.pool.role import HALVE_SEQUENCE
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from featpipe.cache.dictionary import Dictionary
     from featpipe.on_demand.messages import Answer, Entity
+    from featpipe.on_demand.space import QuerySpace
 
 logger = getLogger(__name__)
 
@@ -61,7 +62,8 @@ class TextEncoder:
 
     Args:
         cache: the file; its space gives the settings of encoding.
-        model: the encoder that filled the space, by folder or hub name; by default the built-in.
+        model: the encoder that filled the space, by folder or hub name; by default the built-in if
+            it did, else the one that the cache knows where to find.
         device: where to encode what is missing.
         n_remembered: newly encoded texts whose vectors are kept in memory.
         deadline_s: for the encoding of one portion of texts.
@@ -82,14 +84,12 @@ class TextEncoder:
         deadline_s: float = _DEADLINE_S,
     ) -> None:
         self.path, self.device = Path(cache).absolute(), device
-        self._model = str(model or find_builtin_model())
         self._n_remembered, self._deadline_s = n_remembered, deadline_s
         check_devices([device])
         self._cache = Cache.open(self.path)
         try:
-            self.dictionary, settings, self.note = find_query_space(
-                self._cache, self._model, device
-            )
+            self._model, found = _find_model(self._cache, model, device)
+            self.dictionary, settings, self.note = found
             spec = encoder_spec(describe_checkpoint(self._model), settings, device)
         except BaseException:
             self._cache.close()
@@ -273,6 +273,13 @@ class ModelsInWorker:
             self.close()
             raise_original(error)
         return answers
+
+
+def _find_model(cache: Cache, model: str | Path | None, device: str) -> tuple[str, QuerySpace]:
+    """The folder of the encoder, and its space."""
+    if model is None:
+        return choose_model(cache, partial(find_query_space, device=device))
+    return str(model), find_query_space(cache, model, device)
 
 
 def text_role(

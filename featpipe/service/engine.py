@@ -12,7 +12,7 @@ from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
 from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
-from featpipe.on_demand.space import Checkpoints, choose_checkpoints
+from featpipe.on_demand.space import Checkpoints, choose_checkpoints, refuse_unknown_models
 from featpipe.on_demand.text_encoder import text_role
 from featpipe.pool import Role
 from featpipe.pool.devices import check_devices, default_devices, usable_cores
@@ -72,6 +72,8 @@ class Engine:
         devices = check_devices(settings.devices) or default_devices()
         with Cache.open(settings.cache) as cache:
             self.chosen = choose_checkpoints(cache, settings.model, settings.ner, settings.space)
+            if self.chosen.space is None:  # beside vectors of another model, its own would mislead
+                refuse_unknown_models(cache, settings.space)
             _check_tokenizer(settings.token_ids, self.chosen)
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None

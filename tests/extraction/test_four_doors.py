@@ -304,9 +304,21 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_models_that_are_not_named_are_missed_once_and_only_by_new_documents(
-    foreign: Path, caplog: pytest.LogCaptureFixture
+@pytest.fixture
+def orphaned(foreign: Path) -> Iterator[Path]:
+    """The same, while its models are elsewhere."""
+    names = ("tiny", "tagger")
+    for name in names:
+        (foreign / name).rename(foreign / f"{name}-elsewhere")
+    yield foreign
+    for name in names:
+        (foreign / f"{name}-elsewhere").rename(foreign / name)
+
+
+def test_models_that_cannot_be_found_are_missed_once_and_only_by_new_documents(
+    orphaned: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    foreign = orphaned
     with Extractor(foreign / "outside.toml", foreign / "c.h5") as extractor:
         assert "get no vectors" in extractor.notes[0]
         assert "get no entities" in extractor.notes[1]
