@@ -114,6 +114,8 @@ class RunReport:
     """Of these, left out: none unless ``on_truncate="warn"`` was asked for."""
     checkpoints: Mapping[str, str] = field(default_factory=dict)
     """Folder of the model, by the table that it filled."""
+    n_departed: int = 0
+    """Documents that left the cache: found elsewhere now, or gone from what it was to follow."""
 
     @property
     def n_units(self) -> int:
@@ -128,7 +130,8 @@ class RunReport:
     def summary(self) -> str:
         """The last line of every run."""
         return (
-            f"documents {self.n_loaded} loaded, {len(self.quarantined)} quarantined; "
+            f"documents {self.n_loaded} loaded, {len(self.quarantined)} quarantined"
+            f"{f', {self.n_departed} left' if self.n_departed else ''}; "
             f"units {self.n_units}, unique {self.n_unique}, "
             f"hits {self.n_hits}, encoded {self.n_encoded}; {self.seconds:.1f} s"
         )

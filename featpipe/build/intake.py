@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.build.departures import Names, find_departed
 from featpipe.build.messages import PrepareTask, UnreadFile
 from featpipe.cache import tables
 from featpipe.cache.places import last_places, read_identified, source_rows
@@ -80,6 +81,7 @@ class Intake:
         preparation: the way they are read and cut.
         reader: of the cache.
         limits: a file beyond them is quarantined unread.
+        roots: the folders and files that were given, if what is gone from them leaves the cache.
 
     """
 
@@ -89,13 +91,18 @@ class Intake:
         preparation: Preparation,
         reader: Reader,
         limits: LoadLimits,
+        *,
+        roots: Sequence[str] | None = None,
     ) -> None:
-        self._sources: Iterator[Source] = iter(sources)
+        self._given = list(sources)
+        self._roots = roots
+        self._sources: Iterator[Source] = iter(self._given)
         self._preparation = preparation
         self._reader = reader
         held = tables.DOCUMENTS in reader
         self._documents = reader.table(tables.DOCUMENTS) if held else None
-        self._last_place = {path: key for path, (_, key) in last_places(reader).items()}
+        self._last_place = last_places(reader)
+        self._names = Names(self._last_place, frozenset(s.address for s in self._given))
         self._limits = limits
         self.is_exhausted = False
 
@@ -109,6 +116,11 @@ class Intake:
                 break
             self._sort_in(source, files)
         return self._make_chunk(files) if files.n_files else None
+
+    def find_departed(self) -> dict[str, str]:
+        """Address -> id of documents that leave the cache, once all files are taken in."""
+        self._reader.refresh()
+        return find_departed(self._reader, self._given, self._roots)
 
     def _make_chunk(self, files: _Files) -> Chunk:
         known = find_units(self._reader, [i.key for _, i in files.known]) if files.known else None
@@ -129,6 +141,7 @@ class Intake:
         try:
             if self._documents is not None:
                 _, identity = read_identified(source, self._limits, self._preparation)
+                source = self._names.name(source, identity.key)
                 if self._documents.find_one(identity.key) >= 0:
                     files.known.append((source, identity))
                     return
@@ -142,7 +155,7 @@ class Intake:
         moved = [
             (source, identity.key)
             for source, identity in known
-            if self._last_place.get(source.address) != identity.key
+            if self._last_place.get(source.address) != (source.id, identity.key)
         ]
         if not moved:
             return None

@@ -12,6 +12,7 @@ from os import getpid, sysconf
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from featpipe.build.departures import refuse_empty_roots
 from featpipe.build.dry_run import DryRun, open_or_empty
 from featpipe.build.intake import Intake
 from featpipe.build.messages import BEGIN_WITHIN_S
@@ -21,6 +22,7 @@ from featpipe.build.run import Run
 from featpipe.cache.write import CacheWriter, write_role
 from featpipe.documents import LoadLimits, Source
 from featpipe.documents.find import Found, absolute, search
+from featpipe.documents.source import GivenText
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
@@ -105,6 +107,7 @@ class Pipeline:
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
+        sync: bool = False,
         listen: Callable[[Progress], None] | None = None,
     ) -> RunReport:
         """Make sure that every unit of these documents has its features in the cache.
@@ -115,10 +118,14 @@ class Pipeline:
                 such as :func:`featpipe.documents.of_texts` makes of texts at hand.
             include: glob patterns; a file inside a folder must match one (all do when empty).
             exclude: glob patterns of files inside folders to leave out.
+            sync: documents that are gone from these folders and files leave the cache (see
+                `featpipe.build.departures`).
             listen: called with a :class:`Progress` a few times a second, in this thread.
 
         Raises:
             MissingDocuments: a path that does not exist, or nothing to read.
+            UsageError: with ``sync``, a folder that holds no document while the cache has some
+                from there.
             DictionaryLocked: another process is writing this cache.
             WriteFailed: disk full, read-only ...; what was acknowledged stays.
             PoolBroken: workers cannot start.
@@ -132,7 +139,7 @@ class Pipeline:
         pool = self._open_pool()
         self._own_cache(pool)
         with Reader(self._cache) as reader:
-            intake = self._make_intake(found.sources, reader)
+            intake = self._make_intake(found, reader, sync=sync)
             self._run = Run(self._plan, pool, intake, reader, record, listen or _ignore)
             try:
                 return self._run.finish()
@@ -145,13 +152,17 @@ class Pipeline:
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
+        sync: bool = False,
     ) -> DryRunReport:
         """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
         found = self._find(documents, include, exclude)
         with open_or_empty(self._cache) as reader:
-            intake = self._make_intake(found.sources, reader)
+            intake = self._make_intake(found, reader, sync=sync)
             run = DryRun(self._plan, self._open_pool(), intake, reader)
-            return replace(run.finish(self._cache, len(found.sources)), notes=found.notes)
+            report = run.finish(self._cache, len(found.sources))
+            departed = list(intake.find_departed().values())
+            notes = (*found.notes, *(f"{id_} would leave the cache" for id_ in departed))
+            return replace(report, notes=notes)
 
     @property
     def is_running(self) -> bool:
@@ -194,7 +205,10 @@ class Pipeline:
         found = Found([])
         if paths or not given:
             found = search(paths, include, exclude, expand=True, own=self._cache)
-        sources = [replace(s, path=absolute(s.path)) for s in (*given, *found.sources)]
+        sources = [
+            s if isinstance(s.part, GivenText) else replace(s, path=absolute(s.path))
+            for s in (*given, *found.sources)
+        ]
         return replace(found, sources=sources)
 
     def _notes(self, n_documents: int) -> Iterator[str]:
@@ -205,8 +219,12 @@ class Pipeline:
                 "(--model) gives better vectors"
             )
 
-    def _make_intake(self, sources: list[Source], reader: Reader) -> Intake:
-        return Intake(sources, self._plan.preparation, reader, _limits(self._settings))
+    def _make_intake(self, found: Found, reader: Reader, *, sync: bool) -> Intake:
+        if sync:
+            refuse_empty_roots(reader, found.sources, found.roots)
+        roots = found.roots if sync else None
+        limits = _limits(self._settings)
+        return Intake(found.sources, self._plan.preparation, reader, limits, roots=roots)
 
     def _own_cache(self, pool: Pool) -> None:
         """Have the writer make the file, if need be, and hold its lock.

@@ -65,6 +65,7 @@ class RunRecord:
     counts: Counts = field(default_factory=Counts)
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    n_departed: int = 0
     _by_workers: Counter[str] = field(default_factory=Counter)
     """Notes of workers, and how often each event was; 0 for a lasting fact."""
     _n_more_notes: int = 0
@@ -132,6 +133,7 @@ class RunRecord:
             n_long_tokens=counts.n_long_tokens,
             n_cut_tokens=counts.n_cut_tokens,
             checkpoints=self.checkpoints,
+            n_departed=self.n_departed,
         )
 
     def _units_by_level(self) -> dict[str, int]:

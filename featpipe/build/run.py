@@ -21,6 +21,7 @@ import numpy as np
 
 from featpipe.build.queue import BuildQueue
 from featpipe.cache import tables
+from featpipe.cache.places import gone_rows
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import WRITE, CacheWriter
 from featpipe.errors import CheckpointError, PoolBroken, PoolError, raise_original
@@ -90,6 +91,8 @@ class Run:
         while self._feed():
             self._take_answers()
             self._tick()
+        if not self._is_stopping:
+            self._let_go()
         queue = self._queue
         report = self._record.report(queue.vectors, queue.states, self._is_stopping)
         text = json.dumps(report.as_dict(), ensure_ascii=False)
@@ -97,6 +100,12 @@ class Run:
         self._writer.settle()
         self._tick(is_last=True)
         return report
+
+    def _let_go(self) -> None:
+        departed = self._intake.find_departed()
+        if departed:
+            self._write({tables.SOURCES: gone_rows(departed)})
+            self._record.n_departed = len(departed)
 
     # ---- handing out
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.cache.dictionary import Dictionary
 from featpipe.cache.documents import StoredDocuments
+from featpipe.cache.forget import choose_documents, forget_documents
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
@@ -145,6 +146,27 @@ class Cache:
         if search is None or not search.is_current:
             search = self._searches[analyser] = SentenceSearch(self, analyser)
         return search
+
+    def forget(self, *names: str | Path, wait_s: float = 0.0) -> list[CachedDocument]:
+        """Have documents leave the cache, in one durable step; those that left are returned.
+
+        They are found no more: not listed, searched, extracted, counted or exported. ``compact``
+        then frees what only they hold. One that a later build finds again is back.
+
+        Args:
+            names: ids, paths, folders, or patterns over ids and paths.
+            wait_s: for another process that writes the cache.
+
+        Raises:
+            MissingDocuments: a name that no document has; nothing has left.
+            DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
+
+        """
+        self.refresh()
+        chosen = choose_documents(self.stored_documents, [str(name) for name in names] or [""])
+        forget_documents(self.path, chosen, wait_s=wait_s)
+        self.refresh()
+        return chosen
 
     def refresh(self) -> None:
         """See what the writer has committed since."""

@@ -147,8 +147,9 @@ class Dictionary:
     def texts(self) -> Iterator[str]:
         """Every text with a vector, in the order of storing; of one level if there is one."""
         wanted = self._stored.keys_of_level(self.level) if self.level else None
-        for start in range(0, self._reader.n_rows, _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, self._reader.n_rows))
+        forgotten, table = self._stored.forgotten(), self._reader
+        for start in range(0, table.n_rows, _BLOCK):
+            rows = forgotten.kept(table, np.arange(start, min(start + _BLOCK, table.n_rows)))
             for key in np.asarray(self._reader.gather("keys", rows)):
                 if wanted is None or key.tobytes() in wanted:
                     text = self.text_of(key.tobytes())
@@ -169,7 +170,7 @@ class Dictionary:
 
     def _rows_of_level(self, table: TableReader) -> NDArray[np.int64]:
         if self.level is None:
-            return np.arange(table.n_rows)
+            return self._stored.forgotten().kept_rows(table)
         rows = table.find(join_keys(sorted(self._stored.keys_of_level(self.level))))
         return np.sort(rows[rows >= 0])
 

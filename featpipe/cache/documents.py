@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.places import last_places
 from featpipe.cache.texts import check_level, decode, join_keys, split_keys
 from featpipe.documents.find import absolute
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store import Reader, TableReader
+
+    #: The log of places, another object where the file was replaced, and its number of rows.
+    _LogState = tuple[TableReader | None, int]
 
 
 #: Documents that an error names.
@@ -119,6 +123,7 @@ class StoredDocuments:
         self._reader = reader
         self._names = _Names()
         self._lock = threading.Lock()
+        self._forgotten: tuple[_LogState, Forgotten] = (None, -1), Forgotten(reader)
 
     def __reduce__(self) -> tuple[type[StoredDocuments], tuple[Reader]]:
         """Pickle without the lock; the reader pickles as its path."""
@@ -208,9 +213,22 @@ class StoredDocuments:
             hint=f"nearest: {', '.join(near)}" if near else "run build-cache over it first",
         )
 
+    def forgotten(self) -> Forgotten:
+        """What only forgotten documents hold, as of the last refresh."""
+        state = self._log_state()
+        if state != self._forgotten[0]:
+            self._forgotten = state, Forgotten(self._reader)
+        return self._forgotten[1]
+
+    def _log_state(self) -> _LogState:
+        if tables.SOURCES not in self._reader:
+            return None, 0
+        table = self._reader.table(tables.SOURCES)
+        return table, table.n_rows
+
     def keys_of_level(self, level: str) -> set[bytes]:
         """Keys of every distinct unit of one level."""
-        rows = np.arange(self.table.n_rows)
+        rows = self.forgotten().kept_rows(self.table)
         values, _ = self.table.ragged_many(f"{check_level(level)}_keys", rows)
         return set(split_keys(np.asarray(values)))
 
@@ -243,11 +261,12 @@ class StoredDocuments:
     def _current(self) -> _Names:
         """Names as they are now; read again only when the log of places has grown."""
         self._reader.refresh()
-        reader = self._reader
-        n = reader.table(tables.SOURCES).n_rows if tables.SOURCES in reader else 0
-        if n != self._names.n_places:
-            before = self._names
-            names = _Names(n, {}, {}, list(self), before.by_hash, before.hashed_rows)
+        state = self._log_state()
+        if state != self._names.state:
+            before, now = self._names, list(self)
+            names = _Names(state, {}, {}, now, before.by_hash, before.hashed_rows)
+            if state[0] is not before.state[0] or not before.hashed_rows <= {d.row for d in now}:
+                names = _Names(state, unhashed=now)  # another file, or documents have left
             for document in names.unhashed:
                 names.by_name[document.path] = document
                 names.by_name.setdefault(document.id, document)
@@ -261,7 +280,7 @@ class StoredDocuments:
 class _Names:
     """Documents by path and id, and by hash and media type of their file, read when asked for."""
 
-    n_places: int = -1
+    state: _LogState = (None, -1)
     by_name: dict[str, CachedDocument] = field(default_factory=dict)
     by_last: dict[str, list[CachedDocument]] = field(default_factory=dict)
     unhashed: list[CachedDocument] = field(default_factory=list)

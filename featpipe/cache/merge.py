@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import TermTables, TermWriter
 from featpipe.documents import hash_file
@@ -32,13 +33,20 @@ _BLOCK = 8192
 def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
     """Write the union of ``sources`` to ``output``, which must not exist.
 
+    What is forgotten in one source is not taken from it.
+
     Raises:
         DictionaryError: ``output`` exists, or a table has another schema in another file.
         UnreadableDictionary: a source that is damaged or not ours.
         WriteFailed: disk full ...; ``output`` is removed then.
 
     """
-    merged = merge_dictionaries(sources, output, leave_out=lambda name: name.startswith("terms/"))
+    merged = merge_dictionaries(
+        sources,
+        output,
+        leave_out=lambda name: name.startswith("terms/"),
+        pick_of=lambda reader: Forgotten(reader).pick,
+    )
     with Writer.open(output) as writer:
         for source in sources:
             with Reader(source) as reader:
@@ -56,7 +64,8 @@ def _term_tables(reader: Reader) -> Iterator[TermTables]:
 def _take_terms(reader: Reader, names: TermTables, output: Path, writer: Writer) -> None:
     vocabulary, units = reader.table(names.vocabulary), reader.table(names.units)
     specs = {names.vocabulary: vocabulary.spec, names.units: units.spec}
-    rows = np.arange(vocabulary.n_rows)
+    forgotten = Forgotten(reader)
+    rows = forgotten.kept_rows(vocabulary)
     terms = TermWriter(output, writer, names, specs)
     new_ids = terms.ids_of(Texts(*vocabulary.ragged_many("term", rows)))
     old_ids = np.asarray(vocabulary.gather("id", rows))
@@ -64,7 +73,7 @@ def _take_terms(reader: Reader, names: TermTables, output: Path, writer: Writer)
     translated[old_ids] = new_ids
     target = writer.table(names.units, units.spec)
     for start in range(0, units.n_rows, _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, units.n_rows))
+        block = forgotten.kept(units, np.arange(start, min(start + _BLOCK, units.n_rows)))
         ids, lengths = units.ragged_many("ids", block)
         target.append({"keys": units.gather("keys", block), "ids": (translated[ids], lengths)})
     writer.commit()

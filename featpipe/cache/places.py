@@ -22,11 +22,15 @@ from featpipe.errors import MissingExtra
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from featpipe.cache.write import Rows
     from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader
+
+#: Stands for the key of a document in the row of a place that it left. No content has this key, so
+#: readers from before there were such rows find no document there either.
+GONE = bytes(16)
 
 #: The state of a file that was changed less than this before is not trusted: a further change
 #: could leave the same size and times.
@@ -156,13 +160,40 @@ def source_rows(sources: Sequence[Source], keys: Sequence[bytes]) -> Rows:
     }
 
 
-def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
-    """Absolute path -> (readable name, key of the document last seen there)."""
+def gone_rows(places: Mapping[str, str]) -> Rows:
+    """Rows for ``/sources``: path -> id of documents that leave the cache."""
+    return {
+        "document": join_keys([GONE] * len(places)),
+        "path": Texts.from_strings(list(places)).ragged,
+        "id": Texts.from_strings(list(places.values())).ragged,
+    }
+
+
+class Place(NamedTuple):
+    """A row of ``/sources``; ``key`` is `GONE` where a document left."""
+
+    path: str
+    id: str
+    key: bytes
+
+
+def read_places(reader: Reader) -> list[Place]:
+    """Every row of ``/sources``, oldest first."""
     if tables.SOURCES not in reader:
-        return {}
+        return []
     table = reader.table(tables.SOURCES)
     rows = np.arange(table.n_rows)
     paths = Texts(*table.ragged_many("path", rows)).strings()
     names = Texts(*table.ragged_many("id", rows)).strings()
-    keys = split_keys(np.asarray(table.gather("document", rows)))
-    return dict(zip(paths, zip(names, keys, strict=True), strict=True))
+    return list(map(Place, paths, names, split_keys(np.asarray(table.gather("document", rows)))))
+
+
+def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
+    """Absolute path -> (readable name, key of the document last seen there), without those gone."""
+    found: dict[str, tuple[str, bytes]] = {}
+    for place in read_places(reader):
+        if place.key == GONE:
+            found.pop(place.path, None)
+        else:
+            found[place.path] = (place.id, place.key)
+    return found

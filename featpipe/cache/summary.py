@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from featpipe.cache.cache import Cache
+    from featpipe.cache.forgotten import Forgotten
     from featpipe.store import Reader
 
 
@@ -101,21 +102,28 @@ class CacheSummary:
 
 def summarise(cache: Cache) -> CacheSummary:
     """Count everything. Reads keys and offsets, no vectors."""
-    reader = cache.reader
-    occurrences, unique_rows = _count_units(reader)
+    reader, forgotten = cache.reader, cache.stored_documents.forgotten()
+    occurrences, unique_rows = _count_units(reader, forgotten)
     return CacheSummary(
         path=str(cache.path),
         file_bytes=cache.path.stat().st_size,
         documents=len(cache.stored_documents.places()),
-        contents=_count_rows(reader, tables.DOCUMENTS),
+        contents=_count_kept(reader, tables.DOCUMENTS, forgotten),
         units=sum(occurrences.values()),
         units_by_level=occurrences,
         unique_by_level={level: len(rows) for level, rows in unique_rows.items()},
-        texts=_count_rows(reader, tables.TEXTS),
-        spaces=tuple(_summarise_space(reader, name, unique_rows) for name in cache.spaces()),
-        entities={name: _count_entities(reader, name) for name in cache.stored_documents.taggers()},
+        texts=_count_kept(reader, tables.TEXTS, forgotten),
+        spaces=tuple(
+            _summarise_space(reader, name, unique_rows, forgotten) for name in cache.spaces()
+        ),
+        entities={
+            name: _count_entities(reader, name, forgotten)
+            for name in cache.stored_documents.taggers()
+        },
         terms={
-            name.removeprefix("terms/").removesuffix("/vocabulary"): reader.table(name).n_rows
+            name.removeprefix("terms/").removesuffix("/vocabulary"): _count_kept(
+                reader, name, forgotten
+            )
             for name in reader.tables()
             if name.startswith("terms/") and name.endswith("/vocabulary")
         },
@@ -123,13 +131,15 @@ def summarise(cache: Cache) -> CacheSummary:
     )
 
 
-def _count_units(reader: Reader) -> tuple[dict[str, int], dict[str, np.ndarray]]:
+def _count_units(
+    reader: Reader, forgotten: Forgotten
+) -> tuple[dict[str, int], dict[str, np.ndarray]]:
     """Occurrences per level, and per level the rows of its distinct texts in ``/texts``."""
     none = np.empty(0, np.int64)
     if tables.DOCUMENTS not in reader or tables.TEXTS not in reader:
         return dict.fromkeys(LEVELS, 0), dict.fromkeys(LEVELS, none)
     documents, texts = reader.table(tables.DOCUMENTS), reader.table(tables.TEXTS)
-    rows = np.arange(documents.n_rows)
+    rows = forgotten.kept_rows(documents)
     counts, unique = {}, {}
     for level in LEVELS:
         keys, lengths = documents.ragged_many(f"{level}_keys", rows)
@@ -140,7 +150,7 @@ def _count_units(reader: Reader) -> tuple[dict[str, int], dict[str, np.ndarray]]
 
 
 def _summarise_space(
-    reader: Reader, name: str, unique_rows: Mapping[str, np.ndarray]
+    reader: Reader, name: str, unique_rows: Mapping[str, np.ndarray], forgotten: Forgotten
 ) -> SpaceSummary:
     table = reader.table(f"embeddings/{name}")
     vectors = table.column("vectors")
@@ -151,7 +161,7 @@ def _summarise_space(
     spec = json.loads(table.attributes["spec"])
     return SpaceSummary(
         name=name,
-        n_vectors=table.n_rows,
+        n_vectors=len(forgotten.kept_rows(table)),
         dim=int(vectors.shape[1]),
         dtype=str(spec.get("dtype", vectors.dtype)),
         fingerprint=table.attributes["fingerprint"],
@@ -160,9 +170,14 @@ def _summarise_space(
     )
 
 
-def _count_entities(reader: Reader, tagger: str) -> int:
+def _count_entities(reader: Reader, tagger: str, forgotten: Forgotten) -> int:
     table = reader.table(f"entities/{tagger}")
-    return int(table.column("labels_end")[-1]) if table.n_rows else 0
+    _, lengths = table.ragged_many("labels", forgotten.kept_rows(table))
+    return int(lengths.sum())
+
+
+def _count_kept(reader: Reader, name: str, forgotten: Forgotten) -> int:
+    return len(forgotten.kept_rows(reader.table(name))) if name in reader else 0
 
 
 def _count_rows(reader: Reader, name: str) -> int:

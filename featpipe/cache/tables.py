@@ -6,7 +6,8 @@
     /entities/<name>@<fp12>     keyed by paragraph text spans, labels, scores
     /texts                      keyed by unit text      text: every unit text once, UTF-8
     /documents                  keyed by content        text, meta, and per level spans and keys
-    /sources                    log                     where a document was found; last row wins
+    /sources                    log                     where a document was found; last row wins;
+                                                        a key of zeros: it left this place
     /terms/<analyser>@<fp12>/   vocabulary (term, id) and units (ids per text)
     /runs                       log                     one JSON record per run
 
@@ -29,6 +30,11 @@ TEXTS = "texts"
 DOCUMENTS = "documents"
 SOURCES = "sources"
 RUNS = "runs"
+
+#: Of extraction: values by key, and logs of JSON records.
+VALUES = "results/values"
+LOG = "results/log"
+FACTS = "results/facts"
 
 #: Raised when a table's columns change meaning.
 LAYOUT_VERSION = 1

@@ -61,6 +61,7 @@ _MOST_READERS = 4
 @ocr_option
 @click.option("--deadline", type=click.FloatRange(min=0.1), metavar="SECONDS")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
+@click.option("--sync", is_flag=True, help="What is gone from DOCS leaves the cache.")
 @click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, and per run.")
 @click.pass_context
@@ -85,13 +86,15 @@ def build_cache(
     ocr: bool,
     deadline: float | None,
     wait: float,
+    sync: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Make sure every paragraph, sentence and word of DOCS has its features in the cache.
 
     DOCS are files and folders (read to the bottom). What the cache holds is never computed again:
-    run the command twice, or after an interruption, and only the rest is done.
+    run the command twice, or after an interruption, and only the rest is done. Files in folders
+    that featpipe wrote, such as caches and results, are passed over; one that is named is an error.
     """
     from featpipe.build.pipeline import Pipeline
     from featpipe.encoders.spec import EncoderSettings, TaggerSettings
@@ -108,7 +111,7 @@ def build_cache(
     tagger = TaggerSettings(precision="auto" if precision == "approx" else precision)
     settings = _build_settings(level, wait, deadline, use_ocr=ocr)
     devices = device or ("cpu",) * (workers or 0) or None
-    chosen = _Chosen(documents, include, exclude)
+    chosen = _Chosen(documents, include, exclude, sync)
     with Pipeline(
         cache, model, ner, devices=devices, encoder=encoder, tagger=tagger, settings=settings
     ) as pipeline:
@@ -131,6 +134,7 @@ class _Chosen:
     documents: tuple[str, ...]
     include: tuple[str, ...]
     exclude: tuple[str, ...]
+    sync: bool
 
 
 def _build_settings(
@@ -153,7 +157,11 @@ def _build(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
         stopping_in_two_steps(pipeline.stop_after_current),
     ):
         report = pipeline.build(
-            chosen.documents, include=chosen.include, exclude=chosen.exclude, listen=view.show
+            chosen.documents,
+            include=chosen.include,
+            exclude=chosen.exclude,
+            sync=chosen.sync,
+            listen=view.show,
         )
     if as_json:
         whole = {"event": "report", **report.as_dict(), "summary": report.summary()}
@@ -163,7 +171,9 @@ def _build(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
 
 def _dry_run(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
     """Print what a run would do; returns how many documents cannot be read."""
-    found = pipeline.dry_run(chosen.documents, include=chosen.include, exclude=chosen.exclude)
+    found = pipeline.dry_run(
+        chosen.documents, include=chosen.include, exclude=chosen.exclude, sync=chosen.sync
+    )
     if as_json:
         echo(json.dumps(found.as_dict() | {"event": "preview"}, ensure_ascii=False))
         return len(found.quarantined)

@@ -205,11 +205,12 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
 def compact(cache: str) -> None:
     """Rewrite FILE beside itself and put the result in its place, in one step.
 
-    Readers that have the old file open keep it until they refresh.
+    What only forgotten documents hold is freed: no byte of their texts, vectors, entities and names
+    is left. Readers that have the old file open keep it until they refresh.
     """
-    from featpipe.store.rewrite import compact_dictionary
+    from featpipe.cache.forgotten import compact_cache
 
-    echo(str(compact_dictionary(cache)))
+    echo(str(compact_cache(cache)))
 
 
 @click.command("backup")
@@ -226,7 +227,7 @@ def backup(ctx: click.Context, cache: str, target: str) -> None:
     from featpipe.store.backup import back_up_dictionary
 
     made = back_up_dictionary(cache, target)
-    click.echo(str(made))
+    echo(str(made))
     ctx.exit(EXIT_LEFT_OUT if made.n_damaged else 0)
 
 
@@ -278,7 +279,9 @@ def import_vectors(ctx: click.Context, old: str, cache: str, group: str, name: s
 @click.option("--parquet", is_flag=True, help="One Parquet file per table (extra: arrow).")
 def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> None:
     """Write the tables of FILE below FOLDER: one .npy per column and rows.jsonl per table."""
+    from featpipe.cache.forgotten import without_forgotten
     from featpipe.store.export import export_npy, export_parquet
 
     export = export_parquet if parquet else export_npy
-    echo(str(export(cache, folder, tables=table or None)))
+    with without_forgotten(cache) as source:
+        echo(str(export(source, folder, tables=table or None)))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from featpipe.cache.tables import FACTS, LOG, VALUES
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import CacheWriter
 from featpipe.extraction.results import ExtractedValue, FieldResult
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from featpipe.store import Reader
 
     Record = dict[str, Any]  # Any: the values of a JSON object
-
-VALUES = "results/values"
-LOG = "results/log"
-FACTS = "results/facts"
 
 _SPECS = {
     VALUES: TableSpec(columns=(Ragged("record", "uint8"),), keyed=True, attributes={}),

@@ -1,8 +1,9 @@
 """Rewrites whole dictionaries: compaction of one, merge of several.
 
-Compaction leaves out damaged rows and the space that rewrites and crashes abandoned. The path names
-the old file or the whole new one at every instant; the file stays locked meanwhile; readers keep
-the old one until they refresh.
+Both take the rows to write from a `Pick`: all of a table's sound rows, or those that the caller
+wants. Compaction leaves out damaged rows and the space that rewrites and crashes abandoned. The
+path names the old file or the whole new one at every instant; the file stays locked meanwhile;
+readers keep the old one until they refresh.
 
 A merge is the union by key. Keys are hashes of content and tables are named by fingerprint, so
 equal keys in the same table mean equal rows; where bytes differ all the same, the first file's row
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from featpipe.store.schema import ColumnData
     from featpipe.store.table_reader import TableReader
 
+    #: Of a table and the numbers of some rows: those to write, as `TableWriter.append` takes them.
+    Pick = Callable[[TableReader, NDArray[np.int64]], dict[str, ColumnData]]
+
 #: Bounds of a block of rows.
 _BLOCK_BYTES = 16 << 20
 _MAX_ROWS = 1 << 14
@@ -43,24 +47,34 @@ _MAX_ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Result of a compaction. ``n_dropped`` rows were damaged; bytes are those on disk."""
+    """Result of a compaction. ``n_dropped`` rows were damaged; bytes are those on disk.
+
+    ``n_unwanted`` sound rows were left out, because the caller did not pick them.
+    """
 
     path: Path
     n_rows: int
     n_dropped: int
     before_bytes: int
     after_bytes: int
+    n_unwanted: int = 0
 
     def __str__(self) -> str:
         lost = f", {self.n_dropped:,} damaged rows left out" if self.n_dropped else ""
+        freed = f", {self.n_unwanted:,} of forgotten documents freed" if self.n_unwanted else ""
         return (
-            f"{self.path}: {self.n_rows:,} rows kept{lost}; "
+            f"{self.path}: {self.n_rows:,} rows kept{lost}{freed}; "
             f"{self.before_bytes:,} -> {self.after_bytes:,} bytes"
         )
 
 
-def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compaction:
-    """Rewrite the dictionary at ``path`` and replace it by the result.
+def compact_dictionary(
+    path: str | Path,
+    *,
+    disk: Disk | None = None,
+    pick_of: Callable[[Reader], Pick] = lambda _: rows_of,
+) -> Compaction:
+    """Rewrite the dictionary at ``path`` and replace it by the result, with the rows picked.
 
     Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
     holds objects of another program or unreadable tables, which a rewrite would lose, or has
@@ -77,8 +91,9 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
             refuse_foreign(reader)
             with writing(path):
                 access = _access_to_keep(path)
+            pick = pick_of(reader)
             with Writer.open(aside, disk=disk, access=access) as target:
-                counts = [copy_table(reader.table(name), target) for name in reader.tables()]
+                counts = [copy_table(reader.table(name), target, pick) for name in reader.tables()]
         before, after = (file.stat().st_blocks * 512 for file in (path, aside))
         with writing(path):
             disk.replace(aside, path)
@@ -89,8 +104,8 @@ def compact_dictionary(path: str | Path, *, disk: Disk | None = None) -> Compact
         raise
     finally:
         owner.abandon()
-    kept, dropped = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
-    return Compaction(path, kept, dropped, before, after)
+    kept, dropped, unwanted = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0)
+    return Compaction(path, kept, dropped, before, after, unwanted)
 
 
 def _access_to_keep(path: Path) -> Access:
@@ -104,17 +119,23 @@ def _access_to_keep(path: Path) -> Access:
     return Access.of(path)
 
 
-def copy_table(table: TableReader, target: Writer) -> tuple[int, int]:
-    """Append a table's sound rows to the one of the same name; (rows kept, rows damaged)."""
+def copy_table(
+    table: TableReader, target: Writer, pick: Pick | None = None
+) -> tuple[int, int, int]:
+    """Append a table's sound rows to the one of the same name; rows (kept, damaged, not picked)."""
+    pick = pick or rows_of
     written = target.table(table.name, table.spec)
-    values = {name: table.n_values(name) for name in table.now.view.values}
-    written.reserve(written.n_rows + table.n_rows, values)
-    n_kept = n_damaged = 0
+    if pick is rows_of:
+        values = {name: table.n_values(name) for name in table.now.view.values}
+        written.reserve(written.n_rows + table.n_rows, values)
+    n_kept = n_damaged = n_unwanted = 0
     for rows, n_bad in sound_blocks(table):
-        n_kept += written.append(rows_of(table, rows))
+        n_new = written.append(pick(table, rows))
+        n_kept += n_new
         n_damaged += n_bad
+        n_unwanted += len(rows) - n_new
     target.commit()
-    return n_kept, n_damaged
+    return n_kept, n_damaged, n_unwanted
 
 
 def refuse_foreign(reader: Reader) -> None:
@@ -163,19 +184,20 @@ def merge_dictionaries(
     output: str | Path,
     *,
     leave_out: Callable[[str], bool] = lambda _: False,
+    pick_of: Callable[[Reader], Pick] = lambda _: rows_of,
 ) -> Merge:
     """Write the union of ``sources`` to ``output``, which must not exist.
 
     ``leave_out(name)`` is true for tables that the caller merges itself: those whose rows refer to
-    other rows by number. Damaged rows and unreadable tables are left out and reported. Raises
-    DictionaryError when ``output`` exists or a table has another schema in another file,
-    UnreadableDictionary, WriteFailed; ``output`` is removed then. Only those may read ``output``
-    who may read every source.
+    other rows by number. ``pick_of(source)`` picks the rows of one file. Damaged rows and
+    unreadable tables are left out and reported. Raises DictionaryError when ``output`` exists or a
+    table has another schema in another file, UnreadableDictionary, WriteFailed; ``output`` is
+    removed then. Only those may read ``output`` who may read every source.
     """
     path = Path(output).absolute()
     if path.exists():
         raise DictionaryError(f"{path} exists already", hint="merge into a new file")
-    merging = _Merging(path, leave_out)
+    merging = _Merging(path, leave_out, pick_of)
     try:
         access = Access.common(map(Path, sources))
         with Writer.open(path, access=access) as writer, Reader(path) as merged:
@@ -192,9 +214,12 @@ def merge_dictionaries(
 class _Merging:
     """A merge in progress."""
 
-    def __init__(self, path: Path, leave_out: Callable[[str], bool]) -> None:
+    def __init__(
+        self, path: Path, leave_out: Callable[[str], bool], pick_of: Callable[[Reader], Pick]
+    ) -> None:
         self.path = path
         self.leave_out = leave_out
+        self.pick_of = pick_of
         self.n_rows = self.n_doubled = self.n_damaged = 0
         self.conflicts: list[Conflict] = []
         self.unread: list[str] = []
@@ -203,6 +228,7 @@ class _Merging:
         problems: list[str] = []
         names = reader.tables(problems)
         self.unread += problems
+        pick = self.pick_of(reader)
         for name in names:
             if self.leave_out(name):
                 continue
@@ -211,9 +237,11 @@ class _Merging:
             except UnreadableDictionary as error:
                 self.unread.append(error.message)
                 continue
-            self._add_table(table, reader.path, writer, merged)
+            self._add_table(table, reader.path, pick, writer, merged)
 
-    def _add_table(self, table: TableReader, source: Path, writer: Writer, merged: Reader) -> None:
+    def _add_table(
+        self, table: TableReader, source: Path, pick: Pick, writer: Writer, merged: Reader
+    ) -> None:
         written = writer.table(table.name, table.spec)
         writer.commit()
         merged.refresh()
@@ -221,11 +249,12 @@ class _Merging:
         n_before = before.n_rows
         for rows, n_bad in sound_blocks(table):
             self.n_damaged += n_bad
-            data = rows_of(table, rows)
+            data = pick(table, rows)
             n_new = written.append(data)
             self.n_rows += n_new
-            self.n_doubled += len(rows) - n_new
-            if n_new < len(rows) and n_before:
+            n_doubled = len(np.asarray(data[KEYS])) - n_new if table.spec.keyed else 0
+            self.n_doubled += n_doubled
+            if n_doubled and n_before:
                 self._compare(before, table, rows, source)
         writer.commit()
 

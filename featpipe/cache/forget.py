@@ -1,0 +1,75 @@
+"""Choosing documents of a cache by name, and having them leave it.
+
+Guarantees: all documents of one call leave in one commit, which survives the loss of any process;
+killed before it, all are still there. Their rows stay in the file until it is compacted (see
+`featpipe.cache.forgotten`), and count again when a build finds the documents again.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from glob import has_magic
+from typing import TYPE_CHECKING
+
+from featpipe.cache import tables
+from featpipe.cache.places import gone_rows
+from featpipe.cache.write import CacheWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from featpipe.cache.documents import CachedDocument, StoredDocuments
+
+
+def choose_documents(stored: StoredDocuments, names: Sequence[str]) -> list[CachedDocument]:
+    """The documents of these names, each once, in the order of the cache; all without names.
+
+    Args:
+        stored: of the cache.
+        names: ids, paths, ends of ids, folders, and patterns of the shell over ids and paths.
+
+    Raises:
+        MissingDocuments: a name that no document has, or an end that several have.
+
+    """
+    every = list(stored)
+    if not names:
+        return every
+    chosen = {document.path for name in names for document in _named(stored, every, name)}
+    return [document for document in every if document.path in chosen]
+
+
+def _named(
+    stored: StoredDocuments, every: Sequence[CachedDocument], name: str
+) -> Iterator[CachedDocument]:
+    if stored.find(name) is None:
+        matched = [d for d in every if _matches(d, name)]
+        if matched:
+            yield from matched
+            return
+    yield stored.require(name)
+
+
+def _matches(document: CachedDocument, name: str) -> bool:
+    if has_magic(name):
+        return any(fnmatchcase(one, name) for one in (document.id, document.path))
+    folder = f"{name.rstrip('/')}/"
+    return bool(name) and (document.id.startswith(folder) or document.path.startswith(folder))
+
+
+def forget_documents(
+    cache: Path, documents: Sequence[CachedDocument], *, wait_s: float = 0.0
+) -> None:
+    """Have documents leave a cache; durable when this returns.
+
+    Raises:
+        DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
+        WriteFailed: disk full, read-only ...; nothing has left.
+
+    """
+    if not documents:
+        return
+    places = {document.path: document.id for document in documents}
+    with CacheWriter.open(cache, {tables.SOURCES: tables.sources_spec()}, wait_s=wait_s) as writer:
+        writer.append({tables.SOURCES: gone_rows(places)})

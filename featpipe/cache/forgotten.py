@@ -1,0 +1,232 @@
+"""Forgotten documents: which rows only they hold, and the file without them.
+
+A document that left every place it was found at is forgotten. Its rows stay until the file is
+compacted, so that one that comes back costs nothing; until then no reader shows them. A row stays
+for good where another document holds it too. Former contents of a document that is still there are
+none of these: a file that is changed back finds its vectors.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featpipe.cache import tables
+from featpipe.cache.places import GONE, read_places
+from featpipe.cache.texts import Texts, join_keys, split_keys
+from featpipe.settings import LEVELS
+from featpipe.store import Reader, Writer
+from featpipe.store.rewrite import compact_dictionary, copy_table, rows_of, sound_blocks
+from featpipe.store.schema import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from featpipe.store import TableReader
+    from featpipe.store.rewrite import Compaction
+    from featpipe.store.schema import ColumnData
+
+_FORGOTTEN = "(forgotten)"
+
+
+def compact_cache(path: str | Path) -> Compaction:
+    """Rewrite a cache without damaged rows and without what only forgotten documents hold.
+
+    Afterwards no byte of their texts, vectors, entities, values, names and paths is in the file,
+    unless another document holds it too; run records name them no more.
+
+    Raises:
+        As `featpipe.store.rewrite.compact_dictionary`.
+    """
+    return compact_dictionary(path, pick_of=lambda reader: Forgotten(reader).pick)
+
+
+@contextmanager
+def without_forgotten(path: str | Path) -> Iterator[Path]:
+    """The path of a cache, or of a copy for the time being where it holds forgotten documents.
+
+    Raises:
+        WriteFailed: no room for the copy, in the folder for temporary files.
+    """
+    with Reader(path) as reader:
+        forgotten = Forgotten(reader)
+        if not forgotten:
+            yield Path(path)
+            return
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / "cache.h5"
+            with Writer.open(copy) as target:
+                for name in reader.tables():
+                    copy_table(reader.table(name), target, forgotten.pick)
+            yield copy
+
+
+class Forgotten:
+    """What only forgotten documents hold, in a cache as its reader sees it now."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        places = read_places(reader)
+        last = {place.path: place.key for place in places}
+        self.paths = frozenset(path for path, key in last.items() if key == GONE)
+        held: set[bytes] = set()
+        left: set[bytes] = set()
+        kept: set[str] = set()
+        gone: set[str] = set()
+        for place in places if self.paths else ():
+            is_gone = place.path in self.paths
+            (left if is_gone else held).add(place.key)
+            (gone if is_gone else kept).update((place.path, place.id))
+        #: Keys of contents.
+        self.documents = frozenset(left - held - {GONE})
+        #: Ids and paths that no document has now.
+        self.names = frozenset(gone - kept)
+
+    def __bool__(self) -> bool:
+        """Whether the file holds anything of forgotten documents."""
+        return bool(self.paths)
+
+    def pick(self, table: TableReader, rows: NDArray[np.int64]) -> dict[str, ColumnData]:
+        """These rows as `TableWriter.append` takes them, without what is forgotten."""
+        if not self:
+            return rows_of(table, rows)
+        data = rows_of(table, self.kept(table, rows))
+        if table.name == tables.RUNS:
+            texts = Texts(*table.ragged_many("record", rows)).strings()
+            data["record"] = Texts.from_strings([self._without_names(t) for t in texts]).ragged
+        return data
+
+    def kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of these rows of a table those that are not forgotten."""
+        return rows if not self else rows[self._is_kept(table, rows)]
+
+    def kept_rows(self, table: TableReader) -> NDArray[np.int64]:
+        """All rows of a table that are not forgotten."""
+        return self.kept(table, np.arange(table.n_rows))
+
+    def _is_kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        special = {
+            tables.DOCUMENTS: lambda: self._lacks(table, rows, self.documents),
+            tables.SOURCES: lambda: self._is_kept_place(table, rows),
+            tables.VALUES: lambda: (
+                self._lacks(table, rows, self._values) & self._names_none(table, rows)
+            ),
+            tables.LOG: lambda: self._of_kept(table, rows) & self._names_none(table, rows),
+            tables.FACTS: lambda: self._names_none(table, rows),
+        }
+        group, _, last = table.name.rpartition("/")
+        if table.name in special:
+            return special[table.name]()
+        if group.startswith("terms/") and last == "vocabulary":
+            return np.isin(np.asarray(table.gather("id", rows)), self._ids_in_use(group))
+        if table.spec.keyed and not _is_imported(table):
+            return ~np.isin(_as_items(table.gather(KEYS, rows)), self._units)
+        return np.ones(len(rows), np.bool_)
+
+    def _is_kept_place(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        paths = Texts(*table.ragged_many("path", rows)).strings()
+        keys = split_keys(np.asarray(table.gather("document", rows)))
+        stays = (p not in self.paths and k != GONE for p, k in zip(paths, keys, strict=True))
+        return np.fromiter(stays, np.bool_, len(rows))
+
+    @staticmethod
+    def _lacks(
+        table: TableReader, rows: NDArray[np.int64], keys: frozenset[bytes]
+    ) -> NDArray[np.bool_]:
+        return ~np.isin(_as_items(table.gather(KEYS, rows)), _as_items(join_keys(sorted(keys))))
+
+    @cached_property
+    def _units(self) -> NDArray[np.void]:
+        """Keys of the units of forgotten documents that no other document has."""
+        if tables.DOCUMENTS not in self._reader or not self.documents:
+            return _as_items(join_keys([]))
+        table = self._reader.table(tables.DOCUMENTS)
+        rows = np.concatenate([rows for rows, _ in sound_blocks(table)] or [np.zeros(0, np.int64)])
+        is_kept = self._lacks(table, rows, self.documents)
+        units = np.unique(np.concatenate(list(_units_of(table, rows[~is_kept]))))
+        for some in np.array_split(rows[is_kept], len(rows) // 256 + 1):
+            for others in _units_of(table, some):
+                units = units[~np.isin(units, others)]
+        return units
+
+    def _ids_in_use(self, group: str) -> NDArray[np.uint32]:
+        """Ids of terms that a kept unit has."""
+        units = self._reader.table(f"{group}/units")
+        used = [np.zeros(0, np.uint32)]
+        for rows, _ in sound_blocks(units):
+            ids, _lengths = units.ragged_many("ids", self.kept(units, rows))
+            used.append(np.unique(ids).astype(np.uint32))
+        return np.unique(np.concatenate(used))
+
+    @cached_property
+    def _values(self) -> frozenset[bytes]:
+        """Keys of values that only the results of forgotten documents name."""
+        left: set[bytes] = set()
+        held: set[bytes] = set()
+        if tables.LOG in self._reader:
+            table = self._reader.table(tables.LOG)
+            for rows, _ in sound_blocks(table):
+                for record in _records(table, rows):
+                    keys = map(bytes.fromhex, record["fields"].values())
+                    (left if str(record["path"]) in self.paths else held).update(keys)
+        return frozenset(left - held)
+
+    def _of_kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        paths = (str(record["path"]) for record in _records(table, rows))
+        return np.array([path not in self.paths for path in paths], np.bool_)
+
+    def _names_none(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a record names no forgotten document, as a sample or the nearest one."""
+        texts = Texts(*table.ragged_many("record", rows)).strings()
+        return np.array([not self._is_in(_unescaped(text)) for text in texts], np.bool_)
+
+    def _is_in(self, text: str) -> bool:
+        return any(name in text for name in self.names)
+
+    def _without_names(self, text: str) -> str:
+        """The record of a run that says what was left out, but not of which forgotten document."""
+        if not self._is_in(_unescaped(text)):
+            return text
+        record = json.loads(text)
+        for one in (*record["quarantined"], *record["failed"]):
+            if any(self._is_in(str(value)) for value in one.values()):
+                one |= {name: _FORGOTTEN for name in ("source", "reason") if name in one}
+        notes = record["notes"]
+        record["notes"] = [_FORGOTTEN if self._is_in(note) else note for note in notes]
+        return json.dumps(record, ensure_ascii=False)
+
+
+def _units_of(table: TableReader, rows: NDArray[np.int64]) -> Iterator[NDArray[np.void]]:
+    yield _as_items(join_keys([]))
+    for level in LEVELS:
+        keys, _ = table.ragged_many(f"{level}_keys", rows)
+        yield _as_items(np.asarray(keys).reshape(-1, 16))
+
+
+def _as_items(keys: NDArray[np.generic]) -> NDArray[np.void]:
+    """Keys (n, 16) as items (n,) that can be sorted and compared."""
+    return np.ascontiguousarray(keys).view("V16").reshape(-1)
+
+
+def _records(table: TableReader, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    for text in Texts(*table.ragged_many("record", rows)).strings():
+        yield json.loads(text)
+
+
+def _unescaped(text: str) -> str:
+    """JSON with its quotes and backslashes as in the strings that it holds."""
+    return text.replace('\\"', '"').replace("\\\\", "\\") if "\\" in text else text
+
+
+def _is_imported(table: TableReader) -> bool:
+    """Whether the vectors were taken over from a file: they are no document's."""
+    spec = table.attributes.get("spec")
+    return spec is not None and json.loads(spec).get("feature") == "imported"
