@@ -124,7 +124,7 @@ def _copy(disk: Disk, reader: Reader, aside: Path) -> tuple[int, int, bool]:
     tables = _tables_of_one_instant(reader)
     with Writer.open(aside, disk=disk, access=access) as target:
         counts = [copy_table(table, target) for table in tables]
-    kept, damaged = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    kept, damaged, _ = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0)
     return kept, damaged, False
 
 
