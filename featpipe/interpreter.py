@@ -133,24 +133,24 @@ def _python_path() -> list[str]:
 
 def _folders_in_use(wanted: Iterable[str]) -> set[str]:
     """Folders that modules of this process, or the wanted ones, were found in."""
-    files = [*_files_of_modules(), *_files_of(wanted)]
-    return {os.path.realpath(os.path.dirname(file)) for file in files}  # noqa: PTH120  # thousands
+    return {os.path.realpath(folder) for folder in {*_folders_of_modules(), *_folders_of(wanted)}}
 
 
-def _files_of_modules() -> Iterator[str]:
-    """Of each top-level module its file, of a package its folder."""
+def _folders_of_modules() -> Iterator[str]:
+    """Of each top-level module the folder it was found in. Thousands of modules: no `Path` here."""
     for name, module in list(sys.modules.items()):
         if "." in name or not isinstance(module, ModuleType):
             continue
         # Not by getattr, which would load a lazy module.
-        names = ModuleType.__getattribute__(module, "__dict__")
-        file = names.get("__file__")
-        if isinstance(file, str) and Path(file).is_absolute():  # torch has an "_ops.py"
-            is_package = Path(file).stem == "__init__" and name != "__main__"
-            yield os.path.dirname(file) if is_package else file  # noqa: PTH120  # thousands
+        file = ModuleType.__getattribute__(module, "__dict__").get("__file__")
+        if not isinstance(file, str) or not file.startswith(os.sep):  # torch has an "_ops.py"
+            continue
+        folder, _, base = file.rpartition(os.sep)
+        is_package = base.startswith("__init__.") and name != "__main__"
+        yield (folder.rpartition(os.sep)[0] if is_package else folder) or os.sep
 
 
-def _files_of(wanted: Iterable[str]) -> Iterator[str]:
+def _folders_of(wanted: Iterable[str]) -> Iterator[str]:
     for name in wanted:
         top = name.partition(":")[0].partition(".")[0]
         try:
@@ -159,4 +159,4 @@ def _files_of(wanted: Iterable[str]) -> Iterator[str]:
             continue
         if spec is not None and spec.origin is not None:
             is_package = spec.submodule_search_locations is not None
-            yield str(Path(spec.origin).parent if is_package else spec.origin)
+            yield str(Path(spec.origin).parents[1 if is_package else 0])

@@ -1,4 +1,4 @@
-"""The architecture page shows the package as it is: its drawing, its rooms, its files."""
+"""The pages of the guide show the package as it is: its drawing, its rooms, its files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import test_layers
+from click.testing import CliRunner
 
 import featpipe
+from featpipe.cli.main import featpipe as featpipe_command
 
 PACKAGE = Path(featpipe.__file__).parent
 PAGE = (PACKAGE / "guide" / "architecture.md").read_text("utf-8")
@@ -38,3 +40,20 @@ def test_modules_it_names_exist(name: str) -> None:
     if not name.endswith((".py", ".tsv", ".loaders")):
         path = PACKAGE / name.replace(".", "/")
         assert path.with_suffix(".py").exists() or path.is_dir(), name
+
+
+SECURITY = (PACKAGE / "guide" / "security.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("heading", ["What is defended", "What is not"])
+def test_the_page_on_security_has_both_sides(heading: str) -> None:
+    assert f"\n## {heading}\n" in SECURITY
+
+
+@pytest.mark.parametrize(
+    "command", sorted(set(re.findall(r"`([a-z-]+)(?: --([a-z]+))?`", SECURITY)))
+)
+def test_options_the_page_on_security_names_exist(command: tuple[str, str]) -> None:
+    name, option = command
+    found = CliRunner().invoke(featpipe_command, [name, "--help"]) if option else None
+    assert found is None or f"--{option}" in found.output

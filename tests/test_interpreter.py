@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -184,6 +185,17 @@ def test_a_removed_working_folder_is_no_obstacle(
     gone.rmdir()
     monkeypatch.syspath_prepend("")
     assert all(Path(entry).is_absolute() for entry in interpreter.module_path())
+
+
+def test_a_module_in_the_root_folder_does_not_stand_for_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("in_the_root")
+    module.__file__ = "/in_the_root.py"
+    monkeypatch.setitem(sys.modules, "in_the_root", module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    assert str(tmp_path) not in interpreter.module_path()
 
 
 def test_numba_takes_no_settings_from_the_working_folder(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def read_job(body: object, templates: Mapping[str, object]) -> Job:
 def _parse(body: object) -> dict[str, object]:
     try:
         content = json.loads(body) if isinstance(body, str | bytes | bytearray) else body
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the message is no JSON: {error}", hint=_FORM) from error
     if not isinstance(content, dict):
         raise UsageError("the message is no JSON object", hint=_FORM)

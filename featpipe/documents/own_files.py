@@ -50,7 +50,7 @@ def describe_own_file(path: Path) -> str | None:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
         return next((name for looks, name in _KINDS if looks(path, head)), None)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

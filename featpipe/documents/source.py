@@ -123,7 +123,7 @@ class Source:
             line = file.read(part.n_bytes)
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnreadableDocument(f"{self.id}: the line is no JSON ({error})") from error
         text = record.get("text") if isinstance(record, dict) else None
         if not isinstance(text, str):
@@ -314,7 +314,7 @@ def _holds_texts(path: Path) -> bool:
         with path.open("rb") as file:
             first = next((line for line in file if line.strip()), b"")
         record = json.loads(first)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(record, dict) and isinstance(record.get("text"), str)
 
@@ -322,7 +322,7 @@ def _holds_texts(path: Path) -> bool:
 def _record_id(line: bytes) -> str | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     name = record.get("id") if isinstance(record, dict) else None
     return printable(str(name)) if isinstance(name, str | int) and str(name) else None

@@ -259,7 +259,10 @@ def read_shapes(file: Path) -> dict[str, tuple[int, ...]]:
         n_bytes = file.stat().st_size - 8 - length
         shapes = {k: tuple(v["shape"]) for k, v in header.items() if k != "__metadata__"}
         last = max((v["data_offsets"][1] for k, v in header.items() if k in shapes), default=0)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError),
+        *(struct.error, RecursionError),
+    ) as error:
         raise CheckpointError(f"{file} is not a whole safetensors file: {error}") from error
     if last != n_bytes:
         raise CheckpointError(

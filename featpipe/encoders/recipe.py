@@ -127,7 +127,7 @@ def read_json(path: Path) -> object:
         return json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}") from error
 
 

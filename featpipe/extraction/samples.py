@@ -112,7 +112,7 @@ def import_doccano(path: str | Path) -> list[SampleSpec]:
             continue
         try:
             samples.append(_doccano_sample(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise TemplateError(f"{path}:{number}: is no doccano export: {error!r}") from error
     return _read_for_all_labels(samples)
 
@@ -127,7 +127,7 @@ def import_label_studio(path: str | Path) -> list[SampleSpec]:
     path = Path(path)
     try:
         samples = [_label_studio_task(task) for task in _tasks_of(path.read_text("utf-8"))]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
     return _read_for_all_labels(samples)
 

@@ -335,6 +335,8 @@ def _parse(text: str, file: Path) -> Content:
         number = line[1] if line else max(len(text.rstrip("\n").split("\n")), 1)
         where = f"{file}:{number}"
         raise TemplateError(f"{where}: is not TOML: {error}") from error
+    except RecursionError as error:
+        raise TemplateError(f"{file}: is nested too deeply") from error
     if not isinstance(content, dict):
         raise TemplateError(f"{file}: holds a list, not a template")
     return content
@@ -349,6 +351,8 @@ def _read_lines(file: Path) -> Iterator[tuple[int, Any]]:  # Any: JSON
                 yield number, json.loads(line)
             except json.JSONDecodeError as error:
                 raise TemplateError(f"{file}:{number}: is not JSON: {error.msg}") from error
+            except RecursionError as error:
+                raise TemplateError(f"{file}:{number}: is nested too deeply") from error
 
 
 def _describe(error: ErrorDetails, content: object) -> str:

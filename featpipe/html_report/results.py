@@ -112,7 +112,7 @@ def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
             place = str(record["document"])
             fields = {str(name): _field_of(values) for name, values in record["fields"].items()}
             found[str(record["template"]), places.get(place, place)] = fields
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"{path}:{number}: is no extraction: {error!r}",
                 hint="write one with `featpipe extract ... -o results.jsonl`",

@@ -165,7 +165,7 @@ def _read_files(path: Path) -> tuple[dict[str, object], NDArray[np.uint8], faiss
         about = json.loads(path.with_name(path.name + ".json").read_text("utf-8"))
         keys = np.load(path.with_name(path.name + ".npy"))
         return about, keys, faiss.read_index(str(path))
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # RecursionError is one of the last
         raise UsageError(f"{path}: is no index: {error}") from error
 
 

@@ -6,6 +6,9 @@ Guarantees:
 - A worker that dies is noticed at once and replaced, and its unfinished tasks go to others.
 - A batch that kills its workers is halved until the bad item is alone, and named with its reason.
 - No child outlives its parent, and none imports the caller's ``__main__``.
+- A worker leads a process group: what its tasks start ends with it, with a close, and with the
+  parent. (What left the group ends with a deadline and a close.) A terminal's keys reach the
+  program only; suspended by Ctrl-Z, it has workers that finish the tasks they hold.
 
 Public names are loaded when first used: every child imports this package on its way to
 `featpipe.pool.child` and must not load the parent's half.

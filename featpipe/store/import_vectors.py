@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from featpipe.store.checksum import AnyArray
 
 _BATCH = 4096
+#: Numbers in a vector; a file of a kilobyte may claim a dataset of terabytes.
+_LONGEST = 1 << 16
 _TEXTS = TableSpec((Ragged("text", "u1"),))
 
 
@@ -113,8 +115,8 @@ def _batches(
                     f"{source} has no group {group!r}", hint=f"it has: {', '.join(file)}"
                 )
             batch = []
-            for text, node in _datasets(file[group]):
-                if node.dtype.kind != "f" or node.ndim != 1 or not node.size:
+            for text, node in _datasets(file[group], skipped):
+                if node.dtype.kind != "f" or node.ndim != 1 or not 0 < node.size <= _LONGEST:
                     skipped.append((text, f"{node.dtype} of shape {node.shape} is no vector"))
                     continue
                 batch.append((text, node[()]))
@@ -127,13 +129,23 @@ def _batches(
         raise UnreadableDictionary(f"{source} cannot be read as HDF5: {error}") from error
 
 
-def _datasets(group: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
-    """(path below the group, dataset); soft and external links are not followed."""
+def _datasets(
+    group: h5py.Group, skipped: list[tuple[str, str]]
+) -> Iterator[tuple[str, h5py.Dataset]]:
+    """(path below the group, dataset); soft and external links are not followed.
+
+    A group is read once: one that is linked into itself would not end.
+    """
     import h5py
 
-    pending = [("", group)]
+    pending, seen = [("", group)], set()
     while pending:
         path, node = pending.pop()
+        place = h5py.h5o.get_info(node.id).addr
+        if place in seen:
+            skipped.append((path, "this group is linked from another place, too"))
+            continue
+        seen.add(place)
         for name in node:
             if not isinstance(node.get(name, getlink=True), h5py.HardLink):
                 continue

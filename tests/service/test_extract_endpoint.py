@@ -100,6 +100,32 @@ def test_no_path_of_a_client_is_opened(service: Service, name: str) -> None:
     assert text.json()["text"] == name.replace("\x00", "")
 
 
+def test_a_body_nested_without_end_is_the_callers_mistake(service: Service) -> None:
+    for path in ("/extract", "/extract/batch", "/search", "/v1/embeddings"):
+        response = service.client.post(
+            path, content="[" * 200_000, headers={"Content-Type": "application/json"}
+        )
+        assert response.status_code in {200, 400, 422}, (path, response.text[:200])
+        if response.status_code == 200:  # lines fail one by one
+            assert '"error"' in response.text
+    assert service.extract(text=TEXT, template="lease").status_code == 200
+
+
+def test_a_form_of_many_parts_is_refused_as_a_whole(service: Service) -> None:
+    files = [("file", (f"{number}.txt", b"x")) for number in range(2_000)]
+    assert service.client.post("/extract", files=files).status_code in {400, 422}
+    fields = {f"field{number}": "x" for number in range(2_000)}
+    response = service.client.post("/extract", files={"file": ("a.txt", b"x")}, data=fields)
+    assert response.status_code in {400, 422}
+
+
+def test_no_header_is_taken_over_into_an_answer_unless_it_is_a_plain_id(service: Service) -> None:
+    given = 'a"><script>'
+    response = service.client.get("/healthz", headers={"X-Request-ID": given})
+    assert response.headers["x-request-id"] != given
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
 @pytest.mark.parametrize(
     ("options", "status"),
     [
