@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         device: str
         threads: int
         max_memory_bytes: int | None
+        bisect: str | None
 
 
 #: Exit codes: the role could not be started, the task ran out of memory.
@@ -62,6 +63,8 @@ EXIT_START_FAILED = 3
 EXIT_OUT_OF_MEMORY = 71
 _LONGEST_MESSAGE = 4_000
 _LONGEST_TRACEBACK = 20_000
+_LONGEST_PICKLED = 8 << 20
+_LONGEST_RECORD = 64_000
 
 
 def main(descriptor: int, boot: BootRecord) -> NoReturn:
@@ -111,8 +114,10 @@ def send_logs_to(connection: Connection, level: int) -> None:
                 record.levelno,
                 record.pathname,
                 record.lineno,
-                record.getMessage(),
-                logging.Formatter().formatException(error) if error and error[0] else None,
+                _shortened(record.getMessage()),
+                _shortened(logging.Formatter().formatException(error))
+                if error and error[0]
+                else None,
                 record.funcName,
                 record.created,
             )
@@ -122,6 +127,13 @@ def send_logs_to(connection: Connection, level: int) -> None:
     root.handlers[:] = [Forward()]
     root.setLevel(level)
     logging.captureWarnings(capture=True)
+
+
+def _shortened(text: str) -> str:
+    """The text, or its beginning and how long it was."""
+    if len(text) <= _LONGEST_RECORD:
+        return text
+    return f"{text[:_LONGEST_RECORD]} ... ({len(text):,} characters in all)"
 
 
 def _make_instance(boot: BootRecord) -> object:
@@ -171,6 +183,8 @@ def describe(error: BaseException) -> bytes:
         pickle.loads(data or b"")
     except Exception:  # the text is sent all the same
         data = None
+    if data is not None and len(data) > _LONGEST_PICKLED:
+        data = None
     return pickle.dumps((type(error).__name__, message, text, data), 5)
 
 
@@ -182,6 +196,7 @@ class TaskServer:
         self._instance = instance
         self._pid = os.getpid()
         self._run: Callable[[object], object] = getattr(instance, "run", instance)  # type: ignore[arg-type]  # an instance may itself be the function
+        self._bisect = boot["bisect"] or ""
         self._page = _map_page(boot["page"])
         self._store = SegmentStore(boot["worker"], self._announce, self._withdraw)
         self._received: dict[int, Segment] = {}
@@ -247,7 +262,7 @@ class TaskServer:
             self._received.__getitem__,
             lambda segment: self._view(message.number, segment),
         )
-        result = self._run(payload)
+        result = self._cut(payload) if message.flags & frames.CUT else self._run(payload)
         self._refuse_fork()
         del payload
         try:
@@ -262,6 +277,12 @@ class TaskServer:
             return packed.body, 0
         uid = packed.own.uid if packed.own is not None else 0
         return uid.to_bytes(8, "little") + packed.body, packed.flags
+
+    def _cut(self, payload: object) -> list[bytes]:
+        """The pickled pieces of a task that kills workers; none when it cannot be cut."""
+        how = self._bisect
+        pieces = resolve_name(how)(payload) if ":" in how else getattr(payload, how)()
+        return [pickle.dumps(piece, 5) for piece in pieces or ()]
 
     def _store_up_to_date(self) -> SegmentStore:
         # The parent's FREE messages may wait in the socket: reading them first allows writing to

@@ -5,17 +5,20 @@ It never polls: without events, calls and alarms it uses no processor time at al
 
 from __future__ import annotations
 
-import contextlib
+import operator
 import os
 import select
 import sys
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from featpipe.errors import PoolBroken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+ItemT = TypeVar("ItemT")
 
 #: 1 and 4 wherever there is an epoll; other systems may import this module.
 IN: int = getattr(select, "EPOLLIN", 1)
@@ -35,7 +38,9 @@ class EventLoop:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._on_event: dict[int, Callable[[int], None]] = {}
         self._inbox: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
-        self._is_asleep = False
+        #: Holds something while the loop's thread waits, or is about to.
+        self._asleep: list[bool] = []
+        self._calls_that_wake = (self._asleep.clear, partial(os.eventfd_write, self._wake, 1))
         self.is_closed = False
         self.listen(self._wake, lambda _: self._on_wake())
 
@@ -44,12 +49,28 @@ class EventLoop:
     def post(self, call: Callable[..., None], *arguments: object) -> None:
         """Have ``call`` called in the loop's thread, soon and in order."""
         self._inbox.append((call, arguments))
-        # The loop sets the flag before it reads the inbox a last time: one of the two threads sees
-        # the other. One wake-up is enough, however many post before the next turn.
-        if self._is_asleep:
-            self._is_asleep = False
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_write(self._wake, 1)
+        self.wake()
+
+    def post_noted(
+        self, call: Callable[[ItemT], None], item: ItemT, lists: Sequence[deque[ItemT]]
+    ) -> None:
+        """The same for one item, which is appended to ``lists`` in the same instant.
+
+        An interrupt (Ctrl-C) comes before all of it or after all of it: the interpreter looks for
+        signals between its own instructions only, and this is a single call into C.
+        """
+        boxes = (self._inbox, *lists)
+        items = ((call, (item,)), *[item] * len(lists))
+        deque(map(deque.append, boxes, items), maxlen=0)  # type: ignore[arg-type]  # each box gets its own kind of item
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait of the loop's thread, if it waits."""
+        # The loop notes its sleep before it reads the inbox a last time: one of the two threads
+        # sees the other. One wake-up is enough, however many post before the next turn. Again a
+        # single call: with an interrupt between the two, nobody would wake the loop any more.
+        if self._asleep:
+            deque(map(operator.call, self._calls_that_wake), maxlen=0)  # type: ignore[arg-type]  # its stub knows no map
 
     def post_quietly(self, call: Callable[..., None], *arguments: object) -> None:
         """The same without a wake-up: called at the next turn. Never blocks or raises."""
@@ -59,11 +80,11 @@ class EventLoop:
 
     def take_turn(self, patience_s: float | None) -> None:
         """Wait for events and calls, at most so long (None: for ever), and handle them."""
-        self._is_asleep = True
+        self._asleep.append(True)
         if self._inbox:
             patience_s = 0.0
         events = self._epoll.poll(-1.0 if patience_s is None else patience_s)
-        self._is_asleep = False
+        self._asleep.clear()
         self.read_inbox()
         for descriptor, event in events:
             on_event = self._on_event.get(descriptor)
@@ -94,7 +115,7 @@ class EventLoop:
 
     def close(self) -> None:
         """Close its own descriptors; calls posted from now on stay in the inbox."""
-        self._is_asleep = False
+        self._asleep.clear()
         self.is_closed = True
         self._epoll.close()
         os.close(self._wake)

@@ -11,9 +11,12 @@ import logging
 import os
 import pickle
 import signal
+import time
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
+from featpipe.pool.frames import ProtocolError
+from featpipe.pool.log_thread import log
 from featpipe.pool.pidfd import has_pidfds
 from featpipe.pool.role import START_ATTEMPTS
 from featpipe.pool.spawn import (
@@ -24,7 +27,7 @@ from featpipe.pool.spawn import (
     make_ends,
     start_fresh,
 )
-from featpipe.pool.workers import Worker
+from featpipe.pool.workers import LOST_S, Worker, loaded_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,10 +35,9 @@ if TYPE_CHECKING:
     from featpipe.pool.child import BootRecord
     from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
+    from featpipe.pool.log_thread import LogThread
     from featpipe.pool.role import Role
     from featpipe.pool.workers import WorkerTable
-
-log = logging.getLogger("featpipe.pool")
 
 _ENDING_S = 0.2
 
@@ -60,10 +62,11 @@ class Forkservers:
         self,
         loop: EventLoop,
         workers: WorkerTable,
+        logs: LogThread,
         on_exit: Callable[[int], None],
         on_never_forked: Callable[[int], None],
     ) -> None:
-        self._loop, self._workers = loop, workers
+        self._loop, self._workers, self._logs = loop, workers, logs
         self._on_exit, self._on_never_forked = on_exit, on_never_forked
         self._servers: dict[tuple[str, ...], _Forkserver] = {}
         self._unsafe: set[tuple[str, ...]] = set()
@@ -108,7 +111,20 @@ class Forkservers:
     def give_up(self, process: Worker) -> None:
         """Kill a fork server that does not respond: if it was never ready, no other is made."""
         process.is_condemned = True
-        process.signal(signal.SIGKILL)
+        process.kill()
+
+    def lost_at(self) -> float | None:
+        """As `WorkerTable.lost_at`, of fork servers."""
+        servers = self._servers.values()
+        killed = [s.process.killed_at for s in servers if s.process.killed_at is not None]
+        return min(killed) + LOST_S if killed else None
+
+    def give_up_lost(self) -> None:
+        """Go on without fork servers that were killed and have not ended."""
+        at = time.monotonic() - LOST_S
+        for server in list(self._servers.values()):
+            if server.process.killed_at is not None and server.process.killed_at <= at:
+                self._on_server_exit(server)
 
     def forget_after_fork(self) -> None:
         """In a forked child: close the copied descriptors."""
@@ -135,42 +151,56 @@ class Forkservers:
 
     def _read(self, server: _Forkserver, *, is_last: bool = False) -> None:
         found, is_open = server.process.read(is_last=is_last)
-        for message in found:
-            self._handle(server, message)
+        try:
+            for message in found:
+                self._handle(server, message)
+            server.process.check_stream()
+        except ProtocolError as error:  # a module that it imported wrote to its socket
+            server.failure = f"the fork server broke the pool's protocol: {error}"
+            is_open = False
         self._workers.flush(server.process)
         if not is_open and not is_last:
-            server.process.signal(signal.SIGKILL)
+            server.process.kill()
             self._loop.ignore(server.process.sock.fileno())
 
     def _handle(self, server: _Forkserver, message: Frame) -> None:
         number, body = message.number, message.body
-        if message.kind == frames.FORKED:
-            server.children[number].learn(int.from_bytes(body, "little"), message.descriptor)
-        elif message.kind == frames.EXITED:
-            process = server.children.pop(number)
+        if message.kind in {frames.FORKED, frames.EXITED}:
+            process = server.children.get(number)
+            if process is None:
+                raise ProtocolError(f"it spoke of worker {number}, which it has not forked")
+            if message.kind == frames.FORKED:
+                if message.descriptor < 0:
+                    raise ProtocolError("too many files are open to follow its children")
+                process.learn(int.from_bytes(body, "little"), message.descriptor)
+                return
+            del server.children[number]
             process.exit_code = int.from_bytes(body, "little", signed=True)
             self._on_exit(number)
         elif message.kind == frames.READY:
             server.is_ready = True
             self._n_killed.pop(server.preload, None)
         elif message.kind == frames.START_ERROR:
-            name, words, _, _ = pickle.loads(body)
+            name, words, _, _ = loaded_error(body)
             server.failure = f"{name}: {words}"
+        elif message.kind == frames.LOG:
+            self._logs.relay("fork server", server.process.pid, message.body)
         else:
-            server.process.relay_log(message)
+            raise ProtocolError(f"it sent a frame of kind {message.kind}")
 
     def _read_stderr(self, server: _Forkserver) -> None:
-        lines, is_open = server.process.read_stderr()
-        for line in lines:
-            log.info("fork server: %s", line)
-        if not is_open:
+        data = server.process.read_stderr()
+        if data:
+            self._logs.output("fork server", data)
+        elif data is None:
             self._loop.ignore(server.process.stderr)
 
     def _on_server_exit(self, server: _Forkserver) -> None:
         """Its living workers go on; those it has not forked start in another way."""
         self._read(server, is_last=True)
-        self._read_stderr(server)
         process = server.process
+        for data in (*process.read_last_stderr(), b""):
+            self._logs.output("fork server", data)
         self._loop.ignore(process.sock.fileno(), process.stderr, process.process.pidfd)
         code = process.reap(_ENDING_S)
         story = server.failure or f"exit code {code}: {process.last_words()}"

@@ -3,12 +3,14 @@
 A frame is a fixed header and a body. At most one file descriptor is sent with a frame. A stream
 socket delivers descriptors in order and never merges two of them into one read, so the n-th frame
 that announces a descriptor owns the n-th that arrived.
+
+A role may write to its worker's socket by mistake, or fork and answer twice. So a receiver checks
+every header, and what it keeps of a stream is bounded by what that kind of frame may hold.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import socket
 import struct
@@ -20,8 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: kind, descriptors, flags, body bytes, number, seconds
-HEADER = struct.Struct("<BBHQQd")
+#: mark, kind, descriptors, flags, body bytes, number, seconds
+HEADER = struct.Struct("<4sBBHQQd")
+#: Every frame begins with it; text and other pickles do not.
+_MARK = b"\xfeFP\x1a"
 
 # parent -> child
 TASK, FREE, STOP, FORK, HAND = 1, 2, 3, 4, 5
@@ -39,9 +43,29 @@ FOR_GOOD = 8
 #: Flag of START_ERROR: another start would fail in the same way.
 FINAL = 16
 
+#: Flag of TASK: the payload is to be cut, not run. Answered by the pickled pieces, or None.
+CUT = 32
+
+_UNBOUNDED = 1 << 36
+#: The longest body of each kind.
+_LONGEST_BODY = {
+    **dict.fromkeys((TASK, FORK, DONE), _UNBOUNDED),
+    **dict.fromkeys((FREE, STOP, HAND, READY, RELEASED, DROP), 0),
+    **dict.fromkeys((FORKED, EXITED, SEGMENT), 8),
+    **dict.fromkeys((ERROR, START_ERROR), 16 << 20),
+    LOG: 1 << 20,
+}
+_WITH_DESCRIPTOR = frozenset({HAND, FORKED, SEGMENT})
+
 READ_BYTES = 1 << 16
+#: More descriptors than that never wait for their frames.
+_MOST_DESCRIPTORS = 16
 _ANCILLARY = socket.CMSG_LEN(4 * 4)
 _NO_WAIT = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+
+
+class ProtocolError(Exception):
+    """The other end sent what neither `child` nor the hub ever sends; it cannot be understood."""
 
 
 class Frame(NamedTuple):
@@ -54,19 +78,20 @@ class Frame(NamedTuple):
     seconds: float
     body: bytes
     descriptor: int
-    """The receiver's to close; -1 when none came with the frame."""
+    """The receiver's to close; -1 when none came with the frame, or it was lost because this
+    process had too many open."""
 
 
 def frame(
     kind: int, number: int = 0, body: bytes = b"", flags: int = 0, seconds: float = 0.0
 ) -> bytes:
     """The bytes of a frame without a descriptor."""
-    return HEADER.pack(kind, 0, flags, len(body), number, seconds) + body
+    return HEADER.pack(_MARK, kind, 0, flags, len(body), number, seconds) + body
 
 
 def frame_with_descriptor(kind: int, number: int, body: bytes = b"") -> bytes:
     """The bytes of a frame whose descriptor the caller sends along with the first of them."""
-    return HEADER.pack(kind, 1, 0, len(body), number, 0.0) + body
+    return HEADER.pack(_MARK, kind, 1, 0, len(body), number, 0.0) + body
 
 
 def send_with_descriptor(sock: socket.socket, data: bytes | memoryview, descriptor: int) -> int:
@@ -78,10 +103,13 @@ def send_with_descriptor(sock: socket.socket, data: bytes | memoryview, descript
 def receive(sock: socket.socket, descriptors: deque[int], *, may_wait: bool) -> bytes:
     """One read; descriptors that came along are appended, close-on-exec already set.
 
+    One that the kernel dropped, because this process has too many open, is appended as -1.
     Raises BlockingIOError when nothing has arrived and it may not wait.
     """
     options = socket.MSG_CMSG_CLOEXEC if may_wait else _NO_WAIT
-    data, ancillary, _, _ = sock.recvmsg(READ_BYTES, _ANCILLARY, options)
+    data, ancillary, found, _ = sock.recvmsg(READ_BYTES, _ANCILLARY, options)
+    if found & socket.MSG_CTRUNC and not ancillary:
+        descriptors.append(-1)
     for level, kind, payload in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             received = array("i")
@@ -93,35 +121,29 @@ def receive(sock: socket.socket, descriptors: deque[int], *, may_wait: bool) -> 
 class FrameBuffer:
     """Bytes in, whole frames out, however the stream cut them."""
 
-    __slots__ = ("_rest", "_wanted", "descriptors")
+    __slots__ = ("_rest", "_wanted", "descriptors", "fault")
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._wanted = HEADER.size
         self.descriptors: deque[int] = deque()
+        self.fault = ""
+        """What was wrong with the stream; nothing is taken from it any more."""
 
     def feed(self, data: bytes) -> Sequence[Frame]:
         """Every frame that is complete with ``data``; the rest waits for more.
 
-        Raises OSError when a frame's descriptor did not arrive, because too many are open.
+        At the first wrong header, `fault` is set: what came before it is given out.
         """
+        if self.fault:
+            return ()
         source: bytes | bytearray = data
         if self._rest:
             self._rest += data
             if len(self._rest) < self._wanted:
                 return ()
             source = self._rest
-        frames: list[Frame] = []
-        at, end = 0, len(source)
-        while end - at >= HEADER.size:
-            kind, n_descriptors, flags, size, number, seconds = HEADER.unpack_from(source, at)
-            stop = at + HEADER.size + size
-            if stop > end:
-                break
-            body = bytes(source[at + HEADER.size : stop])
-            descriptor = self._claim_descriptor(frames) if n_descriptors else -1
-            frames.append(Frame(kind, flags, number, seconds, body, descriptor))
-            at = stop
+        frames, at = self._cut(source)
         if source is data:
             self._rest += data[at:]
         else:
@@ -129,24 +151,56 @@ class FrameBuffer:
         self._note_wanted()
         return frames
 
+    def _cut(self, source: bytes | bytearray) -> tuple[list[Frame], int]:
+        """(whole frames, where the rest begins)."""
+        frames: list[Frame] = []
+        at, end = 0, len(source)
+        while end - at >= HEADER.size:
+            mark, kind, n_descriptors, flags, size, number, seconds = HEADER.unpack_from(source, at)
+            if mark != _MARK or size > _LONGEST_BODY.get(kind, -1):
+                self.fault = _fault_of(mark, kind, size)
+                break
+            stop = at + HEADER.size + size
+            if stop > end:
+                break
+            descriptor = self._claim_descriptor(kind, n_descriptors) if n_descriptors else -1
+            if descriptor < 0 and n_descriptors and self.fault:
+                break
+            body = bytes(source[at + HEADER.size : stop])
+            frames.append(Frame(kind, flags, number, seconds, body, descriptor))
+            at = stop
+        if len(self.descriptors) > _MOST_DESCRIPTORS:
+            self.fault = "it sent descriptors that belong to no frame"
+        return frames, end if self.fault else at
+
     def close(self) -> None:
         """Close descriptors that no frame has claimed."""
         while self.descriptors:
-            os.close(self.descriptors.popleft())
+            descriptor = self.descriptors.popleft()
+            if descriptor >= 0:
+                os.close(descriptor)
 
-    def _claim_descriptor(self, frames: list[Frame]) -> int:
-        if not self.descriptors:
-            # The kernel drops what it has no room for. The others are closed with this buffer.
-            self.descriptors.extend(f.descriptor for f in frames if f.descriptor >= 0)
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return self.descriptors.popleft()
+    def _claim_descriptor(self, kind: int, n: int) -> int:
+        if n != 1 or kind not in _WITH_DESCRIPTOR:
+            self.fault = f"it announced {n} descriptors with a frame of kind {kind}"
+        elif not self.descriptors:
+            self.fault = "it announced a descriptor and sent none"
+        else:
+            return self.descriptors.popleft()
+        return -1
 
     def _note_wanted(self) -> None:
         # A body of many megabytes arrives in many reads; its length, once known, saves parsing
         # the header again at each of them.
         self._wanted = HEADER.size
         if len(self._rest) >= HEADER.size:
-            self._wanted += HEADER.unpack_from(self._rest)[3]
+            self._wanted += HEADER.unpack_from(self._rest)[4]
+
+
+def _fault_of(mark: bytes, kind: int, size: int) -> str:
+    if mark != _MARK:
+        return f"it wrote what is no frame to the pool's socket: {mark!r}..."
+    return f"it announced a frame of kind {kind} with {size} bytes"
 
 
 class Connection:
@@ -170,6 +224,8 @@ class Connection:
             if not data:
                 raise EOFError
             frames = self._buffer.feed(data)
+            if self._buffer.fault:
+                raise ProtocolError(self._buffer.fault)
             if frames:
                 return frames
 

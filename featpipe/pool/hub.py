@@ -2,53 +2,57 @@
 
 It waits for sockets, processes and alarms, and never for one child while others could be served.
 The scheduler decides; the hub carries its decisions out.
+
+Guarantees:
+
+- What one child does ends that child at most. A frame that no child sends ends its sender.
+- No code of a role, of a log handler or of an exception's class runs in this thread.
+- Whatever ends the pool, every task that was accepted is put into its queue first.
 """
 
 from __future__ import annotations
 
 import errno
-import logging
 import signal
 import threading
+import time
+import weakref
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from featpipe.errors import FeatpipeError, PoolBroken, PoolClosed, PoolError
+from featpipe.errors import PoolBroken, PoolClosed
 from featpipe.pool import frames
-from featpipe.pool.event_loop import OUT, EventLoop
-from featpipe.pool.forkserver import Forkservers
-from featpipe.pool.open_tasks import OpenTasks
-from featpipe.pool.payload_store import PayloadStore
-from featpipe.pool.scheduler import (
-    Action,
-    Break,
-    Finish,
-    Halve,
-    Kill,
-    RequestStack,
-    Scheduler,
-    Send,
-    Start,
-    State,
-)
-from featpipe.pool.spawn import boot_record, environment_of, start_fresh
-from featpipe.pool.task import Ended
-from featpipe.pool.watchdog import Clock, Watchdog
-from featpipe.pool.workers import Worker, WorkerTable
+from featpipe.pool.actions import Action, Break, Finish, Kill, RequestStack, Send, Start
+from featpipe.pool.children import Children
+from featpipe.pool.event_loop import EventLoop
+from featpipe.pool.log_thread import log
+from featpipe.pool.scheduler import Scheduler, State
+from featpipe.pool.task import Ended, Failure
+from featpipe.pool.watchdog import Clock, Watchdog, state_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from featpipe.pool.frames import Frame
+    from featpipe.pool.outcomes import Completions
     from featpipe.pool.role import Role
     from featpipe.pool.task import Task
+    from featpipe.pool.workers import Worker
 
-log = logging.getLogger("featpipe.pool")
-
-#: A process whose socket has closed is given this long to end by itself.
-_ENDING_S = 0.2
 #: At a close, a worker in the middle of a task is given this long.
 _BUSY_GRACE_S = 0.5
+
+
+class HubState(Enum):
+    """It only ever moves down this list."""
+
+    OPEN = "open"
+    CLOSING = "closing"
+    """A close was asked for: open tasks have ended, the children get their time to stop."""
+    FAILED = "failed"
+    """The pool cannot go on: open tasks have ended with the cause, the children are killed."""
+    CLOSED = "closed"
+    """No child is left, and no task that arrives is seen any more."""
 
 
 class Hub:
@@ -57,45 +61,36 @@ class Hub:
     def __init__(
         self, roles: Mapping[str, Role], arguments: Mapping[str, bytes], numbers: Iterator[int]
     ) -> None:
-        self._roles, self._arguments = roles, arguments
         self._scheduler = Scheduler(roles.values())
         self._loop = EventLoop()
-        self.workers = WorkerTable(self._loop)
-        self._forkservers = Forkservers(
-            self._loop, self.workers, self._on_fork_exit, self._on_never_forked
-        )
         self._clock = Clock()
+        self._children = Children(
+            roles, arguments, numbers, loop=self._loop, scheduler=self._scheduler, hub=self
+        )
+        self.workers, self.logs = self._children.workers, self._children.logs
+        self.payloads, self.open_tasks = self._children.payloads, self._children.open_tasks
+        self._forkservers = self._children.forkservers
         self._watchdog = Watchdog(roles, self._scheduler, self.workers, self._forkservers)
-        self.payloads = PayloadStore(self._loop, self.workers)
-        self.open_tasks = OpenTasks(roles, self.payloads, numbers)
-        self._is_closing = False
+        self._state = HubState.OPEN
         self._to_do: deque[Action] = deque()
         self._is_acting = False
-        self.ended_by: PoolError | None = None
+        self.ended_by: Failure | None = None
+        #: Woken at the end.
+        self.completions: weakref.WeakSet[Completions] = weakref.WeakSet()
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
         self._do: dict[type, Callable[..., None]] = {
-            Start: self._start,
-            Send: self._send,
-            RequestStack: self._request_stack,
-            Kill: self._kill,
+            Start: self._children.start,
+            Send: self._children.send,
+            RequestStack: self._children.request_stack,
+            Kill: self._children.kill,
             Finish: self._finish_lost,
-            Halve: self._halve,
             Break: self._break,
-        }
-        self._on_frame: dict[int, Callable[[Worker, Frame], None]] = {
-            frames.DONE: self._answered,
-            frames.ERROR: self._answered,
-            frames.READY: self._ready,
-            frames.START_ERROR: Worker.note_failed_start,
-            frames.LOG: Worker.relay_log,
-            frames.SEGMENT: self.payloads.add_segment,
-            frames.DROP: self.payloads.drop_segment,
-            frames.RELEASED: self.payloads.release_held,
         }
 
     def start(self) -> None:
         """Begin. Raises PoolBroken where no thread can be started."""
         try:
+            self.logs.start()
             self.thread.start()
         except RuntimeError as error:
             self._release_everything()
@@ -107,12 +102,25 @@ class Hub:
 
     # for other threads
 
-    def submit(self, task: Task) -> None:
-        """Accept a task. It ends in ``task.into``, whatever happens."""
-        self._loop.post(self._submit, task)
-        if self._loop.is_closed:  # while the task was posted
-            self._loop.read_inbox()
-            self.open_tasks.hand_over()
+    def submit(self, task: Task, into: Completions) -> None:
+        """Accept a task. It ends in ``into``, whatever happens."""
+        notes = (self.open_tasks.arriving[task.role], into.arriving)
+        self._loop.post_noted(self._submit, task, notes)
+        if self._state is HubState.CLOSED:
+            into.wake()
+
+    @property
+    def closed_by(self) -> Failure | None:
+        """Why tasks that arrive now are not seen any more; None while they are."""
+        return self.ended_by if self._state is HubState.CLOSED else None
+
+    def wake(self) -> None:
+        """Have the hub look for arriving tasks."""
+        self._loop.wake()
+
+    def n_unfinished(self, role: str) -> int:
+        """Tasks of the role that have not ended."""
+        return 0 if self._state is HubState.CLOSED else self.open_tasks.n_unfinished(role)
 
     def close(self, grace_s: float) -> None:
         """Stop the children: idle ones at once, busy ones soon, all of them within the grace."""
@@ -138,51 +146,66 @@ class Hub:
         self._forkservers.forget_after_fork()
         self.payloads.forget_after_fork()
         self._loop.close()
-        self.ended_by = PoolClosed(
+        error = PoolClosed(
             "this pool belongs to the process that forked this one",
             hint="make the pool after the fork",
         )
+        self.ended_by = Failure(error)
+        self._state = HubState.CLOSED
 
     # the loop
 
     def _run(self) -> None:
         # Children inherit the mask: none of them prints a KeyboardInterrupt while it imports.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        self.logs.becomes_current()
         try:
-            self._act(self._scheduler.open(self._clock.now()))
-            while not self._is_closing or self.workers:
+            self.act(self._scheduler.open(self.now()))
+            while self._state is HubState.OPEN or self.workers:
                 self._take_turn()
         except BaseException as error:
-            log.exception("the hub failed")
-            self._end_all(PoolBroken(f"the pool failed: {error!r}", hint=_hint_for(error)))
+            log.failure("the hub failed", error)
+            self.fail(PoolBroken(f"the pool failed: {error!r}", hint=_hint_for(error)))
         finally:
             self._release_everything()
 
     def _take_turn(self) -> None:
         self.workers.send_all()
         self.open_tasks.hand_over()
-        began = self._clock.now()
+        began = self.now()
         at = self._wake_at(began)
         patience_s = None if at is None else max(0.0, at - began)
+        patience_s = self._patience_with_killed(patience_s)
         self._loop.take_turn(patience_s)
         if patience_s is not None:
             self._clock.forgive(began, patience_s)
-        self._handle_alarms(self._clock.now())
+        self._children.give_up_lost()
+        self._handle_alarms(self.now())
+
+    def _patience_with_killed(self, patience_s: float | None) -> float | None:
+        """How long to wait where workers were killed and have not ended."""
+        times = (self.workers.lost_at(), self._forkservers.lost_at(), None)
+        at = min((time for time in times if time is not None), default=None)
+        if at is None:
+            return patience_s
+        left_s = max(0.0, at - time.monotonic())
+        return left_s if patience_s is None else min(left_s, patience_s)
 
     def _wake_at(self, now: float) -> float | None:
-        if self._is_closing:
+        if self._state is not HubState.OPEN:
             return self.workers.kill_at()
         times = (self._watchdog.wake_at(now), self._scheduler.wake_at())
         return min((at for at in times if at is not None), default=None)
 
     def _handle_alarms(self, now: float) -> None:
-        if self._is_closing:
+        if self._state is not HubState.OPEN:
             self._watchdog.kill_due(now)
             return
-        self._act(self._scheduler.tick(now))
+        self.act(self._scheduler.tick(now))
         self._watchdog.check(now)
 
-    def _act(self, decided: Iterable[Action]) -> None:
+    def act(self, decided: Iterable[Action]) -> None:
+        """Carry out the scheduler's decisions."""
         # An action may lead to new facts, and these to new actions. They come last: a worker
         # must get its tasks in the order in which the scheduler handed them out.
         self._to_do.extend(decided)
@@ -190,189 +213,88 @@ class Hub:
             return
         self._is_acting = True
         try:
-            while self._to_do and not self._is_closing:
+            while self._to_do and self._state is HubState.OPEN:
                 action = self._to_do.popleft()
                 self._do[type(action)](action)
         finally:
             self._is_acting = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether tasks are given out and taken back."""
+        return self._state is HubState.OPEN
+
+    def now(self) -> float:
+        """Seconds of the scheduler's clock."""
+        return self._clock.now()
+
     # posted by other threads
 
     def _submit(self, task: Task) -> None:
-        if self.ended_by is not None:
-            self.open_tasks.put(task, Ended(task, error=self.ended_by))
-            return
         self.open_tasks.add(task)
-        self._act(self._scheduler.submit(task, self._clock.now()))
+        if self.ended_by is not None:
+            self.open_tasks.conclude(Ended(task, failure=self.ended_by))
+            return
+        self.act(self._scheduler.submit(task, self.now()))
 
     def _close(self, grace_s: float) -> None:
-        if self._is_closing:
+        if self._state is not HubState.OPEN:
             return
-        now = self._clock.now()
+        self._end_all(HubState.CLOSING, Failure(PoolClosed("the pool was closed")))
+        now = self.now()
         for number, _, _, state, n_tasks in self._scheduler.workers():
-            worker = self.workers[number]
-            if state is State.READY:
+            worker = self.workers.get(number)
+            if worker is None:  # it has ended, or was never started
+                continue
+            if state is State.READY and state_of_process(worker.pid or 0) != "T":
                 self.workers.write(worker, frames.frame(frames.STOP))
                 worker.kill_at = now + (min(grace_s, _BUSY_GRACE_S) if n_tasks else grace_s)
             else:
                 worker.kill_at = now
-        self._end_all(PoolClosed("the pool was closed"))
-        self._is_closing = True
-
-    # the scheduler's actions
-
-    def _start(self, action: Start) -> None:
-        role = self._roles[action.role]
-        level = logging.getLogger().getEffectiveLevel()
-        record = boot_record(role, action.slot, action.worker, self._arguments[role.name], level)
-        environment = environment_of(role, action.slot)
-        try:
-            if self._forkservers.takes(role, action.slot):
-                started = self._forkservers.start(action.worker, role, record, environment)
-            else:
-                started = start_fresh(record, environment)
-        except FeatpipeError as error:
-            message = f"{record['name']} cannot be started: {error.message}"
-            self._break_with(PoolBroken(message, hint=error.hint))
-            return
-        worker = Worker(action.worker, record["name"], started)
-        self.workers.add(worker, self._on_socket, self._on_stderr, self._on_exit)
-
-    def _send(self, action: Send) -> None:
-        self.payloads.send(self.workers[action.worker], action.task)
-
-    def _request_stack(self, action: RequestStack) -> None:
-        worker = self.workers[action.worker]
-        worker.is_condemned = True
-        worker.tail.clear()
-        worker.signal(signal.SIGUSR1)
-
-    def _kill(self, action: Kill) -> None:
-        worker = self.workers[action.worker]
-        worker.signal(signal.SIGKILL)
-        forkserver = self._forkservers.server_of(worker.number)
-        if worker.pid is None and forkserver is not None:  # the worker was not even forked
-            self._forkservers.give_up(forkserver)
 
     def _finish_lost(self, action: Finish) -> None:
         self.open_tasks.conclude(Ended(action.task, loss=action.loss))
 
-    def _halve(self, action: Halve) -> None:
-        pieces = self.open_tasks.halve(action.task)
-        now = self._clock.now()
-        if pieces is None:
-            self._act(self._scheduler.cannot_halve(action.task, action.loss, now))
-        else:
-            self._act(self._scheduler.halved(pieces, now))
-
     def _break(self, action: Break) -> None:
-        story = f"\n{action.loss.story}" if action.loss.story else ""
-        error = PoolBroken(
-            f"workers of role {action.role} cannot work: {action.loss.summary}{story}"
-        )
-        error.__cause__ = action.loss.original
-        self._break_with(error)
+        loss = action.loss
+        story = f"\n{loss.story}" if loss.story else ""
+        message = f"workers of role {action.role} cannot work: {loss.summary}{story}"
+        self.fail(PoolBroken(message, hint=loss.hint), loss.pickled)
 
-    def _break_with(self, error: PoolBroken) -> None:
-        self._end_all(error)
+    def fail(self, error: PoolBroken, cause: bytes | None = None) -> None:
+        """The pool cannot go on: open tasks end with the error, and the children are killed."""
+        self._end_all(HubState.FAILED, Failure(error, cause))
         for worker in self.workers:
-            worker.kill_at = self._clock.now()
-        self._is_closing = True
-
-    # events of the children
-
-    def _on_socket(self, worker: Worker, events: int) -> None:
-        if events & OUT:
-            self.workers.flush(worker)
-        if events & ~OUT:
-            found, is_open = worker.read()
-            for message in found:
-                self._on_frame[message.kind](worker, message)
-            if not is_open:
-                # It is ending, or has closed its socket by mistake: it cannot work any more. Its
-                # exit code comes with the end of its process.
-                worker.is_silent = True
-                worker.signal(signal.SIGKILL)
-                self._loop.ignore(worker.sock.fileno())
-
-    def _ready(self, worker: Worker, _: Frame) -> None:
-        if not self._is_closing:
-            self._act(self._scheduler.ready(worker.number, self._clock.now()))
-
-    def _answered(self, worker: Worker, message: Frame) -> None:
-        if message.flags & frames.FATAL:
-            worker.note_out_of_memory(message)
-            return
-        if self._is_closing or worker.is_condemned:
-            return  # too late: the request for its stack may itself have ended a sleep
-        now = self._clock.now()
-        finish, *others = self._scheduler.answered(worker.number, message.number, now)
-        task = cast("Finish", finish).task
-        ended = Ended(task, worker.name, message.seconds, message.body, message.flags)
-        if message.kind == frames.ERROR:
-            ended.is_error = True
-        elif message.flags & frames.OUT_OF_BAND:
-            ended.reference = self.payloads.refer(
-                worker, int.from_bytes(message.body[:8], "little")
-            )
-            ended.body = message.body[8:]
-        if message.flags & frames.HOLDS:
-            self.payloads.hold(worker, task)
-        self.open_tasks.conclude(ended)
-        self._act(others)
-
-    def _on_stderr(self, worker: Worker) -> None:
-        lines, is_open = worker.read_stderr()
-        if not worker.is_condemned:
-            for line in lines:
-                log.info("%s: %s", worker.name, line)
-        if not is_open:
-            self._loop.ignore(worker.stderr)
-
-    def _on_exit(self, worker: Worker) -> None:
-        if self.workers.get(worker.number) is not worker:
-            return
-        found, _ = worker.read(is_last=True)
-        for message in found:
-            self._on_frame[message.kind](worker, message)
-        code = worker.reap(_ENDING_S)
-        self._on_stderr(worker)
-        loss, begun = worker.loss(code), worker.begun()
-        self.payloads.remove_worker(worker)
-        if not self._is_closing:
-            log.debug("%s %s", worker.name, loss.summary)
-            self._act(self._scheduler.lost(worker.number, loss, begun, self._clock.now()))
-
-    def _on_fork_exit(self, number: int) -> None:
-        """A forked worker has ended; its exit code is known unless its fork server is gone."""
-        worker = self.workers.get(number)
-        if worker is not None:
-            self._on_exit(worker)
-
-    def _on_never_forked(self, number: int) -> None:
-        """The fork server ended before it forked this worker: it is started again."""
-        worker = self.workers[number]
-        if self._scheduler.is_ready(number):  # it was forked, and ends with the fork server
-            self._on_exit(worker)
-            return
-        self.workers.remove(worker)
-        if not self._is_closing:
-            self._act([self._scheduler.start_of(number)])
+            worker.kill_at = self.now()
 
     # ends
 
-    def _end_all(self, error: PoolError) -> None:
-        self.ended_by = self.ended_by or error
-        self.open_tasks.end_all(error)
+    def _end_all(self, state: HubState, failure: Failure) -> None:
+        """Every open task ends with this; the first to come stays the cause."""
+        if self._state is HubState.OPEN:
+            self._state, self.ended_by = state, failure
+        self.open_tasks.end_all(self.ended_by or failure)
 
     def _release_everything(self) -> None:
-        self.workers.end(self.payloads.is_referenced)
-        self._forkservers.close()
-        self.ended_by = self.ended_by or PoolClosed("the pool was closed")
-        self._loop.close()
-        self._loop.read_inbox()  # tasks that came too late are answered
-        self.open_tasks.hand_over()
-        self.payloads.close()
+        self._end_all(HubState.CLOSING, Failure(PoolClosed("the pool was closed")))
+        # Outcomes first: nothing that fails after this can keep a caller waiting.
+        for step in (
+            self.open_tasks.hand_over,
+            lambda: self.workers.end(self.payloads.is_referenced),
+            self._forkservers.close,
+            self._loop.close,
+            self._loop.read_inbox,  # of tasks that came too late
+            self.open_tasks.hand_over,
+            self.payloads.close,
+        ):
+            try:
+                step()
+            except BaseException as error:
+                log.failure("the hub failed at its end", error)
+        self._state = HubState.CLOSED
+        for into in list(self.completions):
+            into.wake()
+        self.logs.stop()
 
 
 def _hint_for(error: BaseException) -> str | None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from pkgutil import resolve_name
+from collections import deque
 from typing import TYPE_CHECKING
 
-from featpipe.pool.task import Ended, EndQueue, Family, Task
+from featpipe.pool.task import Ended, EndQueue, Failure, Family, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from featpipe.errors import PoolError
     from featpipe.pool.payload_store import PayloadStore
     from featpipe.pool.role import Role
-
-log = logging.getLogger("featpipe.pool")
 
 
 class OpenTasks:
@@ -24,40 +20,45 @@ class OpenTasks:
     def __init__(
         self, roles: Mapping[str, Role], payloads: PayloadStore, numbers: Iterator[int]
     ) -> None:
-        self._roles, self._payloads, self._numbers = roles, payloads, numbers
+        self._payloads, self._numbers = payloads, numbers
         self._tasks: dict[int, Task] = {}
         self._ended: dict[EndQueue, list[Ended]] = {}
-        self.n_ended = dict.fromkeys(roles, 0)
+        #: Role -> submitted tasks that the hub has not seen yet; appended to by any thread.
+        self.arriving: dict[str, deque[Task]] = {role: deque() for role in roles}
+        self._n_accepted = dict.fromkeys(roles, 0)
+        self._n_ended = dict.fromkeys(roles, 0)
+
+    def n_unfinished(self, role: str) -> int:
+        """Tasks of the role that have not ended; in any thread."""
+        return self._n_accepted[role] + len(self.arriving[role]) - self._n_ended[role]
 
     def add(self, task: Task) -> None:
         """A task was accepted."""
         self._tasks[task.number] = task
+        # Counted first: another thread may count one too many for an instant, never one too few.
+        self._n_accepted[task.role] += 1
+        self.arriving[task.role].popleft()
+        if task.into is not None:
+            task.into.accept()
 
     def conclude(self, ended: Ended) -> None:
         """A task, or a piece of one, has ended."""
         task, family = ended.task, ended.task.family
         self._tasks.pop(task.number, None)
-        self._payloads.release(task)
         if family is None:
             self.put(task, ended)
-            return
-        family.ended.append(ended)
-        family.n_open -= 1
-        if not family.n_open:
-            self._tasks.pop(family.whole.number, None)
-            pieces = sorted(family.ended, key=lambda piece: piece.task.place)
-            self.put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
+        else:
+            family.ended.append(ended)
+            family.n_open -= 1
+            if not family.n_open:
+                self._tasks.pop(family.whole.number, None)
+                pieces = sorted(family.ended, key=lambda piece: piece.task.place)
+                self.put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
+        self._payloads.release(task)
 
-    def halve(self, task: Task) -> Sequence[Task] | None:
-        """The pieces that take the place of a task; None when it cannot be cut."""
-        try:
-            payloads = self._cut(task)
-            pieces = [self._piece(task, place, part) for place, part in enumerate(payloads or ())]
-        except Exception as error:  # the role's own function, and pieces that cannot be pickled
-            log.warning("a batch of %s cannot be halved: %r", task.role, error)
-            return None
-        if not pieces:
-            return None
+    def replace(self, task: Task, payloads: Sequence[bytes]) -> Sequence[Task]:
+        """The pieces that take the place of a task, from their pickled payloads."""
+        pieces = [self._piece(task, place, data) for place, data in enumerate(payloads)]
         family = task.family = task.family or Family(task, 1, [])
         if task is not family.whole:
             del self._tasks[task.number]
@@ -68,37 +69,32 @@ class OpenTasks:
             self._tasks[piece.number] = piece
         return pieces
 
-    def _cut(self, task: Task) -> Iterable[object] | None:
-        how = self._roles[task.role].bisect or ""
-        payloads: Iterable[object] | None = (
-            resolve_name(how)(task.payload) if ":" in how else getattr(task.payload, how)()
-        )
-        return payloads
-
-    def _piece(self, whole: Task, place: int, payload: object) -> Task:
+    def _piece(self, whole: Task, place: int, data: bytes) -> Task:
         return Task(
             next(self._numbers),
             whole.role,
             deadline_s=whole.deadline_s,
             can_halve=True,
+            n_foreign=whole.n_foreign,
             tag=whole.tag,
             index=whole.index,
-            payload=payload,
-            packed=self._payloads.pack(payload),
+            pickled=data,
+            packed=self._payloads.pack_pickled(data),
             place=(*whole.place, place),
         )
 
-    def end_all(self, error: PoolError) -> None:
+    def end_all(self, failure: Failure) -> None:
         """Every open task ends with this error."""
         wholes = [task for task in self._tasks.values() if not task.place]
         self._tasks.clear()
         for task in wholes:
+            self.put(task, Ended(task, failure=failure))
+        for task in wholes:
             self._payloads.release(task)
-            self.put(task, Ended(task, error=error))
 
     def put(self, task: Task, ended: Ended) -> None:
         """Note the end of a whole task, to be handed over with the others of this turn."""
-        self.n_ended[task.role] += 1
+        self._n_ended[task.role] += 1
         if task.into is not None:
             self._ended.setdefault(task.into, []).append(ended)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
+from collections import deque
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from featpipe.errors import (
     CannotTravel,
@@ -15,7 +18,7 @@ from featpipe.errors import (
     TaskTimedOut,
     WorkerDied,
 )
-from featpipe.pool.task import FOREIGN, Cause, Ended, Loss, Task, load_exception
+from featpipe.pool.task import FOREIGN, Cause, Ended, Failure, Loss, Task, load_exception
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -62,30 +65,69 @@ class Outcome:
         return self.error is None
 
 
+class HubSide(Protocol):
+    """What a queue of outcomes needs from the hub."""
+
+    @property
+    def closed_by(self) -> Failure | None:
+        """Why tasks that arrive now are not seen any more; None while they are."""
+
+    def wake(self) -> None:
+        """Have the hub look for arriving tasks."""
+
+
 class Completions:
     """A queue of outcomes for the tasks that were submitted into it.
 
     A pool may have any number of them at a time, each used by a thread of its own.
+
+    No outcome is lost to an interrupt (Ctrl-C) that is raised inside `get`, at whatever point and
+    however often: it comes out of the next call. CPython raises the exceptions of signal handlers
+    at calls, at the start of functions and at the ends of loops, so each change of state below is
+    one store, or stores without a call between them.
     """
 
-    def __init__(self, payloads: PayloadStore) -> None:
-        self._queue: SimpleQueue[list[Ended]] = SimpleQueue()
-        self._payloads = payloads
-        self._n_submitted = 0
-        self._n_taken = 0
+    def __init__(self, payloads: PayloadStore, hub: HubSide) -> None:
+        self._payloads, self._hub = payloads, hub
+        #: Appended to by submitters, taken from by the hub.
+        self.arriving: deque[Task] = deque()
+        self._n_accepted = 0
+        self._n_put = 0
+        #: (count of the ends put before, the end), appended to by the hub.
+        self._ends: deque[tuple[int, Ended]] = deque()
+        self._tokens: SimpleQueue[None] = SimpleQueue()
+        self._n_waiting = 0
+        self._making = threading.Lock()
+        #: Outcomes that were made and not yet returned; and the number of all that were made.
+        self._ready: list[Outcome] = []
+        self._n_made = 0
 
     @property
     def n_open(self) -> int:
         """Tasks submitted into this queue whose outcome has not been taken from it."""
-        return self._n_submitted - self._n_taken
+        return self._n_accepted + len(self.arriving) - self._n_made + len(self._ready)
 
-    def expect(self) -> None:
-        """One more task will end here."""
-        self._n_submitted += 1
+    # for the hub's thread
+
+    def accept(self) -> None:
+        """The hub has seen the first of the arriving tasks: it will be put."""
+        # Counted first: another thread may count one too many for an instant, never one too few.
+        self._n_accepted += 1
+        self.arriving.popleft()
 
     def put(self, ended: list[Ended]) -> None:
-        """Called by the hub: every task is in one of the lists, once."""
-        self._queue.put(ended)
+        """Every task is in one of the lists, once."""
+        for one in ended:
+            self._ends.append((self._n_put, one))
+            self._n_put += 1
+        self.wake()
+
+    def wake(self) -> None:
+        """Have waiting threads look again; called by submitters too."""
+        for _ in range(self._n_waiting):
+            self._tokens.put(None)
+
+    # for the caller
 
     def get(self, timeout: float | None = None) -> list[Outcome]:
         """All outcomes that are ready, after waiting for the first.
@@ -95,29 +137,73 @@ class Completions:
         Raises:
             PoolBroken: the workers cannot be started, or the pool failed: the run is over.
         """
-        outcomes: list[Outcome] = []
-        if not self.n_open:
-            return outcomes
-        try:
-            batch = self._queue.get(timeout=timeout)
-            while True:
-                self._take(batch, outcomes)
-                batch = self._queue.get_nowait()
-        except Empty:
-            return outcomes
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.n_open > 0:
+            broken = self._make_ready()
+            # No call, so no interrupt, from here to the caller.
+            if self._ready:
+                outcomes = self._ready
+                self._ready = []
+                return outcomes
+            if broken is not None:
+                self._n_made += 1
+                raise broken
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            self._wait(left)
+        return []
 
-    def _take(self, batch: list[Ended], outcomes: list[Outcome]) -> None:
-        for place, ended in enumerate(batch):
-            if isinstance(ended.error, PoolBroken):
-                if outcomes:  # these are handed over first; the next call raises
-                    self._queue.put(batch[place:])
-                    raise Empty
-                self._n_taken += 1
-                if rest := batch[place + 1 :]:  # an empty list would be taken for a time-out
-                    self._queue.put(rest)
-                raise copy_error(ended.error) from ended.error.__cause__
-            self._n_taken += 1
-            outcomes.append(self._outcome_of(ended))
+    def _wait(self, timeout: float | None) -> None:
+        """Wait for the hub, unless it has put something since."""
+        if self.arriving:
+            self._hub.wake()  # an interrupt may have come between a submit and its wake-up
+        # Where an interrupt leaves the count too high, a needless token is put.
+        self._n_waiting += 1
+        try:
+            if self._n_put == self._n_made and not self._is_at_end():
+                self._tokens.get(timeout=timeout)
+        except Empty:
+            return
+        finally:
+            self._n_waiting -= 1
+
+    def _is_at_end(self) -> bool:
+        return self._hub.closed_by is not None
+
+    def _make_ready(self) -> PoolError | None:
+        """Make outcomes of the ends that are there. The error where the first is a PoolBroken."""
+        with self._making:
+            if self._ready:
+                return None
+            outcomes: list[Outcome] = []
+            n_made = self._n_made
+            for number, ended in self._ends_put():
+                if number < n_made:
+                    continue
+                if ended.failure is not None and isinstance(ended.failure.error, PoolBroken):
+                    if not outcomes:
+                        return ended.failure.raised()
+                    break  # these are handed over first; the next call raises
+                outcomes.append(self._outcome_of(ended))
+                n_made += 1
+            # One after the other without a call between them: an interrupt sees both or none.
+            self._ready = outcomes
+            self._n_made = n_made
+            while self._ends and self._ends[0][0] < self._n_made:
+                self._ends.popleft()
+            return None
+
+    def _ends_put(self) -> list[tuple[int, Ended]]:
+        """Those the hub has put and, once it takes no more, those of tasks that came too late."""
+        closed = self._hub.closed_by
+        ends = list(self._ends)
+        if closed is None:
+            return ends
+        late = [(self._n_put + n, Ended(t, failure=closed)) for n, t in enumerate(self.arriving)]
+        if not late and self._n_put == self._n_made < self._n_accepted:
+            raise closed.raised()  # in a forked child: these end in the parent only
+        return ends + late
 
     def _outcome_of(self, ended: Ended) -> Outcome:
         task = ended.task
@@ -134,14 +220,14 @@ class Completions:
             seconds=sum(half.seconds for half in halves) if halves else ended.seconds,
             worker=ended.worker,
             index=task.index,
-            payload=task.payload,
+            payload=task.payload if task.pickled is None else _loaded_or_none(task.pickled),
             halves=halves,
             is_foreign=ended.loss is not None and ended.loss.cause in FOREIGN,
         )
 
     def _value_or_error(self, ended: Ended) -> tuple[object, PoolError | None]:
-        if ended.error is not None:
-            return None, copy_error(ended.error)
+        if ended.failure is not None:
+            return None, ended.failure.raised()
         if ended.loss is not None:
             return None, _error_of_loss(ended.loss, ended.task)
         if ended.is_error:
@@ -154,11 +240,12 @@ class Completions:
             return None, _error_of_unpickling(ended, failure)
 
 
-def copy_error(error: PoolError) -> PoolError:
-    """A copy to raise: frames that raise an error, and all they refer to, stay alive with it."""
-    copy = type(error)(error.message, hint=error.hint)
-    copy.__cause__ = error.__cause__
-    return copy
+def _loaded_or_none(pickled: bytes) -> object:
+    """The payload of a piece; the worker that cut it could pickle it, and the next one load it."""
+    try:
+        return pickle.loads(pickled)
+    except Exception:  # any class may fail to unpickle; the error of the piece is what counts
+        return None
 
 
 def _error_of_loss(loss: Loss, task: Task) -> PoolError:
@@ -172,7 +259,10 @@ def _error_of_loss(loss: Loss, task: Task) -> PoolError:
 
 
 def _error_of_answer(ended: Ended) -> PoolError:
-    kind, message, text, data = pickle.loads(ended.body or b"")
+    try:
+        kind, message, text, data = pickle.loads(ended.body or b"")
+    except Exception as failure:  # not what `child.describe` makes
+        return _error_of_unpickling(ended, failure)
     cause = load_exception(data)
     if isinstance(cause, CannotTravel):
         return cause

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import resource
+from functools import partial
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames, pickling
+from featpipe.pool.frames import ProtocolError
 from featpipe.pool.payloads import pack_pickled, unpack
 from featpipe.pool.shared_memory import AddressMap, Reference, Segment, SegmentStore, tracked_view
 
@@ -52,13 +54,19 @@ class PayloadStore:
         data = pickling.dumps(payload, "payload", buffers.append)
         return pack_pickled(data, buffers, self._own, self._addresses.locate)
 
+    def pack_pickled(self, data: bytes) -> PackedPayload:
+        """The same for a payload that was pickled without out-of-band buffers."""
+        return pack_pickled(data, (), self._own)
+
     def unpack(self, body: bytes, flags: int, reference: Reference | None) -> object:
         """A result; its arrays are views of the segment, which is released with the last."""
         if reference is None:
             return unpack(body, flags, _no_segment, None)
 
         def view_of(segment: Segment) -> memoryview:
-            view, address = tracked_view(segment, reference.release)
+            # The view keeps the reference, which is released with its last holder: an interrupt in
+            # here leaves it to the next attempt.
+            view, address = tracked_view(segment, partial(_keep, reference))
             self._addresses.add(segment, address)
             return view
 
@@ -82,7 +90,8 @@ class PayloadStore:
                 size = segment.size.to_bytes(8, "little")
                 data = frames.frame_with_descriptor(frames.SEGMENT, segment.uid, size)
                 self._workers.write(worker, data, segment.descriptor)
-        data = frames.frame(frames.TASK, task.number, packed.body, packed.flags)
+        flags = packed.flags | frames.CUT * (task.cut_for is not None)
+        data = frames.frame(frames.TASK, task.number, packed.body, flags)
         self._workers.write(worker, data)
 
     def release(self, task: Task) -> None:
@@ -103,23 +112,35 @@ class PayloadStore:
     # in the hub's thread: workers' segments
 
     def add_segment(self, worker: Worker, message: Frame) -> None:
-        """A worker has made a segment. Raises OSError when it cannot be mapped."""
+        """A worker has made a segment; where it cannot be mapped, `refer` says so."""
         uid, size = message.number, int.from_bytes(message.body, "little")
+        if uid in worker.segments:
+            raise ProtocolError(f"it announced segment {uid} twice")
         try:
             worker.segments[uid] = Segment(uid, size, message.descriptor, is_mine=False)
-        except OSError:  # or, on older Pythons, no second descriptor
-            os.close(message.descriptor)
-            raise
+        except (OSError, ValueError, OverflowError, MemoryError) as error:
+            # Address space or descriptors ran out here: the worker is not to blame.
+            worker.unmapped[uid] = f"{size:,} bytes cannot be mapped here: {error}"
+            if message.descriptor >= 0:
+                os.close(message.descriptor)
 
     def drop_segment(self, worker: Worker, message: Frame) -> None:
         """A worker will not use one of its segments again."""
-        self._retire(worker.segments.pop(message.number))
+        if worker.unmapped.pop(message.number, None) is None:
+            self._retire(_own_segment(worker, message.number))
+            del worker.segments[message.number]
 
     def refer(self, worker: Worker, uid: int) -> Reference | None:
-        """A reference to the segment a result lies in; None when it came in the frame."""
+        """A reference to the segment a result lies in; None when it came in the frame.
+
+        Raises OSError when this process could not map it.
+        """
         if not uid:
             return None
-        segment = self._referenced[uid] = worker.segments[uid]
+        if uid in worker.unmapped:
+            self._workers.write(worker, frames.frame(frames.FREE, uid, flags=frames.FOR_GOOD))
+            raise OSError(worker.unmapped[uid])
+        segment = self._referenced[uid] = _own_segment(worker, uid)
         number, post, release = worker.number, self._loop.post_quietly, self._end_reference
         # Quietly: a segment that comes back late costs its worker a new one, a wake-up a switch.
         return Reference(segment, lambda: post(release, number, uid))
@@ -185,6 +206,17 @@ def _most_viewed() -> int:
     if soft == resource.RLIM_INFINITY:
         return _MOST_VIEWED
     return min(_MOST_VIEWED, soft // _DESCRIPTORS_PER_SEGMENT)
+
+
+def _own_segment(worker: Worker, uid: int) -> Segment:
+    segment = worker.segments.get(uid)
+    if segment is None:
+        raise ProtocolError(f"it named segment {uid}, which it has not announced")
+    return segment
+
+
+def _keep(_: Reference) -> None:
+    """Called when a view is gone, and its own hold on the reference with it."""
 
 
 def _no_segment(uid: int) -> Segment:

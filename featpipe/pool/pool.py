@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from featpipe.errors import PoolClosed, UsageError
 from featpipe.pool import pickling
 from featpipe.pool.hub import Hub
-from featpipe.pool.outcomes import Completions, copy_error
+from featpipe.pool.outcomes import Completions
 from featpipe.pool.scheduler import State
 from featpipe.pool.task import Task
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Time for idle workers to close their instances, in `close` and at the program's end.
 _CLOSE_S = 10.0
 _EXIT_S = 1.0
+#: Time for log handlers to take what was logged before the end of the pool.
+_LOGS_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,6 @@ class Pool:
         }
         self._numbers = count(1)
         self._owner = os.getpid()
-        self._n_submitted = dict.fromkeys(self._roles, 0)
-        self._count_lock = threading.Lock()
         self._is_stopping = False
         self._hub = Hub(self._roles, arguments, self._numbers)
         self._completions = self.completions()
@@ -97,6 +97,9 @@ class Pool:
 
         ``tag`` is handed back in the outcome; ``deadline_s`` overrides the role's.
 
+        Where a signal handler raises in here (Ctrl-C), the task was accepted or it was not; if it
+        was, its outcome comes out as any other.
+
         Raises:
             CannotTravel: the payload cannot be pickled; the path to the culprit is named.
             PoolBroken, PoolClosed: the pool has ended.
@@ -118,10 +121,7 @@ class Pool:
             packed=self._hub.payloads.pack(payload),
             into=into,
         )
-        with self._count_lock:
-            self._n_submitted[role] += 1
-            into.expect()
-        self._hub.submit(task)
+        self._hub.submit(task, into)
         return task
 
     def completed(self, timeout: float | None = None) -> list[Outcome]:
@@ -136,7 +136,9 @@ class Pool:
 
     def completions(self) -> Completions:
         """A queue of its own for ``submit(..., into=)``."""
-        return Completions(self._hub.payloads)
+        completions = Completions(self._hub.payloads, self._hub)
+        self._hub.completions.add(completions)
+        return completions
 
     def call(self, role: str, payload: object, *, timeout: float | None = None) -> object:
         """Submit one task, wait for it, return its value or raise its error.
@@ -197,7 +199,7 @@ class Pool:
 
     def n_unfinished(self, role: str) -> int:
         """Tasks of the role that have not ended, with or without a worker."""
-        return self._n_submitted[role] - self._hub.open_tasks.n_ended[role]
+        return self._hub.n_unfinished(role)
 
     def workers(self) -> list[WorkerView]:
         """Every process there is at this moment."""
@@ -225,16 +227,17 @@ class Pool:
     def close(self, grace_s: float = _CLOSE_S) -> None:
         """Stop every child: idle ones close their instance, busy ones are cut short.
 
-        Open tasks end with PoolClosed. No child is left when this returns. Repeatable.
+        Open tasks end with PoolClosed. No child is left when this returns, but for one that cannot
+        be killed (frozen, or waiting in the kernel), which a warning names. Repeatable.
         """
         self._is_stopping = True
         self._finalizer.detach()
         _shut(self._hub, self._owner, grace_s)
 
     def _check_open(self) -> None:
-        error = self._hub.ended_by
-        if error is not None:
-            raise copy_error(error) from error.__cause__
+        ended_by = self._hub.ended_by
+        if ended_by is not None:
+            raise ended_by.raised()
         if not self._finalizer.alive:
             raise PoolClosed("the pool was closed")
 
@@ -250,6 +253,7 @@ def _shut(hub: Hub, owner: int, grace_s: float) -> None:
     hub.close(grace_s)
     if threading.current_thread() is not hub.thread:
         hub.thread.join()
+        hub.logs.join(_LOGS_S)
 
 
 def _before_fork() -> None:

@@ -37,7 +37,7 @@ class Role:
     deadline_s: float | None = None
     """A task that runs longer is interrupted by killing its worker."""
     start_deadline_s: float = 300.0
-    stopped_deadline_s: float = 30.0
+    stopped_deadline_s: float = 15.0
     """A worker that is stopped (SIGSTOP) while it has a task or starts is named in a warning, and
     after so long replaced as if it had died; also without any other deadline."""
     max_memory_bytes: int | None = None
@@ -49,9 +49,10 @@ class Role:
     bisect: str | None = None
     """How to halve a payload that kills its worker: ``package.module:function`` giving two
     payloads (or None when it cannot be halved), such as `halve_sequence` below, or the name of a
-    method of the payload."""
+    method of the payload. It is called in a worker."""
     max_losses: int = 3
-    """A task that cannot be halved fails after so many killed workers (after one time-out)."""
+    """A task that cannot be halved fails after so many lost workers (after one time-out). Those
+    killed or stopped from outside do not count where other tasks suffer the same."""
     preload: tuple[str, ...] = ()
     """Modules that a fork server imports once, ``package.module`` or ``package.module:name``.
     Workers on ``cpu`` are then forked from it, ready in a fraction of the time and sharing its

@@ -6,7 +6,8 @@ blocks. Guarantees, for any order of facts:
 - Every accepted task is finished by exactly one `Finish`, or replaced by exactly one `Halve`,
   unless a `Break` ended everything.
 - A task is on at most one worker at a time, and a worker holds at most ``prefetch`` tasks.
-- A task is charged for a lost worker only if that worker had begun it.
+- A task is charged for a lost worker only if that worker had begun it. One killed from outside is
+  no reason to give the task up where the tasks beside it suffer the same (see `KillRate`).
 - The number of starts is bounded by the number of finished tasks: respawning always ends.
 """
 
@@ -16,8 +17,10 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
+from featpipe.pool.kill_rate import KillRate
 from featpipe.pool.role import START_ATTEMPTS, Role
 from featpipe.pool.task import FOREIGN, Cause, Loss, Task
 
@@ -31,6 +34,15 @@ LAST_WORDS_S = 0.05
 _BACK_OFF_S = 0.1
 #: In the place of a task's number: the worker's start, and the end of LAST_WORDS_S.
 _START, _LAST_WORDS = -1, -2
+#: The longest wait before another start of a slot.
+_LONGEST_BACK_OFF_S = 5.0
+#: A task without a deadline has one while it is cut.
+_CUT_DEADLINE_S = 60.0
+#: A task that was lost to a kill from outside waits behind so many others per worker: whether they
+#: survive tells whose fault it was.
+_TASKS_BETWEEN = 8
+#: A task fails after so many kills on top of ``max_losses``, whatever happens to the others.
+_MOST_KILLS = 20
 
 
 class State(Enum):
@@ -43,60 +55,6 @@ class State(Enum):
 
 #: An enum's member is looked up slowly, and this one for every task.
 _READY = State.READY
-
-
-# The decisions: the hub carries each out, and reports its end as a fact.
-
-
-class Start(NamedTuple):
-    """Start a process for this slot, and call it ``worker``."""
-
-    worker: int
-    role: str
-    slot: int
-
-
-class Send(NamedTuple):
-    """Send the task to the worker."""
-
-    worker: int
-    task: Task
-
-
-class RequestStack(NamedTuple):
-    """Have the worker write its stack; it is about to be killed for taking too long."""
-
-    worker: int
-
-
-class Kill(NamedTuple):
-    """Kill the worker; its end is reported as any other."""
-
-    worker: int
-
-
-class Finish(NamedTuple):
-    """The task has ended: by its worker's answer when ``loss`` is None."""
-
-    task: Task
-    loss: Loss | None
-
-
-class Halve(NamedTuple):
-    """Cut a task that kills workers; answer with `Scheduler.halved` or `cannot_halve`."""
-
-    task: Task
-    loss: Loss
-
-
-class Break(NamedTuple):
-    """The role's workers cannot work: the run is over."""
-
-    role: str
-    loss: Loss
-
-
-Action = Start | Send | RequestStack | Kill | Finish | Halve | Break
 
 
 @dataclass(slots=True, eq=False)
@@ -128,6 +86,7 @@ class _RoleQueue:
         self.slots = [_Slot(index, self) for index in range(len(role.devices))]
         self.waiting: deque[Task] = deque()
         self.retries: deque[Task] = deque()
+        self.kills = KillRate()
         self.n_sent = 0
         self.n_starting = 0
         self.n_there = 0
@@ -138,6 +97,14 @@ class _RoleQueue:
     @property
     def n_waiting(self) -> int:
         return len(self.waiting) + len(self.retries)
+
+    def has_ready(self) -> bool:
+        """Whether a worker is ready."""
+        return any(s.worker is not None and s.worker.state is _READY for s in self.slots)
+
+    def wait_behind_others(self, task: Task) -> None:
+        """Put the task behind some of the others."""
+        self.waiting.insert(_TASKS_BETWEEN * len(self.slots), task)
 
     def next_for(self, slot: _Slot) -> Task | None:
         """The next task for this slot: a retry first, unless another ready slot should take it."""
@@ -186,11 +153,11 @@ class Scheduler:
         return self._fill(queue, now)
 
     def answered(self, worker: int, number: int, now: float) -> list[Action]:
-        """The worker has sent a value or an error for the task."""
+        """The worker has sent a value or an error for the task, or has cut it."""
+        if not self.is_due(worker, number):
+            raise AssertionError(f"worker {worker} answered {number}, which was not due")
         record = self._workers[worker]
         task = record.sent.popleft()
-        if task.number != number:
-            raise AssertionError(f"worker {worker} answered {number}, {task.number} was due")
         queue = record.slot.queue
         queue.n_sent -= 1
         record.slot.failures = 0.0
@@ -198,6 +165,9 @@ class Scheduler:
             queue.n_free += 1
             if record.sent:
                 self._watch(record, now)
+        queue.kills.note_answer()
+        if task.cut_for is not None:
+            return [Halve(task, task.cut_for), *self._fill(queue, now)]
         return [Finish(task, None), *self._fill(queue, now)]
 
     def lost(self, worker: int, loss: Loss, begun: int, now: float) -> list[Action]:
@@ -221,6 +191,8 @@ class Scheduler:
         if self._is_over:
             return []
         actions: list[Action] = []
+        if loss.cause in FOREIGN:
+            queue.kills.note_kill()
         if charged is not None:
             actions += self._charge(queue, charged, slot.index, loss)
         elif record.condemned_for <= 0:
@@ -228,7 +200,7 @@ class Scheduler:
         return [*actions, *self._fill(queue, now)]
 
     def halved(self, pieces: Sequence[Task], now: float) -> list[Action]:
-        """The two pieces of a task that `Halve` named: next in line, each charged with a loss."""
+        """The pieces of a task that `Halve` named: next in line, each charged with a loss."""
         queue = self._queues[pieces[0].role]
         for piece in pieces:
             piece.n_losses = 1
@@ -237,7 +209,7 @@ class Scheduler:
 
     def cannot_halve(self, task: Task, loss: Loss, now: float) -> list[Action]:
         """The task that `Halve` named cannot be cut: it is judged like any other."""
-        task.can_halve = False
+        task.can_halve, task.cut_for = False, None
         queue = self._queues[task.role]
         return [*self._judge(queue, task, loss), *self._fill(queue, now)]
 
@@ -267,6 +239,15 @@ class Scheduler:
         """Tasks of the role that are waiting or with a worker."""
         queue = self._queues[role]
         return queue.n_waiting + queue.n_sent
+
+    def is_due(self, worker: int, number: int) -> bool:
+        """Whether the worker may answer the task now: it is the first it holds."""
+        record = self._workers.get(worker)
+        return record is not None and bool(record.sent) and record.sent[0].number == number
+
+    def first_task_of(self, worker: int) -> Task:
+        """The task that the worker is to answer next; it holds one."""
+        return self._workers[worker].sent[0]
 
     @property
     def is_busy(self) -> bool:
@@ -304,26 +285,40 @@ class Scheduler:
         """Count the lost worker against the task, and decide on it."""
         task.n_losses += 1
         task.avoid = slot
+        if loss.cause in FOREIGN:
+            task.n_foreign += 1
+            n_counted = task.n_losses - task.n_foreign
+            is_explained = task.n_foreign < _MOST_KILLS and queue.kills.explains(task)
+            if is_explained and n_counted < queue.role.max_losses:
+                queue.wait_behind_others(task)
+                return []
+        if task.cut_for is not None:  # it was being cut: it is judged for what it did before
+            loss, task.can_halve, task.cut_for = task.cut_for, False, None
         return self._judge(queue, task, loss)
 
     def _judge(self, queue: _RoleQueue, task: Task, loss: Loss) -> list[Action]:
         is_certain = loss.cause in {Cause.TIMED_OUT, Cause.OUT_OF_MEMORY}
         if task.can_halve:
             if is_certain or task.n_losses >= 2:
-                return [Halve(task, loss)]
+                task.cut_for = loss
         elif loss.cause is Cause.TIMED_OUT or task.n_losses >= queue.role.max_losses:
             return [Finish(task, loss)]
-        queue.retries.append(task)
+        if loss.cause in FOREIGN and task.cut_for is None:
+            queue.wait_behind_others(task)
+        else:
+            queue.retries.append(task)
         return []
 
     def _note_failure(self, slot: _Slot, state: State, loss: Loss, now: float) -> list[Action]:
         """A death without a task to charge: repeated or refused start failures end the run."""
         slot.failures += 1 / KILLS_PER_FAILURE if loss.cause in FOREIGN else 1.0
-        if slot.failures >= START_ATTEMPTS or loss.cause is Cause.REFUSED:
+        is_passing = loss.cause is Cause.NOT_STARTED and slot.queue.has_ready()
+        if loss.cause is Cause.REFUSED or (slot.failures >= START_ATTEMPTS and not is_passing):
             self._is_over = True
             return [Break(slot.queue.role.name, loss)]
         if state is not State.READY:
-            slot.may_start_at = now + _BACK_OFF_S * slot.failures**2
+            back_off_s = min(_BACK_OFF_S * slot.failures**2, _LONGEST_BACK_OFF_S)
+            slot.may_start_at = now + back_off_s
             place = self._queues_in_order().index(slot.queue)
             heapq.heappush(self._alarms, (slot.may_start_at, -1 - place, 0))
         return []
@@ -379,8 +374,11 @@ class Scheduler:
     def _watch(self, worker: _Worker, now: float) -> None:
         """The worker's first task begins about now: its deadline counts from here."""
         head = worker.sent[0]
-        if head.deadline_s is not None:
-            heapq.heappush(self._alarms, (now + head.deadline_s, worker.number, head.number))
+        deadline_s = head.deadline_s
+        if deadline_s is None and head.cut_for is not None:
+            deadline_s = _CUT_DEADLINE_S
+        if deadline_s is not None:
+            heapq.heappush(self._alarms, (now + deadline_s, worker.number, head.number))
 
     def _is_due(self, worker: int, number: int) -> bool:
         """Whether an alarm still concerns the worker's state or first task."""

@@ -41,6 +41,8 @@ class Segment:
     __slots__ = ("descriptor", "map", "size", "uid")
 
     def __init__(self, uid: int, size: int, descriptor: int, *, is_mine: bool) -> None:
+        if descriptor < 0:  # lost on its way: a map of it would be of new, empty memory
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self.uid, self.size, self.descriptor = uid, size, descriptor
         access = mmap.ACCESS_WRITE if is_mine else mmap.ACCESS_READ
         self.map = mmap.mmap(descriptor, size, access=access, **_MAP_OPTIONS)

@@ -61,6 +61,12 @@ _THREAD_VARIABLES = (
 )
 
 
+#: A process of ours that was killed ends within this time, unless it is frozen.
+_KILLED_S = 1.0
+#: Processes that had not.
+_abandoned: list[subprocess.Popen[bytes]] = []
+
+
 class FreshProcess:
     """An interpreter that this process started and waits for.
 
@@ -90,15 +96,24 @@ class FreshProcess:
             kill_group(pid)
 
     def collect(self, timeout_s: float) -> int | None:
-        """The exit code; after ``timeout_s`` by killing it. Nothing of its group lives on."""
+        """The exit code; after ``timeout_s`` by killing it. Nothing of its group lives on.
+
+        None when it does not end even so.
+        """
         if not self._ends_within(timeout_s):
             self.signal(signal.SIGKILL)
-            self._ends_within(None)
+            if not self._ends_within(_KILLED_S):
+                self.abandon()
+                return None
         if self._is_uncollected():
             kill_group(self._process.pid)
         else:
             kill_group_of(self.pidfd)
         return self._process.wait()
+
+    def abandon(self) -> None:
+        """It does not end although it was killed: it is collected at some later start."""
+        _abandoned.append(self._process)
 
     def forget(self) -> None:
         """In a forked child: it is the parent's to wait for."""
@@ -157,6 +172,9 @@ class ForkedProcess:
         """The exit code, if the fork server has sent it."""
         return self.exit_code
 
+    def abandon(self) -> None:
+        """Nothing to do: its fork server collects it."""
+
     def forget(self) -> None:
         """Nothing to do: it was never this process's to wait for."""
 
@@ -197,6 +215,7 @@ def boot_record(role: Role, slot: int, worker: int, arguments: bytes, log_level:
         "device": device_in_child(role.devices[slot]),
         "threads": threads_of(role),
         "max_memory_bytes": role.max_memory_bytes,
+        "bisect": role.bisect,
         "log_level": log_level,
     }
 
@@ -218,6 +237,7 @@ def start_fresh(record: BootRecord, environment: Mapping[str, str]) -> Started:
     Raises:
         PoolBroken: the machine refuses to start processes.
     """
+    _abandoned[:] = [process for process in _abandoned if process.poll() is None]
     ours, theirs = make_ends()
     try:
         process = _popen(record, environment, theirs)

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Hashable
 
     from featpipe.errors import PoolError
@@ -29,6 +30,10 @@ class Cause(Enum):
     """A forked worker ended after its fork server, which alone could collect its exit code."""
     STOPPED = "stopped"
     """By SIGSTOP, for too long: as a rule a signal from outside."""
+    BROKEN = "broken"
+    """It sent what no worker sends: the role forked and answered twice, or wrote to its socket."""
+    NOT_STARTED = "not started"
+    """The machine refused another process for now: too many of them, or too little memory."""
     START_FAILED = "start failed"
     REFUSED = "refused"
     """The start failed with a FeatpipeError: another attempt would fail in the same way."""
@@ -46,11 +51,21 @@ class Loss(NamedTuple):
     story: str = ""
     pickled: bytes | None = None
     """The exception that ended it, as its process pickled it."""
+    hint: str | None = None
 
-    @property
-    def original(self) -> BaseException | None:
-        """The exception itself, where it can be loaded."""
-        return load_exception(self.pickled)
+
+class Failure(NamedTuple):
+    """An error that the hub made. Exceptions of children are foreign code: callers load them."""
+
+    error: PoolError
+    pickled: bytes | None = None
+    """Its cause."""
+
+    def raised(self) -> PoolError:
+        """A copy to raise: frames that raise an error, and all they refer to, live on with it."""
+        copy = type(self.error)(self.error.message, hint=self.error.hint)
+        copy.__cause__ = load_exception(self.pickled)
+        return copy
 
 
 def load_exception(pickled: bytes | None) -> BaseException | None:
@@ -80,10 +95,19 @@ def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, s
 
 
 class EndQueue(Protocol):
-    """Where the ends of tasks are put; `Completions` is one."""
+    """Where the ends of tasks are put; `Completions` is one. Called in the hub's thread."""
+
+    arriving: deque[Task]
+    """Submitted tasks that the hub has not seen yet."""
+
+    def accept(self) -> None:
+        """The hub has seen the first of the arriving tasks: it will be put."""
 
     def put(self, ended: list[Ended]) -> None:
-        """Called in the hub's thread."""
+        """These have ended."""
+
+    def wake(self) -> None:
+        """Have waiting threads look again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +120,10 @@ class Task:
     can_halve: bool = False
     n_losses: int = 0
     """Workers that died on it."""
+    n_foreign: int = 0
+    """Of these, the FOREIGN ones."""
+    cut_for: Loss | None = None
+    """Why it is to be cut: its next worker cuts it instead of running it."""
     n_sent: int = 0
     avoid: int = -1
     """Slot whose worker died on it last: another slot is preferred for the next attempt."""
@@ -103,7 +131,9 @@ class Task:
     tag: Hashable = None
     index: int = 0
     payload: object = None
-    """Kept only where it may have to be halved."""
+    """Kept only where it may have to be halved; not for a piece."""
+    pickled: bytes | None = None
+    """The payload of a piece, as the worker that cut it pickled it."""
     packed: PackedPayload | None = None
     """None once the task has ended."""
     into: EndQueue | None = None
@@ -125,8 +155,8 @@ class Family:
 class Ended:
     """The end of a task as the hub saw it; its value or error is not yet unpickled.
 
-    Exactly one of ``body`` (the worker answered), ``loss`` (its worker did not), ``error`` (the
-    pool itself ended) and ``pieces`` (it was halved) is set.
+    Exactly one of ``body`` (the worker answered), ``loss`` (its worker did not), ``failure`` (the
+    pool ended, or could not take the answer) and ``pieces`` (it was halved) is set.
     """
 
     task: Task
@@ -137,5 +167,5 @@ class Ended:
     is_error: bool = False
     reference: Reference | None = None
     loss: Loss | None = None
-    error: PoolError | None = None
+    failure: Failure | None = None
     pieces: tuple[Ended, ...] = ()

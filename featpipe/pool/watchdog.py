@@ -12,12 +12,11 @@ states of processes are read every few seconds, only while a worker has a task o
 
 from __future__ import annotations
 
-import logging
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from featpipe.pool.log_thread import log
 from featpipe.pool.task import Cause, Loss
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from featpipe.pool.scheduler import Scheduler
     from featpipe.pool.workers import Worker, WorkerTable
 
-log = logging.getLogger("featpipe.pool")
-
-CHECK_S = 5.0
+CHECK_S = 2.5
 #: A task without a deadline is named after so long, and whenever that has doubled.
 LONG_S = 120.0
 #: A wait that overran by this much was not merely late on a busy machine.
@@ -77,7 +74,7 @@ class Watchdog:
     def kill_due(self, now: float) -> None:
         """At a close: kill the workers whose time to stop by themselves is over."""
         for worker in self._workers.take_due(now):
-            worker.signal(signal.SIGKILL)
+            self._workers.kill(worker)
             forkserver = self._awaited_forkserver(worker)
             if forkserver is not None:
                 self._forkservers.give_up(forkserver)
@@ -102,7 +99,7 @@ class Watchdog:
             return
         words = f"({worker.name}, pid {worker.pid}) was stopped (SIGSTOP) and did not go on"
         worker.reason = Loss(Cause.STOPPED, words)
-        worker.signal(signal.SIGKILL)
+        self._workers.kill(worker)
 
     def _awaited_forkserver(self, worker: Worker) -> Worker | None:
         """The fork server that is to fork this worker or to report its end."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
 import socket
+import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
-from featpipe.pool.frames import FrameBuffer
+from featpipe.pool.frames import FrameBuffer, ProtocolError
 from featpipe.pool.task import Cause, Loss, cause_of
 
 if TYPE_CHECKING:
@@ -26,9 +26,18 @@ if TYPE_CHECKING:
 _TAIL_BYTES = 16_000
 #: Small frames are joined up to this size: one system call instead of several.
 _JOINED_BYTES = 1 << 14
+#: Reads of one event, so that a worker that never stops writing leaves the others their turn.
+_MOST_READS = 4
+#: Reads after its end: more than a socket holds, so that only a process it started goes on writing.
+_MOST_LAST_READS = 256
 _STDERR_READ_BYTES = 1 << 16
 #: A killed worker that has not ended after this long is killed again.
 _KILL_AGAIN_S = 1.0
+#: One that has not ended so long after its kill is given up: it is collected whenever it ends.
+LOST_S = 5.0
+
+
+_Queue = deque[tuple[memoryview, int]]
 
 
 class Worker:
@@ -41,23 +50,28 @@ class Worker:
         self.sock = socket.socket(fileno=sock)
         self.sock.setblocking(False)
         os.set_blocking(self.stderr, False)
-        self._arrived = FrameBuffer()
-        self._to_send: deque[tuple[memoryview, int]] = deque()
+        self._arrived, self._to_send = FrameBuffer(), _Queue()
         self.is_full = False
         """Whether its socket takes no more for now."""
         self.tail = bytearray()
         #: uids of segments it has mapped, and the segments it made.
         self.known: set[int] = set()
         self.segments: dict[int, Segment] = {}
+        self.unmapped: dict[int, str] = {}
+        """Segments it made that this process could not map, and why."""
         self.reason: Loss | None = None
         """Why it is ending, if it has sent the reason."""
         self.is_condemned = False
         """Whether it is to be killed for taking too long."""
         self.is_silent = False
-        """Whether it has closed its socket: it has ended, or is about to."""
+        """Whether it has closed its socket, or is not listened to: it is ending."""
+        self.is_lost = False
+        """Whether it could not be killed."""
         self.n_oom_kills = _count_oom_kills()
         self.kill_at = 0.0
         """When it is killed, if it was asked to stop and has not."""
+        self.killed_at: float | None = None
+        """When it was killed first."""
         self.is_closed = False
         if started.first_message:
             self.send(started.first_message)
@@ -73,9 +87,10 @@ class Worker:
         """(frames that are complete, whether more may come): False at the end of the stream.
 
         A worker that has ended is read to the last byte: a result in the socket is a task done.
+        After a wrong header it is at its end: `check_stream` tells why.
         """
         found: list[Frame] = []
-        while True:
+        for _ in range(_MOST_LAST_READS if is_last else _MOST_READS):
             try:
                 data = frames.receive(self.sock, self._arrived.descriptors, may_wait=False)
             except BlockingIOError:
@@ -85,8 +100,16 @@ class Worker:
             if not data:
                 return found, False
             found.extend(self._arrived.feed(data))
+            if self._arrived.fault:
+                return found, False
             if len(data) < frames.READ_BYTES and not is_last:
                 return found, True
+        return found, True
+
+    def check_stream(self) -> None:
+        """Raises ProtocolError when what was read last did not end in frames."""
+        if self._arrived.fault:
+            raise ProtocolError(self._arrived.fault)
 
     def send(self, data: bytes, descriptor: int = -1) -> None:
         """Queue for the next `flush`; the descriptor is duplicated."""
@@ -122,19 +145,23 @@ class Worker:
 
     # its stderr
 
-    def read_stderr(self) -> tuple[list[str], bool]:
-        """(whole new lines, whether more may come). The tail is kept for `last_words`."""
-        data = b""
-        is_open = True
+    def read_stderr(self) -> bytes | None:
+        """One read; None at its end. What is left is another event. The tail is kept."""
         try:
-            while part := os.read(self.stderr, _STDERR_READ_BYTES):
-                data += part
-            is_open = False
+            data = os.read(self.stderr, _STDERR_READ_BYTES)
         except BlockingIOError:
-            pass
-        self.tail += data
+            return b""
+        self.tail += data[-_TAIL_BYTES:]
         del self.tail[:-_TAIL_BYTES]
-        return data.decode("utf-8", "backslashreplace").splitlines(), is_open
+        return data or None
+
+    def read_last_stderr(self) -> Iterator[bytes]:
+        """After its end, what is in the pipe; a process it started may go on writing to it."""
+        for _ in range(_MOST_LAST_READS):
+            data = self.read_stderr()
+            if not data:
+                return
+            yield data
 
     def last_words(self) -> str:
         """The end of what it wrote on stderr: its Python stack, if it crashed."""
@@ -152,36 +179,39 @@ class Worker:
             return Loss(Cause.TIMED_OUT, "took too long", self.last_words())
         if self.reason is not None:
             return self.reason
+        if self.is_lost:
+            words = "was killed and has not ended: frozen, or waiting in the kernel"
+            return Loss(Cause.UNSEEN, f"({self.name}, pid {self.pid}) {words}", self.last_words())
         is_starved = exit_code == -signal.SIGKILL and _count_oom_kills() > self.n_oom_kills
         cause, words = cause_of(exit_code, is_out_of_memory=is_starved)
         return Loss(cause, f"({self.name}, pid {self.pid}) {words}", self.last_words())
 
     def note_out_of_memory(self, message: Frame) -> None:
         """It ends because its task ran out of memory."""
-        _, words, text, _ = pickle.loads(message.body)
+        _, words, text, _ = loaded_error(message.body)
         self.reason = Loss(Cause.OUT_OF_MEMORY, f"ran out of memory: {words}", text)
 
     def note_failed_start(self, message: Frame) -> None:
         """It could not make its instance."""
-        kind, words, text, pickled = pickle.loads(message.body)
+        kind, words, text, pickled = loaded_error(message.body)
         summary = f"{self.name} could not start: {kind}: {words}"
         cause = Cause.REFUSED if message.flags & frames.FINAL else Cause.START_FAILED
         self.reason = Loss(cause, summary, text, pickled)
 
-    def relay_log(self, message: Frame) -> None:
-        """Log here, under its name, a record that was logged there."""
-        name, level, path, line, text, failure, function, created = pickle.loads(message.body)
-        logger = logging.getLogger(name)
-        if not logger.isEnabledFor(level):
-            return
-        record = logger.makeRecord(name, level, path, line, text, (), None, function)
-        record.created, record.exc_text = created, failure
-        record.processName, record.process = self.name, self.pid
-        logger.handle(record)
-
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if it still lives."""
         self.process.signal(number)
+
+    def kill(self) -> None:
+        """Kill it. A worker of a table is killed by `WorkerTable.kill`."""
+        self.killed_at = self.killed_at or time.monotonic()
+        self.process.signal(signal.SIGKILL)
+
+    def break_off(self, fault: str) -> None:
+        """It sent what no worker sends: it is to be killed, and its task charged."""
+        if self.reason is None:
+            summary = f"({self.name}, pid {self.pid}) broke the pool's protocol: {fault}"
+            self.reason = Loss(Cause.BROKEN, summary, self.last_words())
 
     def reap(self, timeout_s: float) -> int | None:
         """Collect the exit code; after ``timeout_s`` by killing it."""
@@ -206,6 +236,15 @@ class Worker:
         segments = list(self.segments.values())
         self.segments.clear()
         return segments
+
+
+def loaded_error(body: bytes) -> tuple[str, str, str, bytes | None]:
+    """What `child.describe` made."""
+    try:
+        kind, words, text, pickled = pickle.loads(body)
+    except Exception as error:
+        raise ProtocolError(f"it sent an error that cannot be read: {error!r}") from error
+    return kind, words, text, pickled
 
 
 def _count_oom_kills() -> int:
@@ -252,6 +291,7 @@ class WorkerTable:
         self._loop = loop
         self._workers: dict[int, Worker] = {}
         self._unsent: set[Worker] = set()
+        self._killed: set[Worker] = set()
 
     def __len__(self) -> int:
         return len(self._workers)
@@ -284,6 +324,7 @@ class WorkerTable:
     def remove(self, worker: Worker) -> list[Segment]:
         """It has ended: close its descriptors; the segments it made are the caller's."""
         del self._workers[worker.number]
+        self._killed.discard(worker)
         self._loop.ignore(worker.sock.fileno(), worker.stderr, worker.process.pidfd)
         return worker.close()
 
@@ -309,6 +350,11 @@ class WorkerTable:
 
     # ends
 
+    def kill(self, worker: Worker) -> None:
+        """Kill it; `take_lost` gives it if it has not ended some seconds later."""
+        self._killed.add(worker)
+        worker.kill()
+
     def kill_at(self) -> float:
         """When the next worker that was asked to stop is killed."""
         return min((worker.kill_at for worker in self), default=0.0)
@@ -320,10 +366,24 @@ class WorkerTable:
             worker.kill_at = now + _KILL_AGAIN_S
         return due
 
+    def lost_at(self) -> float | None:
+        """The monotonic time at which `take_lost` gives a worker, if nothing happens before."""
+        killed = [worker.killed_at for worker in self._killed if worker.killed_at is not None]
+        return min(killed) + LOST_S if killed else None
+
+    def take_lost(self) -> list[Worker]:
+        """Workers that were killed and have not ended: frozen, or waiting in the kernel."""
+        at = time.monotonic() - LOST_S
+        lost = [w for w in self._killed if w.killed_at is not None and w.killed_at <= at]
+        for worker in lost:
+            worker.is_lost = True
+        return lost
+
     def end(self, is_referenced: Callable[[Segment], bool]) -> None:
         """Kill and collect all that are left."""
         for worker in self:
-            worker.signal(signal.SIGKILL)
+            worker.kill()
+        for worker in self:
             worker.reap(0)
             for segment in worker.close():
                 if not is_referenced(segment):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import socket
 
 import hypothesis.strategies as st
@@ -15,7 +16,13 @@ from featpipe.errors import UnknownDevice, UsageError
 from featpipe.pool import Role, frames
 from featpipe.pool.devices import threads_of, usable_cores, visible_cards
 from featpipe.pool.payloads import pack, unpack
-from featpipe.pool.shared_memory import AddressMap, SegmentStore, create_segment, tracked_view
+from featpipe.pool.shared_memory import (
+    AddressMap,
+    Segment,
+    SegmentStore,
+    create_segment,
+    tracked_view,
+)
 from featpipe.pool.task import Cause, cause_of
 
 
@@ -37,9 +44,57 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
     assert found == [(frames.TASK, 3, number, 0.5, body, -1) for number, body in enumerate(bodies)]
 
 
-def test_a_frame_whose_descriptor_did_not_arrive_says_why() -> None:
+def header(kind: int, size: int = 0, n_descriptors: int = 0) -> bytes:
+    mark = frames.frame(frames.STOP)[:4]
+    return frames.HEADER.pack(mark, kind, n_descriptors, 0, size, 1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("junk", "says"),
+    [
+        (b"Epoch 3/10, loss 0.25, accuracy 0.9\n", "is no frame"),
+        (header(frames.DONE, 1 << 60), "with 1152921504606846976 bytes"),
+        (header(frames.READY, 1), "kind 11 with 1 bytes"),
+        (header(99), "kind 99"),
+        (header(frames.SEGMENT, 8, 1) + b"x" * 8, "sent none"),
+        (header(frames.SEGMENT, 8, 3) + b"x" * 8, "announced 3 descriptors"),
+        (header(frames.DONE, 0, 1), "announced 1 descriptors"),
+    ],
+)
+def test_what_is_no_frame_ends_the_stream_behind_the_frames_before_it(
+    junk: bytes, says: str
+) -> None:
+    buffer = frames.FrameBuffer()
+    (found,) = buffer.feed(frames.frame(frames.DONE, 7, b"value") + junk)
+    assert found.body == b"value"
+    assert says in buffer.fault
+    assert buffer.feed(frames.frame(frames.DONE, 8)) == ()
+
+
+def test_a_descriptor_the_kernel_dropped_leaves_the_others_to_their_frames() -> None:
+    """As with ``ulimit -n``: the receiver has no number left for it."""
+    ours, theirs = socket.socketpair()
+    lower, upper = os.pipe()
+    with ours, theirs:
+        for number in range(2):
+            data = frames.frame_with_descriptor(frames.SEGMENT, number)
+            frames.send_with_descriptor(ours, data, lower)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        buffer = frames.FrameBuffer()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            data = frames.receive(theirs, buffer.descriptors, may_wait=True)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        (first,) = buffer.feed(data)
+        (second,) = buffer.feed(frames.receive(theirs, buffer.descriptors, may_wait=True))
+    assert (first.number, first.descriptor) == (0, -1)
+    assert os.fstat(second.descriptor).st_ino == os.fstat(lower).st_ino
+    assert not buffer.fault
     with pytest.raises(OSError, match="Too many open files"):
-        frames.FrameBuffer().feed(frames.frame_with_descriptor(frames.SEGMENT, 1))
+        Segment(1, 4096, first.descriptor, is_mine=False)
+    for descriptor in (second.descriptor, lower, upper):
+        os.close(descriptor)
 
 
 def test_each_descriptor_arrives_with_its_own_frame() -> None:

@@ -9,18 +9,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
 from featpipe.pool.role import Role
-from featpipe.pool.scheduler import (
-    Action,
-    Break,
-    Finish,
-    Halve,
-    Kill,
-    RequestStack,
-    Scheduler,
-    Send,
-    Start,
-)
+from featpipe.pool.scheduler import Scheduler
 from featpipe.pool.task import Cause, Loss, Task
 
 ROLES = [
@@ -33,6 +24,8 @@ LOSSES = [
     Loss(Cause.KILLED, "killed"),
     Loss(Cause.EXITED, "exited"),
     Loss(Cause.OUT_OF_MEMORY, "out of memory"),
+    Loss(Cause.BROKEN, "answered twice"),
+    Loss(Cause.UNSEEN, "could not be killed"),
 ]
 
 
