@@ -14,7 +14,7 @@ import numpy as np
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts, join_keys, split_keys
 from featpipe.documents import SEGMENTER_VERSION, hash_bytes
-from featpipe.documents.load import BUILT_IN, registered
+from featpipe.documents.load import BUILT_IN, added_identity, check_promise, registered
 from featpipe.documents.media_type import may_need_ocr
 from featpipe.documents.source import GivenText
 from featpipe.encoders.spec import fingerprint_of
@@ -48,10 +48,11 @@ class Preparation:
     ocr: str = ""
 
     def of(self, data: bytes) -> str:
-        """The part of a file's identity: OCR counts only for files that it might read."""
+        """The part of a file's identity: OCR and later loaders count for their own files only."""
         if self.ocr and may_need_ocr(data):
             return f"{self.fingerprint}+{self.ocr}"
-        return self.fingerprint
+        added = added_identity(data)
+        return f"{self.fingerprint}+{added}" if added else self.fingerprint
 
 
 def make_preparation(*, use_ocr: bool = False) -> Preparation:
@@ -121,11 +122,13 @@ def read_identified(
     state is the same before and after reading as it was then; else the bytes are hashed here.
 
     Raises:
-        DocumentError: as ``Source.read``.
+        DocumentError: as ``Source.read`` and ``check_promise``.
 
     """
     before = _state_of(source)
     data = source.read(limits)
+    if source.media_type is None:  # else it is a text, whatever it is called
+        check_promise(data, source.id)
     state = before if before == _state_of(source) else None
     if known is not None and state is not None and state == known.state:
         return data, known

@@ -8,6 +8,9 @@ MIB = 1024 * 1024
 #: The next step where something can only be read by OCR.
 OCR_HINT = 'pip install "featpipe[ocr]" and pass --ocr (LoadLimits.use_ocr) to read scans'
 
+#: The next step where LibreOffice is needed.
+LIBREOFFICE_HINT = "install it (Debian: libreoffice-writer-nogui), or save the file as .docx"
+
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:

@@ -134,10 +134,38 @@ def _checked_loader(
         raise DocumentTooLarge(f"{len(data):,} bytes are more than {limits.max_bytes:,}")
     if not data.strip(b"\0"):
         raise UnreadableDocument(f"{len(data):,} zero bytes and nothing else")
+    if known_type is None:
+        check_promise(data, source)
     media_type, loader = _find_loader(data, source, known_type)
     if loader is None:
         raise _unsupported(media_type)
     return media_type, loader
+
+
+def check_promise(data: bytes, source: str) -> None:
+    """Check that a name such as ``a.pdf`` keeps what it promises: bytes of a binary format.
+
+    Raises:
+        UnreadableDocument: they are text (a page that says the file is gone ...), or of no kind.
+    """
+    has_content = data[:4096].strip(b"\0 \t\r\n")
+    found = media_type.broken_promise(data, source) if has_content else None
+    if found is None or any(one.recognise and one.recognise(data, source) for one in registered()):
+        return
+    suffix = media_type.suffix_of(source)
+    what = "of no known kind" if found == media_type.UNKNOWN else f"{found}"
+    raise UnreadableDocument(
+        f"{source}: named {suffix}, and its bytes are {what}",
+        hint="rename it if that is what it is; else fetch or export it again",
+    )
+
+
+def added_identity(data: bytes) -> str:
+    """Of the later loader that reads some bytes; empty for every other file."""
+    if not data.startswith(media_type.ADDED_MAGIC):
+        return ""
+    found = media_type.media_type_of(data)
+    return next((one.identity for one in ADDED if found in one.media_types), "")
 
 
 def _find_loader(
@@ -154,7 +182,7 @@ def _find_loader(
         if loader.recognise and loader.recognise(data, source):
             return loader.media_types[0], loader
     found = known_type or media_type.media_type_of(data, source)
-    for loader in (*registered(), *BUILT_IN):
+    for loader in (*registered(), *BUILT_IN, *ADDED):
         if found in loader.media_types:
             return found, loader
     return found, None
@@ -252,16 +280,22 @@ BUILT_IN = (
     Loader("mail", 1, (media_type.MAIL,), _HERE + "mail:load"),
 )
 
+#: Built-in loaders that came later. The identities of all loaders above are part of the key of
+#: every stored document; one of these is part of the keys of its own documents only, so that a
+#: cache keeps what it holds when a format is added.
+ADDED = (
+    Loader("rtf", 1, (media_type.RTF,), _HERE + "rtf:load"),
+    Loader("doc", 1, (media_type.DOC,), _HERE + "doc:load"),
+)
+
 #: Media type -> (name, next step): files that are recognised and not read.
 _UNREAD = {
     media_type.ENCRYPTED_OFFICE: (
         "an Office file locked by a password",
         "save it without a password",
     ),
-    media_type.DOC: ("a Word file of the old binary format", "save it as .docx or PDF"),
     media_type.XLS: ("an Excel file of the old binary format", "save it as .xlsx"),
     media_type.PPT: ("a PowerPoint file of the old binary format", "save it as .pptx or PDF"),
-    media_type.RTF: ("a Rich Text file", "save it as .docx or PDF"),
     media_type.MSG: ("an Outlook message", "save it as .eml"),
     media_type.ZIP: (
         "a zip archive inside another source, or a damaged one,",

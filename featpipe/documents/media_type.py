@@ -1,7 +1,10 @@
 """Detects media types by content; the suffix only decides between types of text.
 
-A file named ``.doc`` that holds HTML is HTML (web servers send such), and so is a ``.pdf`` that
-holds a login page.
+A name of a text format promises little. A name of a binary format promises a signature: a ``.pdf``
+that holds a login page is no document (`broken_promise`). Known disguises are read as what they
+are: one binary format under the name of another (a ``.doc`` that is RTF or .docx, a ``.jpg`` that
+is PNG), and pages saved as ``.doc``, ``.xls`` or ``.ppt`` (HTML, MHTML), as web servers and Word
+itself write them.
 """
 
 from __future__ import annotations
@@ -50,6 +53,19 @@ _MAGIC = (
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
     (b"%!PS", "application/postscript"),
 )
+ADDED_MAGIC = (b"{\\rtf", b"\xd0\xcf\x11\xe0")
+"""How files begin whose loaders are among ``load.ADDED``."""
+_TEXTS = frozenset({HTML, PLAIN, MARKDOWN, MAIL, UNKNOWN})
+#: Suffixes of binary formats.
+_PROMISING = frozenset(
+    """
+    .pdf .docx .docm .dotx .xlsx .xlsm .xltx .pptx .pptm .ppsx .odt .ods .odp .epub .rtf .doc .dot
+    .wps .xls .xlt .et .ppt .pps .dps .msg .png .jpg .jpeg .gif .tif .tiff .bmp .webp .zip .gz .7z
+    .rar .xz .bz2 .zst
+    """.split()  # noqa: SIM905  # a list of forty strings in quotes is harder to read
+)
+#: Of them, those under which pages are saved.
+_DISGUISES = frozenset({".doc", ".dot", ".wps", ".xls", ".xlt", ".et", ".ppt", ".pps", ".dps"})
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
@@ -94,7 +110,26 @@ def media_type_of(data: bytes, source: str = "") -> str:
     for magic, found in _MAGIC:
         if head.startswith(magic) and not (len(magic) == 2 and _is_printable(head)):
             return found
-    return _text_type(head, PurePosixPath(source).suffix.lower())
+    return _text_type(head, suffix_of(source))
+
+
+def suffix_of(source: str) -> str:
+    """Of a name, in lower case."""
+    return PurePosixPath(source).suffix.lower()
+
+
+def broken_promise(data: bytes, source: str) -> str | None:
+    """The type of bytes that are text, or of no kind, under a name of a binary format; else None.
+
+    Reads the head only.
+    """
+    suffix = suffix_of(source)
+    if suffix not in _PROMISING:
+        return None
+    found = media_type_of(data[:_HEAD], source)
+    if found not in _TEXTS or (suffix in _DISGUISES and found in {HTML, MAIL}):
+        return None
+    return found
 
 
 def may_need_ocr(data: bytes) -> bool:

@@ -54,7 +54,6 @@ def make_socket(path: Path) -> None:
         (os.mkfifo, "pipe.zip", "a named pipe, and never opened"),
         (os.mkfifo, "pipe.jsonl", "a named pipe, and never opened"),
         (make_socket, "socket", "a socket, and never opened"),
-        (lambda path: path.symlink_to("/dev/zero"), "zero", "a device, and never opened"),
     ],
 )
 def test_special_files_are_named_and_never_opened(
@@ -65,6 +64,14 @@ def test_special_files_are_named_and_never_opened(
     assert accounts(f"{folder}/*") == {"docs/a.txt": "正文", f"docs/{name}": reason}
     with pytest.raises(MissingDocuments, match="neither a file nor a folder"):
         find_sources([folder / name])
+
+
+def test_a_link_to_a_device_is_never_opened(folder: Path) -> None:
+    (folder / "zero").symlink_to("/dev/zero")
+    assert accounts(folder) == {"a.txt": "正文"}  # it leads out of the folder
+    assert accounts(f"{folder}/*") == {"a.txt": "正文", "zero": "a device, and never opened"}
+    with pytest.raises(MissingDocuments, match="neither a file nor a folder"):
+        find_sources([folder / "zero"])
 
 
 def test_links_in_a_circle_and_to_nowhere_are_reasons(folder: Path) -> None:

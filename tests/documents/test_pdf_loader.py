@@ -81,8 +81,9 @@ def test_too_much_text_is_refused() -> None:
         loaded(write_pdf([[("one two three", 50, 700)]] * 5), max_characters=20)
 
 
-def test_a_login_page_named_pdf_is_read_as_what_it_is() -> None:
-    assert loaded(b"<html><body>Please log in</body></html>").loader.startswith("html/")
+def test_a_login_page_named_pdf_is_no_document() -> None:
+    with pytest.raises(UnreadableDocument, match=r"named \.pdf, and its bytes are text/html"):
+        loaded(b"<html><body>Please log in</body></html>")
 
 
 def test_threads_may_load_at_the_same_time() -> None:
