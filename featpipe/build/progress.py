@@ -41,6 +41,8 @@ class Progress:
     """Since the run began."""
     seconds_left: float | None
     """Once every document is read and the devices' pace is known; None before."""
+    n_others: int = 0
+    """Distinct units met that need entities or terms, a unit of both counted twice."""
 
     @property
     def hit_rate(self) -> float:
@@ -93,7 +95,7 @@ class RunRecord:
         self, vectors: UnitStates, every: Iterable[UnitStates], seconds_left: float | None
     ) -> Progress:
         """A snapshot for the listener; ``vectors`` is one of ``every`` product's states."""
-        n_waiting = sum(states.n_waiting for states in every)
+        others = [states for states in every if states is not vectors]
         return Progress(
             n_sources=self.n_documents,
             n_sources_done=self.counts.n_loaded + len(self.quarantined),
@@ -103,9 +105,10 @@ class RunRecord:
             n_hits=vectors.n_hits,
             n_encoded=vectors.n_stored,
             n_waiting=vectors.n_waiting,
-            n_waiting_others=n_waiting - vectors.n_waiting,
+            n_waiting_others=sum(states.n_waiting for states in others),
             seconds=monotonic() - self._started,
             seconds_left=seconds_left,
+            n_others=sum(states.n_unique for states in others),
         )
 
     def report(

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
 from featpipe.cli.main import discard_closed_outputs
-from featpipe.cli.terminal import echo
+from featpipe.cli.terminal import echo, printable
+from featpipe.pool.interrupt import STOPPING_LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.progress import Progress as Bars
+    from collections.abc import Callable, Iterator
 
     from featpipe.build.progress import Progress
 
 #: Seconds between two plain lines.
 _LINE_EVERY_S = 5.0
+
+
+#: Terminals that cannot move their cursor.
+_DUMB = ("", "dumb", "unknown")
+#: Columns of names, and of bars.
+_LABEL, _SHORTEST_BAR, _LONGEST_BAR = 9, 6, 40
 
 
 class View(Protocol):
@@ -31,14 +38,39 @@ class View(Protocol):
 
 @contextmanager
 def open_view(*, as_json: bool) -> Iterator[View]:
-    """The view for the kind of output."""
-    if as_json:
-        yield JsonView()
-    elif sys.stderr.isatty():
-        with LiveView() as view:
+    """The view for the kind of output; warnings that are logged meanwhile do not tear it."""
+    is_live = sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
+    if is_live and not as_json:
+        with LiveView() as view, _logging_to(view.print_above):
             yield view
     else:
-        yield LineView()
+        with _logging_to(lambda line: _echo(line, err=True)):
+            yield JsonView() if as_json else LineView()
+
+
+@contextmanager
+def _logging_to(show: Callable[[str], None]) -> Iterator[None]:
+    """Warnings go to ``show``, also after an interrupt, while the workers are being ended."""
+    log, handler = logging.getLogger("featpipe"), _Warnings(show)
+    log.addHandler(handler)
+    yield
+    log.removeHandler(handler)
+
+
+class _Warnings(logging.Handler):
+    """Shows warnings; once the run is being stopped, no more of workers that end."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._show = show
+        self._is_stopping = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show the message on lines of its own."""
+        if self._is_stopping and record.name.startswith("featpipe.pool"):
+            return
+        self._is_stopping |= record.name == STOPPING_LOG
+        self._show(record.getMessage())
 
 
 class JsonView:
@@ -71,46 +103,83 @@ def _echo(line: str, *, err: bool = False) -> None:
 
 
 class LiveView:
-    """A bar on the terminal, by rich."""
+    """Bars on the terminal, redrawn in place by rich; log lines are printed above them."""
 
     def __init__(self) -> None:
-        self._bars = _make_bars()
-        self._documents = self._bars.add_task("documents", total=0, note="")
-        self._units = self._bars.add_task("vectors", total=0, note="")
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=False)
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        self._live.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._bars.stop()
+        self._live.stop()
+
+    def print_above(self, line: str) -> None:
+        """Print a line that stays, above the bars."""
+        self._console.print(printable(line), soft_wrap=True)
 
     def show(self, progress: Progress) -> None:
-        """Move the bars."""
-        lost = f"{progress.n_quarantined} quarantined" if progress.n_quarantined else ""
-        self._bars.update(
-            self._documents, completed=progress.n_sources_done, total=progress.n_sources, note=lost
-        )
-        done = progress.n_hits + progress.n_encoded
-        note = f"hits {progress.hit_rate:.0%} of {progress.n_units:,} units"
-        note += _eta(progress) + _others(progress)
-        self._bars.update(self._units, completed=done, total=progress.n_unique, note=note)
+        """Draw the bars anew."""
+        from rich.text import Text
+
+        is_plain = not self._console.encoding.lower().startswith("utf")
+        # One column stays free: terminals differ in what they do once the last one is written.
+        lines = draw(progress, self._console.width - 1, is_ascii=is_plain)
+        self._live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
 
 
-def _make_bars() -> Bars:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
+def draw(progress: Progress, width: int, *, is_ascii: bool = False) -> list[str]:
+    """The bars and a line of facts, none longer than ``width``; no number is ever cut.
 
-    return Bars(
-        TextColumn("{task.description:>10}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        refresh_per_second=4,
-    )
+    Where the width is small the bars shrink and go first, and then the last facts.
+    """
+    rows = [("documents", progress.n_sources_done, progress.n_sources)]
+    if progress.n_unique:
+        rows.append(("vectors", progress.n_hits + progress.n_encoded, progress.n_unique))
+    if progress.n_others:
+        done = progress.n_others - progress.n_waiting_others
+        rows.append(("entities", done, progress.n_others))
+    counts = [f"{done:,}/{total:,}" for _, done, total in rows]
+    longest = max(map(len, counts))
+    n_bar = min(width - _LABEL - longest - 4, _LONGEST_BAR)
+    lines = []
+    for (name, done, total), count in zip(rows, counts, strict=True):
+        bar = _bar(done, total, n_bar, "#." if is_ascii else "━┄") if n_bar >= _SHORTEST_BAR else ""
+        lines.append("  ".join(part for part in (name.rjust(_LABEL), bar, count) if part))
+    return [*lines, _facts(progress, width, " | " if is_ascii else " · ")]
+
+
+def _bar(done: int, total: int, length: int, marks: str) -> str:
+    n = length * min(done, total) // total if total else 0
+    return marks[0] * n + marks[1] * (length - n)
+
+
+def _facts(progress: Progress, width: int, between: str) -> str:
+    """What fits of: time, time left, losses, hits; whole facts only."""
+    facts = [f"{_clock(progress.seconds)} elapsed"]
+    if progress.seconds_left:
+        facts.append(f"about {_clock(progress.seconds_left)} left")
+    if progress.n_quarantined:
+        facts.append(f"{progress.n_quarantined:,} quarantined")
+    if progress.n_units:
+        facts.append(f"hits {progress.hit_rate:.0%} of {progress.n_units:,} units")
+    line = " " * (_LABEL - len(facts[0].split()[0])) + facts[0]
+    for fact in facts[1:]:
+        longer = line + between + fact
+        line = longer if len(longer) <= width else line
+    return line
+
+
+def _clock(seconds: float) -> str:
+    """Such as 0:07 or 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def describe(progress: Progress) -> str:

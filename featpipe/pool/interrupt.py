@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-log = logging.getLogger("featpipe.pool")
+#: Name of the log in which the first signal is announced.
+STOPPING_LOG = "featpipe.pool.interrupt"
+log = logging.getLogger(STOPPING_LOG)
 
 
 @contextmanager
