@@ -73,7 +73,7 @@ def test_a_build_quarantines_it_also_where_its_bytes_are_known(tmp_path: Path) -
         (docs / "a.pdf").write_bytes(TEXT)
         report = pipeline.build(docs)
     (lost,) = report.quarantined
-    assert (lost.source, lost.error) == ("a.pdf", "UnreadableDocument")
+    assert (lost.source, lost.error) == ("docs/a.pdf", "UnreadableDocument")
     assert lost.reason.startswith("named .pdf, and its bytes are text/plain")
 
 
