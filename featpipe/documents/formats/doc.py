@@ -66,7 +66,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
             "installed",
             hint=LIBREOFFICE_HINT,
         )
-    with TemporaryDirectory(prefix="featpipe-doc-") as folder:
+    with TemporaryDirectory(prefix="featpipe-doc-", ignore_cleanup_errors=True) as folder:
         converted = _convert(program, data, Path(folder), limits)
     builder = docx.load(converted, limits)
     builder.note("read through LibreOffice, as it converts the old Word format")
