@@ -9,11 +9,11 @@ is killed when its time is up, and when this process ends.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -33,8 +33,15 @@ if TYPE_CHECKING:
 _MOST_SECONDS = 90.0
 #: A new profile makes it start twice: it ends with one of these codes and waits to be run again.
 _ASKS_FOR_RESTART, _MOST_STARTS = (79, 81), 3
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1  # prctl(2)
+#: Run before the converter, in its process: SIGKILL when its parent ends, however it does
+#: (prctl(2), PR_SET_PDEATHSIG). A ``preexec_fn`` would run the handlers that others registered for
+#: a fork of this process.
+_LAUNCH = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 _NAMES = ("soffice", "libreoffice")
 
 #: Nothing in a document runs, and nothing that it links to is fetched.
@@ -106,6 +113,7 @@ def _convert(program: Path, data: bytes, folder: Path, limits: LoadLimits) -> by
 def _run(program: Path, folder: Path) -> str:
     """The converter's last words."""
     command = [
+        sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()),
         str(program), "--headless", "--norestore", "--nologo", "--nodefault", "--nolockcheck",
         f"-env:UserInstallation={(folder / 'profile').as_uri()}",
         "--infilter=MS Word 97", "--convert-to", "docx:Office Open XML Text",
@@ -121,7 +129,6 @@ def _run(program: Path, folder: Path) -> str:
             process = subprocess.Popen(  # noqa: S603  # LibreOffice, by its whole path
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
                 stderr=said, start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # one system call, loaded before
             )  # fmt: skip
             if _wait(process, until) not in _ASKS_FOR_RESTART:
                 break
@@ -142,8 +149,3 @@ def _wait(process: subprocess.Popen[bytes], until: float) -> int:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _end_with_parent() -> None:
-    """In the child: SIGKILL when the process that started it ends, however it does."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
