@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.parties import choose_distinct, doubted, groups_of, rivals_of
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.field_model import (
     FieldModel,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from featpipe.extraction.model_cache import ModelCache
+    from featpipe.extraction.parties import Chosen
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import FieldSpec, SampleSpec, Template
@@ -76,6 +78,7 @@ class FittedTemplate:
         identities = [document.identity for document in documents]
         self.facts: Mapping[str, FieldFacts] = facts_of(template, identities, space)
         self.space = space
+        self._rivals = rivals_of(template)
         self._models = models
 
     def __repr__(self) -> str:
@@ -98,29 +101,42 @@ class FittedTemplate:
 
     def model(self, name: str) -> FieldModel:
         """The model of one field, fitted now if it is not yet."""
-        key = self.facts[name].fingerprint
+        key = self.facts[name].model_fingerprint
         return self._models.get(key, lambda: self._fit(self.template.field(name)))
 
     def unfitted(self) -> list[str]:
         """Fields without a model in memory or in the cache folder."""
         return [
-            name for name, facts in self.facts.items() if not self._models.has(facts.fingerprint)
+            name
+            for name, facts in self.facts.items()
+            if not self._models.has(facts.model_fingerprint)
         ]
 
     def extract_fields(
         self, names: Sequence[str], features: PageFeatures
     ) -> dict[str, FieldResult]:
         """All values of some fields in one document, the same as of each field alone."""
-        models = [self.model(name) for name in names]
+        # In the order of the template, whatever is asked for: the result is the same.
+        needed = {*names, *(rival for name in names for rival in self.facts[name].rivals)}
+        whole = [name for name in self.facts if name in needed]
+        models = [self.model(name) for name in whole]
         scored = score_fields(models, features)
+        found = dict(zip(whole, zip(models, scored, strict=True), strict=True))
+        chosen = choose_distinct(found, self._rivals)
         return {
-            name: FieldResult(
-                tuple(
-                    self._value(name, model, found, features.page, n) for n in model.choose(found)
-                )
-            )
-            for name, model, found in zip(names, models, scored, strict=True)
+            name: self._result(name, *found[name], chosen[name], features.page) for name in names
         }
+
+    def _result(
+        self, name: str, model: FieldModel, scored: Scored, chosen: Chosen, page: Page
+    ) -> FieldResult:
+        values = []
+        for number in chosen.numbers:
+            value = self._value(name, model, scored, page, number)
+            p = doubted(value.probability, chosen.weights.get(number, 1.0))
+            remark = chosen.remarks.get(number, "")
+            values.append(replace(value, probability=round(p, 6), remark=remark))
+        return FieldResult(tuple(values))
 
     def _read_for(self, field: str) -> list[tuple[int, SampleSpec]]:
         """The samples that tell about a field, with their numbers."""
@@ -199,7 +215,7 @@ def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
 # Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 7
+TEMPLATES_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +230,19 @@ class FieldFacts:
     samples: Mapping[str, str]
     space: str
     version: int = TEMPLATES_VERSION
+    rivals: Mapping[str, str] = field(default_factory=dict)
+    """Fields that name other parties -> their models' fingerprints."""
+
+    @property
+    def model_fingerprint(self) -> str:
+        """32 hex digits: of what the field's model is fitted to."""
+        return hash_json([self.spec, dict(self.samples), self.space, self.version])
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits."""
-        return hash_json([self.spec, dict(self.samples), self.space, self.version])
+        """32 hex digits: of the model and of its rivals' models."""
+        own = self.model_fingerprint
+        return hash_json([own, dict(self.rivals)]) if self.rivals else own
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types, as kept in the cache."""
@@ -240,9 +264,15 @@ def facts_of(template: Template, identities: Sequence[str], space: str) -> dict[
         space: name of the vectors and entities that are used.
 
     """
+    alone = {
+        spec.name: FieldFacts(_spec_of(spec), _samples_of(template, identities, spec), space)
+        for spec in template.fields
+    }
+    prints = {name: facts.model_fingerprint for name, facts in alone.items()}
+    groups = groups_of(rivals_of(template))
     return {
-        field.name: FieldFacts(_spec_of(field), _samples_of(template, identities, field), space)
-        for field in template.fields
+        name: replace(facts, rivals={other: prints[other] for other in groups[name]})
+        for name, facts in alone.items()
     }
 
 
@@ -331,6 +361,11 @@ def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
         reasons.append(f"space {old['space']} -> {new.space}")
     if old["spec"] != new.spec:
         reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
+    rivals = old.get("rivals", {})
+    if not reasons and isinstance(rivals, dict):
+        names = sorted({*rivals, *new.rivals})
+        changed = [name for name in names if rivals.get(name) != new.rivals.get(name)]
+        reasons.extend(f"{name} changed, which names another party" for name in changed)
     before = old["samples"]
     if isinstance(before, dict):
         reasons.extend(_changed_samples(before, new.samples))

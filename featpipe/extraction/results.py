@@ -37,6 +37,8 @@ class ExtractedValue:
         parts: terms of its score, by name; the largest in size.
         nearest: the sample document whose context is most similar.
         places: further places (start, end) of the same value.
+        remark: what contradicts it: another party of the document has the same value, or had it
+            first; "" for nothing.
 
     """
 
@@ -51,9 +53,11 @@ class ExtractedValue:
     parts: Mapping[str, float] = field(default_factory=dict)
     nearest: str = ""
     places: tuple[tuple[int, int], ...] = ()
+    remark: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text!r} [{self.start}:{self.end}] p={self.probability:.2f}"
+        remark = f" ({self.remark})" if self.remark else ""
+        return f"{self.text!r} [{self.start}:{self.end}] p={self.probability:.2f}{remark}"
 
     def __repr__(self) -> str:
         return f"ExtractedValue({self})"
@@ -175,7 +179,7 @@ class Extraction:
 
 _COLUMNS = (
     "document", "template", "field", "text", "value", "unit", "bound", "start", "end", "page",
-    "probability", "nearest", "fingerprint",
+    "probability", "nearest", "remark", "fingerprint",
 )  # fmt: skip
 
 
@@ -201,6 +205,7 @@ def _table_row(extraction: Extraction, field: str, value: ExtractedValue) -> dic
         "page": value.page,
         "probability": round(value.probability, 6),
         "nearest": value.nearest,
+        "remark": value.remark,
         "fingerprint": extraction.provenance.fingerprint,
     }
 

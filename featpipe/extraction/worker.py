@@ -168,7 +168,9 @@ class ExtractRole:
         for one in templates.values():
             for field in one.template.fields:
                 one.model(field.name)
-        wanted = {facts.fingerprint for one in templates.values() for facts in one.facts.values()}
+        wanted = {
+            facts.model_fingerprint for one in templates.values() for facts in one.facts.values()
+        }
         for gone in self._in_memory.keys() - wanted:
             del self._in_memory[gone]
         if len(templates) > 1 and any(one.has_samples for one in templates.values()):

@@ -36,6 +36,7 @@ class ValueRow(NamedTuple):
     end: int
     page: int | None
     nearest: str
+    remark: str
 
 
 class NothingFound(NamedTuple):
@@ -191,6 +192,7 @@ def _value_row(template: int, field_number: int, value: ExtractedValue) -> Value
         value.end,
         value.page,
         shown(str(value.nearest)),
+        shown(str(value.remark)),
     )
 
 

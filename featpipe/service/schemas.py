@@ -85,6 +85,7 @@ class ValueBody(BaseModel):
     parts: dict[str, float]
     nearest: str
     places: list[list[int]]
+    remark: str = ""
 
 
 class ExtractionBody(BaseModel):

@@ -84,7 +84,7 @@ def _infer_unshaped(values: Sequence[tuple[PageFeatures, str]]) -> FieldType:
     n = len(values) * _SHARE
     texts = [fold(value) for _, value in values]
     kind: FieldType = "text"
-    if sum(bool(_organisation.search(text)) for text in texts) >= n * 0.8:
+    if are_organisations([value for _, value in values]):
         kind = "organisation"
     elif _are_codes(texts):
         kind = "id"
@@ -96,6 +96,12 @@ def _infer_unshaped(values: Sequence[tuple[PageFeatures, str]]) -> FieldType:
     elif sum(bool(_code.match(fold_width(value).strip())) for _, value in values) >= n:
         kind = "id"
     return kind
+
+
+def are_organisations(values: Sequence[str]) -> bool:
+    """Whether most values end as names of organisations do."""
+    n_named = sum(bool(_organisation.search(fold(value))) for value in values)
+    return bool(values) and n_named >= len(values) * _SHARE * 0.8
 
 
 def _are_codes(texts: Sequence[str]) -> bool:

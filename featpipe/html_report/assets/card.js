@@ -47,6 +47,7 @@ function describe(span) {
       facts.templates.length > 1 && make("span", { class: "quiet" }, facts.templates[value.template].name)),
     fact(say("probability"), meter(value.p)),
     isOther && fact(say("meaning"), `${value.bound}${value.bound ? " " : ""}${value.value}${value.unit ? " " : ""}${value.unit}`),
+    value.remark && fact(say("remark"), value.remark, "whole"),
     value.nearest && fact(say("nearest"), shorten(value.nearest), "whole"),
     span.nPlaces > 0 && make("p", { class: "quiet" }, say("places", spell(span.nPlaces))),
     span.parts.length > 0 && why(span.parts));

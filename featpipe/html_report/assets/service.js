@@ -99,7 +99,7 @@ function entryOf(content, name) {
     for (const [field, found] of Object.entries(fields)) {
       for (const value of found) {
         values.push([number, fieldNumber(number, field), value.text, value.value, value.unit, value.bound,
-          value.probability, value.start, value.end, value.page, value.nearest]);
+          value.probability, value.start, value.end, value.page, value.nearest, value.remark]);
         const parts = Object.entries(value.parts).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
         details.push([parts.flatMap(([part, weight]) => [facts.parts.push(part) - 1, weight]), value.places]);
       }

@@ -28,7 +28,7 @@ const kept = {
 function valuesOf(entry) {
   return entry.values.filter((row) => row.length > 2).map((row, at) => ({
     at, template: row[0], field: row[1], text: row[2], value: row[3], unit: row[4], bound: row[5],
-    p: row[6], start: row[7], end: row[8], page: row[9], nearest: row[10],
+    p: row[6], start: row[7], end: row[8], page: row[9], nearest: row[10], remark: row[11],
   }));
 }
 

@@ -1,0 +1,177 @@
+"""Parties: fields that name different parties of one document, such as 甲方 and 乙方.
+
+Two fields of organisations, or of persons, are rivals unless a sample has one value for both. Where
+the likeliest value of two rivals is the same, the pair of distinct values is preferred if one of
+the fields has another value that is likely enough; otherwise the less likely of the two becomes
+less likely still. Either way both values carry a remark.
+
+A field's values depend on its rivals, so that their fingerprints are part of its own
+(:class:`featpipe.extraction.fitted.FieldFacts`), whichever fields are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.scoring.locate import are_organisations
+from featpipe.extraction.values.values import read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from featpipe.extraction.scoring.field_model import FieldModel, Scored
+    from featpipe.extraction.template import FieldSpec, SampleSpec, Template
+    from featpipe.extraction.values.values import FieldType
+
+    #: Field -> its model and the values of a document.
+    Candidates = Mapping[str, tuple[FieldModel, Scored]]
+
+_KINDS: tuple[FieldType, ...] = ("organisation", "person")
+#: Odds that two rivals are distinct parties, before any sample has shown it; each sample adds one.
+_ODDS = 3.0
+
+
+def rivals_of(template: Template) -> dict[str, dict[str, float]]:
+    """Field -> its rivals, each with the odds that the two are distinct parties."""
+    kinds = {spec.name: _party_kind(template, spec) for spec in template.fields}
+    found: dict[str, dict[str, float]] = {name: {} for name in kinds}
+    for one, kind in kinds.items():
+        for other, its_kind in kinds.items():
+            if kind and one != other and its_kind == kind:
+                n_same, n_distinct = _count(template.samples, one, other, kind)
+                if not n_same:
+                    found[one][other] = _ODDS + n_distinct
+    return found
+
+
+def groups_of(rivals: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[str, ...]]:
+    """Field -> all fields that its values may depend on: its rivals, theirs, and so on."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for name in rivals:
+        seen, ahead = {name}, [name]
+        while ahead:
+            new = rivals[ahead.pop()].keys() - seen
+            seen |= new
+            ahead += sorted(new)
+        groups[name] = tuple(other for other in rivals if other in seen - {name})
+    return groups
+
+
+def _party_kind(template: Template, spec: FieldSpec) -> FieldType | None:
+    """Organisation or person, also where the values of the samples tell it; None for others."""
+    if spec.level is not None or spec.cardinality == "records":
+        return None
+    if spec.type is None:
+        values = [value for sample in template.samples for value in sample.values_of(spec.name)]
+        return "organisation" if are_organisations(values) else None
+    return spec.type if spec.type in _KINDS else None
+
+
+def _count(samples: Sequence[SampleSpec], one: str, other: str, kind: FieldType) -> tuple[int, int]:
+    """Samples in which both fields have a value: the same one, and distinct ones."""
+    n_same = n_distinct = 0
+    for sample in samples:
+        first, second = (
+            {read_value(value, kind).key for value in sample.values_of(name)}
+            for name in (one, other)
+        )
+        if first and second:
+            n_same += bool(first & second)
+            n_distinct += not first & second
+    return n_same, n_distinct
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The values of one field, by number in its scored values."""
+
+    numbers: list[int]
+    remarks: dict[int, str] = field(default_factory=dict)
+    weights: dict[int, float] = field(default_factory=dict)
+    """Odds against a value, as another field has it too."""
+
+
+def choose_distinct(
+    found: Candidates, rivals: Mapping[str, Mapping[str, float]]
+) -> dict[str, Chosen]:
+    """The values to report of each field, distinct between rivals where that is likely."""
+    chosen = {name: Chosen(model.choose(scored)) for name, (model, scored) in found.items()}
+    pairs = [
+        (one, other, odds)
+        for at, one in enumerate(found)
+        for other, odds in rivals[one].items()
+        if other in list(found)[at + 1 :]
+    ]
+    for one, other, odds in pairs:
+        for first, second in _same(found, chosen, one, other):
+            _part(found, chosen, ((one, first), (other, second)), odds)
+    return chosen
+
+
+#: A field and the number of one of its values.
+Place = tuple[str, int]
+
+
+def _same(
+    found: Candidates, chosen: Mapping[str, Chosen], one: str, other: str
+) -> list[tuple[int, int]]:
+    """Pairs of reported values of two fields that are the same."""
+    return [
+        (first, second)
+        for first in chosen[one].numbers
+        for second in chosen[other].numbers
+        if _key(found, (one, first)) == _key(found, (other, second))
+    ]
+
+
+def _key(found: Candidates, place: Place) -> str:
+    return found[place[0]][1].groups[place[1]].value.key
+
+
+def _probability(found: Candidates, place: Place) -> float:
+    return float(found[place[0]][1].probabilities[place[1]])
+
+
+def _part(
+    found: Candidates, chosen: dict[str, Chosen], same: tuple[Place, Place], odds: float
+) -> None:
+    """Give one of two fields with the same value another one, or remark that they are the same."""
+    best: tuple[float, Place, Place, int] | None = None
+    for keeps, moves in (same, same[::-1]):
+        second = _second_choice(found, chosen, moves)
+        if second is not None:
+            p = _probability(found, keeps) * _probability(found, (moves[0], second))
+            best = max(best or (0.0, keeps, moves, second), (p, keeps, moves, second))
+    together = _probability(found, same[0]) * _probability(found, same[1])
+    if best is not None and best[0] * odds >= together:
+        _, (keeper, _), (name, number), second = best
+        text = _key(found, (name, number))
+        chosen[name].numbers[chosen[name].numbers.index(number)] = second
+        chosen[name].remarks[second] = f"second choice: the likelier {text} is {keeper}"
+        return
+    (one, first), (other, last) = same
+    chosen[one].remarks[first] = f"the same as {other}"
+    chosen[other].remarks[last] = f"the same as {one}"
+    name, number = min(same, key=lambda place: _probability(found, place))
+    chosen[name].weights[number] = odds
+
+
+def _second_choice(found: Candidates, chosen: Mapping[str, Chosen], place: Place) -> int | None:
+    """The next likely value of a field with one value, which no other field has."""
+    name, number = place
+    model, scored = found[name]
+    if model.is_many:
+        return None
+    taken = {_key(found, (other, n)) for other in chosen for n in chosen[other].numbers}
+    for second in range(number + 1, len(scored.groups)):
+        if scored.probabilities[second] < model.values.first_threshold:
+            return None
+        if _key(found, (name, second)) not in taken:
+            return second
+    return None
+
+
+def doubted(p: float, odds: float) -> float:
+    """A probability after evidence of such odds against it."""
+    return p / (p + odds * (1.0 - p)) if p < 1.0 else p
