@@ -52,7 +52,9 @@ def test_workers_give_what_this_process_gives(
         here = list(extractor.extract_many(mixed, template))
         there = list(extractor.extract_many(mixed, template, workers=2))
     assert there == here
-    assert [type(one) for one in here].count(Quarantined) == 1
+    # The broken file; two texts of one line are like no sample.
+    n_left_out = 3 if template == AUTO else 1
+    assert [type(one) for one in here].count(Quarantined) == n_left_out
     assert isinstance(here[-1], Extraction)
     assert here[-1].document == f"documents/{LEASES[2]}"
 

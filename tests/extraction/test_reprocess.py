@@ -58,7 +58,9 @@ def make(
 
 def outcome(cache: Path, template: Template) -> dict[str, dict[str, FieldResult]]:
     with Extractor([template], cache) as extractor:
-        return {e.document: dict(e.fields) for e in read_results(extractor)}
+        return {
+            e.document.removeprefix("documents/"): dict(e.fields) for e in read_results(extractor)
+        }
 
 
 def run(cache: Path, template: Template) -> tuple[int, int, list[str]]:
