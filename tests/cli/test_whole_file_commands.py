@@ -117,3 +117,44 @@ def test_a_missing_file_is_named(tmp_path: Path, command: str) -> None:
     done = run(command, tmp_path / "absent.h5", *extra)
     assert done.exit_code != 0
     assert "absent.h5" in (done.output + str(done.exception))
+
+
+def test_vectors_that_are_no_numbers_are_left_out_and_named(tmp_path: Path) -> None:
+    """NaN is nearest to everything, or to nothing, depending on the sort."""
+    good = np.ones(4, np.float32)
+    with h5py.File(tmp_path / "old.hdf5", "x") as old:
+        old["word_emb/合同"] = good
+        old["word_emb/空"] = np.array([1, np.nan, 1, 1], np.float32)
+        old["word_emb/无穷"] = np.array([1, np.inf, 1, 1], np.float32)
+        old["word_emb/太大"] = np.array([1, 1e300, 1, 1], np.float64)
+        old["word_emb/零"] = np.zeros(4, np.float32)
+    done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
+    assert done.exit_code == 1, done.output
+    assert "2 skipped, it holds NaN or infinity: " in done.output
+    assert "1 skipped, it is too large for float32: '太大'" in done.output
+    assert "2 rows into" in done.output
+    assert "1 of them all zeros" in done.output
+    with Reader(tmp_path / "c.h5") as reader:
+        (name,) = [n for n in reader.tables() if n.startswith("embeddings/old@")]
+        found = reader.table(name).find(keys_of(["合同", "空", "无穷", "太大", "零"]))
+    assert (found >= 0).tolist() == [True, False, False, False, True]
+
+
+def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "old.hdf5", "x") as old:
+        old.create_group("word_emb").create_dataset(b"\xff\xfe", data=np.ones(4, np.float32))
+    done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
+    assert isinstance(done.exception, UnreadableDictionary)
+    assert r"not UTF-8: b'\xff\xfe'" in str(done.exception)
+
+
+def test_a_wider_type_that_comes_late_is_not_rounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("featpipe.store.import_vectors._BATCH", 1)
+    with h5py.File(tmp_path / "old.hdf5", "x", track_order=True) as old:
+        old["word_emb/a"] = np.ones(4, np.float16)
+        old["word_emb/b"] = np.full(4, 1 / 3, np.float32)
+    done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
+    assert done.exit_code == 1
+    assert "it is float32, and those before it are float16" in done.output
