@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -174,6 +175,22 @@ def test_an_entry_of_pythonpath_that_means_the_working_folder_does_not_reach_chi
     folders = [str(tmp_path / name) for name in expected]
     assert [folder for folder in path if folder.startswith(str(tmp_path))] == folders
     assert python_path == ":".join([*folders, str(REPOSITORY)])
+
+
+STARTS = re.compile(
+    r"\b(subprocess\.(run|Popen|call|check_\w+)|os\.(exec\w+|spawn\w+|posix_spawnp?|system|popen)"
+    r"|create_subprocess_\w+|pty\.(fork|spawn))\("
+)
+
+
+def test_every_program_is_started_in_one_of_two_places() -> None:
+    package = Path(interpreter.__file__).parent
+    found = {
+        str(file.relative_to(package))
+        for file in package.rglob("*.py")
+        if STARTS.search(file.read_text("utf-8"))
+    }
+    assert found == {"interpreter.py", "pool/spawn.py"}
 
 
 def test_a_removed_working_folder_is_no_obstacle(

@@ -35,7 +35,14 @@ class EventLoop:
                 hint="run it on Linux, or in a Linux container; a finished cache is read anywhere",
             )
         self._epoll = select.epoll()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        try:
+            self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        except OSError as error:
+            self._epoll.close()
+            raise PoolBroken(
+                f"the pool cannot wait for its workers: eventfd: {error.strerror}",
+                hint="allow it in the sandbox (seccomp), or more open files (ulimit -n)",
+            ) from error
         self._on_event: dict[int, Callable[[int], None]] = {}
         self._inbox: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         #: Holds something while the loop's thread waits, or is about to.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from featpipe.cli import terminal
 from featpipe.cli.serve import configure_logging
 from featpipe.cli.terminal import printable
 
@@ -60,6 +62,18 @@ def test_errors_give_a_terminal_no_orders(folder: Path) -> None:
     said = run_in_a_terminal("inspect", f"docs/good{TITLE}.txt", cwd=folder)
     assert TITLE not in said
     assert "\\u001b]0;owned" in said
+
+
+def test_commands_print_by_one_function_only() -> None:
+    """But for two that write a file's content to a pipe."""
+    folder = Path(terminal.__file__).parent
+    lines = [
+        f"{file.name}: {line.strip()}"
+        for file in folder.glob("*.py")
+        for line in file.read_text("utf-8").splitlines()
+        if re.search(r"\bclick\.s?echo\(", line) and "nl=False" not in line
+    ]
+    assert lines == ["terminal.py: click.echo(printable(text), err=err, nl=nl)"]
 
 
 def test_a_printed_json_object_stays_one() -> None:

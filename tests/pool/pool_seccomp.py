@@ -10,8 +10,8 @@ import struct
 import sys
 
 #: Numbers of x86_64; those of aarch64 where they differ.
-_X86 = {"memfd_create": 319, "pidfd_send_signal": 424, "pidfd_open": 434}
-_ARM = {**_X86, "memfd_create": 279}
+_X86 = {"eventfd2": 290, "memfd_create": 319, "pidfd_send_signal": 424, "pidfd_open": 434}
+_ARM = {**_X86, "eventfd2": 19, "memfd_create": 279}
 NUMBERS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), {})
 
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2

@@ -88,6 +88,31 @@ def test_a_refused_system_call_costs_speed_only(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_refused_eventfd_is_named(tmp_path: Path) -> None:
+    if not NUMBERS:
+        pytest.skip("the numbers of system calls are not known for this processor")
+    program = (
+        "from featpipe.errors import PoolBroken\n"
+        "from featpipe.pool import Pool, Role\n"
+        "try:\n"
+        "    Pool([Role('e', 'pool_roles:Echo')])\n"
+        "except PoolBroken as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(HERE / "pool_seccomp.py"), "EPERM", "eventfd2", "--", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    if "cannot filter" in done.stderr:
+        pytest.skip(done.stderr)
+    assert "eventfd: Operation not permitted" in done.stdout, done.stderr
+
+
 def test_a_refused_start_gives_the_reason_and_speaks_of_no_limits(tmp_path: Path) -> None:
     program = (
         "from featpipe.errors import PoolBroken\n"
