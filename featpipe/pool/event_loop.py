@@ -121,7 +121,9 @@ class EventLoop:
                 self._epoll.unregister(descriptor)
 
     def close(self) -> None:
-        """Close its own descriptors; calls posted from now on stay in the inbox."""
+        """Close its own descriptors, once; calls posted from now on stay in the inbox."""
+        if self.is_closed:  # in a fork after that, their numbers may be those of other files
+            return
         self._asleep.clear()
         self.is_closed = True
         self._epoll.close()

@@ -109,6 +109,21 @@ PROGRAMS = {
             os.waitpid(pid, 0)
             assert pool.call("square", 4) == 16
     """,
+    "a forked child of a process that had a pool": """
+        import os, sys, pool_host
+        from featpipe.pool import Pool, Role
+        pool = Pool([Role("square", "pool_roles:Square")])
+        assert pool.call("square", 3) == 9
+        pool.close()
+        mine = [os.open("/dev/null", os.O_RDONLY) for _ in range(64)]  # with the pool's numbers
+        pid = os.fork()
+        if not pid:
+            for descriptor in mine:
+                os.fstat(descriptor)
+            pool_host.check({path!r})
+            sys.exit(0)
+        assert not os.waitpid(pid, 0)[1]
+    """,
     "a process without standard streams": """
         import os
         os.closerange(0, 3)
