@@ -19,7 +19,10 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Self
+
+from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -124,6 +127,38 @@ def write_atomically(
         with suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Check, before the work whose outcome it is to hold, that a file can be written.
+
+    Raises:
+        UsageError: it is a folder, its folder does not exist, or this user may not write there.
+    """
+    place = path.resolve()
+    if place.is_dir():
+        raise UsageError(f"{path} is a folder", hint="name a file in it")
+    if not place.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: there is no folder {place.parent}",
+            hint=f"mkdir -p {place.parent}",
+        )
+    is_device = place.exists() and not place.is_file()
+    if not (os.access(place, os.W_OK) or not place.exists()):
+        raise UsageError(f"{path} cannot be written: permission denied")
+    if not is_device:
+        _check_folder(path, place.parent)
+
+
+def _check_folder(path: Path, folder: Path) -> None:
+    """A file without a name tells more than permissions do: of a read-only file system, too."""
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {folder}: {error.strerror}",
+            hint="name a file in a folder that this user may write",
+        ) from error
 
 
 def _opener(mode: int) -> Callable[[str, int], int]:

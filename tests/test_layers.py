@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "interpreter": {"errors"},
     "report": {"errors"},
     "settings": {"errors"},
-    "atomic_write": set(),
+    "atomic_write": {"errors"},
     "user_cache": {"atomic_write", "errors"},
     **dict.fromkeys(STRANGERS, FLOOR),
     "cache": FLOOR | STRANGERS,

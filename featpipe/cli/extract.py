@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_LEFT_OUT, lock_option, ocr_option
+from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, lock_option, ocr_option
+from featpipe.cli.progress import open_extract_view
 from featpipe.cli.terminal import echo
+from featpipe.pool import stopping_in_two_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from featpipe.documents import Source
+    from featpipe.extraction.extract_run import Asked, ExtractRun
     from featpipe.extraction.extractor import Extractor
-    from featpipe.extraction.results import Extraction
     from featpipe.report import Quarantined
 
 #: From this many documents (extract) or fields of documents (reprocess) on, one process per core
@@ -38,7 +41,13 @@ _NER_HELP = "Entity model that filled the cache; by default the built-in one."
 @click.option("--ner", metavar="PATH|NAME|none", help=_NER_HELP)
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @ocr_option
-@click.option("-o", "--output", metavar="FILE", help="By suffix: .jsonl, .csv or .parquet.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="By suffix: .jsonl, .json, .csv, .tsv, .parquet or .xlsx.",
+)
+@click.option("--restart", is_flag=True, help="Drop what an interrupted run finished for FILE.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -65,33 +74,45 @@ def extract(
     space: str | None,
     ocr: bool,
     output: str | None,
+    restart: bool,
     workers: int | None,
     deadline: float,
 ) -> None:
     """Extract fields from DOCS, by default from all documents of the cache.
 
     DOCS are files, folders, or ids of cached documents; archives and JSON Lines are read as
-    build-cache reads them, one document per member or record. TEMPLATES are applied to the
-    documents that they are meant for, or "auto" chooses one for each. A document that is not in
-    the cache gets vectors and entities by the models that filled it, and is not added to it.
+    build-cache reads them, one document per member or record. A document is extracted under the
+    templates whose `documents` patterns it matches; a file that is named is extracted under a
+    template that is named in any case; "auto" chooses one for each. A document that is not in the
+    cache gets vectors and entities by the models that filled it, and is not added to it.
+
+    What is finished is kept in OUTPUT.partial until all is: run the command twice, or after an
+    interruption, and only the rest is done.
     """
     from featpipe.documents import LoadLimits
+    from featpipe.extraction.extract_run import ExtractRun, select_documents
     from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.results_file import check_output
 
-    lost: list[Quarantined] = []
+    if output:
+        check_output(Path(output))
     limits = LoadLimits(use_ocr=ocr)
     with Extractor(
         templates, cache, model=model, ner=ner, space=space or None, limits=limits
     ) as extractor:
-        wanted = list(_expand(extractor, documents))
+        asked = list(_expand(extractor, documents))
+        is_named = Path(templates).is_file()
+        selection = select_documents(extractor.engine, asked, template, is_template_named=is_named)
+        n = len(selection.documents)
         if workers is None:
-            workers = _choose_workers(extractor, len(wanted), _MANY_DOCUMENTS)
-        found = extractor.extract_many(
-            wanted, template or "*", workers=workers, deadline_s=deadline
-        )
-        _write(_collect_lost(found, lost), output)
-    _print_lost(lost)
-    ctx.exit(EXIT_LEFT_OUT if lost else 0)
+            workers = _choose_workers(extractor, n, _MANY_DOCUMENTS)
+        run = ExtractRun(extractor, selection, workers=workers, deadline_s=deadline)
+        try:
+            code = _run(run, n, output, is_new=restart)
+        finally:
+            _print_lost(run.quarantined)
+            _print_lines(selection.lines())
+    ctx.exit(code)
 
 
 @click.command("reprocess")
@@ -110,7 +131,7 @@ def extract(
     metavar="N",
     help="Processes; 0: this one. By default one per core when there is much to do.",
 )
-@click.option("-o", "--output", metavar="FILE", help="All results: .jsonl, .csv or .parquet.")
+@click.option("-o", "--output", metavar="FILE", help="All results, by suffix as for extract.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
 @click.pass_context
 def reprocess(
@@ -133,8 +154,10 @@ def reprocess(
     """
     from featpipe.extraction import reprocess as engine
     from featpipe.extraction.extractor import Extractor
-    from featpipe.extraction.results import write_extractions
+    from featpipe.extraction.results_file import check_output, write_extractions
 
+    if output:
+        check_output(Path(output))
     with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
         plan = engine.plan_reprocess(extractor)
         if dry_run:
@@ -147,7 +170,8 @@ def reprocess(
             for change in report.changed:
                 echo(f"{change.template}: {change}")
         if output:
-            write_extractions(engine.read_results(extractor), Path(output))
+            written = write_extractions(engine.read_results(extractor), Path(output))
+            _print_lines(f"{output}: {note}" for note in written.notes)
     if as_json:
         echo(json.dumps(report.as_dict(), ensure_ascii=False))
     else:
@@ -156,19 +180,22 @@ def reprocess(
     ctx.exit(EXIT_LEFT_OUT if report.lost else 0)
 
 
-def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[str | Path | Source]:
+def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[Asked]:
     """The documents in the order of their names; a member of an archive is a source."""
     from featpipe.documents.find import expand_in_order
+    from featpipe.extraction.extract_run import Asked
 
     if not documents:
-        yield from (document.path for document in extractor.cache.documents())
+        yield from map(Asked, extractor.cache.documents())
     found = [_find(extractor, name) for name in documents]
     expanded = expand_in_order([one for one in found if not isinstance(one, str)])
-    for one in found:
+    for name, one in zip(documents, found, strict=True):
         if isinstance(one, str):
-            yield one
-        else:
-            yield from (s.path if s.part is None else s for s in next(expanded))
+            yield Asked(one, is_named=True)
+            continue
+        for source in next(expanded):
+            document = source.path if source.part is None else source
+            yield Asked(document, is_named=Path(name).is_file(), id=source.id)
 
 
 def _find(extractor: Extractor, name: str) -> list[Source] | str:
@@ -205,29 +232,66 @@ def _choose_workers(extractor: Extractor, n: int, many: int) -> int:
     return int(any(field.pattern for field in fields) and n > 0)
 
 
-def _collect_lost(
-    found: Iterable[Extraction | Quarantined], lost: list[Quarantined]
-) -> Iterator[Extraction]:
-    """Yield extractions as they come; append the rest to ``lost``."""
-    from featpipe.extraction.results import Extraction
+def _run(run: ExtractRun, n: int, output: str | None, *, is_new: bool) -> int:
+    """Extract and write; returns the exit code. Ctrl-C finishes what is in flight, then stops."""
+    from featpipe.extraction.results_file import is_device
 
-    for one in found:
-        if isinstance(one, Extraction):
-            yield one
+    is_stream = output is None or is_device(Path(output))
+    try:
+        with stopping_in_two_steps(run.stop):
+            code = _stream(run, n, output) if is_stream else _keep(run, output or "", is_new=is_new)
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    if code == EXIT_INTERRUPTED:
+        echo(_describe_interruption(run.n_done, n, None if is_stream else output), err=True)
+    return code
+
+
+def _stream(run: ExtractRun, n: int, output: str | None) -> int:
+    """To a pipe or device, or as JSON lines to the standard output."""
+    from featpipe.extraction.results_file import write_extractions
+
+    with open_extract_view(is_quiet=sys.stdout.isatty()) as view:
+        if output is not None:
+            write_extractions(run.extractions(view.show), Path(output))
         else:
-            lost.append(one)
+            for extraction in run.extractions(view.show):
+                echo(extraction.as_json())
+    return _exit_code(run, is_complete=run.n_done == n)
 
 
-def _write(extractions: Iterable[Extraction], output: str | None) -> None:
-    """To the file ``output``, or as JSON lines to the standard output."""
-    from featpipe.extraction.results import write_extractions
+def _keep(run: ExtractRun, output: str, *, is_new: bool) -> int:
+    """To a file, by way of what can be gone on with."""
+    with open_extract_view() as view:
+        report = run.finish(Path(output), view.show, is_new=is_new)
+    if run.changed:
+        echo(f"{run.changed} and what follows are new since the interruption", err=True)
+    if not report.was_interrupted:
+        echo(f"{report.n_extractions} extractions in {output}", err=True)
+        _print_lines(f"{output}: {note}" for note in report.notes)
+    return _exit_code(run, is_complete=not report.was_interrupted)
 
-    if output:
-        n = write_extractions(extractions, Path(output))
-        echo(f"{n} extractions in {output}", err=True)
-        return
-    for extraction in extractions:
-        echo(extraction.as_json())
+
+def _exit_code(run: ExtractRun, *, is_complete: bool) -> int:
+    if not is_complete:
+        return EXIT_INTERRUPTED
+    return EXIT_LEFT_OUT if run.quarantined else 0
+
+
+def _describe_interruption(n_done: int, n: int, output: str | None) -> str:
+    if output is None:
+        return f"interrupted: {n_done} of {n} documents are done"
+    if n_done:
+        return (
+            f"interrupted: {n_done} of {n} documents are kept in {output}.partial; "
+            "the same command goes on from there"
+        )
+    return f"interrupted: none of {n} documents was finished"
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        echo(line, err=True)
 
 
 def _print_lost(lost: Iterable[Quarantined]) -> None:

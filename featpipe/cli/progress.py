@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from featpipe.build.progress import Progress
+    from featpipe.extraction.extract_run import ExtractProgress
 
 #: Seconds between two plain lines.
 _LINE_EVERY_S = 5.0
@@ -200,7 +201,91 @@ def _others(progress: Progress) -> str:
 
 def _eta(progress: Progress) -> str:
     """The estimated time left, if there is one."""
-    if not progress.seconds_left:
-        return ""
-    minutes, seconds = divmod(round(progress.seconds_left), 60)
+    return _spell_time(progress.seconds_left) if progress.seconds_left else ""
+
+
+def _spell_time(seconds_left: float) -> str:
+    minutes, seconds = divmod(round(seconds_left), 60)
     return f", {minutes} min {seconds} s left" if minutes else f", {seconds} s left"
+
+
+# ---- extraction
+
+
+class ExtractView(Protocol):
+    """Shows snapshots of an extraction."""
+
+    def show(self, progress: ExtractProgress) -> None:
+        """Called after each document."""
+
+
+@contextmanager
+def open_extract_view(*, is_quiet: bool = False) -> Iterator[ExtractView]:
+    """The view for the kind of standard error; nothing is drawn where results are on a screen."""
+    if is_quiet or not sys.stderr.isatty():
+        yield ExtractLines(is_quiet=is_quiet)
+        return
+    with ExtractBar() as view:
+        yield view
+
+
+class ExtractLines:
+    """A plain line every few seconds on standard error."""
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self._pace, self._is_quiet = _Pace(), is_quiet
+        self._last = monotonic()
+
+    def show(self, progress: ExtractProgress) -> None:
+        """Print the snapshot if the last line is old enough, or if a run is gone on with."""
+        left = self._pace.left(progress)
+        is_first = progress.n_kept > 0 and progress.n_done == progress.n_kept
+        if (is_first or monotonic() - self._last >= _LINE_EVERY_S) and not self._is_quiet:
+            self._last = monotonic()
+            note = f" ({progress.n_kept} kept by an interrupted run)" if is_first else ""
+            _echo(
+                f"documents {progress.n_done}/{progress.n_documents}{note}, "
+                f"{progress.n_quarantined} quarantined{left}",
+                err=True,
+            )
+
+
+class ExtractBar:
+    """A bar on the terminal, by rich."""
+
+    def __init__(self) -> None:
+        self._pace, self._bars = _Pace(), _make_bars()
+        self._documents = self._bars.add_task("documents", total=0, note="")
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._bars.stop()
+
+    def show(self, progress: ExtractProgress) -> None:
+        """Move the bar."""
+        notes = [f"{progress.n_kept} kept"] if progress.n_kept else []
+        notes += [f"{progress.n_quarantined} quarantined"] if progress.n_quarantined else []
+        self._bars.update(
+            self._documents,
+            completed=progress.n_done,
+            total=progress.n_documents,
+            note=", ".join(notes) + self._pace.left(progress),
+        )
+
+
+class _Pace:
+    """The time left, by the documents that this run has done."""
+
+    def __init__(self) -> None:
+        self._started = monotonic()
+
+    def left(self, progress: ExtractProgress) -> str:
+        """Empty until a document is done, and at the end."""
+        n_new = progress.n_done - progress.n_kept
+        n_left = progress.n_documents - progress.n_done
+        if not n_new or not n_left:
+            return ""
+        return _spell_time((monotonic() - self._started) / n_new * n_left)

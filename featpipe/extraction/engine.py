@@ -7,6 +7,7 @@ document has the same values through each of them. The caller names the models; 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -36,7 +37,7 @@ from featpipe.extraction.messages import (
     name_of,
 )
 from featpipe.extraction.model_cache import ModelCache, default_folder
-from featpipe.extraction.on_workers import extract_role
+from featpipe.extraction.on_workers import extract_on_workers, extract_role
 from featpipe.extraction.page_source import PageSource
 from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
 from featpipe.extraction.template_set import TemplateSet, folder_of
@@ -44,7 +45,7 @@ from featpipe.on_demand.text_encoder import ModelsInWorker
 from featpipe.report import Quarantined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 
     from featpipe.extraction.page_source import Encode, OpenModels
     from featpipe.extraction.results import FieldResult
@@ -57,6 +58,10 @@ if TYPE_CHECKING:
 
     #: As users hand documents in: a string is a path, the id of a cached document, or a text.
     AnyDocument = str | Path | Source | Document | CachedDocument
+
+
+#: Documents of one task: enough to make the way to the worker cheap, few enough to try each alone.
+_BATCH = 8
 
 
 class ExtractionEngine:
@@ -97,10 +102,10 @@ class ExtractionEngine:
         self._owns_cache = not isinstance(cache, Cache)
         self.cache = cache if isinstance(cache, Cache) else Cache.open(cache)
         self.space, self.checkpoints = space, checkpoints or "none"
-        self._encode, self._limits = encode, limits or LoadLimits()
+        self._encode, self.limits = encode, limits or LoadLimits()
         try:
             given = None if self.checkpoints == "none" else self.checkpoints
-            self.pages = PageSource(self.cache, space, encode, given, open_models, self._limits)
+            self.pages = PageSource(self.cache, space, encode, given, open_models, self.limits)
             if not isinstance(models, ModelCache):
                 models = ModelCache(default_folder() if models is None else None, models)
             self.models = models
@@ -175,7 +180,7 @@ class ExtractionEngine:
                 fingerprint=fitted.fingerprint,
                 version=fitted.template.version,
                 space=fitted.space,
-                cache=str(self.cache.path),
+                cache=str(self.cache.path.absolute()),
                 run=run,
             ),
         )
@@ -215,6 +220,36 @@ class ExtractionEngine:
 
     # ---- workers
 
+    def extract_each(
+        self,
+        documents: Iterable[Given],
+        template: str | None,
+        workers: int = 0,
+        deadline_s: float | None = 120.0,
+    ) -> Iterator[Done]:
+        """The outcome of every document, in order; each is asked for when its turn comes.
+
+        Args:
+            documents: to extract.
+            template: as for :class:`ExtractTask`.
+            workers: processes; 0: this one.
+            deadline_s: of a batch of documents on a worker.
+
+        Raises:
+            UsageError: no such template.
+            CheckpointError, PoolBroken: nothing can be extracted at all.
+
+        """
+        if not workers:
+            yield from (self.extract_given(one, template) for one in documents)
+            return
+        names = [template] if template in self.templates else []
+        names = list(self.templates) if template == ALL and not names else names
+        given = iter(documents)
+        batches = ((first, *islice(given, _BATCH - 1)) for first in given)
+        role = self.role(workers, deadline_s)
+        yield from extract_on_workers(role, self.fit_tasks(names), batches, template)
+
     def role(self, workers: int, deadline_s: float | None) -> Role:
         """Workers with the templates as they are at this moment, so that one run is of one state.
 
@@ -231,7 +266,7 @@ class ExtractionEngine:
             space=self.space,
             checkpoints=self.checkpoints,
             folder=self.folder,
-            limits=self._limits,
+            limits=self.limits,
             deadline_s=deadline_s,
         )
 

@@ -10,7 +10,6 @@ invalid changes nothing, so that the last good version is used, and is reported.
 from __future__ import annotations
 
 import asyncio
-from itertools import islice
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, cast
@@ -18,9 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self, cast
 from featpipe.cache.cache import Cache
 from featpipe.errors import UsageError
 from featpipe.extraction.engine import ExtractionEngine
-from featpipe.extraction.messages import ALL
 from featpipe.extraction.model_cache import ModelCache
-from featpipe.extraction.on_workers import extract_on_workers
 from featpipe.on_demand.space import choose_checkpoints
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 
     from featpipe.documents import Document, LoadLimits, Source
     from featpipe.extraction.engine import AnyDocument
-    from featpipe.extraction.messages import Done
     from featpipe.extraction.results import Extraction
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.template import Template
@@ -39,9 +35,6 @@ if TYPE_CHECKING:
     from featpipe.report import Quarantined
 
 logger = getLogger(__name__)
-
-#: Documents of one task: enough to make the way to the worker cheap, few enough to try each alone.
-_BATCH = 8
 
 
 class Extractor:
@@ -147,7 +140,7 @@ class Extractor:
         """
         features, is_new = self.engine.page_of(document)
         if is_new:
-            self._warn()
+            self.warn_of_missing_models()
         return self.engine.extract_page(features, self.engine.template_set.choose(template))
 
     def extract_many(
@@ -173,27 +166,22 @@ class Extractor:
             PoolBroken: workers cannot start.
 
         """
-        for done in self._extract_each(documents, template, workers, deadline_s):
+        given = map(self.engine.given_of, documents)
+        n_documents = n_unmatched = 0
+        for done in self.engine.extract_each(given, template, workers, deadline_s):
+            n_documents += 1
             if done.is_new:
-                self._warn()
+                self.warn_of_missing_models()
             yield from done.extractions
             yield from [done.quarantined] if done.quarantined else ()
-
-    def _extract_each(
-        self,
-        documents: Iterable[AnyDocument],
-        template: str | None,
-        workers: int,
-        deadline_s: float | None,
-    ) -> Iterator[Done]:
-        given = map(self.engine.given_of, documents)
-        if not workers:
-            return (self.engine.extract_given(one, template) for one in given)
-        names = [template] if template in self.templates else []
-        names = list(self.templates) if template == ALL and not names else names
-        batches = ((first, *islice(given, _BATCH - 1)) for first in given)
-        role = self.engine.role(workers, deadline_s)
-        return extract_on_workers(role, self.engine.fit_tasks(names), batches, template)
+            n_unmatched += not done.extractions and not done.quarantined
+        if n_unmatched:
+            logger.warning(
+                "%d of %d documents match the `documents` patterns of no template; a template that "
+                "is named is applied to any",
+                n_unmatched,
+                n_documents,
+            )
 
     async def aextract(
         self, document: str | Path | Source | Document, template: str | None = None
@@ -217,8 +205,8 @@ class Extractor:
         names = ", ".join(self.engine.templates)
         return f"<Extractor of {names or 'no templates'} over {self.cache.path}>"
 
-    def _warn(self) -> None:
-        """Once: what the documents that the cache does not hold lack."""
+    def warn_of_missing_models(self) -> None:
+        """Log, the first time, what documents that the cache does not hold lack."""
         if not self._has_warned:
             self._has_warned = True
             for note in self.notes:

@@ -141,6 +141,11 @@ class PageSource:
             features = PageFeatures(replace(features.page, id=label))
         return features, False
 
+    def label_of_given(self, given: Given) -> str:
+        """The name of a document's results, before it is read."""
+        known = self._cache.find_document(given.name) if isinstance(given, Stored) else None
+        return self.label_of(known) if known is not None else name_of(given)
+
     def _label(self, given: Given, found: CachedDocument) -> str:
         if isinstance(given, Stored):
             return self.label_of(found)

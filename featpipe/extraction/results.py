@@ -5,17 +5,13 @@ Guarantee: ``document.text[value.start:value.end] == value.text``.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
-
-from featpipe.atomic_write import write_atomically
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.template import Template
@@ -173,11 +169,15 @@ class Extraction:
         }
 
     def as_json(self) -> str:
-        """One line."""
-        return json.dumps(self.as_dict(), ensure_ascii=False)
+        """One line, of characters that UTF-8 can hold."""
+        text = json.dumps(self.as_dict(), ensure_ascii=False)
+        return _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-_COLUMNS = (
+#: Half of a surrogate pair: no character of UTF-8, and as an escape good JSON.
+_LONE = re.compile("[\ud800-\udfff]")
+#: Of a row per value, as in CSV and Parquet.
+COLUMNS = (
     "document", "template", "field", "text", "value", "unit", "bound", "start", "end", "page",
     "probability", "nearest", "remark", "fingerprint",
 )  # fmt: skip
@@ -188,7 +188,11 @@ def table_rows(extractions: Iterable[Extraction]) -> Iterable[dict[str, object]]
     for extraction in extractions:
         for name, result in extraction.fields.items():
             for value in result.values:
-                yield _table_row(extraction, name, value)
+                row = _table_row(extraction, name, value)
+                yield {
+                    name: _LONE.sub("\ufffd", cell) if isinstance(cell, str) else cell
+                    for name, cell in row.items()
+                }
 
 
 def _table_row(extraction: Extraction, field: str, value: ExtractedValue) -> dict[str, object]:
@@ -208,54 +212,6 @@ def _table_row(extraction: Extraction, field: str, value: ExtractedValue) -> dic
         "remark": value.remark,
         "fingerprint": extraction.provenance.fingerprint,
     }
-
-
-def write_extractions(extractions: Iterable[Extraction], path: Path) -> int:
-    """Write by suffix: ``.jsonl``, ``.csv`` or ``.parquet``; returns the number of documents.
-
-    An earlier file is replaced when the new one is complete, and kept when it cannot be written.
-
-    Raises:
-        MissingExtra: Parquet without pyarrow.
-
-    """
-    listed = list(extractions)
-    if path.suffix == ".csv":
-        out = io.StringIO()
-        writer = csv.DictWriter(out, _COLUMNS)
-        writer.writeheader()
-        writer.writerows(table_rows(listed))
-        # By the byte order mark, spreadsheet programs recognise UTF-8.
-        _write(path, ("\ufeff" + out.getvalue()).encode())
-    elif path.suffix == ".parquet":
-        _write_parquet(listed, path)
-    else:
-        _write(path, "".join(e.as_json() + "\n" for e in listed).encode())
-    return len(listed)
-
-
-def _write(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
-    """Replace a file as a whole; a pipe or a device such as ``/dev/stdout`` is written to."""
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            _ = content(file) if callable(content) else file.write(content)
-        return
-    write_atomically(path, content)
-
-
-def _write_parquet(extractions: list[Extraction], path: Path) -> None:
-    from featpipe.errors import MissingExtra
-
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtra(
-            f"{path}: Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'"
-        ) from error
-    rows = list(table_rows(extractions))
-    table = pa.table({name: [row[name] for row in rows] for name in _COLUMNS})
-    _write(path, lambda file: parquet.write_table(table, file))
 
 
 #: Two values of one record are nearer to each other than so many characters.

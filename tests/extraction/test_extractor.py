@@ -173,12 +173,12 @@ def test_a_sample_document_that_is_nowhere_is_named(cache: Path, templates: Path
 def test_results_are_written_with_their_provenance(
     cache: Path, templates: Path, tmp_path: Path, suffix: str
 ) -> None:
-    from featpipe.extraction.results import write_extractions
+    from featpipe.extraction.results_file import write_extractions
 
     out = tmp_path / f"out{suffix}"
     with Extractor(templates, cache) as extractor:
         extraction = extractor.extract("contracts/lease_factory.txt", "租赁合同")
-        assert write_extractions([extraction], out) == 1
+        assert write_extractions([extraction], out).n_extractions == 1
     text = out.read_text("utf-8-sig")
     assert extraction.provenance.fingerprint in text
     assert "株洲禾宁产业园运营有限公司" in text

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from featpipe import Extractor
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingExtra, TemplateError
-from featpipe.extraction.results import write_extractions
+from featpipe.extraction.results_file import write_extractions
 from featpipe.extraction.samples import import_doccano, import_label_studio, import_table
 from featpipe.extraction.template import load_template
 
@@ -160,7 +160,7 @@ def test_parquet_holds_what_csv_and_jsonl_hold(
     with Extractor(templates / "lease.toml", cache) as extractor:
         found = [extractor.extract(f"contracts/lease_{n}") for n in ("shop.txt", "office.md")]
     for suffix in (".parquet", ".csv", ".jsonl"):
-        assert write_extractions(found, tmp_path / f"o{suffix}") == 2
+        assert write_extractions(found, tmp_path / f"o{suffix}").n_extractions == 2
     rows = parquet.read_table(tmp_path / "o.parquet").to_pylist()
     flat = [value for line in (tmp_path / "o.jsonl").read_text("utf-8").splitlines()
             for values in json.loads(line)["fields"].values() for value in values]  # fmt: skip
@@ -176,7 +176,7 @@ def test_parquet_holds_what_csv_and_jsonl_hold(
 
 def test_parquet_of_nothing_has_its_columns(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert write_extractions([], tmp_path / "none.parquet") == 0
+    assert write_extractions([], tmp_path / "none.parquet").n_extractions == 0
     assert "probability" in parquet.read_table(tmp_path / "none.parquet").column_names
 
 
