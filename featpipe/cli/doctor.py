@@ -46,8 +46,8 @@ _CHILD_S, _LOADING_S = 60.0, 600.0
 _EXTRAS = {
     "numba": "fast", "pypdfium2": "docs", "rapidocr": "ocr", "fastapi": "serve", "kombu": "amqp",
     "opentelemetry-sdk": "otel", "pyarrow": "arrow", "xlsxwriter": "xlsx", "faiss-cpu": "ann",
-    "sqlalchemy": "sql", "langchain-core": "langchain", "llama-index-core": "llamaindex", "scikit-learn": "sklearn",
-    "datasets": "datasets",
+    "sqlalchemy": "sql", "langchain-core": "langchain", "llama-index-core": "llamaindex",
+    "scikit-learn": "sklearn", "datasets": "datasets",
 }  # fmt: skip
 _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 

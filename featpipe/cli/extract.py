@@ -163,6 +163,7 @@ def reprocess(
         if dry_run:
             echo("\n".join(plan.lines()))
             return
+        _print_lines(plan.unmatched)
         if workers is None:
             workers = _choose_workers(extractor, plan.n_fields, _MANY_FIELDS)
         report = engine.reprocess(extractor, plan, wait_s=wait, workers=workers)

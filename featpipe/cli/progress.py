@@ -272,7 +272,7 @@ class ExtractBar:
             self._documents,
             completed=progress.n_done,
             total=progress.n_documents,
-            note=", ".join(notes) + self._pace.left(progress),
+            note=(", ".join(notes) + self._pace.left(progress)).removeprefix(", "),
         )
 
 

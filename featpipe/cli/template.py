@@ -56,6 +56,7 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
     Fields that a sample does not name are listed too: it counts only for those it names.
     """
     from featpipe.extraction.check import check_samples
+    from featpipe.extraction.choose import find_unmatched
     from featpipe.extraction.extractor import Extractor
 
     n_lost = 0
@@ -64,6 +65,9 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
             checked = check_samples(fitted)
             n_lost += len(checked.unlocated)
             _print_checked(name, checked)
+        names = [document.id for document in extractor.cache.documents()]
+        for line in find_unmatched(extractor.engine.templates.values(), names):
+            click.echo(line)
     ctx.exit(EXIT_LEFT_OUT if n_lost else 0)
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: (``workbook.properties.creator``), ``<meta name="generator">`` of a page.
 GENERATOR = "featpipe"
 
+#: The format that the first line of ``OUT.partial`` names.
+PARTIAL_RESULTS = "featpipe extract, partial results"
+
 _HEAD_BYTES = 4096
 _MOST_LINE_BYTES = 1 << 20
 _MOST_TEMPLATE_BYTES = 4 << 20
@@ -66,6 +69,9 @@ def _is_cache(path: Path, head: bytes) -> bool:
 
 
 def _is_results(path: Path, head: bytes) -> bool:
+    if head.startswith(b'{"format": "' + PARTIAL_RESULTS.encode()):
+        return True
+    head = head.removeprefix(b"[\n")  # JSON; else JSON Lines
     if not head.startswith(b"{"):
         return False
     if head.startswith(b'{"document": "') and b'"template": "' in head:
@@ -92,9 +98,10 @@ def _first_record(path: Path) -> dict[str, object]:
 
 
 def _is_table(_: Path, head: bytes) -> bool:
-    """Results as CSV, by their header."""
+    """Results as CSV or TSV, by their header."""
     line = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].rstrip(b"\r")
-    return set(line.decode("utf-8", "replace").split(",")) >= _CSV_COLUMNS
+    names = line.decode("utf-8", "replace").replace("\t", ",").split(",")
+    return set(names) >= _CSV_COLUMNS
 
 
 def _is_parquet(path: Path, head: bytes) -> bool:

@@ -20,7 +20,7 @@ from featpipe.errors import UsageError
 from featpipe.extraction.scoring.tokens import pair_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,6 +64,17 @@ def is_meant(fitted: FittedTemplate, name: str) -> bool:
     patterns = fitted.template.documents
     names = (name, name.partition("/")[2] or name)
     return not patterns or any(fnmatch(n, pattern) for pattern in patterns for n in names)
+
+
+def find_unmatched(templates: Iterable[FittedTemplate], names: Sequence[str]) -> Iterator[str]:
+    """What to say of each template whose patterns match none of some documents."""
+    for fitted in templates:
+        patterns = fitted.template.documents
+        if patterns and not any(is_meant(fitted, name) for name in names):
+            yield (
+                f"{fitted.template.name}: 0 of {len(names)} documents of the cache match its "
+                f"`documents` patterns {', '.join(patterns)}; they stand in the template's file"
+            )
 
 
 class Chooser:

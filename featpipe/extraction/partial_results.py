@@ -19,6 +19,7 @@ from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from featpipe.documents.own_files import PARTIAL_RESULTS
 from featpipe.errors import UsageError, WriteFailed
 from featpipe.extraction.results import ExtractedValue, Extraction, FieldResult, Provenance
 from featpipe.report import Quarantined
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     #: Equal values, equal results: names of a run's conditions.
     Conditions = Mapping[str, object]
 
-_FORMAT = "featpipe extract, partial results 1"
+_FORMAT = f"{PARTIAL_RESULTS} 1"
 _SYNC_S = 1.0
 
 

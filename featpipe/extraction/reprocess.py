@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from featpipe.errors import FeatpipeError
-from featpipe.extraction.choose import is_meant
+from featpipe.extraction.choose import find_unmatched, is_meant
 from featpipe.extraction.engine import ExtractionEngine, quarantine
 from featpipe.extraction.fitted import FieldChange, explain_changes, values_key
 from featpipe.extraction.on_workers import find_fields_on_workers
@@ -100,6 +100,8 @@ class ReprocessPlan:
 
     works: tuple[Work, ...]
     changes: Mapping[str, tuple[FieldChange, ...]]
+    unmatched: tuple[str, ...] = ()
+    """What is said of each template that is meant for no document."""
 
     @property
     def n_fields(self) -> int:
@@ -108,6 +110,7 @@ class ReprocessPlan:
 
     def lines(self) -> Iterator[str]:
         """Every reason, then the amount of work, as text."""
+        yield from self.unmatched
         for template, changes in self.changes.items():
             for change in changes:
                 yield f"{template}: {change}"
@@ -190,7 +193,9 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
                 work = _plan_work(name, prints, state, results, row)
                 # For a new template, the changes of its fields are the reason.
                 works.append(work if name in kept else replace(work, reason=""))
-    return ReprocessPlan(tuple(works), changes)
+    names = [document.id for document, *_ in states]
+    unmatched = find_unmatched(engine.templates.values(), names)
+    return ReprocessPlan(tuple(works), changes, tuple(unmatched))
 
 
 _State = tuple["CachedDocument", bytes, str]

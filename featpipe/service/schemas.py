@@ -104,6 +104,8 @@ class ExtractAnswer(BaseModel):
     document: str
     extractions: list[ExtractionBody]
     text: str | None = None
+    note: str | None = None
+    """Why there is no extraction, where there is none."""
     seconds: float
     """Spent in the worker."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from featpipe import Extractor
+from featpipe import Cache, Extractor
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingExtra, UsageError
 from featpipe.extraction.extract_run import Asked, ExtractRun, select_documents
@@ -419,3 +419,19 @@ def test_the_library_says_how_many_matched_nothing(
         assert len(list(extractor.extract_many([strange]))) == 1
     said = [record.getMessage() for record in caplog.records]
     assert [line for line in said if line.startswith("1 of 1 documents match")]
+
+
+def test_reprocess_and_check_say_which_template_is_meant_for_no_document(
+    cache: Path, lease: Path
+) -> None:
+    lease.write_text(lease.read_text("utf-8").replace("*lease_*", "*nothing_*"), "utf-8")
+    words = ["--cache", cache, "--templates", lease]
+    with Cache.open(cache) as opened:
+        n = len(list(opened.documents()))
+    expected = (
+        f"租赁合同: 0 of {n} documents of the cache match its `documents` patterns *nothing_*"
+    )
+    assert expected in invoke("reprocess", *words)[1]
+    for command in (["reprocess", *words, "--dry-run"], ["template", "check", lease, *words[:2]]):
+        result = CliRunner().invoke(featpipe, list(map(str, command)))
+        assert expected in result.stdout

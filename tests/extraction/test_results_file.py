@@ -13,7 +13,9 @@ import pytest
 
 from featpipe import Extraction, Extractor, Provenance
 from featpipe.documents import load_document
+from featpipe.documents.own_files import describe_own_file
 from featpipe.extraction import workbook
+from featpipe.extraction.partial_results import PartialResults
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.results_file import write_extractions
 
@@ -79,6 +81,16 @@ def test_half_a_surrogate_pair_is_written_as_each_format_can(tmp_path: Path) -> 
         write_extractions(odd, tmp_path / f"o{suffix}")
     assert json.loads((tmp_path / "o.jsonl").read_text("utf-8"))["document"] == "\udcff.txt"
     assert "a\ufffdb" in (tmp_path / "o.csv").read_text("utf-8")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".tsv", ".parquet", ".xlsx"])
+def test_results_are_no_documents(tmp_path: Path, suffix: str) -> None:
+    """Whatever their format; half written ones neither."""
+    out = tmp_path / f"o{suffix}"
+    write_extractions([extraction(["x"] * 500)], out)
+    assert describe_own_file(out) == "results"
+    with PartialResults(out, {"a": "b" * 9000}, ["[]"]) as partial:
+        assert describe_own_file(partial.path) == "results"
 
 
 # ---- workbooks

@@ -152,6 +152,11 @@ def _as_dict(done: Done) -> dict[str, object]:
     }
     if done.text is not None:
         answer["text"] = done.text
+    if not done.extractions:
+        answer["note"] = (
+            f"the name {done.document!r} matches the `documents` patterns of no template; a "
+            "template that is named is applied to any document"
+        )
     return answer
 
 
