@@ -13,7 +13,8 @@ from featpipe.documents.find import search
 from featpipe.documents.own_files import describe_own_file
 from featpipe.errors import UsageError
 from featpipe.extraction.results import ExtractedValue as Value
-from featpipe.extraction.results import Extraction, FieldResult, Provenance, write_extractions
+from featpipe.extraction.results import Extraction, FieldResult, Provenance
+from featpipe.extraction.results_file import write_extractions
 from featpipe.store import Writer
 
 
