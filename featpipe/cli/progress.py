@@ -222,11 +222,12 @@ class ExtractView(Protocol):
 @contextmanager
 def open_extract_view(*, is_quiet: bool = False) -> Iterator[ExtractView]:
     """The view for the kind of standard error; nothing is drawn where results are on a screen."""
-    if is_quiet or not sys.stderr.isatty():
+    is_live = sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
+    if is_quiet or not is_live:
         yield ExtractLines(is_quiet=is_quiet)
         return
-    with ExtractBar() as view:
-        yield view
+    with LiveView() as view, _logging_to(view.print_above):
+        yield ExtractBar(view)
 
 
 class ExtractLines:
@@ -238,7 +239,8 @@ class ExtractLines:
 
     def show(self, progress: ExtractProgress) -> None:
         """Print the snapshot if the last line is old enough, or if a run is gone on with."""
-        left = self._pace.left(progress)
+        seconds_left = self._pace.seconds_left(progress)
+        left = _spell_time(seconds_left) if seconds_left else ""
         is_first = progress.n_kept > 0 and progress.n_done == progress.n_kept
         if (is_first or monotonic() - self._last >= _LINE_EVERY_S) and not self._is_quiet:
             self._last = monotonic()
@@ -251,28 +253,30 @@ class ExtractLines:
 
 
 class ExtractBar:
-    """A bar on the terminal, by rich."""
+    """A bar on the terminal, drawn as those of a build."""
 
-    def __init__(self) -> None:
-        self._pace, self._bars = _Pace(), _make_bars()
-        self._documents = self._bars.add_task("documents", total=0, note="")
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._bars.stop()
+    def __init__(self, view: LiveView) -> None:
+        self._view, self._pace = view, _Pace()
 
     def show(self, progress: ExtractProgress) -> None:
         """Move the bar."""
-        notes = [f"{progress.n_kept} kept"] if progress.n_kept else []
-        notes += [f"{progress.n_quarantined} quarantined"] if progress.n_quarantined else []
-        self._bars.update(
-            self._documents,
-            completed=progress.n_done,
-            total=progress.n_documents,
-            note=(", ".join(notes) + self._pace.left(progress)).removeprefix(", "),
+        from featpipe.build.progress import Progress
+
+        self._view.show(
+            Progress(
+                n_sources=progress.n_documents,
+                n_sources_done=progress.n_done,
+                n_quarantined=progress.n_quarantined,
+                n_units=0,
+                n_unique=0,
+                n_hits=0,
+                n_encoded=0,
+                n_waiting=0,
+                n_others=0,
+                n_waiting_others=0,
+                seconds=self._pace.seconds(),
+                seconds_left=self._pace.seconds_left(progress),
+            )
         )
 
 
@@ -282,10 +286,12 @@ class _Pace:
     def __init__(self) -> None:
         self._started = monotonic()
 
-    def left(self, progress: ExtractProgress) -> str:
-        """Empty until a document is done, and at the end."""
+    def seconds(self) -> float:
+        """Since this run began."""
+        return monotonic() - self._started
+
+    def seconds_left(self, progress: ExtractProgress) -> float | None:
+        """None until a document is done, and at the end."""
         n_new = progress.n_done - progress.n_kept
         n_left = progress.n_documents - progress.n_done
-        if not n_new or not n_left:
-            return ""
-        return _spell_time((monotonic() - self._started) / n_new * n_left)
+        return self.seconds() / n_new * n_left if n_new and n_left else None
