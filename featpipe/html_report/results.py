@@ -83,7 +83,12 @@ def read_stored(cache: Cache, run: str | None = None) -> Results:
     if chosen is not None:
         last = max(at for at, record in enumerate(log) if record["run"] == chosen)
         log = log[: last + 1]
-    keys = {(str(r["template"]), str(r["path"])): r["fields"] for r in log}
+    forgotten = cache.stored_documents.forgotten().paths
+    keys = {
+        (str(r["template"]), str(r["path"])): r["fields"]
+        for r in log
+        if str(r["path"]) not in forgotten
+    }
     found = {place: _fields_of(reader, fields) for place, fields in keys.items()}
     return Results(chosen or (str(log[-1]["run"]) if log else ""), found)
 
