@@ -271,4 +271,6 @@ def _describe(values: Values) -> str:
 def _describe_one(value: ExtractedValue) -> str:
     meaning = " ".join(part for part in (value.bound, value.value[:200], value.unit) if part)
     page = f", page {value.page}" if value.page is not None else ""
-    return f"p = {value.probability:.2f}: {meaning}{page}, characters {value.start} to {value.end}"
+    remark = f"; {value.remark}" if value.remark else ""
+    where = f"characters {value.start} to {value.end}"
+    return f"p = {value.probability:.2f}: {meaning}{page}, {where}{remark}"
