@@ -34,6 +34,9 @@ _MOST_BYTES = 8 << 20
 #: Tasks that are sorted together.
 _RESERVOIR = 8
 
+#: Work after which a rate is known: seconds, or tasks where each is short.
+_STEADY_S, _STEADY_TASKS = 6.0, 8
+
 #: Cost of one more text, in bytes: its two special tokens, and its place in the bookkeeping.
 _PER_TEXT = 8
 
@@ -219,8 +222,9 @@ class UnitQueue:
         self._tasks: deque[FeatureTask] = deque()
         self._task_bytes = float(_FIRST_BYTES)
         self._open_bytes = 0
-        self._rate: float | None = None
+        self._rate = 0.0
         self._n_answers = 0
+        self._steady_s = 0.0
 
     def add(self, units: Units) -> None:
         """Units that must be computed."""
@@ -260,17 +264,23 @@ class UnitQueue:
         self._task_bytes = min(max(smoothed, _LEAST_BYTES), _MOST_BYTES)
         self._n_answers += 1
         if self._n_answers > self._n_workers:
-            self._rate = rate if self._rate is None else 0.8 * self._rate + 0.2 * rate
+            self._steady_s += seconds
+            self._rate = 0.8 * self._rate + 0.2 * rate if self._rate else rate
 
     def seconds_left(self) -> float | None:
         """Until all that was added is answered, at the rate measured; None while that is unknown.
 
+        The first tasks after a model was loaded do not tell it yet: see `_STEADY_S`.
         What workers hold counts half: on average they are in the middle of it.
         """
         left = self.n_bytes + self._open_bytes / 2
         if left <= 0:
             return 0.0
-        return left / (self._rate * self._n_workers) if self._rate else None
+        is_steady = (
+            self._steady_s >= _STEADY_S * self._n_workers
+            or self._n_answers >= (1 + _STEADY_TASKS) * self._n_workers
+        )
+        return left / (self._rate * self._n_workers) if is_steady else None
 
     def _cut(self) -> None:
         units = Units.joined(self._parts)

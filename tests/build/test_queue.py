@@ -71,23 +71,41 @@ def test_a_slow_device_gets_smaller_tasks() -> None:
     assert len(drained(slow, is_last=True)) > 2 * len(drained(fast, is_last=True))
 
 
-def test_time_left_is_unknown_until_a_task_without_a_model_load_and_then_follows_the_rate() -> None:
+def test_time_left_is_unknown_until_work_is_steady_and_then_follows_the_rate() -> None:
     texts = [f"{number:04d}" + "字" * 500 for number in range(400)]
     queue = UnitQueue(PRODUCT, 1)
     queue.add(units(texts))
     tasks = drained(queue, is_last=True)
-    assert len(tasks) >= 3
-    queue.close_task(tasks[0])
-    queue.learn(tasks[0], 90.0)  # the model was loaded in this one
-    assert queue.seconds_left() is None
-    queue.close_task(tasks[1])
-    queue.learn(tasks[1], 2.0)
-    share = sum(len(task.units.texts.values) for task in tasks[2:]) / len(
-        tasks[1].units.texts.values
-    )
+    while len(tasks) < 6:
+        queue.add(units(texts))
+        tasks += drained(queue, is_last=True)
+    for task, seconds in zip(tasks[:3], (90.0, 2.0, 3.9), strict=True):  # a model was loaded first
+        queue.close_task(task)
+        queue.learn(task, seconds)
+        assert queue.seconds_left() is None
+    queue.close_task(tasks[3])
+    queue.learn(tasks[3], 2.0)
     left = queue.seconds_left()
     assert left is not None
-    assert abs(left - share * 2.0 / 2) < 0.1 * left  # handed out, so half done on average
-    for task in tasks[2:]:
+    n_bytes = [len(task.units.texts.values) for task in tasks]
+    slowest, fastest = (n_bytes[at] / s for at, s in ((2, 3.9), (1, 2.0)))
+    waiting = sum(n_bytes[4:]) / 2  # handed out, so half done on average
+    assert waiting / fastest * 0.9 < left < waiting / slowest * 1.1
+    for task in tasks[4:]:
         queue.close_task(task)
     assert queue.seconds_left() == 0.0
+
+
+def test_short_tasks_tell_their_rate_by_their_number() -> None:
+    queue = UnitQueue(PRODUCT, 1)
+    queue.add(units([f"{number:05d}" + "字" * 900 for number in range(2000)]))
+    tasks = drained(queue, is_last=True)
+    while len(tasks) < 12:
+        queue.add(units([f"{number:05d}" + "字" * 900 for number in range(2000)]))
+        tasks += drained(queue, is_last=True)
+    known = []
+    for task in tasks[:10]:
+        queue.close_task(task)
+        queue.learn(task, 0.01)
+        known.append(queue.seconds_left() is not None)
+    assert known == [False] * 8 + [True] * 2
