@@ -43,10 +43,10 @@ def square_role(*, is_lazy: bool = True) -> Role:
     return Role("square", "engine_roles:Square", devices=("cpu", "cpu"), is_lazy=is_lazy)
 
 
-def maker_role(n_bytes: int, *, prefetch: int = 2) -> Role:
+def maker_role(n_bytes: int, *, prefetch: int = 2, then: str | None = None) -> Role:
     """One worker that makes arrays of one size. One thread: others would only start and spin."""
     arguments = {"n_bytes": n_bytes}
-    return Role("maker", "engine_roles:Maker", arguments, threads=1, prefetch=prefetch)
+    return Role("maker", "engine_roles:Maker", arguments, threads=1, prefetch=prefetch, then=then)
 
 
 def require(is_right: bool) -> None:
@@ -230,7 +230,7 @@ def bench_writer(n_blocks: int, rows: Rows) -> dict[str, float]:
 
 
 def _write_by_pool(sink: str, path: Path, n_bytes: int, n: int) -> float:
-    makers = maker_role(n_bytes, prefetch=4)
+    makers = maker_role(n_bytes, prefetch=4, then="write")
     target = f"engine_roles:{sink}"
     writer = Role("write", target, {"path": str(path)}, prefetch=8, threads=1)
     with Pool([makers, writer]) as pool:
@@ -245,14 +245,12 @@ def _write_by_pool(sink: str, path: Path, n_bytes: int, n: int) -> float:
 def _pump(pool: Pool, n: int) -> None:
     n_made = n_written = 0
     while n_written < n:
-        while n_made < n and pool.has_room("maker") and pool.has_room("write"):
+        while n_made < n and pool.has_room("maker"):
             pool.submit("maker", n_made)
             n_made += 1
         for outcome in pool.completed():
-            if outcome.role == "maker":
-                pool.submit("write", outcome.value)
-            else:
-                n_written += 1
+            require(outcome.role == "write" and outcome.has_value)
+            n_written += 1
 
 
 # starts and deaths

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from featpipe.errors import FeatpipeError, PoolBroken, TaskFailed
 from featpipe.pool import frames
-from featpipe.pool.actions import Finish, Halve
+from featpipe.pool.actions import Halve
 from featpipe.pool.event_loop import OUT
 from featpipe.pool.forkserver import Forkservers
 from featpipe.pool.frames import ProtocolError
@@ -42,12 +42,10 @@ _PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, er
 class HubCalls(Protocol):
     """What the children need from the hub."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether tasks are still given out and taken back."""
-
-    def now(self) -> float:
-        """Seconds of the scheduler's clock."""
+    is_open: bool
+    """Whether tasks are still given out and taken back."""
+    now: float
+    """Seconds of the scheduler's clock, at the beginning of this turn."""
 
     def act(self, decided: Iterable[Action]) -> None:
         """Carry out the scheduler's decisions."""
@@ -115,7 +113,7 @@ class Children:
             return
         log.warning("%s", message)
         loss = Loss(Cause.NOT_STARTED, message, hint=error.hint)
-        self._hub.act(self._scheduler.lost(action.worker, loss, 0, self._hub.now()))
+        self._hub.act(self._scheduler.lost(action.worker, loss, 0, self._hub.now))
 
     def send(self, action: Send) -> None:
         """Send a task to a worker."""
@@ -154,7 +152,8 @@ class Children:
         try:
             for message in found:
                 self._on_frame.get(message.kind, _refuse)(worker, message)
-            worker.check_stream()
+            if not is_open:
+                worker.check_stream()
         except ProtocolError as error:
             worker.break_off(str(error))
             return False
@@ -170,44 +169,49 @@ class Children:
 
     def _ready(self, worker: Worker, _: Frame) -> None:
         if self._hub.is_open:
-            self._hub.act(self._scheduler.ready(worker.number, self._hub.now()))
+            self._hub.act(self._scheduler.ready(worker.number, self._hub.now))
 
     def _answered(self, worker: Worker, message: Frame) -> None:
         if not self._hub.is_open or worker.is_condemned:
             return  # too late: the request for its stack may itself have ended a sleep
-        if not self._scheduler.is_due(worker.number, message.number):
+        task = self._scheduler.first_task_of(worker.number)
+        if task is None or task.number != message.number:
             raise ProtocolError(f"it answered task {message.number}, which is not its turn")
         if message.flags & frames.FATAL:
             worker.note_out_of_memory(message)
             return
-        ended = self._ended_by(worker, message)
-        now = self._hub.now()
-        first, *others = self._scheduler.answered(worker.number, message.number, now)
-        if isinstance(first, Halve):
-            self._halve(first, self._pieces_in(ended))
-        elif isinstance(first, Finish):
-            ended.task = first.task
-            if message.flags & frames.HOLDS:
-                self.payloads.hold(worker, first.task)
-            self.open_tasks.conclude(ended)
-        self._hub.act(others)
-
-    def _ended_by(self, worker: Worker, message: Frame) -> Ended:
-        """The end of its first task, as its answer tells it."""
-        task = self._scheduler.first_task_of(worker.number)
         ended = Ended(task, worker.name, message.seconds, message.body, message.flags)
         if message.kind == frames.ERROR:
             ended.is_error = True
         elif message.flags & frames.OUT_OF_BAND:
-            ended.body = message.body[8:]
-            uid = int.from_bytes(message.body[:8], "little")
-            try:
-                ended.reference = self.payloads.refer(worker, uid)
-            except OSError as error:
-                words = f"the result of {task.role} could not be taken: {error}"
-                hint = "return less at a time, or raise the limits (ulimit -v -n)"
-                ended.body, ended.failure = None, Failure(TaskFailed(words, hint=hint))
-        return ended
+            self._take_result(worker, message, ended)
+        first, *others = self._scheduler.answered(worker.number, message.number, self._hub.now)
+        if isinstance(first, Halve):
+            self._halve(first, self._pieces_in(ended))
+        else:
+            self._conclude(worker, ended)
+        if others:
+            self._hub.act(others)
+
+    def _conclude(self, worker: Worker, ended: Ended) -> None:
+        if ended.flags & frames.HOLDS:
+            self.payloads.hold(worker, ended.task)
+        then = self._roles[ended.task.role].then
+        if then is None or ended.is_error or ended.failure is not None:
+            self.open_tasks.conclude(ended)
+            return
+        successor = self.open_tasks.hand_on(ended, self._roles[then])
+        self._hub.act(self._scheduler.submit(successor, self._hub.now))
+
+    def _take_result(self, worker: Worker, message: Frame, ended: Ended) -> None:
+        """Refer to the segment that a result lies in."""
+        uid, ended.body = int.from_bytes(message.body[:8], "little"), message.body[8:]
+        try:
+            ended.reference = self.payloads.refer(worker, uid)
+        except OSError as error:
+            words = f"the result of {ended.task.role} could not be taken: {error}"
+            hint = "return less at a time, or raise the limits (ulimit -v -n)"
+            ended.body, ended.failure = None, Failure(TaskFailed(words, hint=hint))
 
     def _pieces_in(self, ended: Ended) -> Sequence[bytes]:
         """The pickled pieces in the answer to a cut; none where it cannot be cut."""
@@ -219,7 +223,7 @@ class Children:
 
     def _halve(self, action: Halve, pickled: Sequence[bytes]) -> None:
         """A worker has cut the task; into nothing where it cannot be cut."""
-        now = self._hub.now()
+        now = self._hub.now
         if pickled:
             self._hub.act(
                 self._scheduler.halved(self.open_tasks.replace(action.task, pickled), now)
@@ -250,7 +254,7 @@ class Children:
         self.payloads.remove_worker(worker)
         if self._hub.is_open:
             log.debug("%s %s", worker.name, loss.summary)
-            self._hub.act(self._scheduler.lost(worker.number, loss, begun, self._hub.now()))
+            self._hub.act(self._scheduler.lost(worker.number, loss, begun, self._hub.now))
 
     def _on_fork_exit(self, number: int) -> None:
         """A forked worker has ended; its exit code is known unless its fork server is gone."""
@@ -276,9 +280,11 @@ class Children:
                 " kernel): the pool goes on without it",
                 *(worker.name, worker.pid, LOST_S),
             )
-            worker.process.abandon()
-            self._remove(worker, None)
-        self.forkservers.give_up_lost()
+            if self.workers.get(worker.number) is worker:
+                worker.process.abandon()
+                self._remove(worker, None)
+            else:
+                self.forkservers.go_on_without(worker)
 
 
 def _refuse(_: Worker, message: Frame) -> None:

@@ -49,7 +49,8 @@ class EventLoop:
         self._asleep: list[bool] = []
         self._calls_that_wake = (self._asleep.clear, partial(os.eventfd_write, self._wake, 1))
         self.is_closed = False
-        self.listen(self._wake, lambda _: self._on_wake())
+        self._events: list[tuple[int, int]] = []
+        self.listen(self._wake, self._on_wake)
 
     # for any thread
 
@@ -69,7 +70,8 @@ class EventLoop:
         boxes = (self._inbox, *lists)
         items = ((call, (item,)), *[item] * len(lists))
         deque(map(deque.append, boxes, items), maxlen=0)  # type: ignore[arg-type]  # each box gets its own kind of item
-        self.wake()
+        if self._asleep:
+            self.wake()
 
     def wake(self) -> None:
         """End the wait of the loop's thread, if it waits."""
@@ -85,19 +87,24 @@ class EventLoop:
 
     # for its own thread
 
-    def take_turn(self, patience_s: float | None) -> None:
-        """Wait for events and calls, at most so long (None: for ever), and handle them."""
+    def wait(self, patience_s: float | None) -> None:
+        """Wait for events and calls, at most so long (None: for ever)."""
         self._asleep.append(True)
         if self._inbox:
             patience_s = 0.0
-        events = self._epoll.poll(-1.0 if patience_s is None else patience_s)
+        self._events = self._epoll.poll(-1.0 if patience_s is None else patience_s)
         self._asleep.clear()
-        self.read_inbox()
-        for descriptor, event in events:
+
+    def handle_events(self) -> None:
+        """Make the calls that were posted, and handle the events."""
+        if self._inbox:
+            self.read_inbox()
+        for descriptor, event in self._events:
             on_event = self._on_event.get(descriptor)
             if on_event is not None:  # else another handler of this turn ignored it
                 on_event(event)
-        self.read_inbox()
+        if self._inbox:
+            self.read_inbox()
 
     def read_inbox(self) -> None:
         """Make the calls that were posted."""
@@ -129,5 +136,5 @@ class EventLoop:
         self._epoll.close()
         os.close(self._wake)
 
-    def _on_wake(self) -> None:
+    def _on_wake(self, _: int) -> None:
         os.eventfd_read(self._wake)

@@ -11,7 +11,6 @@ import logging
 import os
 import pickle
 import signal
-import time
 from typing import TYPE_CHECKING
 
 from featpipe.pool import frames
@@ -27,7 +26,7 @@ from featpipe.pool.spawn import (
     make_ends,
     start_fresh,
 )
-from featpipe.pool.workers import LOST_S, Worker, loaded_error
+from featpipe.pool.workers import Worker, loaded_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,19 +110,12 @@ class Forkservers:
     def give_up(self, process: Worker) -> None:
         """Kill a fork server that does not respond: if it was never ready, no other is made."""
         process.is_condemned = True
-        process.kill()
+        self._workers.kill(process)
 
-    def lost_at(self) -> float | None:
-        """As `WorkerTable.lost_at`, of fork servers."""
-        servers = self._servers.values()
-        killed = [s.process.killed_at for s in servers if s.process.killed_at is not None]
-        return min(killed) + LOST_S if killed else None
-
-    def give_up_lost(self) -> None:
-        """Go on without fork servers that were killed and have not ended."""
-        at = time.monotonic() - LOST_S
+    def go_on_without(self, process: Worker) -> None:
+        """The fork server was killed and has not ended."""
         for server in list(self._servers.values()):
-            if server.process.killed_at is not None and server.process.killed_at <= at:
+            if server.process is process:
                 self._on_server_exit(server)
 
     def forget_after_fork(self) -> None:
@@ -160,7 +152,7 @@ class Forkservers:
             is_open = False
         self._workers.flush(server.process)
         if not is_open and not is_last:
-            server.process.kill()
+            self._workers.kill(server.process)
             self._loop.ignore(server.process.sock.fileno())
 
     def _handle(self, server: _Forkserver, message: Frame) -> None:
@@ -202,6 +194,7 @@ class Forkservers:
         for data in (*process.read_last_stderr(), b""):
             self._logs.output("fork server", data)
         self._loop.ignore(process.sock.fileno(), process.stderr, process.process.pidfd)
+        self._workers.killed.discard(process)
         code = process.reap(_ENDING_S)
         story = server.failure or f"exit code {code}: {process.last_words()}"
         process.close()

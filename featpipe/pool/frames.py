@@ -61,6 +61,7 @@ READ_BYTES = 1 << 16
 #: More descriptors than that never wait for their frames.
 _MOST_DESCRIPTORS = 16
 _ANCILLARY = socket.CMSG_LEN(4 * 4)
+_TRUNCATED = int(socket.MSG_CTRUNC)
 _NO_WAIT = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
 
 
@@ -108,7 +109,7 @@ def receive(sock: socket.socket, descriptors: deque[int], *, may_wait: bool) -> 
     """
     options = socket.MSG_CMSG_CLOEXEC if may_wait else _NO_WAIT
     data, ancillary, found, _ = sock.recvmsg(READ_BYTES, _ANCILLARY, options)
-    if found & socket.MSG_CTRUNC and not ancillary:
+    if found & _TRUNCATED and not ancillary:
         descriptors.append(-1)
     for level, kind, payload in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -148,7 +149,8 @@ class FrameBuffer:
             self._rest += data[at:]
         else:
             del self._rest[:at]
-        self._note_wanted()
+        if self._rest:
+            self._note_wanted()
         return frames
 
     def _cut(self, source: bytes | bytearray) -> tuple[list[Frame], int]:

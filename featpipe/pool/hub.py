@@ -15,8 +15,6 @@ from __future__ import annotations
 import errno
 import signal
 import threading
-import time
-import weakref
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -29,7 +27,7 @@ from featpipe.pool.event_loop import EventLoop
 from featpipe.pool.log_thread import log
 from featpipe.pool.scheduler import Scheduler, State
 from featpipe.pool.task import Ended, Failure
-from featpipe.pool.watchdog import Clock, Watchdog, state_of_process
+from featpipe.pool.watchdog import LATE_S, Clock, Watchdog, state_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -72,11 +70,15 @@ class Hub:
         self._forkservers = self._children.forkservers
         self._watchdog = Watchdog(roles, self._scheduler, self.workers, self._forkservers)
         self._state = HubState.OPEN
+        self.is_open = True
+        """Whether tasks are given out and taken back."""
+        self.now = self._clock.now()
+        """Seconds of the scheduler's clock, at the beginning of this turn."""
         self._to_do: deque[Action] = deque()
         self._is_acting = False
         self.ended_by: Failure | None = None
-        #: Woken at the end.
-        self.completions: weakref.WeakSet[Completions] = weakref.WeakSet()
+        self.closed_by: Failure | None = None
+        """Why tasks that arrive now are not seen any more; None while they are."""
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
         self._do: dict[type, Callable[..., None]] = {
             Start: self._children.start,
@@ -108,11 +110,6 @@ class Hub:
         self._loop.post_noted(self._submit, task, notes)
         if self._state is HubState.CLOSED:
             into.wake()
-
-    @property
-    def closed_by(self) -> Failure | None:
-        """Why tasks that arrive now are not seen any more; None while they are."""
-        return self.ended_by if self._state is HubState.CLOSED else None
 
     def wake(self) -> None:
         """Have the hub look for arriving tasks."""
@@ -150,8 +147,8 @@ class Hub:
             "this pool belongs to the process that forked this one",
             hint="make the pool after the fork",
         )
-        self.ended_by = Failure(error)
-        self._state = HubState.CLOSED
+        self.ended_by = self.closed_by = Failure(error)
+        self._state, self.is_open = HubState.CLOSED, False
 
     # the loop
 
@@ -160,8 +157,8 @@ class Hub:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         self.logs.becomes_current()
         try:
-            self.act(self._scheduler.open(self.now()))
-            while self._state is HubState.OPEN or self.workers:
+            self.act(self._scheduler.open(self.now))
+            while self.is_open or self.workers:
                 self._take_turn()
         except BaseException as error:
             log.failure("the hub failed", error)
@@ -170,35 +167,42 @@ class Hub:
             self._release_everything()
 
     def _take_turn(self) -> None:
-        self.workers.send_all()
-        self.open_tasks.hand_over()
-        began = self.now()
+        # Most turns are short and every task takes two of them: what has nothing to do is not
+        # called at all.
+        if self.workers.unsent:
+            self.workers.send_all()
+        if self.open_tasks.ended:
+            self.open_tasks.hand_over()
+        clock = self._clock
+        began = clock.read() - clock.missed_s
         at = self._wake_at(began)
         patience_s = None if at is None else max(0.0, at - began)
-        patience_s = self._patience_with_killed(patience_s)
-        self._loop.take_turn(patience_s)
-        if patience_s is not None:
-            self._clock.forgive(began, patience_s)
-        self._children.give_up_lost()
-        self._handle_alarms(self.now())
-
-    def _patience_with_killed(self, patience_s: float | None) -> float | None:
-        """How long to wait where workers were killed and have not ended."""
-        times = (self.workers.lost_at(), self._forkservers.lost_at(), None)
-        at = min((time for time in times if time is not None), default=None)
-        if at is None:
-            return patience_s
-        left_s = max(0.0, at - time.monotonic())
-        return left_s if patience_s is None else min(left_s, patience_s)
+        if self.workers.killed:
+            lost_in_s = self.workers.lost_in_s()
+            if lost_in_s is not None:
+                patience_s = lost_in_s if patience_s is None else min(lost_in_s, patience_s)
+        self._loop.wait(patience_s)
+        self.now = clock.read() - clock.missed_s
+        if patience_s is not None and self.now - began > patience_s + LATE_S:
+            clock.forgive(began, patience_s)
+            self.now = clock.now()
+        self._loop.handle_events()
+        if self.workers.killed:
+            self._children.give_up_lost()
+        if at is not None and self.now >= at:
+            self._handle_alarms(self.now)
 
     def _wake_at(self, now: float) -> float | None:
-        if self._state is not HubState.OPEN:
+        if not self.is_open:
             return self.workers.kill_at()
-        times = (self._watchdog.wake_at(now), self._scheduler.wake_at())
-        return min((at for at in times if at is not None), default=None)
+        first = self._watchdog.next_check
+        if first is None:
+            first = self._watchdog.wake_at(now)
+        second = self._scheduler.wake_at()
+        return min(first, second) if first is not None and second is not None else first or second
 
     def _handle_alarms(self, now: float) -> None:
-        if self._state is not HubState.OPEN:
+        if not self.is_open:
             self._watchdog.kill_due(now)
             return
         self.act(self._scheduler.tick(now))
@@ -213,20 +217,11 @@ class Hub:
             return
         self._is_acting = True
         try:
-            while self._to_do and self._state is HubState.OPEN:
+            while self._to_do and self.is_open:
                 action = self._to_do.popleft()
                 self._do[type(action)](action)
         finally:
             self._is_acting = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether tasks are given out and taken back."""
-        return self._state is HubState.OPEN
-
-    def now(self) -> float:
-        """Seconds of the scheduler's clock."""
-        return self._clock.now()
 
     # posted by other threads
 
@@ -235,13 +230,13 @@ class Hub:
         if self.ended_by is not None:
             self.open_tasks.conclude(Ended(task, failure=self.ended_by))
             return
-        self.act(self._scheduler.submit(task, self.now()))
+        self.act(self._scheduler.submit(task, self.now))
 
     def _close(self, grace_s: float) -> None:
-        if self._state is not HubState.OPEN:
+        if not self.is_open:
             return
         self._end_all(HubState.CLOSING, Failure(PoolClosed("the pool was closed")))
-        now = self.now()
+        now = self.now
         for number, _, _, state, n_tasks in self._scheduler.workers():
             worker = self.workers.get(number)
             if worker is None:  # it has ended, or was never started
@@ -265,14 +260,14 @@ class Hub:
         """The pool cannot go on: open tasks end with the error, and the children are killed."""
         self._end_all(HubState.FAILED, Failure(error, cause))
         for worker in self.workers:
-            worker.kill_at = self.now()
+            worker.kill_at = self.now
 
     # ends
 
     def _end_all(self, state: HubState, failure: Failure) -> None:
         """Every open task ends with this; the first to come stays the cause."""
-        if self._state is HubState.OPEN:
-            self._state, self.ended_by = state, failure
+        if self.is_open:
+            self.is_open, self._state, self.ended_by = False, state, failure
         self.open_tasks.end_all(self.ended_by or failure)
 
     def _release_everything(self) -> None:
@@ -291,9 +286,8 @@ class Hub:
                 step()
             except BaseException as error:
                 log.failure("the hub failed at its end", error)
-        self._state = HubState.CLOSED
-        for into in list(self.completions):
-            into.wake()
+        self._state, self.closed_by = HubState.CLOSED, self.ended_by
+        self.open_tasks.wake_the_late()
         self.logs.stop()
 
 

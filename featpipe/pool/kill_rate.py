@@ -22,21 +22,14 @@ class KillRate:
     """
 
     def __init__(self) -> None:
-        self._n_answers = 0
-        self._n_kills = 0
-
-    def note_answer(self) -> None:
-        """A worker has answered a task."""
-        self._n_answers += 1
-
-    def note_kill(self) -> None:
-        """A worker was killed or stopped from outside, with or without a task."""
-        self._n_kills += 1
+        self.n_answers = 0
+        self.n_kills = 0
+        """Workers killed or stopped from outside, with or without a task."""
 
     def explains(self, task: Task) -> bool:
         """Whether the task's own kills are like those of the others."""
-        n_others = self._n_kills - task.n_foreign
+        n_others = self.n_kills - task.n_foreign
         if n_others <= 0:
             return False
-        p = (n_others + 1) / (self._n_answers + n_others + 2)
-        return math.log(self._n_answers + 1) + task.n_foreign * math.log(p) > math.log(_CHANCE)
+        p = (n_others + 1) / (self.n_answers + n_others + 2)
+        return math.log(self.n_answers + 1) + task.n_foreign * math.log(p) > math.log(_CHANCE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from featpipe.pool.frames import OUT_OF_BAND
+from featpipe.pool.payloads import PackedPayload
 from featpipe.pool.task import Ended, EndQueue, Failure, Family, Task
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ class OpenTasks:
     ) -> None:
         self._payloads, self._numbers = payloads, numbers
         self._tasks: dict[int, Task] = {}
-        self._ended: dict[EndQueue, list[Ended]] = {}
+        #: The ends of this turn, for `hand_over`.
+        self.ended: dict[EndQueue, list[Ended]] = {}
         #: Role -> submitted tasks that the hub has not seen yet; appended to by any thread.
         self.arriving: dict[str, deque[Task]] = {role: deque() for role in roles}
         self._n_accepted = dict.fromkeys(roles, 0)
@@ -54,7 +57,36 @@ class OpenTasks:
                 self._tasks.pop(family.whole.number, None)
                 pieces = sorted(family.ended, key=lambda piece: piece.task.place)
                 self.put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
-        self._payloads.release(task)
+        self._release(task)
+
+    def _release(self, task: Task) -> None:
+        packed, task.packed = task.packed, None
+        if packed is not None and packed.own is not None:
+            self._payloads.give_back(packed)
+
+    def hand_on(self, ended: Ended, to: Role) -> Task:
+        """The task that gets the value of one that has ended: its one outcome is that of the new.
+
+        The value is neither unpickled nor copied.
+        """
+        task, reference = ended.task, ended.reference
+        segments = (reference.segment,) if reference is not None else ()
+        flags = ended.flags & OUT_OF_BAND
+        successor = Task(
+            next(self._numbers),
+            to.name,
+            deadline_s=to.deadline_s,
+            tag=task.tag,
+            packed=PackedPayload(ended.body or b"", flags, None, segments, (), reference),
+            into=task.into,
+            origin=task.origin or task,
+        )
+        del self._tasks[task.number]
+        self._tasks[successor.number] = successor
+        self._n_accepted[to.name] += 1
+        self._n_ended[task.role] += 1
+        self._release(task)
+        return successor
 
     def replace(self, task: Task, payloads: Sequence[bytes]) -> Sequence[Task]:
         """The pieces that take the place of a task, from their pickled payloads."""
@@ -92,14 +124,21 @@ class OpenTasks:
         for task in wholes:
             self._payloads.release(task)
 
+    def wake_the_late(self) -> None:
+        """Tasks that arrived after the end are seen by their callers alone: have them look."""
+        for tasks in self.arriving.values():
+            for task in list(tasks):
+                if task.into is not None:
+                    task.into.wake()
+
     def put(self, task: Task, ended: Ended) -> None:
         """Note the end of a whole task, to be handed over with the others of this turn."""
         self._n_ended[task.role] += 1
         if task.into is not None:
-            self._ended.setdefault(task.into, []).append(ended)
+            self.ended.setdefault(task.into, []).append(ended)
 
     def hand_over(self) -> None:
         """Put the noted ends into their queues: one wake-up of a waiting thread for many tasks."""
-        while self._ended:
-            into, ended = self._ended.popitem()
+        while self.ended:
+            into, ended = self.ended.popitem()
             into.put(ended)

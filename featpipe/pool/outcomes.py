@@ -68,9 +68,8 @@ class Outcome:
 class HubSide(Protocol):
     """What a queue of outcomes needs from the hub."""
 
-    @property
-    def closed_by(self) -> Failure | None:
-        """Why tasks that arrive now are not seen any more; None while they are."""
+    closed_by: Failure | None
+    """Why tasks that arrive now are not seen any more; None while they are."""
 
     def wake(self) -> None:
         """Have the hub look for arriving tasks."""
@@ -93,19 +92,27 @@ class Completions:
         self.arriving: deque[Task] = deque()
         self._n_accepted = 0
         self._n_put = 0
-        #: (count of the ends put before, the end), appended to by the hub.
-        self._ends: deque[tuple[int, Ended]] = deque()
+        self._n_bytes_put = 0
+        #: (count of the ends put before, the end, bytes of all results put so far), appended to by
+        #: the hub.
+        self._ends: deque[tuple[int, Ended, int]] = deque()
         self._tokens: SimpleQueue[None] = SimpleQueue()
         self._n_waiting = 0
         self._making = threading.Lock()
         #: Outcomes that were made and not yet returned; and the number of all that were made.
         self._ready: list[Outcome] = []
         self._n_made = 0
+        self._n_bytes_made = 0
 
     @property
     def n_open(self) -> int:
         """Tasks submitted into this queue whose outcome has not been taken from it."""
         return self._n_accepted + len(self.arriving) - self._n_made + len(self._ready)
+
+    @property
+    def n_bytes_waiting(self) -> int:
+        """Bytes of the results that have not been taken from it."""
+        return self._n_bytes_put - self._n_bytes_made
 
     # for the hub's thread
 
@@ -118,7 +125,8 @@ class Completions:
     def put(self, ended: list[Ended]) -> None:
         """Every task is in one of the lists, once."""
         for one in ended:
-            self._ends.append((self._n_put, one))
+            self._n_bytes_put += one.n_bytes
+            self._ends.append((self._n_put, one, self._n_bytes_put))
             self._n_put += 1
         self.wake()
 
@@ -139,7 +147,7 @@ class Completions:
         """
         until = None if timeout is None else time.monotonic() + timeout
         while self.n_open > 0:
-            broken = self._make_ready()
+            broken = self._make_ready() if self._has_news() else None
             # No call, so no interrupt, from here to the caller.
             if self._ready:
                 outcomes = self._ready
@@ -161,15 +169,15 @@ class Completions:
         # Where an interrupt leaves the count too high, a needless token is put.
         self._n_waiting += 1
         try:
-            if self._n_put == self._n_made and not self._is_at_end():
+            if not self._has_news():
                 self._tokens.get(timeout=timeout)
         except Empty:
             return
         finally:
             self._n_waiting -= 1
 
-    def _is_at_end(self) -> bool:
-        return self._hub.closed_by is not None
+    def _has_news(self) -> bool:
+        return self._n_put != self._n_made or self._hub.closed_by is not None
 
     def _make_ready(self) -> PoolError | None:
         """Make outcomes of the ends that are there. The error where the first is a PoolBroken."""
@@ -177,8 +185,9 @@ class Completions:
             if self._ready:
                 return None
             outcomes: list[Outcome] = []
-            n_made = self._n_made
-            for number, ended in self._ends_put():
+            n_made, n_bytes_made = self._n_made, self._n_bytes_made
+            ends = list(self._ends) if self._hub.closed_by is None else self._last_ends()
+            for number, ended, n_bytes in ends:
                 if number < n_made:
                     continue
                 if ended.failure is not None and isinstance(ended.failure.error, PoolBroken):
@@ -186,41 +195,42 @@ class Completions:
                         return ended.failure.raised()
                     break  # these are handed over first; the next call raises
                 outcomes.append(self._outcome_of(ended))
-                n_made += 1
+                n_made, n_bytes_made = n_made + 1, n_bytes
             # One after the other without a call between them: an interrupt sees both or none.
             self._ready = outcomes
-            self._n_made = n_made
+            self._n_made, self._n_bytes_made = n_made, n_bytes_made
             while self._ends and self._ends[0][0] < self._n_made:
                 self._ends.popleft()
             return None
 
-    def _ends_put(self) -> list[tuple[int, Ended]]:
-        """Those the hub has put and, once it takes no more, those of tasks that came too late."""
-        closed = self._hub.closed_by
-        ends = list(self._ends)
+    def _last_ends(self) -> list[tuple[int, Ended, int]]:
+        """Once the hub takes no more: those it has put, and those of tasks that came too late."""
+        closed, ends = self._hub.closed_by, list(self._ends)
         if closed is None:
             return ends
-        late = [(self._n_put + n, Ended(t, failure=closed)) for n, t in enumerate(self.arriving)]
+        put, total = self._n_put, self._n_bytes_put
+        late = [(put + n, Ended(t, failure=closed), total) for n, t in enumerate(self.arriving)]
         if not late and self._n_put == self._n_made < self._n_accepted:
             raise closed.raised()  # in a forked child: these end in the parent only
         return ends + late
 
     def _outcome_of(self, ended: Ended) -> Outcome:
         task = ended.task
-        halves = tuple(self._outcome_of(piece) for piece in ended.pieces)
+        first = task.origin or task
+        halves = tuple(map(self._outcome_of, ended.pieces))
         value, error = self._value_or_error(ended)
         if halves:
             error = next((half.error for half in halves if half.error is not None), None)
         return Outcome(
             role=task.role,
-            tag=task.tag,
+            tag=first.tag,
             value=value,
             error=error,
             attempts=task.n_sent,
             seconds=sum(half.seconds for half in halves) if halves else ended.seconds,
             worker=ended.worker,
-            index=task.index,
-            payload=task.payload if task.pickled is None else _loaded_or_none(task.pickled),
+            index=first.index,
+            payload=first.payload if task.pickled is None else _loaded_or_none(task.pickled),
             halves=halves,
             is_foreign=ended.loss is not None and ended.loss.cause in FOREIGN,
         )

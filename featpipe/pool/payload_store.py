@@ -8,6 +8,7 @@ here, and in every worker it was sent on to, is gone, and never if a fork may ha
 from __future__ import annotations
 
 import os
+import pickle
 import resource
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,8 +19,6 @@ from featpipe.pool.payloads import pack_pickled, unpack
 from featpipe.pool.shared_memory import AddressMap, Reference, Segment, SegmentStore, tracked_view
 
 if TYPE_CHECKING:
-    import pickle
-
     from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
     from featpipe.pool.payloads import PackedPayload
@@ -60,6 +59,8 @@ class PayloadStore:
 
     def unpack(self, body: bytes, flags: int, reference: Reference | None) -> object:
         """A result; its arrays are views of the segment, which is released with the last."""
+        if not flags & frames.OUT_OF_BAND:
+            return pickle.loads(body)
         if reference is None:
             return unpack(body, flags, _no_segment, None)
 
@@ -91,13 +92,13 @@ class PayloadStore:
                 data = frames.frame_with_descriptor(frames.SEGMENT, segment.uid, size)
                 self._workers.write(worker, data, segment.descriptor)
         flags = packed.flags | frames.CUT * (task.cut_for is not None)
-        data = frames.frame(frames.TASK, task.number, packed.body, flags)
-        self._workers.write(worker, data)
+        worker.send(frames.frame(frames.TASK, task.number, packed.body, flags))
+        self._workers.unsent.add(worker)
 
     def release(self, task: Task) -> None:
         """The task has ended, and its payload is not needed any more."""
         packed, task.packed = task.packed, None
-        self._give_back(packed)
+        self.give_back(packed)
 
     def hold(self, worker: Worker, task: Task) -> None:
         """The task has ended, and the worker still views its payload."""
@@ -107,7 +108,7 @@ class PayloadStore:
 
     def release_held(self, worker: Worker, message: Frame) -> None:
         """The worker's last view of a held payload is gone."""
-        self._give_back(self._held.pop((worker.number, message.number), None))
+        self.give_back(self._held.pop((worker.number, message.number), None))
 
     # in the hub's thread: workers' segments
 
@@ -155,7 +156,7 @@ class PayloadStore:
             if not self.is_referenced(segment):
                 self._retire(segment)
         for key in [key for key in self._held if key[0] == worker.number]:
-            self._give_back(self._held.pop(key))
+            self.give_back(self._held.pop(key))
 
     # ends
 
@@ -195,7 +196,8 @@ class PayloadStore:
                 worker.known.discard(uid)
                 self._workers.write(worker, frames.frame(frames.DROP, uid))
 
-    def _give_back(self, packed: PackedPayload | None) -> None:
+    def give_back(self, packed: PackedPayload | None) -> None:
+        """A payload is not needed any more: its own segment may be used again."""
         if packed is not None and packed.own is not None:
             self._own.give_back(packed.own.uid)
 

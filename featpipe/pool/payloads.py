@@ -37,6 +37,8 @@ class PackedPayload(NamedTuple):
     """All it refers to."""
     buffers: Sequence[pickle.PickleBuffer] = ()
     """Kept alive until then, for the segments of others among them."""
+    keeps: object = None
+    """Kept alive until then as well."""
 
 
 def pack(thing: object, store: SegmentStore, locate: Locate | None = None) -> PackedPayload:

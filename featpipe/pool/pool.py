@@ -7,7 +7,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from featpipe.errors import PoolClosed, UsageError
 from featpipe.pool import pickling
@@ -17,7 +17,7 @@ from featpipe.pool.scheduler import State
 from featpipe.pool.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from featpipe.pool.outcomes import Outcome
     from featpipe.pool.role import Role
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Time for idle workers to close their instances, in `close` and at the program's end.
 _CLOSE_S = 10.0
 _EXIT_S = 1.0
+#: `has_room` asks for results of so many bytes to be taken before more work is submitted.
+_MOST_WAITING_BYTES = 256 << 20
 #: Time for log handlers to take what was logged before the end of the pool.
 _LOGS_S = 2.0
 
@@ -59,13 +61,14 @@ class Pool:
         self._roles = {role.name: role for role in roles}
         if len(self._roles) != len(roles):
             raise UsageError(f"two roles share a name: {[role.name for role in roles]}")
+        _refuse_bad_chains(self._roles)
         arguments = {
             role.name: pickling.dumps(dict(role.arguments), f"{role.name}.arguments")
             for role in roles
         }
         self._numbers = count(1)
         self._owner = os.getpid()
-        self._is_stopping = False
+        self._is_stopping = self._is_closed = False
         self._hub = Hub(self._roles, arguments, self._numbers)
         self._completions = self.completions()
         self._hub.start()
@@ -104,7 +107,8 @@ class Pool:
             CannotTravel: the payload cannot be pickled; the path to the culprit is named.
             PoolBroken, PoolClosed: the pool has ended.
         """
-        self._check_open()
+        if self._hub.ended_by is not None or self._is_closed:
+            self._refuse()
         kind = self._roles.get(role)
         if kind is None:
             raise UsageError(f"no role {role!r} in this pool", hint=f"roles: {list(self._roles)}")
@@ -136,9 +140,7 @@ class Pool:
 
     def completions(self) -> Completions:
         """A queue of its own for ``submit(..., into=)``."""
-        completions = Completions(self._hub.payloads, self._hub)
-        self._hub.completions.add(completions)
-        return completions
+        return Completions(self._hub.payloads, self._hub)
 
     def call(self, role: str, payload: object, *, timeout: float | None = None) -> object:
         """Submit one task, wait for it, return its value or raise its error.
@@ -193,8 +195,16 @@ class Pool:
 
     # back-pressure
 
-    def has_room(self, role: str) -> bool:
-        """Whether one more task would help to keep the role's workers busy."""
+    def has_room(self, role: str, into: Completions | None = None) -> bool:
+        """Whether one more task would help to keep the role's workers busy.
+
+        Not while results of many bytes wait in ``into`` to be taken: they come first.
+        """
+        if (into or self._completions).n_bytes_waiting > _MOST_WAITING_BYTES:
+            return False
+        then = self._roles[role].then
+        if then is not None and not self.has_room(then, into):
+            return False
         return self.n_unfinished(role) < self._roles[role].window
 
     def n_unfinished(self, role: str) -> int:
@@ -230,16 +240,28 @@ class Pool:
         Open tasks end with PoolClosed. No child is left when this returns, but for one that cannot
         be killed (frozen, or waiting in the kernel), which a warning names. Repeatable.
         """
-        self._is_stopping = True
+        self._is_stopping = self._is_closed = True
         self._finalizer.detach()
         _shut(self._hub, self._owner, grace_s)
 
-    def _check_open(self) -> None:
+    def _refuse(self) -> NoReturn:
         ended_by = self._hub.ended_by
         if ended_by is not None:
             raise ended_by.raised()
-        if not self._finalizer.alive:
-            raise PoolClosed("the pool was closed")
+        raise PoolClosed("the pool was closed")
+
+
+def _refuse_bad_chains(roles: Mapping[str, Role]) -> None:
+    for role in roles.values():
+        met, then = [role.name], role.then
+        while then is not None:
+            if then not in roles or then in met:
+                what = "is not in this pool" if then not in roles else "comes back to itself"
+                raise UsageError(f"role {role.name}: then={role.then!r} {what}", hint=str(met))
+            met.append(then)
+            then = roles[then].then
+        if role.then is not None and role.bisect is not None:
+            raise UsageError(f"role {role.name}: tasks that are handed on cannot be halved")
 
 
 #: Hubs of this process, to be prepared for forks.

@@ -59,6 +59,11 @@ class Role:
     memory. FEATPIPE_START=fresh in the environment switches fork servers off."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment of the children, over everything the pool sets."""
+    then: str | None = None
+    """Name of the role that gets the value of every task as its payload: a writer, for example. The
+    value goes there without a way through the caller, unpickled by the receiver alone. The outcome
+    is that of the last role, with the tag and index of the task that was submitted; where an
+    earlier role fails, it is that one's."""
 
     def __post_init__(self) -> None:
         if not self.name or not self.devices:

@@ -91,16 +91,18 @@ class _RoleQueue:
         self.n_starting = 0
         self.n_there = 0
         """Slots that have a worker, in whatever state."""
-        self.n_free = 0
-        """Tasks that the ready workers could be given on top of what they hold."""
+        #: The slots of ready workers by the number of tasks they hold: to find the least busy one
+        #: takes the same time for any number of workers.
+        self.ready: list[dict[_Slot, None]] = [{} for _ in range(role.prefetch + 1)]
 
     @property
     def n_waiting(self) -> int:
         return len(self.waiting) + len(self.retries)
 
-    def has_ready(self) -> bool:
-        """Whether a worker is ready."""
-        return any(s.worker is not None and s.worker.state is _READY for s in self.slots)
+    @property
+    def n_ready(self) -> int:
+        """Ready workers."""
+        return sum(map(len, self.ready))
 
     def wait_behind_others(self, task: Task) -> None:
         """Put the task behind some of the others."""
@@ -108,14 +110,12 @@ class _RoleQueue:
 
     def next_for(self, slot: _Slot) -> Task | None:
         """The next task for this slot: a retry first, unless another ready slot should take it."""
-        has_others = any(
-            other is not slot and other.worker is not None and other.worker.state is State.READY
-            for other in self.slots
-        )
-        for place, task in enumerate(self.retries):
-            if task.avoid != slot.index or not has_others:
-                del self.retries[place]
-                return task
+        if self.retries:
+            has_others = self.n_ready > 1
+            for place, task in enumerate(self.retries):
+                if task.avoid != slot.index or not has_others:
+                    del self.retries[place]
+                    return task
         return self.waiting.popleft() if self.waiting else None
 
 
@@ -149,25 +149,29 @@ class Scheduler:
         if record.state is State.STARTING:
             record.state = State.READY
             queue.n_starting -= 1
-            queue.n_free += queue.role.prefetch
+            queue.ready[0][record.slot] = None
         return self._fill(queue, now)
 
     def answered(self, worker: int, number: int, now: float) -> list[Action]:
         """The worker has sent a value or an error for the task, or has cut it."""
-        if not self.is_due(worker, number):
-            raise AssertionError(f"worker {worker} answered {number}, which was not due")
         record = self._workers[worker]
         task = record.sent.popleft()
+        if task.number != number:
+            raise AssertionError(f"worker {worker} answered {number}, {task.number} was due")
         queue = record.slot.queue
         queue.n_sent -= 1
         record.slot.failures = 0.0
-        if record.state is State.READY:
-            queue.n_free += 1
-            if record.sent:
+        if record.state is _READY:
+            n_held = len(record.sent)
+            del queue.ready[n_held + 1][record.slot]
+            queue.ready[n_held][record.slot] = None
+            if n_held:
                 self._watch(record, now)
-        queue.kills.note_answer()
+        queue.kills.n_answers += 1
         if task.cut_for is not None:
             return [Halve(task, task.cut_for), *self._fill(queue, now)]
+        if not queue.waiting and not queue.retries and queue.n_there == len(queue.slots):
+            return [Finish(task, None)]
         return [Finish(task, None), *self._fill(queue, now)]
 
     def lost(self, worker: int, loss: Loss, begun: int, now: float) -> list[Action]:
@@ -179,7 +183,7 @@ class Scheduler:
         queue.n_sent -= len(record.sent)
         queue.n_starting -= record.state is State.STARTING or record.condemned_for == _START
         if record.state is State.READY:
-            queue.n_free -= queue.role.prefetch - len(record.sent)
+            del queue.ready[len(record.sent)][slot]
         head = record.sent[0] if record.sent else None
         # A worker killed for a task charges that task, even if the task ended after all.
         blamed = record.condemned_for or begun
@@ -192,7 +196,7 @@ class Scheduler:
             return []
         actions: list[Action] = []
         if loss.cause in FOREIGN:
-            queue.kills.note_kill()
+            queue.kills.n_kills += 1
         if charged is not None:
             actions += self._charge(queue, charged, slot.index, loss)
         elif record.condemned_for <= 0:
@@ -240,14 +244,10 @@ class Scheduler:
         queue = self._queues[role]
         return queue.n_waiting + queue.n_sent
 
-    def is_due(self, worker: int, number: int) -> bool:
-        """Whether the worker may answer the task now: it is the first it holds."""
-        record = self._workers.get(worker)
-        return record is not None and bool(record.sent) and record.sent[0].number == number
-
-    def first_task_of(self, worker: int) -> Task:
-        """The task that the worker is to answer next; it holds one."""
-        return self._workers[worker].sent[0]
+    def first_task_of(self, worker: int) -> Task | None:
+        """The task that the worker is to answer next."""
+        sent = self._workers[worker].sent
+        return sent[0] if sent else None
 
     @property
     def is_busy(self) -> bool:
@@ -312,7 +312,7 @@ class Scheduler:
     def _note_failure(self, slot: _Slot, state: State, loss: Loss, now: float) -> list[Action]:
         """A death without a task to charge: repeated or refused start failures end the run."""
         slot.failures += 1 / KILLS_PER_FAILURE if loss.cause in FOREIGN else 1.0
-        is_passing = loss.cause is Cause.NOT_STARTED and slot.queue.has_ready()
+        is_passing = loss.cause is Cause.NOT_STARTED and slot.queue.n_ready > 0
         if loss.cause is Cause.REFUSED or (slot.failures >= START_ATTEMPTS and not is_passing):
             self._is_over = True
             return [Break(slot.queue.role.name, loss)]
@@ -328,8 +328,11 @@ class Scheduler:
         actions: list[Action] = []
         if self._is_over:
             return actions
-        if queue.n_free and (queue.waiting or queue.retries):
-            self._hand_out(queue, actions, now)
+        while queue.waiting or queue.retries:
+            send = self._hand_out(queue, now)
+            if send is None:
+                break
+            actions.append(send)
         if queue.n_there == len(queue.slots):
             return actions
         n_wanted = len(queue.slots)
@@ -339,26 +342,27 @@ class Scheduler:
         n_missing = max(0, n_wanted - queue.n_there)
         return actions + [self._start(slot, now) for slot in startable[:n_missing]]
 
-    def _hand_out(self, queue: _RoleQueue, actions: list[Action], now: float) -> None:
+    def _hand_out(self, queue: _RoleQueue, now: float) -> Send | None:
+        """Give a task to the least busy worker that may have it."""
         # Every worker gets a first task before any gets a second.
-        n_held = [len(s.worker.sent) for s in queue.slots if s.worker and s.worker.state is _READY]
-        for depth in range(min(n_held, default=0), queue.role.prefetch):
-            for slot in queue.slots:
-                worker = slot.worker
-                if worker is None or worker.state is not _READY or len(worker.sent) > depth:
-                    continue
+        for n_held in range(queue.role.prefetch):
+            for slot in queue.ready[n_held]:
                 task = queue.next_for(slot)
-                if task is None:
-                    continue
-                task.n_sent += 1
-                worker.sent.append(task)
-                queue.n_sent += 1
-                queue.n_free -= 1
-                if len(worker.sent) == 1:
-                    self._watch(worker, now)
-                actions.append(Send(worker.number, task))
-            if not (queue.n_free and queue.n_waiting):
-                return
+                if task is not None and slot.worker is not None:
+                    del queue.ready[n_held][slot]
+                    queue.ready[n_held + 1][slot] = None
+                    return self._send(slot.worker, task, now)
+                if not queue.retries:
+                    return None
+        return None
+
+    def _send(self, worker: _Worker, task: Task, now: float) -> Send:
+        task.n_sent += 1
+        worker.sent.append(task)
+        worker.slot.queue.n_sent += 1
+        if len(worker.sent) == 1 and (task.deadline_s is not None or task.cut_for is not None):
+            self._watch(worker, now)
+        return Send(worker.number, task)
 
     def _start(self, slot: _Slot, now: float) -> Start:
         worker = _Worker(self._next_worker, slot)
@@ -397,7 +401,7 @@ class Scheduler:
         is_starting = worker.state is State.STARTING
         worker.condemned_for = _START if is_starting else worker.sent[0].number
         if not is_starting:
-            worker.slot.queue.n_free -= worker.slot.queue.role.prefetch - len(worker.sent)
+            del worker.slot.queue.ready[len(worker.sent)][worker.slot]
         worker.state = State.DYING
         heapq.heappush(self._alarms, (now + LAST_WORDS_S, worker.number, _LAST_WORDS))
         return [RequestStack(worker.number)]

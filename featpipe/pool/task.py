@@ -137,6 +137,8 @@ class Task:
     packed: PackedPayload | None = None
     """None once the task has ended."""
     into: EndQueue | None = None
+    origin: Task | None = None
+    """The submitted task whose value, handed on by `Role.then`, is the payload of this one."""
     family: Family | None = None
     place: tuple[int, ...] = ()
     """Place of a piece in its family: () for a whole task, (0, 1) for a quarter."""
@@ -169,3 +171,11 @@ class Ended:
     loss: Loss | None = None
     failure: Failure | None = None
     pieces: tuple[Ended, ...] = ()
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the result, as long as nobody has taken it."""
+        own = len(self.body) if self.body is not None else 0
+        held = self.reference.segment.size if self.reference is not None else 0
+        parts = sum(piece.n_bytes for piece in self.pieces) if self.pieces else 0
+        return own + held + parts

@@ -31,7 +31,7 @@ CHECK_S = 2.5
 #: A task without a deadline is named after so long, and whenever that has doubled.
 LONG_S = 120.0
 #: A wait that overran by this much was not merely late on a busy machine.
-_LATE_S = 1.0
+LATE_S = 1.0
 
 _STATES = {
     "R": "running",
@@ -60,16 +60,20 @@ class Watchdog:
         self._workers, self._forkservers = workers, forkservers
         deadlines = (role.stopped_deadline_s for role in roles.values())
         self._detector = StallDetector(min(CHECK_S, *deadlines))
+        self.next_check: float | None = None
+        """When to look next whether a worker is busy; None: look now."""
 
     def wake_at(self, now: float) -> float | None:
         """When to check next; None while no worker is busy."""
-        return self._detector.wake_at(now, is_busy=self._scheduler.is_busy)
+        self.next_check = self._detector.wake_at(now, is_busy=self._scheduler.is_busy)
+        return self.next_check
 
     def check(self, now: float) -> None:
         """Kill workers that were stopped for too long, if a check is due."""
         if self._detector.is_due(now):
             for number in self._detector.check(self._busy(), now):
                 self._give_up(self._workers[number])
+            self.next_check = None
 
     def kill_due(self, now: float) -> None:
         """At a close: kill the workers whose time to stop by themselves is over."""
@@ -223,15 +227,15 @@ class Clock:
     """
 
     def __init__(self, read: Callable[[], float] = time.monotonic) -> None:
-        self._read = read
-        self._missed_s = 0.0
+        self.read = read
+        self.missed_s = 0.0
 
     def now(self) -> float:
         """Seconds since some beginning."""
-        return self._read() - self._missed_s
+        return self.read() - self.missed_s
 
     def forgive(self, began: float, patience_s: float) -> None:
         """Do not count the time by which a wait of ``patience_s``, begun at ``began``, overran."""
         late_s = self.now() - began - patience_s
-        if late_s > _LATE_S:
-            self._missed_s += late_s
+        if late_s > LATE_S:
+            self.missed_s += late_s

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -290,8 +291,10 @@ class WorkerTable:
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._workers: dict[int, Worker] = {}
-        self._unsent: set[Worker] = set()
-        self._killed: set[Worker] = set()
+        #: Those with frames for the end of this turn.
+        self.unsent: set[Worker] = set()
+        #: Killed and not ended; fork servers too.
+        self.killed: set[Worker] = set()
 
     def __len__(self) -> int:
         return len(self._workers)
@@ -315,8 +318,8 @@ class WorkerTable:
     ) -> None:
         """A child was started."""
         self._workers[worker.number] = worker
-        self._unsent.add(worker)
-        self._loop.listen(worker.sock.fileno(), lambda events: on_socket(worker, events))
+        self.unsent.add(worker)
+        self._loop.listen(worker.sock.fileno(), partial(on_socket, worker))
         self._loop.listen(worker.stderr, lambda _: on_stderr(worker))
         if worker.process.pidfd >= 0:
             self._loop.listen(worker.process.pidfd, lambda _: on_end(worker))
@@ -324,7 +327,7 @@ class WorkerTable:
     def remove(self, worker: Worker) -> list[Segment]:
         """It has ended: close its descriptors; the segments it made are the caller's."""
         del self._workers[worker.number]
-        self._killed.discard(worker)
+        self.killed.discard(worker)
         self._loop.ignore(worker.sock.fileno(), worker.stderr, worker.process.pidfd)
         return worker.close()
 
@@ -333,13 +336,13 @@ class WorkerTable:
     def write(self, worker: Worker, data: bytes, descriptor: int = -1) -> None:
         """Queue a frame for the end of this turn."""
         worker.send(data, descriptor)
-        self._unsent.add(worker)
+        self.unsent.add(worker)
 
     def send_all(self) -> None:
         """Send the frames of this turn."""
-        for worker in self._unsent:
+        for worker in self.unsent:
             self.flush(worker)
-        self._unsent.clear()
+        self.unsent.clear()
 
     def flush(self, worker: Worker) -> None:
         """Send the worker's frames; the rest follows when its socket has room."""
@@ -352,7 +355,7 @@ class WorkerTable:
 
     def kill(self, worker: Worker) -> None:
         """Kill it; `take_lost` gives it if it has not ended some seconds later."""
-        self._killed.add(worker)
+        self.killed.add(worker)
         worker.kill()
 
     def kill_at(self) -> float:
@@ -366,15 +369,16 @@ class WorkerTable:
             worker.kill_at = now + _KILL_AGAIN_S
         return due
 
-    def lost_at(self) -> float | None:
-        """The monotonic time at which `take_lost` gives a worker, if nothing happens before."""
-        killed = [worker.killed_at for worker in self._killed if worker.killed_at is not None]
-        return min(killed) + LOST_S if killed else None
+    def lost_in_s(self) -> float | None:
+        """Seconds until `take_lost` gives a worker, if nothing happens before; None: never."""
+        killed = [worker.killed_at for worker in self.killed if worker.killed_at is not None]
+        return max(0.0, min(killed) + LOST_S - time.monotonic()) if killed else None
 
     def take_lost(self) -> list[Worker]:
-        """Workers that were killed and have not ended: frozen, or waiting in the kernel."""
+        """Those that were killed and have not ended: frozen, or waiting in the kernel."""
         at = time.monotonic() - LOST_S
-        lost = [w for w in self._killed if w.killed_at is not None and w.killed_at <= at]
+        lost = [w for w in self.killed if w.killed_at is not None and w.killed_at <= at]
+        self.killed.difference_update(lost)
         for worker in lost:
             worker.is_lost = True
         return lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 import hypothesis.strategies as st
@@ -281,3 +282,29 @@ def test_an_idle_scheduler_has_nothing_to_wake_for() -> None:
     assert scheduler.wake_at() == 5.0
     scheduler.answered(1, 1, 1.0)
     assert scheduler.wake_at() is None
+
+
+def calls_of_one_task(n_workers: int) -> int:
+    """Python calls for the way of one task through a scheduler with so many ready workers."""
+    scheduler = Scheduler([Role("r", "m:A", devices=("cpu",) * n_workers, is_lazy=False)])
+    scheduler.open(0.0)
+    for worker in range(1, n_workers + 1):
+        scheduler.ready(worker, 0.0)
+    n_calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal n_calls
+        n_calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        (send,) = scheduler.submit(Task(1, "r"), 0.0)
+        assert isinstance(send, Send)
+        scheduler.answered(send.worker, 1, 0.0)
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+def test_a_task_costs_the_same_for_any_number_of_workers() -> None:
+    assert calls_of_one_task(1) == calls_of_one_task(64)
