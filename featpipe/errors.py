@@ -18,6 +18,7 @@
     ├── EncodingError               one unit cannot be encoded (NaN from a broken checkpoint ...)
     ├── DictionaryError             the HDF5 file
     │   ├── UnreadableDictionary    not HDF5, not ours, or damaged
+    │   │   └── DamagedRows         rows whose bytes are not those that were written
     │   ├── NewerDictionary         written by a later featpipe
     │   ├── DictionaryLocked        another writer owns it
     │   ├── DictionaryChanged       replaced or truncated under an open reader
@@ -138,6 +139,16 @@ class DictionaryError(FeatpipeError):
 
 class UnreadableDictionary(DictionaryError):
     """Not HDF5, not written by featpipe, or damaged."""
+
+
+class DamagedRows(UnreadableDictionary):
+    """Rows whose bytes are not those that were written; the others can be read."""
+
+    table: str = ""
+    rows: tuple[int, ...] = ()
+    """Numbers of the damaged rows that were asked for."""
+    document: str = ""
+    """The document they belong to, where it is known."""
 
 
 class NewerDictionary(DictionaryError):

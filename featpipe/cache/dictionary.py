@@ -49,7 +49,7 @@ class Dictionary:
     @property
     def dim(self) -> int:
         """Length of a vector."""
-        return int(self._reader.column("vectors").shape[1])
+        return int(self._reader.spec.columns[0].shape[0])
 
     @property
     def spec(self) -> dict[str, object]:

@@ -153,7 +153,7 @@ def _summarise_space(
     reader: Reader, name: str, unique_rows: Mapping[str, np.ndarray], forgotten: Forgotten
 ) -> SpaceSummary:
     table = reader.table(f"embeddings/{name}")
-    vectors = table.column("vectors")
+    vectors = table.spec.columns[0]
     covered = {}
     for level, rows in unique_rows.items():
         keys = np.asarray(reader.table(tables.TEXTS).gather("keys", rows)) if len(rows) else None
@@ -162,7 +162,7 @@ def _summarise_space(
     return SpaceSummary(
         name=name,
         n_vectors=len(forgotten.kept_rows(table)),
-        dim=int(vectors.shape[1]),
+        dim=int(vectors.shape[0]),
         dtype=str(spec.get("dtype", vectors.dtype)),
         fingerprint=table.attributes["fingerprint"],
         spec=spec,

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from featpipe.store.views import ColumnView
 
 
+#: Rows of a ragged column whose values are read at a time.
+_ROWS = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """The files written, and the number of rows by table."""
@@ -85,7 +89,11 @@ def _write_arrays(table: TableReader, target: Path) -> Iterator[Path]:
         yield _write_blocks(target / f"{name}.npy", table.blocks(name), table.n_rows, column)
     for name, column in table.now.view.values.items():
         n_values = table.n_values(name)
-        yield _write_blocks(target / f"{name}.npy", column.blocks(0, n_values), n_values, column)
+        blocks = (
+            table.ragged_many(name, np.arange(start, min(start + _ROWS, table.n_rows)))[0]
+            for start in range(0, table.n_rows, _ROWS)
+        )
+        yield _write_blocks(target / f"{name}.npy", blocks, n_values, column)
 
 
 def _write_blocks(path: Path, blocks: Iterator[AnyArray], n: int, column: ColumnView) -> Path:

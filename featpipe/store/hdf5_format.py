@@ -24,11 +24,16 @@ UNDEFINED = 0xFFFF_FFFF_FFFF_FFFF
 
 #: Attributes of a dictionary's root group.
 FORMAT = "featpipe"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+#: Since this version every group holds a checksum of its structure.
+COVERED_VERSION = 2
 
 SUPERBLOCK_BYTES = 96
 EOF_ADDRESS = 40  #: of the announced end of the file, in the superblock
 ROOT_ADDRESS = 64  #: of the root group's address, in the superblock
+#: Of a copy of it, between the owner's record and the first object. It is written just before: of
+#: two that differ, the one that leads to the later generation of the structure is right.
+ROOT_COPY_ADDRESS = 640
 
 DATASPACE, LINK_INFO, DATATYPE, FILL, LINK = 0x01, 0x02, 0x03, 0x05, 0x06
 EXTERNAL_FILES, LAYOUT, GROUP_INFO, FILTERS, ATTRIBUTE = 0x07, 0x08, 0x0A, 0x0B, 0x0C

@@ -22,12 +22,11 @@ from featpipe.errors import NewerDictionary, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
 _MAX_MESSAGES = 200_000
-_MAX_DEPTH = 64
 
 _DATASET_KINDS = frozenset({hdf5.DATASPACE, hdf5.DATATYPE, hdf5.LAYOUT})
 _GROUP_KINDS = frozenset({hdf5.LINK, hdf5.LINK_INFO, hdf5.SYMBOL_TABLE})
@@ -63,6 +62,8 @@ class Structure:
         self._buffer = buffer
         self._name = name
         self._groups: dict[int, Header] = {}  # by address; a stored group never changes
+        self.covered: dict[int, frozenset[str]] = {}
+        """By address of a group whose checksum is right: the names of its links that it covers."""
         self.reach = hdf5.SUPERBLOCK_BYTES
         """One past the last byte read so far."""
 
@@ -82,7 +83,7 @@ class Structure:
         """The error for a damaged file."""
         return UnreadableDictionary(
             f"{self._name} is damaged, or not as featpipe writes it: {what}",
-            hint=f"featpipe verify --deep {self._name}",
+            hint=f"featpipe repair {self._name}",
         )
 
     def bytes_at(self, address: int, size: int) -> memoryview:
@@ -198,42 +199,6 @@ class Structure:
             raise ValueError("a chunk lies outside the file")
         return entries["child"].astype(np.int64)
 
-    def resolve(self, root: int, path: str) -> Header | None:
-        """The object at ``path`` below the group at ``root``; None when there is none."""
-        header = self.header(root)
-        for name in path.strip("/").split("/"):
-            if not header.is_group or name not in header.links:
-                return None
-            header = self.header(header.links[name])
-        return header
-
-    def walk(self, root: int, problems: list[str] | None = None) -> Iterator[tuple[str, Header]]:
-        """Every readable object with its path, a group before its members.
-
-        Each object is visited once, so a cycle ends. Unreadable objects are skipped and described
-        in ``problems``.
-        """
-        pending = [("", root)]
-        seen: set[int] = set()
-        while pending:
-            path, address = pending.pop()
-            if address in seen or path.count("/") > _MAX_DEPTH:
-                continue
-            seen.add(address)
-            try:
-                header = self.header(address)
-            except UnreadableDictionary as error:
-                if not path:
-                    raise
-                if problems is not None:
-                    problems.append(f"/{path}: {error.message}")
-                continue
-            yield path, header
-            pending.extend(
-                (f"{path}/{name}" if path else name, child)
-                for name, child in reversed(header.links.items())
-            )
-
 
 def check_root(root: Header, name: str) -> None:
     """Raises UnreadableDictionary for a foreign file, NewerDictionary for a later layout."""
@@ -256,6 +221,15 @@ def _foreign(name: str) -> UnreadableDictionary:
         f"{name} is an HDF5 file that featpipe did not write",
         hint="files of one dataset per text are taken over by: featpipe import",
     )
+
+
+def attributes_of(messages: Sequence[hdf5.Message]) -> dict[str, str | int]:
+    """The attributes among these messages that are texts of fixed length or unsigned numbers."""
+    header = Header(0)
+    for message in messages:
+        if message.kind == hdf5.ATTRIBUTE:
+            _add_attribute(header, message.body)
+    return header.attributes
 
 
 def _add_message(header: Header, message: hdf5.Message, at: int) -> None:

@@ -1,9 +1,9 @@
 """The hash index of a table, from keys to rows: open addressing, four bytes a slot.
 
 Guarantees: a find never returns a row whose stored key differs from the wanted one, whatever the
-index holds: entries are hints, and each is compared with the key column. A wrong or missing entry
-can only cause a miss. Entries are never moved or removed, so a find may run while another process
-adds to the same index.
+index holds: entries are hints, and each is compared with the key column. Before the first miss is
+believed, the index is seen to hold every row; one that does not is built again from the keys.
+Entries are never moved or removed, so a find may run while another process adds to the same index.
 
 A slot holds row + 1, or 0 when empty. The first eight bytes of a key, themselves a hash, choose its
 first slot; probing is linear.
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store.allocator import Allocation
+    from featpipe.store.table_view import IndexPlace
     from featpipe.store.tree import Group
-    from featpipe.store.views import ColumnView, IndexPlace
+    from featpipe.store.views import ColumnView
 
 PAGE_SLOTS = 1024  #: slots of one 4 KiB page, the unit of writing
 MIN_CAPACITY = 512
@@ -64,13 +65,14 @@ class KeyIndex:
     added on it.
     """
 
-    __slots__ = ("dirty", "mask", "memory", "n_rows", "slots")
+    __slots__ = ("dirty", "is_whole", "mask", "memory", "n_rows", "slots")
 
-    def __init__(self, slots: NDArray[np.uint32], n_rows: int) -> None:
+    def __init__(self, slots: NDArray[np.uint32], n_rows: int, *, is_whole: bool = True) -> None:
         self.slots = slots
         self.memory = slots.data
         self.mask = len(slots) - 1
         self.n_rows = n_rows  #: rows added so far
+        self.is_whole = is_whole  #: whether every row added is known to have its entry
         self.dirty = np.zeros(-(-len(slots) // PAGE_SLOTS), np.bool_)  #: pages added to
 
     @classmethod
@@ -88,7 +90,8 @@ class KeyIndex:
         memory = mmap.mmap(
             descriptor, lead + capacity * 4, mmap.MAP_PRIVATE, protection, offset=address - lead
         )
-        return cls(np.ndarray(capacity, "<u4", buffer=memory, offset=lead), n_rows)
+        slots = np.ndarray(capacity, "<u4", buffer=memory, offset=lead)
+        return cls(slots, n_rows, is_whole=False)
 
     @classmethod
     def built(cls, keys: ColumnView, n_rows: int) -> KeyIndex:
@@ -96,6 +99,17 @@ class KeyIndex:
         index = cls.empty(capacity_for(n_rows))
         index.extend(keys, n_rows)
         return index
+
+    def check_whole(self) -> None:
+        """Raise IndexDamaged unless every row has an entry; looks once."""
+        if self.is_whole:
+            return
+        has_entry = np.zeros(self.n_rows + 1, np.bool_)
+        # Entries of rows that the writer added since are beyond, and clipped to the first.
+        has_entry[np.where(self.slots <= self.n_rows, self.slots, 0)] = True
+        if not has_entry[1:].all():
+            raise IndexDamaged
+        self.is_whole = True
 
     def extend(self, keys: ColumnView, n_rows: int) -> None:
         """Add the next rows of the key column, up to ``n_rows``."""
@@ -172,6 +186,8 @@ class KeyIndex:
         for i, key, start in zip(where.tolist(), keys, slot.tolist(), strict=True):
             found[i] = self.find_one(key.tobytes(), start, stored, n_rows)
             ends[i] = start
+        if not self.is_whole and (found < 0).any():
+            self.check_whole()
         return found
 
     def _count(self, n_probes: int, n_more: int) -> int:
@@ -215,6 +231,7 @@ class KeyIndex:
         for _ in _PROBES:
             entry = memory[slot & mask]
             if entry == 0:
+                self.check_whole()
                 return -1
             if entry <= n_rows:
                 row = entry - 1
@@ -224,6 +241,34 @@ class KeyIndex:
                     return row
             slot += 1
         raise IndexDamaged
+
+
+_N_BITS = np.array([number.bit_count() for number in range(256)], np.uint8)  #: by byte
+
+#: Bits in which two sound keys differ: 64 of 128, and fewer than this with probability 2^-50.
+_MIN_DISTANCE = 20
+
+
+def find_altered(
+    index: KeyIndex, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int
+) -> NDArray[np.int64]:
+    """Rows that these absent keys ((n, 2) uint64) were compared with and nearly have.
+
+    A sound key is not near another, so theirs are suspect: they may be damaged.
+    """
+    found = [np.zeros(0, np.int64)]
+    slot = (keys[:, 0] & np.uint64(index.mask)).astype(np.intp)
+    for _ in range(min(_MAX_PROBES, len(index.slots)) if n_rows else 0):
+        entry = index.slots.take(slot)
+        going = np.flatnonzero(entry)
+        if not len(going):
+            break
+        entry, keys, slot = entry[going], keys[going], slot[going]
+        row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
+        n_bits = _N_BITS[(stored.gather(row) ^ keys).view(np.uint8)].sum(axis=1)
+        found.append(row[n_bits < _MIN_DISTANCE])
+        slot = (slot + 1) & index.mask
+    return np.unique(np.concatenate(found))
 
 
 def _compare(
@@ -277,6 +322,7 @@ class IndexWriter:
         self._n_published = min(count, n_rows)
         self._index = KeyIndex.mapped(descriptor, place.address, place.capacity, self._n_published)
         try:
+            self._index.check_whole()
             self._catch_up(n_rows)
         except IndexDamaged:
             self._rebuild(n_rows)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.allocator import PAGE
 from featpipe.store.lock import RECORD_ADDRESS, lock_for_writing, this_process, unlock
+from featpipe.store.tree import Group, covered_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,12 +86,13 @@ def _write_empty(disk: Disk, descriptor: int) -> None:
         hdf5.attribute("version", hdf5.FORMAT_VERSION),
         hdf5.attribute("created", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())),
     ]
-    group = hdf5.group_header([], extras)
+    group = covered_header(Group(extras=extras), {}, 1)
     end = PAGE + len(group)
     disk.resize(descriptor, end)
     disk.write(descriptor, PAGE, group)
     head = hdf5.superblock(end, PAGE).ljust(RECORD_ADDRESS, b"\0")
-    disk.write(descriptor, 0, head + replace(this_process(), is_closed=True).to_bytes())
+    head += replace(this_process(), is_closed=True).to_bytes()
+    disk.write(descriptor, 0, head.ljust(hdf5.ROOT_COPY_ADDRESS, b"\0") + hdf5.u64(PAGE))
     disk.sync(descriptor)
 
 

@@ -18,21 +18,28 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.hdf5_parse import Structure, check_root
-from featpipe.store.lock import refuse_special
-from featpipe.store.schema import CHECKS, datasets_of
+from featpipe.store.hdf5_parse import Structure
+from featpipe.store.lock import read_owner, refuse_special
+from featpipe.store.schema import datasets_of
+from featpipe.store.structure import find_root, find_table, row_hash_of, walk_objects
 from featpipe.store.table_reader import Snapshot, TableReader
-from featpipe.store.views import FileMap, load_table, spec_of, walk_objects
+from featpipe.store.table_view import load_table
+from featpipe.store.views import FileMap
 
 if TYPE_CHECKING:
     from featpipe.store.hdf5_parse import Header
 
 
 class Reader:
-    """A dictionary open for reading. Raises UnreadableDictionary, NewerDictionary on opening."""
+    """A dictionary open for reading. Raises UnreadableDictionary, NewerDictionary on opening.
 
-    def __init__(self, path: str | Path) -> None:
+    ``checks_rows``: every row is held against its checksum before it is handed out, and damaged
+    ones raise DamagedRows. Without it a damaged row is handed out as it is.
+    """
+
+    def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:
         self.path = Path(path).absolute()
+        self.checks_rows = checks_rows
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
         self.descriptor = -1
@@ -41,8 +48,8 @@ class Reader:
         self._identity = (-1, -1)
         self._open()
 
-    def __reduce__(self) -> tuple[type[Reader], tuple[Path]]:
-        return (Reader, (self.path,))
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_open_reader, (self.path, self.checks_rows))
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +71,11 @@ class Reader:
     # ---- tables
 
     def tables(self, problems: list[str] | None = None) -> list[str]:
-        """The names of all tables, sorted; unreadable objects are described in ``problems``."""
+        """The names of all tables, sorted.
+
+        Unreadable objects are described in ``problems``; without it they raise
+        UnreadableDictionary, since they may have been tables.
+        """
         with self._lock:
             objects = walk_objects(self._structure, self._root, problems)
             return sorted(name for name, _, spec in objects if spec is not None)
@@ -75,10 +86,17 @@ class Reader:
             found: list[str] = []
             for name, header, spec in walk_objects(self._structure, self._root):
                 if spec is not None:
-                    found += [f"{name}/{child}" for child in set(header.links) - datasets_of(spec)]
+                    own = datasets_of(spec, row_hash_of(header))
+                    found += [f"{name}/{child}" for child in set(header.links) - own]
                 elif not header.is_group or header.refusals:
                     found.append(name)
             return sorted(found)
+
+    @property
+    def was_closed(self) -> bool:
+        """Whether the file's last writer closed it, and no other has opened it since."""
+        owner = read_owner(self.descriptor)
+        return owner is not None and owner.is_closed
 
     def root_attributes(self) -> dict[str, str | int]:
         """The attributes of the root group."""
@@ -103,8 +121,7 @@ class Reader:
             return self._tables.setdefault(name, TableReader(self, snapshot))
 
     def _group(self, name: str) -> Header | None:
-        header = self._structure.resolve(self._root, name)
-        return header if header is not None and spec_of(header) is not None else None
+        return find_table(self._structure, self._root, name)
 
     def _snapshot(self, name: str) -> Snapshot:
         group = self._group(name)
@@ -128,7 +145,7 @@ class Reader:
             if (named.st_dev, named.st_ino) != self._identity:
                 self._reopen()
                 return True
-            if self.read_u64(hdf5.ROOT_ADDRESS) != self._root:
+            if self.read_u64(hdf5.ROOT_ADDRESS) != self._announced_root:
                 self._load(is_other_file=False)
                 return True
             self.check_size(self.read_u64(hdf5.EOF_ADDRESS) or hdf5.UNDEFINED)
@@ -167,9 +184,8 @@ class Reader:
         if is_other_file or not self._still_covers(self._mapping):
             self._mapping = FileMap(self.descriptor, self.path)
         self._structure = Structure(self._mapping.buffer, str(self.path))
-        self._structure.superblock()
-        check_root(self._structure.header(root), str(self.path))
-        self._root = root
+        self._root = find_root(self._structure, str(self.path))
+        self._announced_root = root
         if is_other_file:
             former, self._tables = self._tables, {}
             for table in former.values():
@@ -197,13 +213,14 @@ class Reader:
     def _show_length(self, table: TableReader) -> bool:
         """Show all rows that are visible now; whether there are more than before."""
         now = table.now
-        n_rows = self.read_u64(now.view.headers[CHECKS].dims_address)
-        if n_rows == now.n_rows:
+        n_rows = self.read_u64(now.view.headers[now.view.leader].dims_address)
+        if n_rows == now.announced:
             return False
-        if not now.n_rows <= n_rows <= now.view.n_capacity:
+        is_sound = now.n_rows <= n_rows <= now.view.n_capacity
+        if not is_sound or (n_rows and len(now.view.bad_rows(n_rows - 1, n_rows))):
             raise self.damage(f"table {now.view.name} went from {now.n_rows} to {n_rows} rows")
-        table.show(replace(now, n_rows=n_rows))
-        return True
+        table.show(replace(now, n_rows=n_rows, announced=n_rows))
+        return n_rows > now.n_rows
 
     # ---- for tables: see OpenFile
 
@@ -223,3 +240,7 @@ class Reader:
     def damage(self, what: str) -> UnreadableDictionary:
         """The error for a damaged file."""
         return self._structure.damage(what)
+
+
+def _open_reader(path: Path, checks_rows: bool) -> Reader:
+    return Reader(path, checks_rows=checks_rows)

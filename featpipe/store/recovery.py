@@ -1,26 +1,27 @@
 """Recovers a file whose last writer died.
 
-Guarantees: recovery makes visible every row
-before the first one with a wrong checksum, and no row after it; lengths move only after the rows
-are durable. A damaged table is left as it is and reported; the other tables stay usable.
+Guarantees: recovery makes visible every row before the first one with a wrong checksum, and no row
+after it; lengths move only after the rows are durable, and never beyond a row that is damaged. A
+damaged table is left as it is and reported; the other tables stay usable, and nothing is cut off.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.schema import CHECKS, END_SUFFIX
-from featpipe.store.views import load_table, walk_objects
+from featpipe.store.schema import END_SUFFIX
+from featpipe.store.structure import walk_objects
+from featpipe.store.table_view import count_sound, load_table
 
 if TYPE_CHECKING:
     from featpipe.store.disk import Disk
     from featpipe.store.hdf5_parse import Structure
-    from featpipe.store.views import FileMap, TableView
-
-_BLOCK = 512
+    from featpipe.store.table_view import TableView
+    from featpipe.store.views import FileMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,59 +33,71 @@ class Recovery:
     damaged: dict[str, str]
 
 
-def recover(disk: Disk, descriptor: int, mapping: FileMap, structure: Structure) -> Recovery:
-    """Publish the whole rows of each table. Raises UnreadableDictionary, OSError."""
-    announced, root = structure.superblock()
+def recover(
+    disk: Disk, descriptor: int, mapping: FileMap, structure: Structure, root: int
+) -> Recovery:
+    """Publish the whole rows of each table. Raises OSError."""
+    announced, _ = structure.superblock()
     regained: dict[str, int] = {}
+    problems: list[str] = []
     damaged: dict[str, str] = {}
     has_foreign = False
-    lengths: list[tuple[int, int]] = []
-    for name, header, spec in walk_objects(structure, root):
+    followers: list[tuple[int, int]] = []
+    leaders: list[tuple[int, int]] = []
+    for name, header, spec in walk_objects(structure, root, problems):
         if spec is None:
             has_foreign |= not header.is_group or bool(header.refusals)
             continue
         try:
             view = load_table(structure, mapping, name, header)
-            n_real = count_real_rows(view)
-            lengths += _lengths(view, n_real)
-            has_foreign |= view.has_foreign
+            n_rows = view.lengths()[view.leader]
+            n_real = _count_real(structure, view)
+            *others, leader = _lengths(view, n_real)
         except UnreadableDictionary as error:
             damaged[name] = error.message
             continue
-        if n_real > view.n_rows:
-            regained[name] = n_real - view.n_rows
-    if lengths:
-        disk.sync(descriptor)
-        for address, n_rows in lengths:
-            disk.write(descriptor, address, hdf5.u64(n_rows))
+        has_foreign |= view.has_foreign
+        followers += others
+        leaders.append(leader)
+        if n_real > n_rows:
+            regained[name] = n_real - n_rows
+    damaged |= {problem.partition(":")[0].strip("/"): problem for problem in problems}
+    for lengths in (followers, leaders):
+        _publish(disk, descriptor, lengths)
     # The extent of foreign and damaged objects is unknown: everything announced counts as used.
-    end = announced if has_foreign or damaged else structure.reach
+    end = max(announced, structure.reach) if has_foreign or damaged else structure.reach
     return Recovery(end, regained, damaged)
 
 
-def count_real_rows(view: TableView) -> int:
-    """Visible rows, and those after them up to the first whose checksum is wrong."""
-    row = view.n_rows
-    while row < view.n_capacity:
-        stop = min(row + _BLOCK, view.n_capacity)
-        if not view.fixed[CHECKS].slice(row, stop).any():
-            return row
-        bad = view.bad_rows(row, stop)
-        if len(bad):
-            return int(bad[0])
-        row = stop
-    return row
+def _publish(disk: Disk, descriptor: int, lengths: list[tuple[int, int]]) -> None:
+    """Write lengths that have changed, once everything before is durable."""
+    changed = [
+        (address, n_rows)
+        for address, n_rows in lengths
+        if int.from_bytes(os.pread(descriptor, 8, address), "little") != n_rows
+    ]
+    if changed:
+        disk.sync(descriptor)
+        for address, n_rows in changed:
+            disk.write(descriptor, address, hdf5.u64(n_rows))
+
+
+def _count_real(structure: Structure, view: TableView) -> int:
+    """Rows up to the first whose checksum is wrong. Raises UnreadableDictionary for damage."""
+    n_real = count_sound(view, view.n_rows, view.n_capacity)
+    if view.lengths()[view.leader] > n_real:
+        raise structure.damage(f"columns of /{view.name} have different lengths")
+    if n_real and len(view.bad_rows(n_real - 1, n_real)):
+        raise structure.damage(f"the last row of /{view.name} is not as written")
+    return n_real
 
 
 def _lengths(view: TableView, n_rows: int) -> list[tuple[int, int]]:
-    """(address, length) of the lengths to change for ``n_rows`` rows, in order of publishing."""
+    """(address, length) of every length for ``n_rows`` rows, that of the leading column last."""
     wanted = {}
     for name in view.values:
         ends = view.fixed[name + END_SUFFIX]
         wanted[name] = int(ends.slice(n_rows - 1, n_rows)[0]) if n_rows else 0
+    order = [*wanted, *(name for name in view.fixed if name != view.leader), view.leader]
     wanted |= dict.fromkeys(view.fixed, n_rows)
-    return [
-        (view.headers[name].dims_address, length)
-        for name, length in wanted.items()
-        if view.headers[name].shape[0] != length
-    ]
+    return [(view.headers[name].dims_address, wanted[name]) for name in order]

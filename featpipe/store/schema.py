@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from featpipe.errors import DictionaryError
+from featpipe.store.checksum import ODD_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,13 +30,27 @@ CHECKS = "checks"
 INDEX = "index"
 INDEXED = "indexed"
 END_SUFFIX = "_end"
+CRC_SUFFIX = "_crc"
 
-#: Attributes of a table's group that are the store's own.
+#: Attributes of a table's group that are the store's own; the last four since layout 2.
 COLUMNS_ATTRIBUTE = "columns"
 SALT_ATTRIBUTE = "salt"
+HASH_ATTRIBUTE = "row_hash"
+PATH_ATTRIBUTE = "path"
+STRUCTURE_ATTRIBUTE = "structure"
+GENERATION_ATTRIBUTE = "generation"
 
 _RESERVED_COLUMNS = frozenset({KEYS, CHECKS, INDEX, INDEXED})
-_RESERVED_ATTRIBUTES = frozenset({COLUMNS_ATTRIBUTE, SALT_ATTRIBUTE})
+OWN_ATTRIBUTES = frozenset(
+    {
+        COLUMNS_ATTRIBUTE,
+        SALT_ATTRIBUTE,
+        HASH_ATTRIBUTE,
+        PATH_ATTRIBUTE,
+        STRUCTURE_ATTRIBUTE,
+        GENERATION_ATTRIBUTE,
+    }
+)
 _KINDS = {"f": (2, 4, 8), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8)}
 _STORED_DTYPES = frozenset(
     {BFLOAT16, *(np.dtype(f"<{kind}{size}").str for kind in _KINDS for size in _KINDS[kind])}
@@ -126,7 +141,7 @@ class TableSpec:
         object.__setattr__(self, "attributes", dict(sorted(self.attributes.items())))
         self._check_columns()
         for name, text in self.attributes.items():
-            if name in _RESERVED_ATTRIBUTES or not name:
+            if name in OWN_ATTRIBUTES or not name:
                 raise DictionaryError(f"{name!r} cannot be the name of an attribute")
             if len(text.encode()) > _MAX_ATTRIBUTE_BYTES:
                 raise DictionaryError(
@@ -134,8 +149,9 @@ class TableSpec:
                 )
 
     def _check_columns(self) -> None:
-        ends = [c.name + END_SUFFIX for c in self.columns if isinstance(c, Ragged)]
-        names = [*_RESERVED_COLUMNS, *(c.name for c in self.columns), *ends]
+        ragged = [c.name for c in self.columns if isinstance(c, Ragged)]
+        beside = [name + suffix for name in ragged for suffix in (END_SUFFIX, CRC_SUFFIX)]
+        names = [*_RESERVED_COLUMNS, *(c.name for c in self.columns), *beside]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise DictionaryError(
@@ -183,15 +199,18 @@ class TableSpec:
         return cls(columns, bool(parts["keyed"]), attributes)
 
 
-def fixed_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
+def fixed_datasets(spec: TableSpec, row_hash: str) -> list[tuple[str, str, tuple[int, ...]]]:
     """(name, dtype, shape) of the datasets with one entry per row, in the order of writing.
 
-    ``checks`` is last: the checksum makes a row real, and readers take the table's length from it.
+    ``checks`` is last: the checksum makes a row real. ``row_hash`` names the sum: a table of layout
+    1 holds no crc beside the offsets of a ragged column.
     """
     found: list[tuple[str, str, tuple[int, ...]]] = [(KEYS, "|u1", (16,))] if spec.keyed else []
     for column in spec.columns:
         if isinstance(column, Ragged):
             found.append((column.name + END_SUFFIX, "<u8", ()))
+            if row_hash != ODD_64:
+                found.append((column.name + CRC_SUFFIX, "<u4", ()))
         else:
             found.append((column.name, str(column.dtype), column.shape))
     return [*found, (CHECKS, "<u4", ())]
@@ -202,9 +221,9 @@ def value_datasets(spec: TableSpec) -> list[tuple[str, str, tuple[int, ...]]]:
     return [(c.name, str(c.dtype), c.shape) for c in spec.columns if isinstance(c, Ragged)]
 
 
-def datasets_of(spec: TableSpec) -> set[str]:
+def datasets_of(spec: TableSpec, row_hash: str) -> set[str]:
     """The names of all datasets of a table."""
-    names = {name for name, _, _ in [*fixed_datasets(spec), *value_datasets(spec)]}
+    names = {name for name, _, _ in [*fixed_datasets(spec, row_hash), *value_datasets(spec)]}
     return names | {INDEX, INDEXED} if spec.keyed else names
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError
+from featpipe.store.damage import damaged_rows
 from featpipe.store.hdf5_format import UNDEFINED
-from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for
+from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for, find_altered
 from featpipe.store.keys import KEY_BYTES
-from featpipe.store.schema import BFLOAT16, END_SUFFIX, Column, from_bfloat16
+from featpipe.store.schema import BFLOAT16, Column, from_bfloat16
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from featpipe.errors import UnreadableDictionary
     from featpipe.store.checksum import AnyArray
     from featpipe.store.schema import TableSpec
-    from featpipe.store.views import ColumnView, FileMap, IndexPlace, TableView
+    from featpipe.store.table_view import IndexPlace, TableView
+    from featpipe.store.views import ColumnView, FileMap
 
 head_of = Struct("<Q").unpack_from  #: a key's first eight bytes, which the index probes by
 
@@ -42,6 +44,7 @@ class OpenFile(Protocol):
 
     path: Path
     descriptor: int
+    checks_rows: bool
 
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""
@@ -62,12 +65,14 @@ class Snapshot:
     n_rows: int
     reach: int
     keys: ColumnView | None
+    announced: int  #: the length of the leading column
 
     @classmethod
     def of(cls, mapping: FileMap, view: TableView) -> Snapshot:
         """The table with the visible rows of ``view``."""
         keys = view.keys(mapping) if view.spec.keyed else None
-        return cls(mapping, view, view.n_rows, view.reach, keys)
+        announced = view.lengths()[view.leader]
+        return cls(mapping, view, view.n_rows, view.reach, keys, announced)
 
     @property
     def key_column(self) -> ColumnView:
@@ -81,8 +86,8 @@ class TableReader:
     """A table as of its reader's last refresh. Thread-safe.
 
     Arrays that are views of the file are read-only and stay valid after the reader is closed.
-    Methods raise DictionaryError for absent rows and columns, DictionaryChanged when the file was
-    truncated or replaced.
+    Methods raise DictionaryError for absent rows and columns, DamagedRows for rows whose bytes are
+    not those that were written, DictionaryChanged when the file was truncated or replaced.
     """
 
     def __init__(self, file: OpenFile, snapshot: Snapshot) -> None:
@@ -125,19 +130,24 @@ class TableReader:
 
         bfloat16 is returned as its 16 bits. The offsets of a ragged column are ``<name>_end``.
         """
-        now = self._checked()
-        return self._fixed(now, name).slice(0, now.n_rows)
+        return self.slice(name, 0, self.now.n_rows)
 
     def blocks(self, name: str) -> Iterator[AnyArray]:
         """A whole column as read-only views, one per chunk, without a copy."""
         now = self._checked()
-        return self._fixed(now, name).blocks(0, now.n_rows)
+        start = 0
+        for block in self._fixed(now, name).blocks(0, now.n_rows):
+            self._require_sound(now, np.arange(start, start + len(block)), {name: block})
+            start += len(block)
+            yield block
 
     def slice(self, name: str, start: int, stop: int) -> AnyArray:
         """Rows start:stop of a column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, start, stop)
-        return self._fixed(now, name).slice(start, stop)
+        found = self._fixed(now, name).slice(start, stop)
+        self._require_sound(now, np.arange(start, stop), {name: found})
+        return found
 
     def gather(
         self,
@@ -156,66 +166,103 @@ class TableReader:
         wanted = _rows(now, rows)
         column = self._fixed(now, name)
         if _is_bfloat16(now.view.spec, name):
-            widened = from_bfloat16(self._gathered(column, wanted, None, is_cold=is_cold))
+            widened = from_bfloat16(self._gathered(now, name, wanted, None, is_cold=is_cold))
             if out is None:
                 return widened
             out[...] = widened
             return out
-        return self._gathered(column, wanted, out, is_cold=is_cold)
+        is_direct = out is None or (out.dtype == column.dtype and out.flags.c_contiguous)
+        found = self._gathered(now, name, wanted, out if is_direct else None, is_cold=is_cold)
+        if out is not None and not is_direct:
+            out[...] = found
+        return found if out is None else out
 
     def _gathered(
         self,
-        column: ColumnView,
+        now: Snapshot,
+        name: str,
         rows: NDArray[np.int64],
         out: AnyArray | None,
         *,
         is_cold: bool,
     ) -> AnyArray:
-        if not is_cold:
+        column = self._fixed(now, name)
+        if is_cold:
+            descriptor, places = self._file.descriptor, column.places(rows)
+            with now.mapping.fetching(descriptor, places, column.row_bytes):
+                return self._gathered(now, name, rows, out, is_cold=False)
+        if not self._file.checks_rows:
             return column.gather(rows, out)
-        descriptor, places = self._file.descriptor, column.places(rows)
-        with self.now.mapping.fetching(descriptor, places, column.row_bytes):
-            return column.gather(rows, out)
+        found = np.empty((len(rows), *column.shape), column.dtype) if out is None else out
+        step = now.view.checks.block_rows
+        for at in range(0, len(rows), step):
+            # Summed block by block, while its bytes are in the processor's cache.
+            block = column.gather(rows[at : at + step], found[at : at + step])
+            self._require_sound(now, rows[at : at + step], {name: block})
+        return found
 
     def row(self, name: str, row: int) -> AnyArray:
         """One row of a column as a read-only view."""
         now = self._checked()
         _check_range(now, row, row + 1)
-        return self._fixed(now, name).row(row)
+        return self._row(now, name, row)
+
+    def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
+        found = self._fixed(now, name).row(row)
+        if self._file.checks_rows and now.view.checks.is_bad(row):
+            raise damaged_rows(str(self._file.path), self.name, [row])
+        return found
 
     def ragged(self, name: str, row: int) -> AnyArray:
         """The values of one row of a ragged column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, row, row + 1)
+        values = self._values(now, name)
+        self._require_sound(now, np.array([row]), ragged=[name])
         start, stop = self._bounds(now, name, row, row + 1).tolist()
-        return self._values(now, name).slice(start, stop)
+        return values.slice(start, stop)
 
     def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, NDArray[np.int64]]:
         """The concatenated values of these rows, and the length of each."""
         now = self._checked()
         wanted = _rows(now, rows)
         values = self._values(now, name)
+        self._require_sound(now, wanted, ragged=[name])
         if len(wanted) and (np.diff(wanted) == 1).all():
             ends = self._bounds(now, name, int(wanted[0]), int(wanted[-1]) + 1)
             return values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
-        ends_column = self._fixed(now, name + END_SUFFIX)
-        stops = ends_column.gather(wanted).astype(np.int64)
-        starts = ends_column.gather(np.maximum(wanted - 1, 0)).astype(np.int64)
-        starts[wanted == 0] = 0
-        if (starts < 0).any() or (stops < starts).any() or (stops > values.n_capacity).any():
-            raise self._file.damage(f"offsets of {self.name}/{name} lead outside its values")
+        starts, stops, is_inside = now.view.checks.bounds(name, wanted)
+        if not is_inside.all():
+            raise damaged_rows(str(self._file.path), self.name, wanted[~is_inside].tolist())
         lengths = stops - starts
         return _gather_ranges(values, starts, lengths), lengths
 
     def n_values(self, name: str) -> int:
         """The number of values of a ragged column, over all rows."""
         now = self._checked()
+        last = np.arange(max(0, now.n_rows - 1), now.n_rows)
+        self._require_sound(now, last)
         return int(self._bounds(now, name, now.n_rows, now.n_rows)[-1])
 
     def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
         """As :meth:`gather`, with bfloat16 as its 16 bits."""
         now = self._checked()
-        return self._fixed(now, name).gather(_rows(now, rows))
+        return self._gathered(now, name, _rows(now, rows), None, is_cold=False)
+
+    def _require_sound(
+        self,
+        now: Snapshot,
+        rows: NDArray[np.int64],
+        given: Mapping[str, AnyArray] | None = None,
+        ragged: Sequence[str] = (),
+    ) -> None:
+        """Raise DamagedRows where one of the rows is damaged; ``given`` are bytes to hand out."""
+        if not self._file.checks_rows:
+            return
+        are_bad = now.view.checks.are_bad(rows, ragged, given)
+        if are_bad.any():
+            damaged = np.unique(rows[are_bad]).tolist()
+            raise damaged_rows(str(self._file.path), self.name, damaged)
 
     # ---- keys
 
@@ -233,39 +280,47 @@ class TableReader:
         is_there = rows >= 0
         column = self._fixed(now, name)
         if is_there.all():
-            found = column.gather(rows)
+            found = self._gathered(now, name, rows, None, is_cold=False)
         else:
             found = np.zeros((len(rows), *column.shape), column.dtype)
-            found[is_there] = column.gather(rows[is_there])
+            found[is_there] = self._gathered(now, name, rows[is_there], None, is_cold=False)
         return from_bfloat16(found) if _is_bfloat16(now.view.spec, name) else found, is_there
 
     def _find(self, now: Snapshot, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
         wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)
         index = self._ready_index(now)
         try:
-            return _search(index, wanted, now)
+            found = _search(index, wanted, now)
         except IndexDamaged:
-            return _search(self._rebuilt(now), wanted, now)
+            index = self._rebuilt(now)
+            found = _search(index, wanted, now)
+        self._require_absent(now, index, wanted[found < 0])
+        return found
 
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""
         now = self._checked() if monotonic() > self._check_at else self.now
         index = self._index if self._ready is now else self._ready_index(now)
         try:
-            return index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
+            row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
         except IndexDamaged:
-            return self._rebuilt(now).find_one(key, head_of(key)[0], now.key_column, now.n_rows)
+            index = self._rebuilt(now)
+            row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
+        if row < 0:
+            self._require_absent(now, index, np.frombuffer(key, np.uint8).reshape(1, KEY_BYTES))
+        return row
+
+    def _require_absent(self, now: Snapshot, index: KeyIndex, keys: NDArray[np.uint8]) -> None:
+        """Raise DamagedRows where a key was not found because the stored one is damaged."""
+        if len(keys) and self._file.checks_rows:
+            words = np.ascontiguousarray(keys).view("<u8")
+            suspects = find_altered(index, words, now.key_column, now.n_rows)
+            self._require_sound(now, suspects)
 
     def get(self, name: str, key: bytes) -> AnyArray | None:
         """One key's row of a column, a read-only view; None when absent."""
-        now = self._checked() if monotonic() > self._check_at else self.now
-        index = self._index if self._ready is now else self._ready_index(now)
-        try:
-            row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
-            return None if row < 0 else now.view.fixed[name].row(row)
-        except (IndexDamaged, KeyError):
-            row = self.find_one(key)
-            return None if row < 0 else self.row(name, row)
+        row = self.find_one(key)
+        return None if row < 0 else self._row(self.now, name, row)
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
         """The index with every row of ``now``."""
@@ -290,6 +345,22 @@ class TableReader:
         except IndexDamaged:
             index = KeyIndex.built(now.key_column, now.n_rows)
         return index
+
+    def has_whole_index(self) -> bool:
+        """Whether the index in the file holds every row that it claims to hold."""
+        now = self._checked()
+        place = now.view.index
+        if place is None:
+            return False
+        n_rows = self._file.read_u64(place.count_address)
+        if n_rows > now.n_rows:
+            return False
+        index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
+        try:
+            index.check_whole()
+        except IndexDamaged:
+            return False
+        return True
 
     def _rebuilt(self, now: Snapshot) -> KeyIndex:
         """A private index built from the keys, in place of a damaged one."""

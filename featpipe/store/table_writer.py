@@ -15,19 +15,25 @@ import numpy as np
 from featpipe.errors import DictionaryError
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.allocator import Allocation
-from featpipe.store.checksum import as_bytes, row_checksums
+from featpipe.store.checksum import MULTILINEAR, RowHash, as_bytes, crcs_of
 from featpipe.store.index import IndexWriter
 from featpipe.store.schema import (
     CHECKS,
     COLUMNS_ATTRIBUTE,
+    CRC_SUFFIX,
     END_SUFFIX,
+    HASH_ATTRIBUTE,
     KEYS,
+    PATH_ATTRIBUTE,
     SALT_ATTRIBUTE,
     Batch,
+    datasets_of,
     fixed_datasets,
     storage_dtype,
     value_datasets,
 )
+from featpipe.store.structure import dataset_hashes
+from featpipe.store.structure_hash import renewed
 from featpipe.store.tree import Dataset, Group
 from featpipe.store.views import ColumnView
 
@@ -37,10 +43,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.store.checksum import Part
+    from featpipe.store.checksum import AnyArray
     from featpipe.store.schema import ColumnData, TableSpec
+    from featpipe.store.table_view import TableView
     from featpipe.store.tree import Node
-    from featpipe.store.views import FileMap, TableView
+    from featpipe.store.views import FileMap
 
 #: Chunk sizes in bytes. A table starts at the first and is rewritten into the next when it has
 #: reached an eighth of it: small tables stay small, and all rewrites together abandon 2 MiB. The
@@ -79,18 +86,22 @@ class TableWriter:
 
     def create(self) -> Group:
         """The nodes of a new, empty table."""
-        self._salt = int.from_bytes(os.urandom(4), "little") | 1
+        salt = int.from_bytes(os.urandom(4), "little") | 1
+        self._hash = RowHash(salt, MULTILINEAR)
         extras = [
             hdf5.attribute(COLUMNS_ATTRIBUTE, self.spec.to_json()),
-            hdf5.attribute(SALT_ATTRIBUTE, self._salt),
+            hdf5.attribute(SALT_ATTRIBUTE, salt),
+            hdf5.attribute(HASH_ATTRIBUTE, MULTILINEAR),
+            hdf5.attribute(PATH_ATTRIBUTE, self.name),
             *(hdf5.attribute(key, text) for key, text in self.spec.attributes.items()),
         ]
-        self._fixed = {name: Dataset(d, s, 1) for name, d, s in fixed_datasets(self.spec)}
+        fixed = fixed_datasets(self.spec, MULTILINEAR)
+        self._fixed = {name: Dataset(d, s, 1) for name, d, s in fixed}
         self._values = {name: Dataset(d, s, 1) for name, d, s in value_datasets(self.spec)}
         for together in (self._fixed, *({n: d} for n, d in self._values.items())):
             _set_chunk_rows(together, _chunk_rows(together, 0))
         links: dict[str, Node] = {**self._values, **self._fixed}
-        self.group = Group(links, extras)
+        self.group = Group(links, extras, is_table=True)
         self.n_rows = 0
         self._n_values = dict.fromkeys(self._values, 0)
         if self.spec.keyed:
@@ -100,11 +111,12 @@ class TableWriter:
 
     def attach(self, view: TableView) -> Group:
         """Continue an existing table after its visible rows."""
-        self._salt = view.salt
-        self._fixed = {n: _attached(view, n, d) for n, d, _ in fixed_datasets(self.spec)}
+        self._hash = view.row_hash
+        fixed = fixed_datasets(self.spec, view.row_hash.name)
+        self._fixed = {n: _attached(view, n, d) for n, d, _ in fixed}
         self._values = {n: _attached(view, n, d) for n, d, _ in value_datasets(self.spec)}
-        links: dict[str, Node] = {**view.group.links, **self._values, **self._fixed}
-        self.group = Group(links, view.group.extras, view.group.address, is_dirty=False)
+        self.group = group_of(view)
+        self.group.links |= self._values | self._fixed
         self.n_rows = n = view.n_rows
         self._n_values = {
             name: int(view.fixed[name + END_SUFFIX].slice(n - 1, n)[0]) if n else 0
@@ -168,25 +180,30 @@ class TableWriter:
         self._allocate(start + n, ends)
         # Until n_rows moves, the rows beyond it may hold anything.
         self.scrub_to = start + n
-        parts: list[Part] = []
-        for name, dataset in self._fixed.items():
-            if name != CHECKS:
-                own = batch.fixed.get(name)
-                rows = ends[name.removesuffix(END_SUFFIX)].astype("<u8") if own is None else own
-                parts.append(rows)
-                self._write(dataset, start, as_bytes(rows))
+        columns = {**batch.fixed, **self._beside(batch, ends)}
+        parts = [columns.pop(name) for name in self._fixed if name != CHECKS]
+        for name, values in zip(self._fixed, parts, strict=False):
+            self._write(self._fixed[name], start, as_bytes(values))
         for name, dataset in self._values.items():
-            values, lengths = batch.ragged[name]
-            bounds = np.concatenate([[0], np.cumsum(lengths)]) * dataset.row_bytes
-            parts.append((as_bytes(values), bounds.tolist()))
-            self._write(dataset, self._n_values[name], as_bytes(values))
-        sums = row_checksums(self._salt, start, n, parts)
+            self._write(dataset, self._n_values[name], as_bytes(batch.ragged[name][0]))
+        # In layout 1 the crcs are not stored, and enter the sum as the last words.
+        sums = self._hash.sums(np.arange(start, start + n), [*parts, *columns.values()])
         self._write(self._fixed[CHECKS], start, as_bytes(sums))
         self.n_rows += n
         self._n_values = {name: int(ended[-1]) for name, ended in ends.items()}
         if self._index is not None:
             self._index.add(batch.keys, self.n_rows, slots)
         self.scrub_to = 0
+
+    def _beside(self, batch: Batch, ends: Mapping[str, NDArray[np.int64]]) -> dict[str, AnyArray]:
+        """The columns that are stored beside ragged ones: end offsets, crcs of the values."""
+        found: dict[str, AnyArray] = {}
+        for name, (values, lengths) in batch.ragged.items():
+            bounds = np.concatenate([[0], np.cumsum(lengths)]) * self._values[name].row_bytes
+            kind = "<u4" if name + CRC_SUFFIX in self._fixed else "<u8"
+            found[name + END_SUFFIX] = ends[name].astype("<u8")
+            found[name + CRC_SUFFIX] = np.array(crcs_of(as_bytes(values), bounds.tolist()), kind)
+        return found
 
     def _write(self, dataset: Dataset, row: int, data: memoryview) -> None:
         size = dataset.row_bytes
@@ -272,18 +289,47 @@ class TableWriter:
             dataset.n_rows = n_rows
             dataset.is_dirty = True
 
+    def announce(self) -> None:
+        """Publish the lengths of all columns but the leading one; called before the sync.
+
+        A reader that goes by the leading column, ``keys``, finds whole and durable rows in the
+        others at every instant, also after a power loss.
+        """
+        for dataset, n_rows in self._lengths()[:-1]:
+            self._publish(dataset, n_rows)
+
     def publish(self) -> None:
-        """Publish the lengths; that of the checksums, which readers use, last."""
+        """Publish the length of the leading column, and so the rows; called after the sync."""
         for dataset, n_rows in self._lengths():
-            if dataset.n_rows != n_rows:
-                self._file.write(dataset.dims_address, hdf5.u64(n_rows))
-                dataset.n_rows = n_rows
+            self._publish(dataset, n_rows)
         if self._index is not None:
             self._index.publish()
 
+    def _publish(self, dataset: Dataset, n_rows: int) -> None:
+        if dataset.n_rows != n_rows:
+            self._file.write(dataset.dims_address, hdf5.u64(n_rows))
+            dataset.n_rows = n_rows
+
     def _lengths(self) -> list[tuple[Dataset, int]]:
+        """In the order of publishing: that of the leading column is last."""
         values = [(dataset, self._n_values[name]) for name, dataset in self._values.items()]
-        return values + [(dataset, self.n_rows) for dataset in self._fixed.values()]
+        leading, *others = self._fixed.values()
+        return [*values, *((dataset, self.n_rows) for dataset in others), (leading, self.n_rows)]
+
+
+def group_of(view: TableView) -> Group:
+    """The group of a stored table, none of its datasets loaded."""
+    group, columns = view.group, view.fixed | view.values
+    own = datasets_of(view.spec, view.row_hash.name)
+    return Group(
+        dict(group.links),
+        renewed(group.extras, {PATH_ATTRIBUTE: view.name}),
+        group.address,
+        is_dirty=False,
+        is_table=True,
+        foreign=frozenset(set(group.links) - own),
+        hashes=dataset_hashes(group, view.headers, columns),
+    )
 
 
 def _chunk_rows(datasets: dict[str, Dataset], n_rows: int) -> int:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.schema import storage_dtype
+from featpipe.store.hdf5_parse import attributes_of
+from featpipe.store.schema import GENERATION_ATTRIBUTE, STRUCTURE_ATTRIBUTE, storage_dtype
+from featpipe.store.structure_hash import hash_dataset, hash_group, renewed
 
 if TYPE_CHECKING:
     from featpipe.store.allocator import Allocator
@@ -22,12 +24,19 @@ Node: TypeAlias = "Group | Dataset | Array | int"
 
 @dataclass(slots=True)
 class Group:
-    """Named links to other nodes, and the messages (attributes, foreign links) of its header."""
+    """Named links to other nodes, and the messages (attributes, foreign links) of its header.
+
+    ``foreign`` are the names of links that other programs made, ``hashes`` the checksums of
+    datasets that are not loaded; a table has a checksum for each of its datasets.
+    """
 
     links: dict[str, Node] = field(default_factory=dict)
     extras: list[hdf5.Message] = field(default_factory=list)
     address: int = 0
     is_dirty: bool = True
+    is_table: bool = False
+    foreign: frozenset[str] = frozenset()
+    hashes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -81,6 +90,11 @@ class Dataset:
             self._n_in_tree = len(self.chunks)
         return self._tree
 
+    def hash(self) -> str:
+        """The checksum of its type, shape and chunks."""
+        chunk = (self.chunk_rows, *self.shape, storage_dtype(self.dtype).itemsize)
+        return hash_dataset(hdf5.datatype(self.dtype), self.shape, chunk, self.chunks)
+
 
 @dataclass(slots=True)
 class Array:
@@ -93,13 +107,26 @@ class Array:
     address: int = 0
     is_dirty: bool = True
 
+    @property
+    def n_bytes(self) -> int:
+        """Its size in the file."""
+        return self.n_items * storage_dtype(self.dtype).itemsize
 
-def store(node: Node, allocator: Allocator) -> int:
-    """Write the changed objects below ``node``, children first; returns the node's address."""
+    def hash(self) -> str:
+        """The checksum of its type, shape and place."""
+        places = [self.data_address, self.n_bytes]
+        return hash_dataset(hdf5.datatype(self.dtype), (self.n_items,), (), places)
+
+
+def store(node: Node, allocator: Allocator, generation: int) -> int:
+    """Write the changed objects below ``node``, children first; returns the node's address.
+
+    ``generation`` counts the changes of the structure, this one included.
+    """
     if isinstance(node, int):
         return node
     if isinstance(node, Group):
-        return _store_group(node, allocator)
+        return _store_group(node, allocator, generation)
     if node.is_dirty:
         if isinstance(node, Dataset):
             item = storage_dtype(node.dtype).itemsize
@@ -107,8 +134,9 @@ def store(node: Node, allocator: Allocator) -> int:
                 (node.n_rows, *node.shape), node.dtype, item, node.chunk_rows, node.tree(allocator)
             )
         else:
-            size = node.n_items * storage_dtype(node.dtype).itemsize
-            messages = hdf5.contiguous_header((node.n_items,), node.dtype, size, node.data_address)
+            messages = hdf5.contiguous_header(
+                (node.n_items,), node.dtype, node.n_bytes, node.data_address
+            )
         node.address = allocator.put(hdf5.object_header([*messages, *node.extras]))
         if isinstance(node, Dataset):
             node.dims_address = node.address + hdf5.DIMS_OFFSET
@@ -116,16 +144,31 @@ def store(node: Node, allocator: Allocator) -> int:
     return node.address
 
 
-def _store_group(group: Group, allocator: Allocator) -> int:
+def _store_group(group: Group, allocator: Allocator, generation: int) -> int:
     addresses = {}
     for name, child in group.links.items():
         before = child if isinstance(child, int) else child.address
-        addresses[name] = store(child, allocator)
+        addresses[name] = store(child, allocator, generation)
         group.is_dirty |= addresses[name] != before
     if group.is_dirty:
-        group.address = allocator.put(hdf5.group_header(addresses.items(), group.extras))
+        group.address = allocator.put(covered_header(group, addresses, generation))
         group.is_dirty = False
     return group.address
+
+
+def covered_header(group: Group, addresses: dict[str, int], generation: int) -> bytes:
+    """The header of a group whose links lead to ``addresses``, with its checksum."""
+    ours = {name: address for name, address in addresses.items() if name not in group.foreign}
+    rest = "".join(_hash_of(group, name) for name in sorted(ours)) if group.is_table else ""
+    extras = renewed(group.extras, {GENERATION_ATTRIBUTE: generation, STRUCTURE_ATTRIBUTE: ""})
+    digits = hash_group(attributes_of(extras), ours, rest)
+    extras = renewed(extras, {STRUCTURE_ATTRIBUTE: digits + rest})
+    return hdf5.group_header(addresses.items(), extras)
+
+
+def _hash_of(group: Group, name: str) -> str:
+    child = group.links[name]
+    return child.hash() if isinstance(child, Dataset | Array) else group.hashes[name]
 
 
 def is_dirty(node: Node) -> bool:

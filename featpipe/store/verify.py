@@ -17,8 +17,11 @@ import numpy as np
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.interpreter import run_python
 from featpipe.store.reader import Reader
+from featpipe.store.schema import END_SUFFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from featpipe.store.table_reader import TableReader
@@ -94,7 +97,7 @@ def verify_dictionary(path: str | Path, *, is_deep: bool = False) -> Verificatio
     problems: list[str] = []
     tables: list[TableCheck] = []
     try:
-        with Reader(path) as reader:
+        with Reader(path, checks_rows=False) as reader:
             names = reader.tables(problems)
             tables.extend(_check_table(reader, name, is_deep=is_deep) for name in names)
     except DictionaryError as error:
@@ -109,12 +112,29 @@ def _check_table(reader: Reader, name: str, *, is_deep: bool) -> TableCheck:
         table = reader.table(name)
     except UnreadableDictionary as error:
         return TableCheck(name, 0, problem=error.message)
+    problem = "; ".join(_problems(reader, table))
     if not is_deep:
-        problem = "" if table.now.view.index or not table.spec.keyed else "no usable index"
         return TableCheck(name, table.n_rows, problem=problem)
     damaged = np.concatenate([np.zeros(0, np.int64), *_damaged_rows(table)])
     unfound = _unfound_rows(table) if table.spec.keyed else []
-    return TableCheck(name, table.n_rows, tuple(damaged.tolist()), tuple(unfound))
+    return TableCheck(name, table.n_rows, tuple(damaged.tolist()), tuple(unfound), problem)
+
+
+def _problems(reader: Reader, table: TableReader) -> Iterator[str]:
+    """What is wrong with a table besides its rows."""
+    view = table.now.view
+    if table.spec.keyed and not table.has_whole_index():
+        yield "its index is damaged, and is built anew by every reader"
+    lengths = view.lengths()
+    if not reader.was_closed:  # they may differ after a crash, and while the file is written
+        lengths = {name: length for name, length in lengths.items() if name == view.leader}
+    for name, column in view.values.items() if reader.was_closed else ():
+        ends = view.fixed[name + END_SUFFIX]
+        n_values = int(ends.slice(table.n_rows - 1, table.n_rows)[0]) if table.n_rows else 0
+        if view.headers[name].shape[0] != n_values or n_values > column.n_capacity:
+            yield f"the length of {name} is wrong"
+    if any(length != table.n_rows for length in lengths.values()):
+        yield f"its columns have the lengths {lengths}"
 
 
 def _damaged_rows(table: TableReader) -> list[NDArray[np.int64]]:

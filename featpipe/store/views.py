@@ -1,8 +1,7 @@
-"""Tables as memory: the file mapped once, columns and checked tables as views of it.
+"""The file as memory: mapped once, datasets as views of it.
 
 A :class:`FileMap` holds the mapped bytes, a :class:`ColumnView` is one dataset as an array over
-them, and a :class:`TableView`, made by :func:`load_table`, is one table whose datasets agree with
-its schema.
+them.
 """
 
 from __future__ import annotations
@@ -11,36 +10,19 @@ import math
 import mmap
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import DictionaryError, UnreadableDictionary
+from featpipe.errors import UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
-from featpipe.store.checksum import as_bytes, row_checksums
-from featpipe.store.schema import (
-    CHECKS,
-    COLUMNS_ATTRIBUTE,
-    END_SUFFIX,
-    INDEX,
-    INDEXED,
-    KEYS,
-    SALT_ATTRIBUTE,
-    TableSpec,
-    datasets_of,
-    fixed_datasets,
-    storage_dtype,
-    value_datasets,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from featpipe.store.checksum import AnyArray, Part
-    from featpipe.store.hdf5_parse import Header, Structure
+    from featpipe.store.checksum import AnyArray
 
 
 class FileMap:
@@ -164,194 +146,12 @@ class ColumnView:
         chunk, within = divmod(row, self.chunk_rows)
         return self.offset_list[chunk] + within * self.row_bytes
 
+    def bytes_of(self, row: int) -> bytes:
+        """A copy of one row's bytes."""
+        start = self.offset_of(row)
+        return self.memory[start : start + self.row_bytes]
+
     def row(self, row: int) -> AnyArray:
         """One row, a read-only view."""
         found: AnyArray = self._rows[row + self._shifts[row // self.chunk_rows]]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class IndexPlace:
-    """File offsets of a table's index: its slots, and the count of rows in it."""
-
-    address: int
-    capacity: int
-    count_address: int
-
-
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """A table at one time: all but ``n_rows`` is fixed by the tree it was read from."""
-
-    name: str
-    spec: TableSpec
-    salt: int
-    group: Header
-    headers: dict[str, Header]
-    fixed: dict[str, ColumnView]
-    values: dict[str, ColumnView]
-    index: IndexPlace | None
-    n_rows: int  #: the visible rows when the snapshot was taken
-
-    @property
-    def reach(self) -> int:
-        """One past the last byte of the file that its rows and index may occupy."""
-        columns = [*self.fixed.values(), *self.values.values()]
-        ends = [column.reach for column in columns]
-        return max(*ends, self.index.address + self.index.capacity * 4 if self.index else 0)
-
-    @property
-    def n_capacity(self) -> int:
-        """Rows that its chunks hold."""
-        return self.fixed[CHECKS].n_capacity
-
-    @property
-    def has_foreign(self) -> bool:
-        """Whether the table's group holds objects of another program."""
-        return not set(self.headers) <= datasets_of(self.spec)
-
-    def keys(self, mapping: FileMap) -> ColumnView:
-        """The key column as (n, 2) uint64."""
-        column = self.fixed[KEYS]
-        return ColumnView(mapping, np.dtype("<u8"), (2,), column.chunk_rows, column.offsets)
-
-    def bounds(self, name: str, start: int, stop: int) -> NDArray[np.int64]:
-        """The bounds of rows start:stop of a ragged column in its values: (n + 1,).
-
-        ValueError when they descend, or exceed the capacity of the values.
-        """
-        ends = np.zeros(stop - start + 1, np.int64)
-        ends[1:] = self.fixed[name + END_SUFFIX].slice(start, stop)
-        if start:
-            ends[0] = self.fixed[name + END_SUFFIX].slice(start - 1, start)[0]
-        # Compared, not subtracted: a difference of damaged offsets may wrap around.
-        is_ordered = ends[0] >= 0 and (ends[1:] >= ends[:-1]).all()
-        if not is_ordered or ends[-1] > self.values[name].n_capacity:
-            raise ValueError(f"offsets of {name!r} lead outside its values")
-        return ends
-
-    def checksums(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Checksums computed from the bytes of rows start:stop. Raises ValueError."""
-        parts: list[Part] = []
-        for name, column in self.fixed.items():
-            if name != CHECKS:
-                parts.append(column.slice(start, stop))
-        for name, column in self.values.items():
-            ends = self.bounds(name, start, stop)
-            data = np.ascontiguousarray(column.slice(int(ends[0]), int(ends[-1])))
-            bounds = ((ends - ends[0]) * column.row_bytes).tolist()
-            parts.append((as_bytes(data), bounds))
-        return row_checksums(self.salt, start, stop - start, parts)
-
-    def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Rows of start:stop whose checksum is wrong; damaged offsets are searched by bisection."""
-        try:
-            wrong = self.checksums(start, stop) != self.fixed[CHECKS].slice(start, stop)
-            return np.flatnonzero(wrong) + start
-        except ValueError:
-            if stop - start == 1:
-                return np.array([start], np.int64)
-        middle = (start + stop) // 2
-        return np.concatenate([self.bad_rows(start, middle), self.bad_rows(middle, stop)])
-
-
-def spec_of(header: Header) -> TableSpec | None:
-    """The schema in a group's attributes; None when the group is not a table."""
-    described = header.attributes.get(COLUMNS_ATTRIBUTE)
-    if not isinstance(described, str) or not isinstance(header.attributes.get(SALT_ATTRIBUTE), int):
-        return None
-    own = {COLUMNS_ATTRIBUTE, SALT_ATTRIBUTE}
-    texts = {k: v for k, v in header.attributes.items() if isinstance(v, str) and k not in own}
-    try:
-        return TableSpec.from_json(described, texts)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, DictionaryError):
-        return None
-
-
-def walk_objects(
-    structure: Structure, root: int, problems: list[str] | None = None
-) -> Iterator[tuple[str, Header, TableSpec | None]]:
-    """(path, header, schema) of every table, and of every object outside tables with schema None.
-
-    Unreadable objects are skipped and described in ``problems``.
-    """
-    inside: set[int] = set()
-    for name, header in structure.walk(root, problems):
-        if header.address in inside:
-            continue
-        spec = spec_of(header)
-        if spec is not None:
-            inside.update(header.links.values())
-        yield name, header, spec
-
-
-def load_table(structure: Structure, mapping: FileMap, name: str, group: Header) -> TableView:
-    """The table in ``group``, validated against its schema. Raises UnreadableDictionary."""
-    spec = spec_of(group)
-    if spec is None:
-        raise structure.damage(f"/{name} does not describe itself as a table")
-    headers = {child: structure.header(at) for child, at in group.links.items()}
-    fixed, values = (
-        {
-            label: _column(structure, mapping, f"{name}/{label}", headers.get(label), dtype, shape)
-            for label, dtype, shape in datasets
-        }
-        for datasets in (fixed_datasets(spec), value_datasets(spec))
-    )
-    if len({(column.chunk_rows, len(column.offsets)) for column in fixed.values()}) != 1:
-        raise structure.damage(f"columns of /{name} are chunked differently")
-    index = _index_place(structure, headers) if spec.keyed else None
-    return TableView(
-        name=name,
-        spec=spec,
-        salt=int(group.attributes[SALT_ATTRIBUTE]),
-        group=group,
-        headers=headers,
-        fixed=fixed,
-        values=values,
-        index=index,
-        n_rows=headers[CHECKS].shape[0],
-    )
-
-
-def _column(
-    structure: Structure,
-    mapping: FileMap,
-    path: str,
-    header: Header | None,
-    dtype: str,
-    shape: tuple[int, ...],
-) -> ColumnView:
-    if header is None:
-        raise structure.damage(f"/{path} is missing")
-    if header.refusals:
-        raise structure.damage(f"/{path} uses {header.refusals[0]}")
-    wanted = hdf5.pad8(hdf5.datatype(dtype))
-    if not header.is_dataset or header.datatype != wanted or header.shape[1:] != shape:
-        raise structure.damage(f"/{path} is not what the table's schema says")
-    storage = storage_dtype(dtype)
-    if not header.chunk_shape or header.chunk_shape[-1] != storage.itemsize:
-        raise structure.damage(f"/{path} is not chunked")
-    try:
-        chunks = structure.chunks(header)
-        return ColumnView(mapping, storage, shape, header.chunk_shape[0], chunks)
-    except ValueError as error:
-        raise structure.damage(f"/{path}: {error}") from error
-
-
-def _index_place(structure: Structure, headers: dict[str, Header]) -> IndexPlace | None:
-    """The table's index; None when it is damaged and has to be built from the keys."""
-    slots, count = headers.get(INDEX), headers.get(INDEXED)
-    if slots is None or count is None or slots.refusals or count.refusals:
-        return None
-    capacity = slots.shape[0] if len(slots.shape) == 1 else 0
-    if capacity < 1 or capacity & (capacity - 1) or slots.data_bytes != capacity * 4:
-        return None
-    if slots.data_address % 4 or count.data_address % 8:
-        return None
-    try:
-        structure.bytes_at(slots.data_address, slots.data_bytes)
-        structure.bytes_at(count.data_address, 8)
-    except ValueError:
-        return None
-    return IndexPlace(slots.data_address, capacity, count.data_address)

@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, Self
 from featpipe.errors import DictionaryError, WriteFailed
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.allocator import Allocator
+from featpipe.store.damage import damaged_rows
 from featpipe.store.disk import Disk, writing
-from featpipe.store.hdf5_parse import Structure, check_root
+from featpipe.store.hdf5_parse import Structure
+from featpipe.store.loaded_groups import cover, load_group
 from featpipe.store.lock import (
     RECORD_ADDRESS,
     Owner,
@@ -42,15 +44,18 @@ from featpipe.store.lock import (
 )
 from featpipe.store.opening import open_or_create
 from featpipe.store.recovery import Recovery, recover
+from featpipe.store.structure import find_root, generation_of, is_covered, spec_of
+from featpipe.store.table_view import load_table
 from featpipe.store.table_writer import TableWriter
 from featpipe.store.tree import Group, is_dirty, store
-from featpipe.store.views import FileMap, load_table, spec_of
+from featpipe.store.views import FileMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featpipe.atomic_write import Access
     from featpipe.store.schema import TableSpec
+    from featpipe.store.table_view import TableView
 
 _LARGE = 128 << 10  #: bytes of a write whose storing is started at once
 
@@ -73,6 +78,8 @@ class Writer:
         self._touched: dict[str, TableWriter] = {}
         self._is_broken = False
         self._must_sync = False
+        self._was_closed = True
+        self._generation = 0
         self._map: FileMap | None = None
         self._root = Group()
         self.allocator = Allocator(disk, descriptor, 0)
@@ -152,6 +159,7 @@ class Writer:
         view = load_table(structure, self.mapping(), table.name, structure.header(address))
         if view.spec != table.spec:
             raise self._other_schema(table.name)
+        self._refuse_damaged(view, structure)
         group.links[last] = table.attach(view)
 
     def _child_group(self, group: Group, part: str, name: str) -> Group:
@@ -160,14 +168,24 @@ class Writer:
             child = group.links[part] = Group()
             group.is_dirty = True
         elif isinstance(child, int):
-            header = self._structure().header(child)
+            structure = self._structure()
+            header = structure.header(child)
             if not header.is_group or header.refusals or spec_of(header) is not None:
                 raise DictionaryError(f"{name}: {part} in {self.path} is not a group of tables")
-            child = Group(dict(header.links), header.extras, child, is_dirty=False)
+            child = load_group(structure, header, part)
             group.links[part] = child
         if not isinstance(child, Group) or any(t.group is child for t in self._tables.values()):
             raise DictionaryError(f"{name}: {part} in {self.path} is not a group of tables")
         return child
+
+    def _refuse_damaged(self, view: TableView, structure: Structure) -> None:
+        """Rows would be appended at a wrong place, or after a wrong offset."""
+        lengths, n_rows = view.lengths(), view.n_rows
+        is_uneven = self._was_closed and len(set(lengths.values())) > 1
+        if is_uneven or lengths[view.leader] > n_rows:
+            raise structure.damage(f"columns of /{view.name} have different lengths")
+        if n_rows and len(view.bad_rows(n_rows - 1, n_rows)):
+            raise damaged_rows(str(self.path), view.name, [n_rows - 1])
 
     def _other_schema(self, name: str) -> DictionaryError:
         return DictionaryError(
@@ -192,6 +210,8 @@ class Writer:
             if is_dirty(self._root):
                 self._publish_structure()
             elif self._touched or self._must_sync or is_last:
+                for table in tables.values():
+                    table.announce()
                 self._disk.sync(self.descriptor)
                 self._check_name()
                 for table in tables.values():
@@ -202,14 +222,20 @@ class Writer:
     def _publish_structure(self) -> None:
         for table in self._touched.values():
             table.mark_structure()
-        root = store(self._root, self.allocator)
+        self._generation += 1
+        root = store(self._root, self.allocator, self._generation)
         self._disk.sync(self.descriptor)
         self._check_name()
-        self.write(hdf5.ROOT_ADDRESS, hdf5.u64(root))
+        self._publish_root(root)
         for table in self._tables.values():
             table.publish()
         # Acknowledged rows may lie in chunks that only the new root leads to.
         self._disk.sync(self.descriptor)
+
+    def _publish_root(self, root: int) -> None:
+        """Lead readers to a durable tree: the copy first, see :func:`structure.find_root`."""
+        for address in (hdf5.ROOT_COPY_ADDRESS, hdf5.ROOT_ADDRESS):
+            self.write(address, hdf5.u64(root))
 
     def _check_name(self) -> None:
         """Raises WriteFailed when the path no longer names the file: its rows would be lost."""
@@ -295,35 +321,39 @@ class Writer:
     def _start(self) -> None:
         mapping = FileMap(self.descriptor, self.path)
         structure = Structure(mapping.buffer, str(self.path))
-        end, root = structure.superblock()
-        check_root(structure.header(root), str(self.path))
+        root = find_root(structure, str(self.path))
         owner = read_owner(self.descriptor)
-        self.allocator = Allocator(self._disk, self.descriptor, end)
-        self.allocator.physical = mapping.size
-        if owner is None or not owner.is_closed:
-            self.recovery = recover(self._disk, self.descriptor, mapping, structure)
+        self._was_closed = owner is not None and owner.is_closed
+        # What lies beyond the announced end of a closed file is not known, and is kept.
+        self.allocator = Allocator(self._disk, self.descriptor, mapping.size)
+        if not self._was_closed:
+            self.recovery = recover(self._disk, self.descriptor, mapping, structure, root)
             self.previous = owner
-            self.allocator.end = self.recovery.end
-            self.allocator.trim()
+            if not self.recovery.damaged:
+                self.allocator.end = self.recovery.end
+                self.allocator.trim()
         self.write(RECORD_ADDRESS, this_process().to_bytes())
         self.allocator.open_ahead()
+        self._publish_root(root)
         self._load_root()
 
     def _load_root(self) -> None:
         structure = self._structure()
-        _, address = structure.superblock()
-        header = structure.header(address)
-        self._root = Group(dict(header.links), header.extras, address, is_dirty=False)
+        header = structure.header(find_root(structure, str(self.path)))
+        self._generation = generation_of(header)
+        self._root = load_group(structure, header, "")
+        if not is_covered(header):
+            self._root = cover(structure, self.mapping(), header, self.allocator)
 
     def _reload(self) -> None:
         """Forget everything since the last commit and load the file as it is."""
         remains = {name: max(t.n_rows, t.scrub_to) for name, t in self._tables.items()}
         with writing(self.path):
-            self._map = None
+            self._map, self._was_closed = None, False
             self.allocator.announce(self.allocator.announced)
             self._load_root()
             # A sync that failed may have dropped earlier stores for good: publish everything again.
-            self.write(hdf5.ROOT_ADDRESS, hdf5.u64(self._root.address))
+            self._publish_root(self._root.address)
             self._touched.clear()
             for name, table in self._tables.items():
                 self._place(table)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from featpipe.errors import DictionaryError, NewerDictionary, UnreadableDictionary
+from featpipe.errors import DamagedRows, DictionaryError, NewerDictionary, UnreadableDictionary
 from featpipe.store import Reader, Writer, keys_of
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.opening import create_dictionary
@@ -107,23 +107,36 @@ def test_offsets_that_lead_outside_are_refused(path: Path) -> None:
         for row, lie in ((5, 2**50), (6, 0)):
             put(path, ends.offset_of(row), struct.pack("<Q", lie))
         table = reader.table("texts")
-        for row in (5, 6):
-            with pytest.raises(UnreadableDictionary, match="lead outside"):
+        for row in (5, 6, 7):
+            with pytest.raises(DamagedRows, match=f"table texts row {row} is not as written"):
                 table.ragged("text", row)
-        with pytest.raises(UnreadableDictionary):
-            table.ragged_many("text", [1, 5])
+        with pytest.raises(DamagedRows) as caught:
+            table.ragged_many("text", [6, 1, 5])
+        assert (caught.value.table, caught.value.rows) == ("texts", (5, 6))
+        assert caught.value.hint == f"featpipe repair {path}"
         assert table.ragged("text", 2).tobytes() == b"t2"
 
 
 def test_a_cycle_of_groups_ends(path: Path) -> None:
     make_victim(path)
+    with h5py.File(path, "r+") as file:
+        mine = file.create_group("mine", track_order=True)
+        mine["loop"], mine["up"] = mine, file["/"]
     with Reader(path) as reader:
-        root = reader._root
-        at = path.read_bytes().index(b"embeddings" + struct.pack("<Q", 0)[:0]) + len(b"embeddings")
-    put(path, at, struct.pack("<Q", root))
+        assert reader.tables() == ["documents", "embeddings/a", "runs", "texts"]
+        assert "mine/loop/up/mine/up/texts" in reader  # a name leads as far as it says
+
+
+def test_a_link_that_leads_elsewhere_is_damage(path: Path) -> None:
+    make_victim(path)
     with Reader(path) as reader:
-        assert reader.tables() == ["documents", "runs", "texts"]
-        assert "embeddings/embeddings/embeddings/texts" in reader  # a name leads as far as it says
+        root, groups = reader._root, reader._structure.header(reader._root).links
+        at = path.read_bytes().rindex(struct.pack("<Q", groups["embeddings"]))
+    for other in (root, groups["texts"], groups["embeddings"] - 8):
+        put(path, at, struct.pack("<Q", other))
+        with pytest.raises(UnreadableDictionary, match="checksum"):
+            Reader(path)
+        assert not verify_dictionary(path).is_good
 
 
 def test_links_to_other_files_are_not_followed(path: Path, tmp_path: Path) -> None:
@@ -173,13 +186,13 @@ def test_columns_that_are_not_as_we_write_them_are_refused(
         else:
             group.create_dataset("vectors", data=values.astype("f4"), chunks=(32, 8))
     with Reader(path) as reader:
-        with pytest.raises(UnreadableDictionary, match="vectors"):
+        with pytest.raises(UnreadableDictionary, match="embeddings/a"):
             reader.table("embeddings/a")
         assert reader.table("texts").n_rows == 60
     assert not verify_dictionary(path).is_good
 
 
-def test_an_index_that_lies_costs_a_miss_at_most(path: Path) -> None:
+def test_an_index_that_lies_is_made_anew(path: Path) -> None:
     make_victim(path)
     with Reader(path) as reader:
         place = reader.table("embeddings/a").now.view.index
@@ -192,12 +205,19 @@ def test_an_index_that_lies_costs_a_miss_at_most(path: Path) -> None:
                 # Not one empty slot: the probe does not end, and the index is made anew.
                 assert table.find(keys_of(texts)).tolist() == list(range(len(texts)))
             assert table.find_one(keys_of(["absent"]).tobytes()) == -1
+        # The first miss is not believed: the index is seen to lack rows, and made anew.
     put(path, place.address, bytes(4 * place.capacity))
     with Reader(path) as reader:
         table = reader.table("embeddings/a")
-        assert (table.find(keys_of(TEXTS_IN_FILE)) == -1).all()
-    unfound = {t.name: t.unfound_rows for t in verify_dictionary(path, is_deep=True).tables}
-    assert len(unfound["embeddings/a"]) == 60
+        assert table.find(keys_of(TEXTS_IN_FILE)).tolist() == list(range(60))
+        assert table.find_one(keys_of(TEXTS_IN_FILE[7:8]).tobytes()) == 7
+    for is_deep in (False, True):
+        found = verify_dictionary(path, is_deep=is_deep)
+        assert "index" in str(found)
+        assert not found.is_good
+    with Writer.open(path) as writer:
+        data = {"keys": keys_of(TEXTS_IN_FILE), "vectors": vectors_of(TEXTS_IN_FILE)}
+        assert writer.table("embeddings/a", VECTORS).append(data) == 0, "a row was written twice"
 
 
 def test_keys_that_collide_in_the_table_are_told_apart(path: Path) -> None:
@@ -222,14 +242,14 @@ def test_keys_that_collide_in_the_table_are_told_apart(path: Path) -> None:
 
 
 def test_a_newer_layout_is_refused_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("featpipe.store.hdf5_format.FORMAT_VERSION", 2)
+    monkeypatch.setattr("featpipe.store.hdf5_format.FORMAT_VERSION", 3)
     with Writer.open(path):
         pass
     monkeypatch.undo()
     for opening in (Reader, Writer.open):
-        with pytest.raises(NewerDictionary, match="version 2"):
+        with pytest.raises(NewerDictionary, match="version 3"):
             opening(path)
-    assert "version 2" in str(verify_dictionary(path))
+    assert "version 3" in str(verify_dictionary(path))
 
 
 def test_a_damaged_file_does_not_take_libhdf5s_reader_along(path: Path) -> None:
@@ -269,7 +289,7 @@ def test_what_was_aside_is_gone_when_it_cannot_be_linked(path: Path) -> None:
         "{}",
     ],
 )
-def test_a_schema_that_is_none_makes_no_table(path: Path, lie: str) -> None:
+def test_a_schema_that_is_none_is_damage(path: Path, lie: str) -> None:
     make_victim(path)
     data = bytearray(path.read_bytes())
     at = data.index(b'{"keyed":true,"columns":[{"name":"vectors"')
@@ -277,7 +297,9 @@ def test_a_schema_that_is_none_makes_no_table(path: Path, lie: str) -> None:
     data[at : at + size] = lie.encode()[:size].ljust(size)
     path.write_bytes(data)
     with Reader(path) as reader:
-        assert "embeddings/a" not in reader.tables()
+        for asking in (lambda: "embeddings/a" in reader, reader.tables):
+            with pytest.raises(UnreadableDictionary, match="embeddings/a"):
+                asking()
         assert reader.table("texts").n_rows == 60
 
 
