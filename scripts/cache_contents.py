@@ -53,7 +53,7 @@ def rows_of(group: h5py.Group) -> dict[bytes, tuple[bytes, ...]]:
     keys = group["keys"][...]
     columns: list[list[bytes]] = []
     for name in sorted(set(group) - IGNORED - {"keys"}):
-        if name.endswith("_end") and name.removesuffix("_end") in group:
+        if name.endswith(("_end", "_crc")) and name[: -len("_end")] in group:
             continue
         values = group[name][...]
         if f"{name}_end" in group:

@@ -191,13 +191,29 @@ def _listed(name: str, lines: list[str]) -> list[str]:
 def verify(ctx: click.Context, cache: str, deep: bool) -> None:
     """Check FILE, also beside a running build. Damage is named, with what can be saved.
 
-    Exit code 1 when something is wrong; `featpipe compact` carries the good rows over.
+    Exit code 1 when something is wrong; `featpipe repair` keeps the good rows.
     """
     from featpipe.store.verify import verify_dictionary
 
     found = verify_dictionary(cache, is_deep=deep)
     echo(str(found))
     ctx.exit(0 if found.is_good else EXIT_LEFT_OUT)
+
+
+@click.command("repair")
+@click.argument("cache", metavar="FILE")
+@click.pass_context
+def repair(ctx: click.Context, cache: str) -> None:
+    """Drop the damaged rows of FILE; the next build-cache computes them again.
+
+    Also saves what it can of a file that was cut short or rewritten by h5repack. The damaged file
+    is kept beside it as FILE.damaged. A good file is not changed. Exit code 1 when rows were lost.
+    """
+    from featpipe.cache.repair import repair_cache
+
+    done = repair_cache(cache)
+    click.echo(str(done))
+    ctx.exit(0 if done.is_whole else EXIT_LEFT_OUT)
 
 
 @click.command("compact")

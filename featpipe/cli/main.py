@@ -37,6 +37,7 @@ _COMMANDS = {
     "consume": ("serve", "consume", "Extract what arrives in a message queue."),
     "inspect": ("cache_files", "inspect", "Say what a cache holds."),
     "verify": ("cache_files", "verify", "Check that a cache is whole."),
+    "repair": ("cache_files", "repair", "Drop damaged rows, so that they are computed again."),
     "backup": ("cache_files", "backup", "Copy a cache, also while it is written."),
     "compact": ("cache_files", "compact", "Rewrite a cache without what nothing needs."),
     "merge": ("cache_files", "merge", "Make one cache of several, without encoding."),

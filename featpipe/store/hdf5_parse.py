@@ -45,6 +45,7 @@ class Header:
     extras: list[hdf5.Message] = field(default_factory=list)
     is_group: bool = False
     is_dataset: bool = False
+    is_continued: bool = False  #: elsewhere in the file, as another program does it
     #: Reasons why the object cannot be read: a filter, external storage ...
     refusals: list[str] = field(default_factory=list)
     shape: tuple[int, ...] = ()
@@ -115,7 +116,10 @@ class Structure:
         with self._reading(f"object header at {address}"):
             header = Header(address)
             for kind, flags, at, body in self._messages(address):
-                _add_message(header, hdf5.Message(kind, flags, body), at)
+                if kind == hdf5.CONTINUATION:
+                    header.is_continued = True
+                else:
+                    _add_message(header, hdf5.Message(kind, flags, body), at)
         if header.is_group:
             self._groups[address] = header
         return header
@@ -140,7 +144,7 @@ class Structure:
                 body = bytes(block[offset + 8 : offset + 8 + length])
                 if kind == hdf5.CONTINUATION:
                     blocks.append(struct.unpack_from("<QQ", body))
-                elif kind:
+                if kind:
                     yield kind, flags, position + offset + 8, body
                 offset += 8 + length
                 n_seen += 1

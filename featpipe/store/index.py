@@ -271,6 +271,12 @@ def find_altered(
     return np.unique(np.concatenate(found))
 
 
+def is_near(keys: NDArray[np.uint64], stored: ColumnView, row: int) -> bool:
+    """Whether a row's stored key is nearly one of ``keys`` ((n, 2) uint64)."""
+    n_bits = _N_BITS[(stored.slice(row, row + 1) ^ keys).view(np.uint8)].sum(axis=1)
+    return bool((n_bits < _MIN_DISTANCE).any())
+
+
 def _compare(
     entry: NDArray[np.uint32], keys: NDArray[np.uint64], stored: ColumnView, n_rows: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

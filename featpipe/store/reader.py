@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
+from featpipe.store.canonical import deviations
 from featpipe.store.hdf5_parse import Structure
 from featpipe.store.lock import read_owner, refuse_special
 from featpipe.store.schema import datasets_of
@@ -97,6 +98,11 @@ class Reader:
         """Whether the file's last writer closed it, and no other has opened it since."""
         owner = read_owner(self.descriptor)
         return owner is not None and owner.is_closed
+
+    def deviations(self) -> list[str]:
+        """Where the structure differs from what featpipe writes, though it can be read."""
+        with self._lock:
+            return list(deviations(self._structure, self._root, was_closed=self.was_closed))
 
     def root_attributes(self) -> dict[str, str | int]:
         """The attributes of the root group."""

@@ -175,7 +175,7 @@ def walk_objects(
     """(path, header, schema) of every table, and of every object outside tables with schema None.
 
     Each object is visited once, so a cycle ends. Unreadable objects are skipped and described in
-    ``problems``; without it they raise UnreadableDictionary.
+    ``problems``; without it those that featpipe wrote raise UnreadableDictionary.
     """
     pending: list[tuple[str, Header | None, str]] = [("", None, "")]
     seen: set[int] = set()
@@ -192,14 +192,19 @@ def walk_objects(
             if header.is_group:
                 covered_links(structure, header, path)
         except UnreadableDictionary as error:
-            if problems is None or not path:
+            if not path or (problems is None and _is_ours(structure, group, name)):
                 raise
-            problems.append(f"/{path}: {error.message}")
+            if problems is not None:
+                problems.append(f"/{path}: {error.message}")
             continue
         spec = spec_of(header)
         yield path, header, spec
         if spec is None:
             pending.extend((path, header, child) for child in reversed(header.links))
+
+
+def _is_ours(structure: Structure, group: Header | None, name: str) -> bool:
+    return group is not None and name in structure.covered.get(group.address, ())
 
 
 def check_datasets(
@@ -231,6 +236,14 @@ def dataset_hashes(
     return {
         name: _hash_of(headers[name], columns.get(name)) for name in sorted(names & set(headers))
     }
+
+
+def dataset_hash(structure: Structure, header: Header) -> str:
+    """The checksum of one dataset. Raises UnreadableDictionary."""
+    if not header.chunk_shape:
+        return _hash_of(header, None)
+    places = structure.chunks(header)
+    return hash_dataset(header.datatype, header.shape[1:], header.chunk_shape, places)
 
 
 def _hash_of(header: Header, column: ColumnView | None) -> str:

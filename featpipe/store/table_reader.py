@@ -14,7 +14,14 @@ import numpy as np
 from featpipe.errors import DictionaryChanged, DictionaryError
 from featpipe.store.damage import damaged_rows
 from featpipe.store.hdf5_format import UNDEFINED
-from featpipe.store.index import MIN_CAPACITY, IndexDamaged, KeyIndex, capacity_for, find_altered
+from featpipe.store.index import (
+    MIN_CAPACITY,
+    IndexDamaged,
+    KeyIndex,
+    capacity_for,
+    find_altered,
+    is_near,
+)
 from featpipe.store.keys import KEY_BYTES
 from featpipe.store.schema import BFLOAT16, Column, from_bfloat16
 
@@ -96,6 +103,7 @@ class TableReader:
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
+        self._unsound = np.zeros(0, np.int64)  #: damaged rows among those indexed here
         self._check_at = 0.0
         self._is_replaced = False
         self._ready: Snapshot | None = None  #: the snapshot whose rows the index holds
@@ -218,7 +226,8 @@ class TableReader:
         now = self._checked()
         _check_range(now, row, row + 1)
         values = self._values(now, name)
-        self._require_sound(now, np.array([row]), ragged=[name])
+        if self._file.checks_rows and now.view.checks.is_bad(row, name):
+            raise damaged_rows(str(self._file.path), self.name, [row])
         start, stop = self._bounds(now, name, row, row + 1).tolist()
         return values.slice(start, stop)
 
@@ -316,6 +325,9 @@ class TableReader:
             words = np.ascontiguousarray(keys).view("<u8")
             suspects = find_altered(index, words, now.key_column, now.n_rows)
             self._require_sound(now, suspects)
+            near = [row for row in self._unsound.tolist() if is_near(words, now.key_column, row)]
+            if near:
+                raise damaged_rows(str(self._file.path), self.name, near)
 
     def get(self, name: str, key: bytes) -> AnyArray | None:
         """One key's row of a column, a read-only view; None when absent."""
@@ -336,24 +348,39 @@ class TableReader:
         place, index = now.view.index, self._index
         if place is None or capacity_for(now.n_rows) > place.capacity:
             if index.n_rows > now.n_rows or capacity_for(now.n_rows) > len(index.slots):
-                return KeyIndex.built(now.key_column, now.n_rows)
+                return self._built(now)
         elif place != self._index_place:
             n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
             index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
+            self._unsound = self._unsound[:0]
         try:
+            self._note_unsound(now, index.n_rows)
             index.extend(now.key_column, now.n_rows)
         except IndexDamaged:
-            index = KeyIndex.built(now.key_column, now.n_rows)
+            index = self._built(now)
         return index
 
-    def has_whole_index(self) -> bool:
-        """Whether the index in the file holds every row that it claims to hold."""
+    def _built(self, now: Snapshot) -> KeyIndex:
+        """An index of all keys as they are stored."""
+        self._unsound = self._unsound[:0]
+        self._note_unsound(now, 0)
+        return KeyIndex.built(now.key_column, now.n_rows)
+
+    def _note_unsound(self, now: Snapshot, start: int) -> None:
+        """Remember the damaged rows from ``start`` on: the index will have them by a wrong key."""
+        if self._file.checks_rows:
+            rows = np.arange(start, now.n_rows)
+            bad = rows[now.view.checks.are_bad(rows, ())]
+            self._unsound = np.union1d(self._unsound, bad)
+
+    def has_whole_index(self, *, is_closed: bool) -> bool:
+        """Whether the index holds every row that it claims to hold; in a closed file, all rows."""
         now = self._checked()
         place = now.view.index
         if place is None:
             return False
         n_rows = self._file.read_u64(place.count_address)
-        if n_rows > now.n_rows:
+        if n_rows > now.n_rows or (is_closed and n_rows < now.n_rows):
             return False
         index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
         try:
@@ -365,7 +392,7 @@ class TableReader:
     def _rebuilt(self, now: Snapshot) -> KeyIndex:
         """A private index built from the keys, in place of a damaged one."""
         with self._lock:
-            self._index = KeyIndex.built(now.key_column, now.n_rows)
+            self._index = self._built(now)
             self._ready = now
             return self._index
 

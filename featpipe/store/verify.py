@@ -16,6 +16,7 @@ import numpy as np
 
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.interpreter import run_python
+from featpipe.store.checksum import ODD_64
 from featpipe.store.reader import Reader
 from featpipe.store.schema import END_SUFFIX
 
@@ -91,18 +92,24 @@ class Verification:
         )
 
 
-def verify_dictionary(path: str | Path, *, is_deep: bool = False) -> Verification:
-    """Check without changing anything; may run beside a writer. Damage raises no error."""
+def verify_dictionary(
+    path: str | Path, *, is_deep: bool = False, asks_libhdf5: bool = True
+) -> Verification:
+    """Check without changing anything; may run beside a writer. Damage raises no error.
+
+    ``asks_libhdf5``: a deep check also reads the file through libhdf5.
+    """
     path = Path(path).absolute()
     problems: list[str] = []
     tables: list[TableCheck] = []
     try:
         with Reader(path, checks_rows=False) as reader:
             names = reader.tables(problems)
+            problems.extend(reader.deviations())
             tables.extend(_check_table(reader, name, is_deep=is_deep) for name in names)
     except DictionaryError as error:
         problems.append(error.message)
-    if is_deep:
+    if is_deep and asks_libhdf5:
         problems.extend(_ask_libhdf5(path))
     return Verification(path, is_deep, tuple(tables), tuple(problems))
 
@@ -123,18 +130,19 @@ def _check_table(reader: Reader, name: str, *, is_deep: bool) -> TableCheck:
 def _problems(reader: Reader, table: TableReader) -> Iterator[str]:
     """What is wrong with a table besides its rows."""
     view = table.now.view
-    if table.spec.keyed and not table.has_whole_index():
+    if table.spec.keyed and not table.has_whole_index(is_closed=reader.was_closed):
         yield "its index is damaged, and is built anew by every reader"
-    lengths = view.lengths()
-    if not reader.was_closed:  # they may differ after a crash, and while the file is written
-        lengths = {name: length for name, length in lengths.items() if name == view.leader}
-    for name, column in view.values.items() if reader.was_closed else ():
+    wanted = dict.fromkeys(view.fixed, table.n_rows)
+    for name in view.values:
         ends = view.fixed[name + END_SUFFIX]
-        n_values = int(ends.slice(table.n_rows - 1, table.n_rows)[0]) if table.n_rows else 0
-        if view.headers[name].shape[0] != n_values or n_values > column.n_capacity:
-            yield f"the length of {name} is wrong"
-    if any(length != table.n_rows for length in lengths.values()):
-        yield f"its columns have the lengths {lengths}"
+        wanted[name] = int(ends.slice(table.n_rows - 1, table.n_rows)[0]) if table.n_rows else 0
+    is_layout_1 = view.row_hash.name == ODD_64
+    for name, n_wanted in wanted.items():
+        length = view.headers[name].shape[0]
+        # After a crash, and while the file is written, all but the leading column may be ahead.
+        may_differ = not reader.was_closed and name != view.leader
+        if length != n_wanted and not (may_differ and (length > n_wanted or is_layout_1)):
+            yield f"the length of {name} is {length}, not {n_wanted}"
 
 
 def _damaged_rows(table: TableReader) -> list[NDArray[np.int64]]:

@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from featpipe.cache import tables
+from featpipe.cache.cache import Cache
 from featpipe.cache.texts import Texts
 from featpipe.cli.main import featpipe
-from featpipe.errors import DictionaryError, UnreadableDictionary
+from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary
 from featpipe.store import Reader, Writer, key_of, keys_of
 
 SPACE = "embeddings/m@0123456789ab"
@@ -158,3 +159,24 @@ def test_a_wider_type_that_comes_late_is_not_rounded(
     done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
     assert done.exit_code == 1
     assert "it is float32, and those before it are float16" in done.output
+
+
+def test_a_flipped_bit_is_named_and_repaired_away(tmp_path: Path) -> None:
+    path = make_cache(tmp_path / "a.h5", ["合同", "金额", "甲方名称"])
+    assert run("repair", path).output == f"{path}: good, nothing to repair\n"
+    with h5py.File(path, "r") as plain:
+        at = plain[f"{SPACE}/vectors"].id.get_chunk_info(0).byte_offset
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    with Cache.open(path) as cache, pytest.raises(DamagedRows) as caught:
+        cache.dictionary("m")["合同"]
+    assert caught.value.hint == f"featpipe repair {path}"
+    done = run("repair", path)
+    assert done.exit_code == 1, "a row was lost"
+    assert f"{SPACE}: 2 rows kept, 1 damaged dropped" in done.output
+    assert f"{path}.damaged" in done.output
+    assert run("verify", path, "--deep").exit_code == 0
+    make_cache(path, ["合同", "金额", "甲方名称"])
+    with Reader(path) as reader:
+        assert reader.table(SPACE).n_rows == 3

@@ -72,11 +72,14 @@ def check_plain(path: Path, n_acknowledged: int, *, may_lag: bool = False) -> No
             if group is None:
                 assert not n_acked
                 continue
-            n_rows = min(len(group[name]) for name in ("checks", "keys", "vectors"))
+            n_rows = len(group["keys"])  # by which a reader goes: no other column is behind
+            assert min(len(group[name]) for name in ("checks", "vectors")) >= n_rows
             assert may_lag or n_rows >= n_acked
             assert n_rows <= len(texts)
             assert same(group["vectors"][:n_rows], vectors_of(texts[:n_rows]))
             assert same(group["keys"][:n_rows], keys_of(texts[:n_rows]))
+        if "texts" in file:
+            check_plain_texts(file["texts"])
         runs = file.get("runs")
         assert runs is not None or not n_acknowledged
         if runs is not None:
@@ -86,6 +89,18 @@ def check_plain(path: Path, n_acknowledged: int, *, may_lag: bool = False) -> No
             records = [data[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
             assert records == [str(i) for i in range(len(records))]
             assert may_lag or len(records) >= n_acknowledged
+
+
+def check_plain_texts(group: h5py.Group) -> None:
+    """As many texts as there are keys, each whole and the right one."""
+    n_rows = len(group["keys"])
+    ends = group["text_end"][:n_rows].tolist()
+    assert len(ends) == n_rows
+    data = group["text"][:].tobytes()
+    found = [data[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
+    texts = [text for batch in range(len(BATCHES)) for text in texts_of(batch)]
+    assert found == texts[:n_rows]
+    assert same(group["keys"][:n_rows], keys_of(texts[:n_rows]))
 
 
 def check_featpipe(path: Path, n_acknowledged: int, *, may_lag: bool = False) -> None:
