@@ -7,6 +7,7 @@ written again and compared. Headers that another program has changed are left ou
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UnreadableDictionary
@@ -95,6 +96,8 @@ def _datasets(structure: Structure, group: Header, path: str, spec: TableSpec) -
             is_bad |= _has_odd_tree(structure, header)
         except UnreadableDictionary:
             continue
+        except (struct.error, ValueError):  # numbers that no header of featpipe has
+            is_bad = True
         if is_bad:
             yield f"the header of /{path}/{name} is not as featpipe writes it"
 

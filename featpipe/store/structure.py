@@ -114,7 +114,8 @@ def covered_links(structure: Structure, group: Header, path: str) -> frozenset[s
 
 def _claims_cover(group: Header) -> bool:
     version = group.attributes.get("version")
-    return isinstance(version, int) and version >= hdf5.COVERED_VERSION
+    is_late = isinstance(version, int) and version >= hdf5.COVERED_VERSION
+    return is_late or GENERATION_ATTRIBUTE in group.attributes
 
 
 def _links_that_fit(structure: Structure, group: Header) -> frozenset[str] | None:

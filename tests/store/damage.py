@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.store.table_reader import TableReader
+    from featpipe.store.table_view import TableView
 
 STATES = ("closed", "open", "unclean")
 N_ROWS = 75
@@ -345,16 +346,7 @@ def regions_of(path: Path) -> dict[str, list[tuple[int, int]]]:
                 kind = "ends" if label.endswith(END_SUFFIX) else "rows"
                 kind = kind if label in view.fixed else "values"
                 found[kind] += [(column.offset_of(row), column.row_bytes) for row in range(n)]
-            if view.index is not None:
-                start, data = view.index.address, path.read_bytes()
-                stop = start + view.index.capacity * 4
-                found["index"] += [
-                    (at, 4) for at in range(start, stop, 4) if any(data[at : at + 4])
-                ]
-                if reader.was_closed:
-                    found["index"].append((view.index.count_address, 8))
-                for label in ("index", "indexed"):
-                    found["headers"].append(header_piece(path, view.headers[label].address))
+            add_index(found, path, view, was_closed=reader.was_closed)
     found["headers"] += [header_piece(path, address) for address in groups]
     found["dead"] = [(RECORD_ADDRESS, RECORD_BYTES), (RECORD_ADDRESS + RECORD_BYTES + 8, 3400)]
     return found
@@ -364,3 +356,17 @@ def header_piece(path: Path, address: int) -> tuple[int, int]:
     with path.open("rb") as file:
         file.seek(address + 8)
         return address, 16 + int.from_bytes(file.read(4), "little")
+
+
+def add_index(
+    found: dict[str, list[tuple[int, int]]], path: Path, view: TableView, *, was_closed: bool
+) -> None:
+    if view.index is None:
+        return
+    start, data = view.index.address, path.read_bytes()
+    stop = start + view.index.capacity * 4
+    found["index"] += [(at, 4) for at in range(start, stop, 4) if any(data[at : at + 4])]
+    if was_closed:
+        found["index"].append((view.index.count_address, 8))
+    for label in ("index", "indexed"):
+        found["headers"].append(header_piece(path, view.headers[label].address))
