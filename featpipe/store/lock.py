@@ -170,6 +170,19 @@ def _lock_in_kernel(descriptor: int, path: Path, *, is_required: bool) -> None:
             ) from None
 
 
+def is_locked(descriptor: int) -> bool:
+    """Whether another open file holds the writer's kernel lock; False where that is not known."""
+    command = getattr(fcntl, "F_OFD_GETLK", None)
+    if command is None:
+        return False
+    try:
+        wanted = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, _LOCK_BYTE, 1, 0)
+        (kind,) = struct.unpack_from("h", fcntl.fcntl(descriptor, command, wanted))
+    except OSError:
+        return False
+    return bool(kind != fcntl.F_UNLCK)
+
+
 def _lock_byte(descriptor: int, kind: int = fcntl.F_WRLCK) -> None:
     command = getattr(fcntl, "F_OFD_SETLK", None)
     if command is not None:

@@ -20,7 +20,7 @@ from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, Un
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.canonical import deviations
 from featpipe.store.hdf5_parse import Structure
-from featpipe.store.lock import read_owner, refuse_special
+from featpipe.store.lock import is_locked, read_owner, refuse_special
 from featpipe.store.schema import datasets_of
 from featpipe.store.structure import find_root, find_table, row_hash_of, walk_objects
 from featpipe.store.table_reader import Snapshot, TableReader
@@ -133,7 +133,8 @@ class Reader:
         group = self._group(name)
         if group is None:
             raise UnknownSpace(f"{self.path} has no table {name}")
-        view = load_table(self._structure, self._mapping, name, group)
+        is_written = is_locked(self.descriptor)
+        view = load_table(self._structure, self._mapping, name, group, is_written=is_written)
         return Snapshot.of(self._mapping, view)
 
     # ---- opening and refreshing

@@ -373,14 +373,14 @@ class TableReader:
             bad = rows[now.view.checks.are_bad(rows, ())]
             self._unsound = np.union1d(self._unsound, bad)
 
-    def has_whole_index(self, *, is_closed: bool) -> bool:
-        """Whether the index holds every row that it claims to hold; in a closed file, all rows."""
+    def has_whole_index(self) -> bool:
+        """Whether the index in the file holds every row that it claims to hold."""
         now = self._checked()
         place = now.view.index
         if place is None:
             return False
         n_rows = self._file.read_u64(place.count_address)
-        if n_rows > now.n_rows or (is_closed and n_rows < now.n_rows):
+        if n_rows > now.n_rows:
             return False
         index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
         try:

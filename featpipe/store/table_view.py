@@ -108,8 +108,18 @@ class TableView:
         return {name: self.headers[name].shape[0] for name in self.fixed}
 
 
-def load_table(structure: Structure, mapping: FileMap, name: str, group: Header) -> TableView:
-    """The table in ``group``, validated against its schema. Raises UnreadableDictionary."""
+def load_table(
+    structure: Structure,
+    mapping: FileMap,
+    name: str,
+    group: Header,
+    *,
+    is_written: bool = False,
+) -> TableView:
+    """The table in ``group``, validated against its schema. Raises UnreadableDictionary.
+
+    ``is_written``: a writer is at work, so columns may be ahead of the leading one.
+    """
     spec, hashed = spec_of(group), row_hash_of(group)
     if spec is None or hashed not in {ODD_64, MULTILINEAR}:
         raise structure.damage(f"/{name} does not describe itself as a table")
@@ -137,16 +147,20 @@ def load_table(structure: Structure, mapping: FileMap, name: str, group: Header)
         n_rows=0,
     )
     check_datasets(structure, group, name, headers, fixed | values)
-    return replace(view, n_rows=settled_length(view))
+    return replace(view, n_rows=settled_length(view, is_written=is_written))
 
 
-def settled_length(view: TableView) -> int:
+def settled_length(view: TableView, *, is_written: bool) -> int:
     """The rows of a table, from the lengths of all its columns.
 
-    They differ while a commit is under way, after a crash in it, and when one is damaged: the rows
-    that some columns have and others have not are counted as far as they are sound.
+    While a commit is under way (``is_written``), the leading column has the rows committed before.
+    Lengths that differ else are those of a crash, or damage: the rows that some columns have and
+    others have not are counted as far as they are sound.
     """
     lengths = sorted(view.lengths().values())
+    leading = view.lengths()[view.leader]
+    if is_written and leading == lengths[0]:
+        return leading
     return count_sound(view, lengths[0], lengths[-1])
 
 

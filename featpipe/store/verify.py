@@ -130,7 +130,7 @@ def _check_table(reader: Reader, name: str, *, is_deep: bool) -> TableCheck:
 def _problems(reader: Reader, table: TableReader) -> Iterator[str]:
     """What is wrong with a table besides its rows."""
     view = table.now.view
-    if table.spec.keyed and not table.has_whole_index(is_closed=reader.was_closed):
+    if table.spec.keyed and not table.has_whole_index():
         yield "its index is damaged, and is built anew by every reader"
     wanted = dict.fromkeys(view.fixed, table.n_rows)
     for name in view.values:

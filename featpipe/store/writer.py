@@ -156,7 +156,8 @@ class Writer:
         if not isinstance(address, int):
             raise DictionaryError(f"{table.name} is a group of tables in {self.path}")
         structure = self._structure()
-        view = load_table(structure, self.mapping(), table.name, structure.header(address))
+        header = structure.header(address)
+        view = load_table(structure, self.mapping(), table.name, header, is_written=True)
         if view.spec != table.spec:
             raise self._other_schema(table.name)
         self._refuse_damaged(view, structure)

@@ -346,7 +346,7 @@ def regions_of(path: Path) -> dict[str, list[tuple[int, int]]]:
                 kind = "ends" if label.endswith(END_SUFFIX) else "rows"
                 kind = kind if label in view.fixed else "values"
                 found[kind] += [(column.offset_of(row), column.row_bytes) for row in range(n)]
-            add_index(found, path, view, was_closed=reader.was_closed)
+            add_index(found, path, view)
     found["headers"] += [header_piece(path, address) for address in groups]
     found["dead"] = [(RECORD_ADDRESS, RECORD_BYTES), (RECORD_ADDRESS + RECORD_BYTES + 8, 3400)]
     return found
@@ -358,15 +358,11 @@ def header_piece(path: Path, address: int) -> tuple[int, int]:
         return address, 16 + int.from_bytes(file.read(4), "little")
 
 
-def add_index(
-    found: dict[str, list[tuple[int, int]]], path: Path, view: TableView, *, was_closed: bool
-) -> None:
+def add_index(found: dict[str, list[tuple[int, int]]], path: Path, view: TableView) -> None:
     if view.index is None:
         return
     start, data = view.index.address, path.read_bytes()
     stop = start + view.index.capacity * 4
     found["index"] += [(at, 4) for at in range(start, stop, 4) if any(data[at : at + 4])]
-    if was_closed:
-        found["index"].append((view.index.count_address, 8))
     for label in ("index", "indexed"):
         found["headers"].append(header_piece(path, view.headers[label].address))
