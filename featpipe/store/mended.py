@@ -65,6 +65,8 @@ class MendedFile:
         self.name = str(path)
         self.problems: list[str] = []
         self.n_mended = 0
+        #: Of layout 2: a header without one has lost it, or is a stale one of layout 1.
+        self._has_checksums = self.mapping.bytes.find(f"{STRUCTURE_ATTRIBUTE}\0".encode()) >= 0
 
     def tables(self) -> list[TableView]:
         """Each table once, as of the latest generation that can be read."""
@@ -117,6 +119,8 @@ class MendedFile:
             raise ValueError("its header cannot be read")
         if header is None or spec_of(header) is None:
             return None
+        if self._has_checksums and not is_covered(header):
+            raise ValueError("its header has no checksum")
         named = header.attributes.get(PATH_ATTRIBUTE, path)
         if not isinstance(named, str) or not named:
             return None  # a stale header of layout 1

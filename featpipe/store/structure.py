@@ -19,6 +19,7 @@ from featpipe.store.schema import (
     GENERATION_ATTRIBUTE,
     HASH_ATTRIBUTE,
     OWN_ATTRIBUTES,
+    PATH_ATTRIBUTE,
     SALT_ATTRIBUTE,
     STRUCTURE_ATTRIBUTE,
     TableSpec,
@@ -115,7 +116,7 @@ def covered_links(structure: Structure, group: Header, path: str) -> frozenset[s
 def _claims_cover(group: Header) -> bool:
     version = group.attributes.get("version")
     is_late = isinstance(version, int) and version >= hdf5.COVERED_VERSION
-    return is_late or GENERATION_ATTRIBUTE in group.attributes
+    return is_late or bool({GENERATION_ATTRIBUTE, PATH_ATTRIBUTE} & set(group.attributes))
 
 
 def _links_that_fit(structure: Structure, group: Header) -> frozenset[str] | None:
