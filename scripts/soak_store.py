@@ -1,7 +1,7 @@
 """The long sweeps behind the store's tests: kills, power cuts, refusals, hammers, fuzz.
 
     python scripts/soak_store.py [--quick] [--part K/N] [--json FILE]
-                                 [kills power refusals hammer rows fuzz]
+                                 [kills power refusals hammer rows fuzz damage]
 
 ``--part 2/4`` does the second quarter of the drawn sweeps (power, hammer, fuzz), with draws of its
 own, so that a long sweep can be run in pieces. Each sweep prints one line; the last line is one
@@ -30,6 +30,7 @@ from harness import finish, make_parser
 from featpipe.store import Column, Reader, TableSpec, Writer, keys_of
 from featpipe.store.verify import verify_dictionary
 from tests.store.crashing_disk import CountingDisk, FailingDisk
+from tests.store.damage import STATES, Outcome, Victim
 from tests.store.hostile import check_hostile, damaged_copies
 from tests.store.other_readers import H5DUMP
 from tests.store.power_loss import Image, TracingDisk, states
@@ -203,7 +204,24 @@ def fuzz(folder: Path, size: Size) -> Figures:
     return {"fuzzed": tally.n, "fuzzed_bad": tally.n_bad}
 
 
+def damage(folder: Path, size: Size) -> Figures:
+    """Flipped bits and cut files in three states; each is read, verified, repaired, built again."""
+    source, total = size.draws(3), Outcome()
+    victims = [Victim(folder, state) for state in STATES]
+    n_flips, n_cuts = size.steps(150, 5000), size.steps(15, 500)
+    for number in range(n_flips):
+        victim = victims[number % len(victims)]
+        total.add(victim.check_flip(*victim.draw(source)))
+    for number in range(n_cuts):
+        victim = victims[number % len(victims)]
+        total.add(victim.check_cut(source.randrange(victim.end)))
+    counts = {f"damage_{name}_bad": len(found) for name, found in vars(total).items()}
+    print(*(line for found in vars(total).values() for line in found[:3]), sep="\n")
+    return {"flips": n_flips, "cuts": n_cuts, **counts}
+
+
 SWEEPS = {
+    "damage": damage,
     "kills": kills,
     "power": power,
     "refusals": refusals,
