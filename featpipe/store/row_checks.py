@@ -102,7 +102,7 @@ class RowChecks:
         if self._hash.name == ODD_64:
             return bool(self._are_bad(np.array([row], np.int64), (), {})[0])
         *parts, stored = [column.bytes_of(row) for column in self._fixed.values()]
-        if self._hash.sum_one(row, parts) != int.from_bytes(stored, "little"):
+        if self._hash.sum_one(int(row), parts) != int.from_bytes(stored, "little"):
             return True
         return bool(ragged) and self._has_bad_values(row, ragged)
 
