@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 #: is started unless --workers is given.
 _MANY_DOCUMENTS, _MANY_FIELDS = 200, 1000
 
-_MODEL_HELP = "Encoder that filled the cache; by default the built-in zh-small."
-_NER_HELP = "Entity model that filled the cache; by default the built-in one."
+_MODEL_HELP = "Encoder; by default the one that filled the cache."
+_NER_HELP = "Entity model; likewise."
 
 
 @click.command("extract")

@@ -82,9 +82,10 @@ class Adoption:
     def __str__(self) -> str:
         sure = "all of them"
         if self.n_compared < self.n_texts:
+            # What so many show; vectors with NaN, which are not taken, leave fewer to compare.
+            share = 1 - MISS ** (1 / self.n_compared)
             sure = (
-                f"enough to find {FOREIGN_SHARE:.0%} of foreign rows with a probability of"
-                f" {1 - MISS:.1%}"
+                f"enough to find {share:.1%} of foreign rows with a probability of {1 - MISS:.1%}"
             )
         return (
             f"{self.done}\ncompared {self.n_compared:,} of {self.n_texts:,} texts, {sure}: largest"

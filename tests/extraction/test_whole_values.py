@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pages import features_of
 
@@ -12,6 +14,7 @@ from featpipe.extraction.values.codes import find_codes
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
 
+CONTRACTS = Path(__file__).parents[2] / "data" / "documents" / "contracts"
 FORM = """采购合同
 合同编号：{合同编号}
 甲方：{甲方}
@@ -148,6 +151,35 @@ def test_another_label_that_holds_the_name_is_none_of_the_field(text: str) -> No
 )  # fmt: skip
 def test_labelled_parties_are_found(name: str, text: str, party: str) -> None:
     assert extract(learned(name), text) == [party]
+
+
+LOANS = {
+    "loan_working_capital.txt": "毓信（柳州）股权投资管理有限公司",
+    "loan_guaranteed.txt": "三亚泓图创业投资有限公司",
+}
+
+
+@pytest.mark.parametrize("party", ["中国工商银行", "中国工商银行股份有限公司深圳分行", "张伟"])
+def test_a_label_says_what_samples_of_another_kind_do_not(party: str) -> None:
+    """All samples are companies: neither a bank, nor a branch, nor a person looks like them."""
+    known = [(features_of((CONTRACTS / name).read_text("utf-8")), v) for name, v in LOANS.items()]
+    samples = [sample_of(features, [value], "organisation") for features, value in known]
+    model = fit_field(samples, "organisation", ("贷款人",))
+    text = (
+        f"流动资金借款合同\n\n合同编号：HT-2024-001\n\n甲方（贷款人）：{party}\n"
+        "乙方（借款人）：深圳市明辉电子有限公司\n丙方（保证人）：王小明\n\n二、借款用途：购买原材料。\n"
+    )
+    assert extract(model, text) == [party]
+
+
+@pytest.mark.parametrize("word", ["无", "暂无", "不适用", "N/A", "无。"])
+def test_a_word_for_none_is_no_value(word: str) -> None:
+    text = f"采购合同\n合同编号：HT-3\n甲方：{word}\n乙方：无锡太湖建设有限公司\n"
+    features = features_of(text)
+    found = learned("甲方").boundaries.propose(features)
+    place = text.index(word)
+    assert place not in features.tokens.start[found.first].tolist()
+    assert extract(learned("乙方"), text) == ["无锡太湖建设有限公司"]
 
 
 NO_AMOUNT = """采购合同

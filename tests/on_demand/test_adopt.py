@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,11 @@ def test_texts_beyond_one_window_and_broken_vectors_are_left_out(
     adoption = adopt_vectors(old, tmp_path / "c.h5", encoder_folder)
     done = adoption.done
     assert adoption.n_compared == len(TEXTS) - 1
+    n, share = (
+        adoption.n_compared,
+        float(re.findall(r"([\d.]+)% of foreign rows", str(adoption))[0]),
+    )
+    assert (1 - share / 100) ** n == pytest.approx(0.001, rel=0.05)  # of 39, not of 688
     assert {text for text, _ in done.skipped} == {long, broken}
     assert done.n_rows == len(TEXTS) - 1
     only = write_old(tmp_path / "only.h5", vectors[-1:], [long])

@@ -5,8 +5,9 @@ and the neighbours of sample values), units (sentences, paragraphs, table cells)
 stands behind the field's own name, and the values of samples. The samples teach which boundaries a
 field has and how long its values are.
 
-No candidate begins or ends inside a code, and none of a field of amounts is a date, a period, a
-share, a telephone number or a code, unless samples have such values.
+No candidate begins or ends inside a code, none is a word for "none" in the place of a value, and
+none of a field of amounts is a date, a period, a share, a telephone number or a code, unless
+samples have such values.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
-from featpipe.extraction.scoring.labels import labelled_values
+from featpipe.extraction.scoring.labels import NOTHING, labelled_values
 from featpipe.extraction.scoring.tokens import is_in, pair_codes
 
 if TYPE_CHECKING:
@@ -178,12 +179,14 @@ class Boundaries:
         return self._whole(features, Candidates.gathered(parts))
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
-        """Without parts of codes and, for amounts, without dates and the like."""
+        """Without words for "none", parts of codes and, for amounts, dates and the like."""
         start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
         is_shape = (found.origin & SHAPE) > 0
         # The shape of an amount may hold digits that are joined to a code's: 3-5.
         is_checked = ~is_shape if self.kind in SHAPED - {"id"} else np.ones(len(found), bool)
         keep = np.ones(len(found), bool)
+        if self.known.isdisjoint(NOTHING):
+            keep &= ~is_in(start, features.nothing)
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
         if self.kind in _AMOUNTS and not self.may_be_no_amount:

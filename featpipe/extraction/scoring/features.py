@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.context import make_boundary_context, make_column_context
+from featpipe.extraction.scoring.labels import find_nothing
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import cut_places, find_codes, places_inside
@@ -119,6 +120,11 @@ class PageFeatures:
     def cuts(self) -> Bools:
         """Places (len(text) + 1,) inside codes: a value that begins or ends there is cut."""
         return cut_places(self.folded)
+
+    @cached_property
+    def nothing(self) -> Ints:
+        """Characters at which a word such as 无 fills the place of a value."""
+        return np.array(find_nothing(self.folded), np.int64)
 
     def no_amounts(self, kind: FieldType) -> NoAmounts:
         """What looks like an amount of a type and is none: dates, telephone numbers, codes ..."""

@@ -50,7 +50,10 @@ if TYPE_CHECKING:
 #: Parts of the cross-validation; with fewer samples each is a part of its own.
 _MOST_FOLDS = 5
 _MOST_EXEMPLARS = 6
-_BEHIND_ALIAS = MEASURED.index("behind alias")
+_BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
+#: Least probability of the likeliest value that stands whole behind the field's name and a colon.
+#: Samples of companies make banks and persons less likely, and the label says what they are.
+_LABELLED_THRESHOLD = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,10 +120,16 @@ class FieldModel:
         """Numbers of the values to report: the best if likely enough, then others apart from it."""
         chosen: list[int] = []
         is_named = scored.measured[:, _BEHIND_ALIAS] > 0
+        is_labelled = (scored.measured[:, _BEHIND_ALIAS] >= 1) & (
+            scored.measured[:, _FROM_LABEL] > 0
+        )
+        first = self.values.first_threshold
+        if is_labelled[:1].any():
+            first = min(first, _LABELLED_THRESHOLD)
         for number, p in enumerate(scored.probabilities.tolist()):
             if self.is_untaught and not is_named[number]:
                 continue
-            limit = self.values.other_threshold if chosen else self.values.first_threshold
+            limit = self.values.other_threshold if chosen else first
             if p < limit or (chosen and not self.is_many):
                 break
             if not any(_overlap(scored.groups[number], scored.groups[c]) for c in chosen):

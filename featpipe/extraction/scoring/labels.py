@@ -23,6 +23,14 @@ _QUALIFIER = rf"(?:{_GAP}\([^()\n]{{1,30}}\))?"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
 _next_label = re.compile(r"\s+[a-z\u4e00-\u9fff][^\s:,。;]{0,12}(?:\([^()\n]{1,30}\))?\s*:")
 _end = re.compile(r"[,(、。;\n\t]|\s{2,}|\Z")
+#: Words in the place of a value that say there is none.
+NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")
+_nothing = re.compile(rf"[:\t]{_GAP}(?P<word>{'|'.join(NOTHING)}){_GAP}(?=[\n\t,;。]|\Z)")
+
+
+def find_nothing(folded: str) -> list[int]:
+    """Characters at which a word for "none" fills the place behind a colon, or a table cell."""
+    return [match.start("word") for match in _nothing.finditer(folded)]
 
 
 @lru_cache(maxsize=4096)
