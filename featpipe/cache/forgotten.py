@@ -9,6 +9,7 @@ none of these: a file that is changed back finds its vectors.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from featpipe.store.rewrite import compact_dictionary, copy_table, rows_of, soun
 from featpipe.store.schema import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from featpipe.store.schema import ColumnData
 
 _FORGOTTEN = "(forgotten)"
+_UPWARDS = re.compile(r"\A(\.{1,2}/)+")
+#: What sets apart samples that are of one document.
+_NUMBER = re.compile(r" \(\d+\)\Z")
 
 
 def compact_cache(path: str | Path) -> Compaction:
@@ -87,8 +91,9 @@ class Forgotten:
             (gone if is_gone else kept).update((place.path, place.id))
         #: Keys of contents.
         self.documents = frozenset(left - held - {GONE})
-        #: Ids and paths that no document has now.
+        #: Ids and paths that no document has now, and those that one has.
         self.names = frozenset(gone - kept)
+        self._kept_names = frozenset(kept)
 
     def __bool__(self) -> bool:
         """Whether the file holds anything of forgotten documents."""
@@ -117,10 +122,11 @@ class Forgotten:
             tables.DOCUMENTS: lambda: self._lacks(table, rows, self.documents),
             tables.SOURCES: lambda: self._is_kept_place(table, rows),
             tables.VALUES: lambda: (
-                self._lacks(table, rows, self._values) & self._names_none(table, rows)
+                self._lacks(table, rows, self._values)
+                & self._names_none(table, rows, _names_in_values)
             ),
-            tables.LOG: lambda: self._of_kept(table, rows) & self._names_none(table, rows),
-            tables.FACTS: lambda: self._names_none(table, rows),
+            tables.LOG: lambda: self._of_kept(table, rows),
+            tables.FACTS: lambda: self._names_none(table, rows, _names_in_facts),
         }
         group, _, last = table.name.rpartition("/")
         if table.name in special:
@@ -180,13 +186,38 @@ class Forgotten:
         return frozenset(left - held)
 
     def _of_kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        paths = (str(record["path"]) for record in _records(table, rows))
-        return np.array([path not in self.paths for path in paths], np.bool_)
+        kept = [
+            str(record["path"]) not in self.paths and str(record["document"]) not in self.names
+            for record in _records(table, rows)
+        ]
+        return np.array(kept, np.bool_)
 
-    def _names_none(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _names_none(
+        self, table: TableReader, rows: NDArray[np.int64], names_in: Callable[[Any], Iterator[str]]
+    ) -> NDArray[np.bool_]:
         """Whether a record names no forgotten document, as a sample or the nearest one."""
-        texts = Texts(*table.ragged_many("record", rows)).strings()
-        return np.array([not self._is_in(_unescaped(text)) for text in texts], np.bool_)
+        records = _records(table, rows)
+        return np.array([not any(map(self._is_forgotten, names_in(r))) for r in records], np.bool_)
+
+    def _is_forgotten(self, name: str) -> bool:
+        """Whether a template's name of a document is that of a forgotten one.
+
+        It is an id, a path or the end of one, as templates name samples; or a relative path.
+        """
+        ends = list(_ends(_UPWARDS.sub("", name)))
+        if ends[0] in self._ends_of_kept:
+            return False
+        # The longest end decides: a document of another folder may have the shorter one.
+        known = next((e for e in ends if e in self._kept_names or e in self.names), "")
+        return known in self.names or ends[0] in self._ends_of_forgotten
+
+    @cached_property
+    def _ends_of_kept(self) -> frozenset[str]:
+        return frozenset(end for name in self._kept_names for end in _ends(name))
+
+    @cached_property
+    def _ends_of_forgotten(self) -> frozenset[str]:
+        return frozenset(end for name in self.names for end in _ends(name))
 
     def _is_in(self, text: str) -> bool:
         return any(name in text for name in self.names)
@@ -216,9 +247,26 @@ def _as_items(keys: NDArray[np.generic]) -> NDArray[np.void]:
     return np.ascontiguousarray(keys).view("V16").reshape(-1)
 
 
-def _records(table: TableReader, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+def _records(table: TableReader, rows: NDArray[np.int64]) -> Iterator[Any]:
     for text in Texts(*table.ragged_many("record", rows)).strings():
         yield json.loads(text)
+
+
+def _names_in_values(record: list[dict[str, Any]]) -> Iterator[str]:
+    """The nearest samples of a field's values."""
+    return (value["nearest"] for value in record)
+
+
+def _names_in_facts(record: dict[str, Any]) -> Iterator[str]:
+    """The samples of a template's fields."""
+    for facts in record["facts"].values():
+        yield from (_NUMBER.sub("", name) for name in facts["samples"])
+
+
+def _ends(name: str) -> Iterator[str]:
+    """A name and its ends, from the longest to the last part."""
+    parts = name.split("/")
+    return ("/".join(parts[n:]) for n in range(len(parts)))
 
 
 def _unescaped(text: str) -> str:

@@ -10,8 +10,11 @@ itself write them.
 from __future__ import annotations
 
 import io
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from pathlib import PurePosixPath
 
 #: A text that was given as one: in UTF-8, and never searched for tags.
@@ -29,6 +32,12 @@ MSG, OLE = "application/vnd.ms-outlook", "application/x-ole-storage"
 PICTURES = tuple(f"image/{found}" for found in ("png", "jpeg", "gif", "tiff", "bmp", "webp"))
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
 UNKNOWN = "application/octet-stream"
+
+#: What `zipfile` raises for an archive that is damaged, locked, or lacks a member.
+DAMAGED_ZIP = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, LookupError,
+    ValueError, NotImplementedError, RuntimeError, OverflowError,
+)  # fmt: skip
 
 _HEAD = 4096
 _CONTROLS = bytes([*range(9), *range(14, 27)])
@@ -172,7 +181,7 @@ def _zip_type(data: bytes) -> str:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
             declared = _declared_type(archive)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, RuntimeError):
+    except DAMAGED_ZIP:
         return _torn_zip_type(data)
     for member, found in (
         ("word/document.xml", DOCX),

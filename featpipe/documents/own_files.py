@@ -15,6 +15,8 @@ import tomllib
 import zipfile
 from typing import TYPE_CHECKING
 
+from featpipe.documents.media_type import DAMAGED_ZIP
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -123,7 +125,7 @@ def _is_workbook(path: Path, head: bytes) -> bool:
     try:
         with zipfile.ZipFile(path) as archive, archive.open("docProps/core.xml") as core:
             return f"creator>{GENERATOR}</".encode() in core.read(_HEAD_BYTES)
-    except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+    except DAMAGED_ZIP:
         return False
 
 

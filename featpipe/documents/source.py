@@ -13,14 +13,13 @@ import json
 import os
 import re
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from stat import S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from featpipe.documents.limits import MIB, LoadLimits
-from featpipe.documents.media_type import GIVEN
+from featpipe.documents.media_type import DAMAGED_ZIP, GIVEN
 from featpipe.errors import DocumentTooLarge, UnreadableDocument, UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class Source:
                 return status.st_size
             with zipfile.ZipFile(self.path) as archive:
                 return archive.infolist()[self.part.number].file_size
-        except (OSError, zipfile.BadZipFile, IndexError, ValueError) as error:
+        except DAMAGED_ZIP as error:
             raise _unreadable(self, error) from error
 
     def read(self, limits: LoadLimits | None = None) -> bytes:
@@ -103,7 +102,7 @@ class Source:
             if isinstance(self.part, JsonLine):
                 return self._read_line(self.part)
             return self._read_member(self.part, limits)
-        except (OSError, zipfile.BadZipFile, zlib.error, IndexError, EOFError) as error:
+        except DAMAGED_ZIP as error:
             raise _unreadable(self, error) from error
 
     def _read_file(self, limits: LoadLimits) -> bytes:
@@ -137,11 +136,8 @@ class Source:
         with zipfile.ZipFile(self.path) as archive:
             info = archive.infolist()[part.number]
             self._check_member(info, limits)
-            try:
-                with archive.open(info) as member:
-                    return member.read(limits.max_bytes + 1)
-            except (NotImplementedError, RuntimeError) as error:
-                raise _unreadable(self, error) from error
+            with archive.open(info) as member:
+                return member.read(limits.max_bytes + 1)
 
     def _check_member(self, info: zipfile.ZipInfo, limits: LoadLimits) -> None:
         if info.flag_bits & 0x1:
@@ -232,8 +228,8 @@ def expanded(source: Source) -> list[Source]:
                 return list(in_jsonl(source))
             if suffix == ".zip" and _is_archive(source.path):
                 return list(in_zip(source))
-        except (OSError, zipfile.BadZipFile):
-            pass  # it changed in between: reading it raises
+        except DAMAGED_ZIP:
+            pass  # damaged, or changed in between: reading it raises
     return [source]
 
 
@@ -288,7 +284,7 @@ def _is_archive(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return not _OFFICE_MARKS & set(archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError):
+    except DAMAGED_ZIP:
         return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from featpipe.documents import find_sources
 from featpipe.documents.find import search
 from featpipe.documents.own_files import describe_own_file
-from featpipe.errors import UsageError
+from featpipe.errors import DocumentError, UsageError
 from featpipe.extraction.results import ExtractedValue as Value
 from featpipe.extraction.results import Extraction, FieldResult, Provenance
 from featpipe.extraction.results_file import write_extractions
@@ -89,3 +90,22 @@ def test_the_cache_being_written_may_be_named_among_documents(tmp_path: Path) ->
     (tmp_path / "doc.txt").write_text("正文", "utf-8")
     found = search([tmp_path / "doc.txt", tmp_path / "notes.txt"], own=tmp_path / "notes.txt")
     assert [source.path.name for source in found.sources] == ["doc.txt"]
+
+
+@pytest.mark.parametrize("suffix", ["docx", "zip"])
+def test_a_damaged_archive_is_none_of_them_and_no_end_of_the_search(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"a.{suffix}"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("docProps/core.xml", "<dc:creator>somebody</dc:creator>" * 9)
+    whole = path.read_bytes()
+    data = 30 + len("docProps/core.xml")  # the compressed bytes begin here
+    places = [range(data, data + 12), *(range(place, place + 1) for place in range(len(whole)))]
+    for damaged in places:
+        content = bytes(b ^ 0xFF if place in damaged else b for place, b in enumerate(whole))
+        path.write_bytes(content)
+        assert describe_own_file(path) is None
+        for source in search([tmp_path], expand=True).sources:
+            with suppress(DocumentError):
+                source.read()

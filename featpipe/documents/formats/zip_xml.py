@@ -11,11 +11,11 @@ import io
 import posixpath
 import re
 import zipfile
-import zlib
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from featpipe.documents.limits import MIB
+from featpipe.documents.media_type import DAMAGED_ZIP
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Container:
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
             self._members = {info.filename: info for info in self._archive.infolist()}
-        except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError) as error:
+        except DAMAGED_ZIP as error:
             raise UnreadableDocument(f"a damaged archive ({error})") from error
         if len(self._archive.infolist()) > limits.max_members:
             raise DocumentTooLarge(f"more than {limits.max_members:,} parts in one file")
@@ -64,10 +64,10 @@ class Container:
         try:
             with self._archive.open(info) as member:
                 data = member.read(min(allowed, info.file_size) + 1)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
-            raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
         except (NotImplementedError, RuntimeError) as error:
             raise UnreadableDocument(f"part {name!r} cannot be unpacked ({error})") from error
+        except DAMAGED_ZIP as error:
+            raise UnreadableDocument(f"damaged: part {name!r} ({error})") from error
         self._n_unpacked += len(data)
         if self._n_unpacked > self._limits.max_unpacked_bytes:
             limit = self._limits.max_unpacked_bytes
