@@ -26,8 +26,10 @@ def find_builtin_model() -> Path:
 
 
 def is_builtin(model: str | Path | None) -> bool:
-    """Whether `model` is the built-in one: None, or its folder."""
-    return model is None or Path(model).resolve() in map(Path.resolve, _builtin_folders())
+    """Whether `model` is the built-in one: None, its name, or its folder."""
+    if model is None or (str(model) == BUILTIN and not Path(model).is_dir()):
+        return True
+    return Path(model).resolve() in map(Path.resolve, _builtin_folders())
 
 
 def _builtin_folders() -> tuple[Path, Path]:

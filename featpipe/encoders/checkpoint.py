@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from featpipe.encoders.builtin import BUILTIN, find_builtin_model
 from featpipe.encoders.recipe import Recipe, read_json, read_json_object, read_recipe
 from featpipe.encoders.vocabulary import find_tokenizer_files
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
@@ -133,7 +134,7 @@ class Checkpoint:
 
 
 def describe_checkpoint(name: str | Path) -> Checkpoint:
-    """Describe the checkpoint in folder `name`, or of hub model `name`.
+    """Describe the checkpoint in folder `name`, the built-in one by its name, or hub model `name`.
 
     Raises:
         CheckpointError: no such folder, no or unreadable config, damaged weight header, no
@@ -173,6 +174,8 @@ def _find_folder(name: str | Path) -> Path:
     path = Path(name).expanduser()
     if path.is_dir():
         return path.resolve()
+    if str(name) == BUILTIN:
+        return find_builtin_model().resolve()
     if path.exists():
         raise CheckpointError(f"{path} is a file; a checkpoint is a folder with config.json")
     if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
