@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.errors import DictionaryChanged
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.allocator import PAGE
+from featpipe.store.bus_guard import GuardedRange
 from featpipe.store.checksum import as_bytes
 from featpipe.store.keys import KEY_BYTES
 from featpipe.store.schema import INDEX, INDEXED
@@ -65,7 +67,7 @@ class KeyIndex:
     added on it.
     """
 
-    __slots__ = ("dirty", "is_whole", "mask", "memory", "n_rows", "slots")
+    __slots__ = ("dirty", "guard", "is_whole", "mask", "memory", "n_rows", "slots")
 
     def __init__(self, slots: NDArray[np.uint32], n_rows: int, *, is_whole: bool = True) -> None:
         self.slots = slots
@@ -74,6 +76,7 @@ class KeyIndex:
         self.n_rows = n_rows  #: rows added so far
         self.is_whole = is_whole  #: whether every row added is known to have its entry
         self.dirty = np.zeros(-(-len(slots) // PAGE_SLOTS), np.bool_)  #: pages added to
+        self.guard: GuardedRange | None = None  #: of a mapped index
 
     @classmethod
     def empty(cls, capacity: int) -> KeyIndex:
@@ -87,11 +90,16 @@ class KeyIndex:
         """The index at ``address``, mapped copy-on-write."""
         lead = address % mmap.ALLOCATIONGRANULARITY
         protection = mmap.PROT_READ | mmap.PROT_WRITE
-        memory = mmap.mmap(
-            descriptor, lead + capacity * 4, mmap.MAP_PRIVATE, protection, offset=address - lead
-        )
+        try:
+            memory = mmap.mmap(
+                descriptor, lead + capacity * 4, mmap.MAP_PRIVATE, protection, offset=address - lead
+            )
+        except ValueError:
+            raise DictionaryChanged("the file was truncated under its reader") from None
         slots = np.ndarray(capacity, "<u4", buffer=memory, offset=lead)
-        return cls(slots, n_rows, is_whole=False)
+        index = cls(slots, n_rows, is_whole=False)
+        index.guard = GuardedRange(memory, descriptor, address - lead)
+        return index
 
     @classmethod
     def built(cls, keys: ColumnView, n_rows: int) -> KeyIndex:

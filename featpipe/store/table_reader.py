@@ -200,7 +200,9 @@ class TableReader:
             with now.mapping.fetching(descriptor, places, column.row_bytes):
                 return self._gathered(now, name, rows, out, is_cold=False)
         if not self._file.checks_rows:
-            return column.gather(rows, out)
+            found = column.gather(rows, out)
+            self._require_whole(now)
+            return found
         found = np.empty((len(rows), *column.shape), column.dtype) if out is None else out
         step = now.view.checks.block_rows
         for at in range(0, len(rows), step):
@@ -217,6 +219,7 @@ class TableReader:
 
     def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
         found = self._fixed(now, name).row(row)
+        self._require_whole(now)
         if self._file.checks_rows and now.view.checks.is_bad(row):
             raise damaged_rows(str(self._file.path), self.name, [row])
         return found
@@ -229,7 +232,9 @@ class TableReader:
         if self._file.checks_rows and now.view.checks.is_bad(row, name):
             raise damaged_rows(str(self._file.path), self.name, [row])
         start, stop = self._bounds(now, name, row, row + 1).tolist()
-        return values.slice(start, stop)
+        found = values.slice(start, stop)
+        self._require_whole(now)
+        return found
 
     def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, NDArray[np.int64]]:
         """The concatenated values of these rows, and the length of each."""
@@ -239,12 +244,16 @@ class TableReader:
         self._require_sound(now, wanted, ragged=[name])
         if len(wanted) and (np.diff(wanted) == 1).all():
             ends = self._bounds(now, name, int(wanted[0]), int(wanted[-1]) + 1)
-            return values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
+            found, lengths = values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
+            self._require_whole(now)
+            return found, lengths
         starts, stops, is_inside = now.view.checks.bounds(name, wanted)
         if not is_inside.all():
             raise damaged_rows(str(self._file.path), self.name, wanted[~is_inside].tolist())
         lengths = stops - starts
-        return _gather_ranges(values, starts, lengths), lengths
+        found = _gather_ranges(values, starts, lengths)
+        self._require_whole(now)
+        return found, lengths
 
     def n_values(self, name: str) -> int:
         """The number of values of a ragged column, over all rows."""
@@ -266,12 +275,23 @@ class TableReader:
         ragged: Sequence[str] = (),
     ) -> None:
         """Raise DamagedRows where one of the rows is damaged; ``given`` are bytes to hand out."""
+        self._require_whole(now)
         if not self._file.checks_rows:
             return
         are_bad = now.view.checks.are_bad(rows, ragged, given)
         if are_bad.any():
             damaged = np.unique(rows[are_bad]).tolist()
             raise damaged_rows(str(self._file.path), self.name, damaged)
+
+    def _require_whole(self, now: Snapshot, index: KeyIndex | None = None) -> None:
+        """Raise DictionaryChanged where zeros were read in the place of bytes that are gone."""
+        is_broken = now.mapping.guard.is_broken
+        if is_broken or (index is not None and index.guard and index.guard.is_broken):
+            raise DictionaryChanged(
+                f"{self._file.path} lost bytes under its reader: it was truncated or overwritten, "
+                "or its disk fails",
+                hint="replace files by renaming, not by cp; featpipe verify says what is left",
+            )
 
     # ---- keys
 
@@ -303,6 +323,7 @@ class TableReader:
         except IndexDamaged:
             index = self._rebuilt(now)
             found = _search(index, wanted, now)
+        self._require_whole(now, index)
         self._require_absent(now, index, wanted[found < 0])
         return found
 
@@ -315,6 +336,7 @@ class TableReader:
         except IndexDamaged:
             index = self._rebuilt(now)
             row = index.find_one(key, head_of(key)[0], now.key_column, now.n_rows)
+        self._require_whole(now, index)
         if row < 0:
             self._require_absent(now, index, np.frombuffer(key, np.uint8).reshape(1, KEY_BYTES))
         return row

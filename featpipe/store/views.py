@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.errors import UnreadableDictionary
+from featpipe.errors import DictionaryChanged, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
+from featpipe.store.bus_guard import GuardedRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,17 +29,21 @@ if TYPE_CHECKING:
 class FileMap:
     """The first ``size`` bytes of an open file, mapped read-only and shared.
 
-    Arrays made from it keep the map alive, so a view outlives its reader. Touching the map of a
-    file that was truncated below ``size`` ends the process: readers check the size first (see
-    :meth:`Reader.check_size`).
+    Arrays made from it keep the map alive, so a view outlives its reader. Where the file loses
+    bytes that are mapped, they read as zeros, and ``guard.is_broken`` is set: readers ask it before
+    they hand anything out. A view that was handed out before then reads as zeros, too.
     """
 
     def __init__(self, descriptor: int, name: object) -> None:
         self.size = os.fstat(descriptor).st_size
         if self.size < hdf5.SUPERBLOCK_BYTES:
             raise UnreadableDictionary(f"{name} is not an HDF5 file: it has {self.size} bytes")
-        self.bytes = mmap.mmap(descriptor, self.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        try:
+            self.bytes = mmap.mmap(descriptor, self.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        except ValueError:
+            raise DictionaryChanged(f"{name} was truncated while it was opened") from None
         self.buffer = memoryview(self.bytes)
+        self.guard = GuardedRange(self.bytes)
 
     def rows(self, dtype: np.dtype[np.generic], shape: tuple[int, ...], row_bytes: int) -> AnyArray:
         """The whole file as rows of this type: (size // row_bytes, *shape), a view."""
