@@ -254,7 +254,7 @@ def _records(table: TableReader, rows: NDArray[np.int64]) -> Iterator[Any]:
 
 def _names_in_values(record: list[dict[str, Any]]) -> Iterator[str]:
     """The nearest samples of a field's values."""
-    return (value["nearest"] for value in record)
+    return (value.get("nearest", "") for value in record)
 
 
 def _names_in_facts(record: dict[str, Any]) -> Iterator[str]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 #: Suffix -> (package, extra) of formats that need one.
 _NEEDED = {".parquet": ("pyarrow", "arrow"), ".xlsx": ("xlsxwriter", "xlsx")}
 _ROWS_OF_A_BATCH = 10_000
+_CHARACTERS_OF_A_BATCH = 1 << 16
 
 #: What a spreadsheet program may take for a formula, in the signs of China, too.
 _FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠].", re.DOTALL)  # full-width on purpose
@@ -154,7 +155,7 @@ def _write_csv(
     writer.writerow(COLUMNS)
     for row in table_rows(extractions):
         writer.writerow([cells.harmless(row[name]) for name in COLUMNS])
-        if text.tell() > _ROWS_OF_A_BATCH:
+        if text.tell() > _CHARACTERS_OF_A_BATCH:
             _flush(text, file)
     _flush(text, file)
     return cells.notes()
