@@ -212,7 +212,7 @@ def repair(ctx: click.Context, cache: str) -> None:
     from featpipe.cache.repair import repair_cache
 
     done = repair_cache(cache)
-    click.echo(str(done))
+    echo(str(done))
     ctx.exit(0 if done.is_whole else EXIT_LEFT_OUT)
 
 

@@ -67,7 +67,7 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
             _print_checked(name, checked)
         names = [document.id for document in extractor.cache.documents()]
         for line in find_unmatched(extractor.engine.templates.values(), names):
-            click.echo(line)
+            echo(line)
     ctx.exit(EXIT_LEFT_OUT if n_lost else 0)
 
 

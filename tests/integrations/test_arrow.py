@@ -43,7 +43,7 @@ def test_documents_stand_in_a_parquet_file(filled: Path, tmp_path: Path) -> None
         with pytest.raises(UsageError, match="cannot be written"):
             arrow.write_documents(cache, tmp_path / "none" / "documents.parquet")
     rows = pq.read_table(tmp_path / "documents.parquet").to_pylist()
-    assert [row["id"] for row in rows] == ["a.txt", "b.txt"]
+    assert [row["id"] for row in rows] == ["docs/a.txt", "docs/b.txt"]
     assert rows[0]["text"] == "\n".join(KNOWN[:2])
     assert rows[0]["entities"] == []
 
@@ -59,7 +59,7 @@ def test_datasets_maps_filters_and_saves(
         units = arrow.unit_dataset(cache.dictionary(level="sentence"))
         documents = arrow.document_dataset(cache)
         stored = np.asarray(cache.dictionary()[KNOWN[1]], np.float32)
-    assert documents["id"][:] == ["a.txt", "b.txt"]
+    assert documents["id"][:] == ["docs/a.txt", "docs/b.txt"]
     found = units.filter(lambda row: row["text"] == KNOWN[1])
     found.save_to_disk(tmp_path / "saved")
     row = load_from_disk(tmp_path / "saved").with_format("numpy")[0]
