@@ -45,7 +45,8 @@ def test_a_cache_answers_without_holding_up_the_loop(filled: Path, model: Path) 
             (nearest,) = await cache.nearest(vectors[0], 1)
             assert nearest[0].score == pytest.approx(1, abs=1e-3)
             await cache.refresh()
-            assert [document.id async for document in cache.documents()] == ["docs/a.txt", "docs/b.txt"]
+            ids = [document.id async for document in cache.documents()]
+            assert ids == ["docs/a.txt", "docs/b.txt"]
         ticking.cancel()
 
     asyncio.run(main())
