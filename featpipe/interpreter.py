@@ -152,11 +152,23 @@ def _folders_of_modules() -> Iterator[str]:
 
 def _folders_of(wanted: Iterable[str]) -> Iterator[str]:
     for name in wanted:
-        top = name.partition(":")[0].partition(".")[0]
+        top, *rest = name.partition(":")[0].split(".")
         try:
-            spec = None if top in sys.modules else find_spec(top)
+            spec = find_spec(top)
         except (ImportError, ValueError):  # the child will give the reason
             continue
-        if spec is not None and spec.origin is not None:
+        if spec is None:
+            continue
+        if spec.origin is not None and top not in sys.modules:
             is_package = spec.submodule_search_locations is not None
             yield str(Path(spec.origin).parents[1 if is_package else 0])
+        if spec.origin is None:
+            # Without an __init__.py every folder of that name is part of the package: the one
+            # that has the wanted module counts.
+            for place in spec.submodule_search_locations or ():
+                if rest and _has_module(Path(place, *rest)):
+                    yield str(Path(place).parent)
+
+
+def _has_module(path: Path) -> bool:
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()

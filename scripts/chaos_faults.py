@@ -100,17 +100,19 @@ def _strike(
             process.kill()
             n_blows += 1
             break
-        n_blows += _hit(family, how, dice)
+        if how.kills or how.stops:
+            n_blows += hit(family, dice, p_stop=how.stops / (how.stops + how.kills))
     process.wait()
     return n_blows, _count_left(family)
 
 
-def _hit(family: list[psutil.Process], how: Disturbance, dice: random.Random) -> int:
-    if not family or not (how.kills or how.stops):
+def hit(family: list[psutil.Process], dice: random.Random, *, p_stop: float) -> int:
+    """Kill one of these processes, or stop it for a while; how many blows that was."""
+    if not family:
         return 0
     with suppress(psutil.NoSuchProcess):
         victim = dice.choice(family)
-        if how.stops and (not how.kills or dice.random() < 0.5):
+        if dice.random() < p_stop:
             victim.suspend()
             time.sleep(dice.uniform(0.1, 2.0))
             victim.resume()

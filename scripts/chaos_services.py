@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import kombu
 import psutil
-from chaos_faults import end_politely
+from chaos_faults import end_politely, hit
 from chaos_home import TEMPLATES, Home, Tally, featpipe
 from private_rabbitmq import free_port, private_rabbitmq, server_program
 
@@ -104,16 +104,7 @@ def _hit_child(pid: int, dice: random.Random) -> int:
     if dice.random() < 0.6:
         return 0
     with suppress(psutil.NoSuchProcess):
-        family = psutil.Process(pid).children(recursive=True)
-        if family:
-            victim = dice.choice(family)
-            if dice.random() < 0.3:
-                victim.suspend()
-                time.sleep(dice.uniform(0.1, 1.0))
-                victim.resume()
-            else:
-                victim.kill()
-            return 1
+        return hit(psutil.Process(pid).children(recursive=True), dice, p_stop=0.3)
     return 0
 
 

@@ -156,6 +156,38 @@ def test_a_role_in_the_working_folder_is_found_though_nothing_of_it_was_imported
     assert (done.stdout, done.stderr) == ("[1] [2]\n", "")
 
 
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_role_in_a_package_without_init_is_found_and_no_folder_of_its_name_counts(
+    tmp_path: Path, *, is_imported: bool
+) -> None:
+    package = tmp_path / "home" / "own" / "roles"
+    package.mkdir(parents=True)
+    (package / "dump.py").write_text(ROLES)
+    program = PROGRAM.format(folder=str(tmp_path / "home"))
+    program = program.replace("import home_roles", "import own.roles.dump" if is_imported else "")
+    program = program.replace("home_roles:Dump", "own.roles.dump:Dump")
+    program = program.replace("home_roles.Two()", "[2]")
+    done = run([sys.executable, "-c", program], tmp_path / "home")
+    assert (done.stdout, done.stderr) == ("[1] [2]\n", "")
+
+
+def test_a_received_folder_named_like_a_package_is_no_part_of_it(
+    received: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package without an __init__.py consists of all folders of its name, received ones too."""
+    home = tmp_path / "home"
+    (home / "own_of_test").mkdir(parents=True)
+    (home / "own_of_test" / "dump.py").write_text(ROLES)
+    (received / "own_of_test").mkdir()
+    monkeypatch.chdir(received)
+    monkeypatch.setattr(sys, "path", ["", *sys.path, str(home)])
+    path = interpreter.module_path(["own_of_test.dump:Dump"])
+    assert str(home) in path
+    assert str(received) not in path
+    (received / "own_of_test" / "dump.py").write_text(ROLES)
+    assert str(received) in interpreter.module_path(["own_of_test.dump:Dump"])
+
+
 SHOW_PATHS = """
 from featpipe import interpreter
 code = "import json, os, sys; print(json.dumps([sys.path, os.environ.get('PYTHONPATH')]))"

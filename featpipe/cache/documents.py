@@ -210,7 +210,7 @@ class StoredDocuments:
         near = get_close_matches(name, ids, n=3)
         raise MissingDocuments(
             f"{self._reader.path} holds no document {name!r}, but {len(ids)} others",
-            hint=f"nearest: {', '.join(near)}" if near else "run build-cache over it first",
+            hint=f"nearest: {', '.join(near)}" if near else "featpipe documents list shows them",
         )
 
     def forgotten(self) -> Forgotten:

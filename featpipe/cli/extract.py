@@ -268,7 +268,8 @@ def _keep(run: ExtractRun, output: str, *, is_new: bool) -> int:
     if run.changed:
         echo(f"{run.changed} and what follows are new since the interruption", err=True)
     if not report.was_interrupted:
-        echo(f"{report.n_extractions} extractions in {output}", err=True)
+        plural = "" if report.n_extractions == 1 else "s"
+        echo(f"{report.n_extractions} extraction{plural} in {output}", err=True)
         _print_lines(f"{output}: {note}" for note in report.notes)
     return _exit_code(run, is_complete=not report.was_interrupted)
 

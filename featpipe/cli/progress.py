@@ -168,7 +168,7 @@ def _facts(progress: Progress, width: int, between: str) -> str:
     if progress.n_quarantined:
         facts.append(f"{progress.n_quarantined:,} quarantined")
     if progress.n_units:
-        facts.append(f"hits {progress.hit_rate:.0%} of {progress.n_units:,} units")
+        facts.append(f"{progress.hit_rate:.0%} of {progress.n_units:,} units known")
     line = " " * (_LABEL - len(facts[0].split()[0])) + facts[0]
     for fact in facts[1:]:
         longer = line + between + fact

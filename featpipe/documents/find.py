@@ -124,7 +124,7 @@ def search(
         named = ", ".join(str(path) for path in paths) or "no path"
         raise MissingDocuments(
             f"no documents in {named}",
-            hint="; ".join(notes) or "check the patterns of include and exclude",
+            hint="; ".join(notes) or _why_nothing(include, exclude),
         )
     whole = _distinct(found.values())
     sources = [inner for s in whole for inner in expanded(s)] if expand else list(whole)
@@ -149,6 +149,12 @@ def _refuse_named(path: Path | str, what: str) -> None:
             f"{path} is {what} that featpipe wrote, and no document",
             hint="leave it out; in a folder such files are passed over",
         )
+
+
+def _why_nothing(include: Sequence[str], exclude: Sequence[str]) -> str:
+    if include or exclude:
+        return "check the patterns of include and exclude"
+    return "hidden files and those of editors and version control are no documents"
 
 
 def _describe_ours(ours: dict[str, str]) -> str:

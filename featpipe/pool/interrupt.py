@@ -29,15 +29,21 @@ def stopping_in_two_steps(stop: Callable[[], bool | None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    is_stopping = False
+    n_signals, is_announcing = 0, False
 
     def handle(number: int, _: FrameType | None) -> None:
-        nonlocal is_stopping
-        if is_stopping or stop() is False:
-            raise KeyboardInterrupt
-        is_stopping = True
-        name = signal.Signals(number).name
-        log.warning("%s: finishing what is in flight; once more to stop at once", name)
+        nonlocal n_signals, is_announcing
+        n_signals += 1
+        if is_announcing:  # raised below: an exception in here would tear the terminal's lines
+            return
+        if n_signals == 1 and stop() is not False:
+            name = signal.Signals(number).name
+            is_announcing = True
+            log.warning("%s: finishing what is in flight; once more to stop at once", name)
+            is_announcing = False
+            if n_signals == 1:
+                return
+        raise KeyboardInterrupt
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

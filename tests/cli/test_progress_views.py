@@ -55,7 +55,7 @@ def test_bars_count_documents_vectors_and_entities_apart() -> None:
         "documents  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  20/20",
         "  vectors  ━━━━━━━━━━━━━━━━━━━━━━┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄  500/900",
         " entities  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━┄┄┄┄┄┄┄┄┄┄┄┄  28/40",
-        "  1:02:05 elapsed · about 1:05 left · 1 quarantined · hits 88% of 5,000 units",
+        "  1:02:05 elapsed · about 1:05 left · 1 quarantined · 88% of 5,000 units known",
     ]
     assert draw(SHOWN, 60)[3] == "  1:02:05 elapsed · about 1:05 left · 1 quarantined"
     assert draw(SHOWN, 40, is_ascii=True)[1] == "  vectors  ###########.........  500/900"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -140,6 +141,24 @@ def test_handlers_are_put_back() -> None:
 def test_a_first_interrupt_with_nothing_in_flight_stops_at_once() -> None:
     with stopping_in_two_steps(lambda: False), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_second_interrupt_during_the_announcement_waits_for_its_end() -> None:
+    lines: list[str] = []
+
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            signal.raise_signal(signal.SIGINT)
+            lines.append(record.getMessage())
+
+    log, terminal = logging.getLogger("featpipe.pool.interrupt"), Terminal()
+    log.addHandler(terminal)
+    try:
+        with stopping_in_two_steps(lambda: True), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        log.removeHandler(terminal)
+    assert lines == ["SIGINT: finishing what is in flight; once more to stop at once"]
 
 
 def test_another_thread_installs_no_handlers() -> None:
