@@ -210,7 +210,9 @@ class StoredDocuments:
         near = get_close_matches(name, ids, n=3)
         raise MissingDocuments(
             f"{self._reader.path} holds no document {name!r}, but {len(ids)} others",
-            hint=f"nearest: {', '.join(near)}" if near else "featpipe documents list shows them",
+            hint=f"nearest: {', '.join(near)}"
+            if near
+            else "featpipe documents list shows them; build-cache takes in others",
         )
 
     def forgotten(self) -> Forgotten:

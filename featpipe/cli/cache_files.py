@@ -202,6 +202,7 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
 
 @click.command("repair")
 @click.argument("cache", metavar="FILE")
+@lock_option
 @click.pass_context
 def repair(ctx: click.Context, cache: str) -> None:
     """Drop the damaged rows of FILE; the next build-cache computes them again.
