@@ -179,6 +179,7 @@ def test_a_received_folder_named_like_a_package_is_no_part_of_it(
     (home / "own_of_test").mkdir(parents=True)
     (home / "own_of_test" / "dump.py").write_text(ROLES)
     (received / "own_of_test").mkdir()
+    monkeypatch.setattr(interpreter, "_own_folders", {})  # what is added stays
     monkeypatch.chdir(received)
     monkeypatch.setattr(sys, "path", ["", *sys.path, str(home)])
     path = interpreter.module_path(["own_of_test.dump:Dump"])
