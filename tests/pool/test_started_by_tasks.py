@@ -67,8 +67,12 @@ def test_a_task_can_end_what_it_starts(
 def test_programs_start_with_no_signal_blocked_or_ignored(*, is_forked: bool) -> None:
     with Pool([starter(is_forked=is_forked)]) as pool:
         shown = str(pool.call("s", ("shows_signals", None)))
-    masks = dict(line.split(":\t") for line in shown.splitlines())
-    assert {name: int(mask, 16) for name, mask in masks.items()} == {"SigBlk": 0, "SigIgn": 0}
+    masks = {k: int(v, 16) for k, v in (line.split(":\t") for line in shown.splitlines())}
+    # What these tests were started under, such as nohup, is the user's choice, and handed on.
+    hang_up = 1 << (signal.SIGHUP - 1)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        masks["SigIgn"] &= ~hang_up
+    assert masks == {"SigBlk": 0, "SigIgn": 0}
 
 
 def test_a_program_that_ignores_its_childrens_ends_does_not_hide_exit_codes_from_tasks(
