@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from featpipe import user_cache
 from featpipe.encoders.fingerprint import digest_text, remember_digests_in
-from featpipe.errors import UnknownDevice, UsageError
+from featpipe.errors import MissingExtra, UnknownDevice, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +77,7 @@ def resolve_precision(asked: str, *, device: str = "cpu") -> Resolved:
 
     Raises:
         UsageError: another word.
+        MissingExtra: torch is needed to measure, and not installed.
     """
     known = find_precision(asked, device=device)
     if known is not None:
@@ -141,11 +142,17 @@ def _time(linear: Linear, x: torch.Tensor) -> float:
 
 
 def _memo_file() -> Path | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     if remember_digests_in() is None:
         return None
-    from importlib.metadata import version
-
-    return user_cache.folder("precision") / digest_text(f"{_cpu()} {version('torch')}")
+    try:
+        torch_version = version("torch")
+    except PackageNotFoundError as error:
+        raise MissingExtra(
+            "computing vectors needs torch, which is not installed", hint="pip install torch"
+        ) from error
+    return user_cache.folder("precision") / digest_text(f"{_cpu()} {torch_version}")
 
 
 def _lacks_bf16() -> bool:
