@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.places import Identity, Preparation
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader, TableReader
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featpipe.cache.places import Identity
+    from featpipe.cache.tables import Rows
     from featpipe.cache.texts import Units
-    from featpipe.cache.write import LocalTerms, Rows
+    from featpipe.cache.write import LocalTerms
     from featpipe.documents import Source
     from featpipe.encoders.spec import EncoderSettings, TaggerSettings
     from featpipe.report import Quarantined

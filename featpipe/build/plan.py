@@ -112,6 +112,7 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
     specs = {
         encoder_plan.table: vectors,
         tables.TEXTS: tables.texts_spec(),
+        tables.TEXT_LEVELS: tables.levels_spec(),
         tables.DOCUMENTS: tables.documents_spec(),
         tables.SOURCES: tables.sources_spec(),
         tables.RUNS: tables.runs_spec(),

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from featpipe.build.plan import Plan
     from featpipe.build.progress import Progress, RunRecord
     from featpipe.build.queue import UnitStates
-    from featpipe.cache.write import LocalTerms, Rows
+    from featpipe.cache.tables import Rows
+    from featpipe.cache.write import LocalTerms
     from featpipe.pool import Outcome, Pool
     from featpipe.report import RunReport
     from featpipe.store import Reader

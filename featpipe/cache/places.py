@@ -24,7 +24,7 @@ from featpipe.lexical.words import Words
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
 
+from featpipe.cache import tables
+from featpipe.cache.derived import DerivedRows
 from featpipe.errors import DictionaryLocked, PoolBroken, raise_original
 from featpipe.pool.role import Role
 from featpipe.store import Reader, Writer, keys_of
@@ -24,11 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.cache.tables import Rows
     from featpipe.cache.texts import Texts
     from featpipe.pool import Outcome, Pool
     from featpipe.store import TableSpec
-
-    Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
 
 logger = getLogger(__name__)
 
@@ -238,16 +239,28 @@ class WriteRole:
         self._specs = specs
         self._writer = _open_when_free(Path(cache), wait_until)
         self._terms = TermWriter(Path(cache), self._writer, terms, specs) if terms else None
+        self._derived = DerivedRows(self._writer, specs)
 
     def run(self, task: WriteTask) -> None:
         """Append and commit; when this returns, the rows survive the loss of any process."""
+        try:
+            self._append(task)
+            self._writer.commit()
+        except BaseException:
+            self._derived.forget()
+            raise
+
+    def _append(self, task: WriteTask) -> None:
+        if task.rows:
+            self._derived.catch_up()
         for name, rows in task.rows.items():
-            self._writer.table(name, self._specs[name]).append(rows)
+            if name != tables.TEXT_LEVELS:  # of which only new ones get a row
+                self._writer.table(name, self._specs[name]).append(rows)
+        self._derived.append(task.rows)
         if task.terms is not None:
             if self._terms is None:
                 raise ValueError("this writer was given no tables for terms")
             self._terms.append(task.terms)
-        self._writer.commit()
 
     def close(self) -> None:
         """Trim and release the file."""

@@ -29,7 +29,7 @@ from featpipe.store.schema import KEYS, Column, Ragged
 from featpipe.store.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -73,8 +73,13 @@ def compact_dictionary(
     *,
     disk: Disk | None = None,
     pick_of: Callable[[Reader], Pick] = lambda _: rows_of,
+    leave_out: Callable[[Reader], Container[str]] = lambda _: (),
+    complete: Callable[[Writer], None] = lambda _: None,
 ) -> Compaction:
     """Rewrite the dictionary at ``path`` and replace it by the result, with the rows picked.
+
+    ``leave_out`` names tables that are not copied, and ``complete`` is given the writer of the
+    result, to write what they are to hold.
 
     Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
     holds objects of another program or unreadable tables, which a rewrite would lose, or has
@@ -92,8 +97,11 @@ def compact_dictionary(
             with writing(path):
                 access = _access_to_keep(path)
             pick = pick_of(reader)
+            left_out = leave_out(reader)
+            names = [name for name in reader.tables() if name not in left_out]
             with Writer.open(aside, disk=disk, access=access) as target:
-                counts = [copy_table(reader.table(name), target, pick) for name in reader.tables()]
+                counts = [copy_table(reader.table(name), target, pick) for name in names]
+                complete(target)
         before, after = (file.stat().st_blocks * 512 for file in (path, aside))
         with writing(path):
             disk.replace(aside, path)
