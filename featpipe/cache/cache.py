@@ -15,14 +15,14 @@ from featpipe.cache.forget import choose_documents, forget_documents
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
-from featpipe.errors import UnknownSpace
+from featpipe.errors import UnknownSpace, UsageError
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featpipe.cache.documents import CachedDocument
-    from featpipe.cache.search import Hit, Level
+    from featpipe.cache.search import Hit, Level, QueryEncoder
 
 
 class Cache:
@@ -121,9 +121,20 @@ class Cache:
         return self.stored_documents.find_content(bytes_hash, media_type)
 
     def search(
-        self, query: str, k: int = 10, *, level: Level = "sentence", analyser: str | None = None
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        level: Level = "sentence",
+        analyser: str | None = None,
+        encoder: QueryEncoder | None = None,
     ) -> list[Hit]:
         """The best sentences for a query by BM25, as ``featpipe search`` ranks them.
+
+        With an ``encoder`` they are ranked by meaning as well, as with ``--hybrid``::
+
+            with TextEncoder("c.h5") as encoder:
+                hits = cache.search("违约金是多少？", encoder=encoder)
 
         What the writer has committed until now is searched; the index is kept for further queries.
 
@@ -132,12 +143,19 @@ class Cache:
             k: how many hits.
             level: ``sentence``, or ``document`` for the best sentence of each of ``k`` documents.
             analyser: whose terms; may be left out when the cache holds those of one.
+            encoder: a `featpipe.TextEncoder` of this cache; each hit names the prompt it used.
 
         Raises:
             UnknownSpace: no such terms, or several to choose from.
+            UsageError: an ``encoder`` and the level ``document``, which has no vectors.
 
         """
-        return self.sentence_search(analyser).search(query, k, level=level)
+        search = self.sentence_search(analyser)
+        if encoder is None:
+            return search.search(query, k, level=level)
+        if level != "sentence":
+            raise UsageError("with an encoder sentences are ranked; leave the level out")
+        return search.search_encoded(query, encoder, k)
 
     def sentence_search(self, analyser: str | None = None) -> SentenceSearch:
         """The index behind :meth:`search`, over all sentences that are committed now."""
