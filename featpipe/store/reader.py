@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 class Reader:
     """A dictionary open for reading. Raises UnreadableDictionary, NewerDictionary on opening.
 
-    ``checks_rows``: every row is held against its checksum before it is handed out, and damaged
-    ones raise DamagedRows. Without it a damaged row is handed out as it is.
+    ``checks_rows``: a row is held against its checksum before it is handed out, when it is first
+    read and after every write to the file, and damaged ones raise DamagedRows. Damage that the
+    disk does to a row without a write is found when ten minutes have passed since its last check.
+    Without it a damaged row is handed out as it is.
     """
 
     def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:

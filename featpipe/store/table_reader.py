@@ -24,6 +24,7 @@ from featpipe.store.index import (
 )
 from featpipe.store.keys import KEY_BYTES
 from featpipe.store.schema import BFLOAT16, Column, from_bfloat16
+from featpipe.store.sound_rows import RowGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from featpipe.errors import UnreadableDictionary
     from featpipe.store.checksum import AnyArray
     from featpipe.store.schema import TableSpec
+    from featpipe.store.sound_rows import SoundRows
     from featpipe.store.table_view import IndexPlace, TableView
     from featpipe.store.views import ColumnView, FileMap
 
@@ -103,6 +105,7 @@ class TableReader:
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
+        self._guard = RowGuard(file, snapshot.view.name)
         self._unsound = np.zeros(0, np.int64)  #: damaged rows among those indexed here
         self._check_at = 0.0
         self._is_replaced = False
@@ -145,7 +148,8 @@ class TableReader:
         now = self._checked()
         start = 0
         for block in self._fixed(now, name).blocks(0, now.n_rows):
-            self._require_sound(now, np.arange(start, start + len(block)), {name: block})
+            sound = self._guard.sound_rows(now.n_rows)
+            self._require_sound(now, np.arange(start, start + len(block)), sound, {name: block})
             start += len(block)
             yield block
 
@@ -153,8 +157,9 @@ class TableReader:
         """Rows start:stop of a column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, start, stop)
+        sound = self._guard.sound_rows(now.n_rows)
         found = self._fixed(now, name).slice(start, stop)
-        self._require_sound(now, np.arange(start, stop), {name: found})
+        self._require_sound(now, np.arange(start, stop), sound, {name: found})
         return found
 
     def gather(
@@ -204,11 +209,13 @@ class TableReader:
             self._require_whole(now)
             return found
         found = np.empty((len(rows), *column.shape), column.dtype) if out is None else out
-        step = now.view.checks.block_rows
+        checks, sound = now.view.checks, self._guard.sound_rows(now.n_rows)
+        are_known = bool(sound.have(rows, checks.parts(())).all())
+        # Summed block by block, while its bytes are in the processor's cache.
+        step = max(1, len(rows)) if are_known else checks.block_rows
         for at in range(0, len(rows), step):
-            # Summed block by block, while its bytes are in the processor's cache.
             block = column.gather(rows[at : at + step], found[at : at + step])
-            self._require_sound(now, rows[at : at + step], {name: block})
+            self._require_sound(now, rows[at : at + step], sound, {name: block})
         return found
 
     def row(self, name: str, row: int) -> AnyArray:
@@ -220,8 +227,7 @@ class TableReader:
     def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
         found = self._fixed(now, name).row(row)
         self._require_whole(now)
-        if self._file.checks_rows and now.view.checks.is_bad(row):
-            raise damaged_rows(str(self._file.path), self.name, [row])
+        self._guard.require_one(now.view.checks, row, self._guard.sound_rows(now.n_rows))
         return found
 
     def ragged(self, name: str, row: int) -> AnyArray:
@@ -229,8 +235,7 @@ class TableReader:
         now = self._checked()
         _check_range(now, row, row + 1)
         values = self._values(now, name)
-        if self._file.checks_rows and now.view.checks.is_bad(row, name):
-            raise damaged_rows(str(self._file.path), self.name, [row])
+        self._guard.require_one(now.view.checks, row, self._guard.sound_rows(now.n_rows), name)
         start, stop = self._bounds(now, name, row, row + 1).tolist()
         found = values.slice(start, stop)
         self._require_whole(now)
@@ -241,7 +246,7 @@ class TableReader:
         now = self._checked()
         wanted = _rows(now, rows)
         values = self._values(now, name)
-        self._require_sound(now, wanted, ragged=[name])
+        self._require_sound(now, wanted, self._guard.sound_rows(now.n_rows), ragged=[name])
         if len(wanted) and (np.diff(wanted) == 1).all():
             ends = self._bounds(now, name, int(wanted[0]), int(wanted[-1]) + 1)
             found, lengths = values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
@@ -259,7 +264,7 @@ class TableReader:
         """The number of values of a ragged column, over all rows."""
         now = self._checked()
         last = np.arange(max(0, now.n_rows - 1), now.n_rows)
-        self._require_sound(now, last)
+        self._require_sound(now, last, self._guard.sound_rows(now.n_rows))
         return int(self._bounds(now, name, now.n_rows, now.n_rows)[-1])
 
     def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
@@ -271,17 +276,13 @@ class TableReader:
         self,
         now: Snapshot,
         rows: NDArray[np.int64],
+        sound: SoundRows,
         given: Mapping[str, AnyArray] | None = None,
         ragged: Sequence[str] = (),
     ) -> None:
         """Raise DamagedRows where one of the rows is damaged; ``given`` are bytes to hand out."""
         self._require_whole(now)
-        if not self._file.checks_rows:
-            return
-        are_bad = now.view.checks.are_bad(rows, ragged, given)
-        if are_bad.any():
-            damaged = np.unique(rows[are_bad]).tolist()
-            raise damaged_rows(str(self._file.path), self.name, damaged)
+        self._guard.require(now.view.checks, rows, sound, given, ragged)
 
     def _require_whole(self, now: Snapshot, index: KeyIndex | None = None) -> None:
         """Raise DictionaryChanged where zeros were read in the place of bytes that are gone."""
@@ -346,7 +347,7 @@ class TableReader:
         if len(keys) and self._file.checks_rows:
             words = np.ascontiguousarray(keys).view("<u8")
             suspects = find_altered(index, words, now.key_column, now.n_rows)
-            self._require_sound(now, suspects)
+            self._require_sound(now, suspects, self._guard.sound_rows(now.n_rows))
             near = [row for row in self._unsound.tolist() if is_near(words, now.key_column, row)]
             if near:
                 raise damaged_rows(str(self._file.path), self.name, near)
