@@ -23,7 +23,7 @@ from featpipe.build.queue import BuildQueue
 from featpipe.cache import tables
 from featpipe.cache.places import gone_rows
 from featpipe.cache.texts import Texts
-from featpipe.cache.write import WRITE, CacheWriter
+from featpipe.cache.write import WRITE
 from featpipe.errors import CheckpointError, PoolBroken, PoolError, raise_original
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.build.intake import Intake
+    from featpipe.build.intake import UnitIntake
     from featpipe.build.messages import FeatureBatch, FeatureTask, PreparedBatch, PrepareTask
     from featpipe.build.plan import Plan
     from featpipe.build.progress import Progress, RunRecord
     from featpipe.build.queue import UnitStates
     from featpipe.cache.tables import Rows
-    from featpipe.cache.write import LocalTerms
-    from featpipe.pool import Outcome, Pool
+    from featpipe.cache.write import CacheWriter, LocalTerms
+    from featpipe.pool import Outcome
     from featpipe.report import RunReport
     from featpipe.store import Reader
 
@@ -54,8 +54,9 @@ class Run:
 
     Args:
         plan: what to fill.
-        pool: with the roles ``prepare``, ``encode``, ``count`` and that of the writer.
-        intake: the files.
+        writer: of the cache; its pool has the roles ``prepare``, ``encode`` and ``count``, too, as
+            far as the intake and the plan need them.
+        intake: the files, or the units.
         reader: of the cache, whose lock the writer holds.
         record: counts, for the report.
         listen: called with a :class:`Progress` a few times a second.
@@ -65,14 +66,15 @@ class Run:
     def __init__(
         self,
         plan: Plan,
-        pool: Pool,
-        intake: Intake,
+        writer: CacheWriter,
+        intake: UnitIntake,
         reader: Reader,
         record: RunRecord,
         listen: Callable[[Progress], None],
     ) -> None:
-        self._pool = pool
-        self._writer = CacheWriter(pool)
+        self._pool = writer.pool
+        self._writer = writer
+        self._tables = plan.specs
         self._intake = intake
         self._record = record
         self._reader = reader
@@ -97,7 +99,8 @@ class Run:
         queue = self._queue
         report = self._record.report(queue.vectors, queue.states, self._is_stopping)
         text = json.dumps(report.as_dict(), ensure_ascii=False)
-        self._write({tables.RUNS: {"record": Texts.from_strings([text]).ragged}})
+        if tables.RUNS in self._tables:
+            self._write({tables.RUNS: {"record": Texts.from_strings([text]).ragged}})
         self._writer.settle()
         self._tick(is_last=True)
         return report
@@ -128,11 +131,11 @@ class Run:
             if chunk is None:
                 break
             self._record.quarantined.extend(chunk.quarantined)
+            self._record.counts += chunk.counts
             if chunk.known is not None:
-                self._record.counts += chunk.known.counts
                 self._queue.add(chunk.known)
-            if chunk.moved is not None:
-                self._write({tables.SOURCES: chunk.moved})
+            if chunk.rows:
+                self._write(chunk.rows)
             if chunk.task is not None:
                 self._submit("prepare", chunk.task)
             self._tick()
@@ -174,7 +177,7 @@ class Run:
         if batch.rest is not None:
             self._submit("prepare", batch.rest)
         if batch.rows:
-            self._write(batch.rows)
+            self._write({name: rows for name, rows in batch.rows.items() if name in self._tables})
         self._queue.add(batch.units)
 
     def _take_features(self, outcome: Outcome) -> None:

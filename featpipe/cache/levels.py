@@ -147,13 +147,17 @@ class LevelLog:
         self._bits = bits
 
     def append(self, texts: NDArray[np.uint8], bits: Bits) -> None:
-        """Add the levels of texts (n, 16), distinct and appended before, as far as they are new."""
+        """Add the levels of texts (n, 16), distinct and appended before, as far as they are new.
+
+        Texts of another file of the same shard are logged as they are given.
+        """
         table = self._writer.table(tables.TEXTS, tables.texts_spec())
-        known = self._known(table.n_rows)
+        known = self._known(max(1, table.n_rows))
         rows = table.find(texts)
-        fresh = np.flatnonzero(bits & ~known[rows])
+        is_here = rows >= 0
+        fresh = np.flatnonzero(bits & ~np.where(is_here, known[rows], 0))
         self._log(texts[fresh], bits[fresh])
-        known[rows] |= bits
+        known[rows[is_here]] |= bits[is_here]
 
     def cover(self, document: NDArray[np.generic], row: int) -> None:
         """Note that the levels of the document of this key, and of all before its row, are here."""

@@ -87,6 +87,8 @@ class CacheWriter:
 
     Args:
         pool: whose roles include that of :func:`write_role`. :meth:`open` makes one.
+        cache: the file, where the pool's writer takes it from each task
+            (`featpipe.cache.write_files`).
 
     Raises:
         DictionaryLocked: by any call: another process writes this cache, for longer than the role
@@ -95,8 +97,9 @@ class CacheWriter:
 
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, cache: Path | None = None) -> None:
+        self.pool = pool
+        self._cache = "" if cache is None else str(cache)
         self._numbers = count()
         self._open: dict[int, _Commit] = {}
         self._open_bytes = 0
@@ -129,11 +132,23 @@ class CacheWriter:
 
         Without any rows it has the file made, if need be, and its lock held.
         """
+        self._submit(WriteTask(rows, terms, self._cache), then)
+
+    def release(self) -> None:
+        """Have the file trimmed and released, and return when it is; the pool goes on.
+
+        Other tasks of the pool must have ended.
+        """
+        self.settle()
+        self._submit(WriteTask({}, None, self._cache, is_last=True), None)
+        self.settle()
+
+    def _submit(self, task: WriteTask, then: Callable[[], None] | None) -> None:
         number = next(self._numbers)
-        commit = self._open[number] = _Commit(then, _n_bytes(rows, terms))
+        commit = self._open[number] = _Commit(then, _n_bytes(task.rows, task.terms))
         self._open_bytes += commit.n_bytes
         try:
-            self._pool.submit(WRITE, WriteTask(rows, terms), tag=number)
+            self.pool.submit(WRITE, task, tag=number)
         except PoolBroken as error:
             raise_original(error)
 
@@ -144,7 +159,7 @@ class CacheWriter:
         """
         try:
             while len(self._open) > most_open:
-                for outcome in self._pool.completed():
+                for outcome in self.pool.completed():
                     self.take(outcome)
         except PoolBroken as error:
             raise_original(error)
@@ -160,7 +175,7 @@ class CacheWriter:
 
     def close(self) -> None:
         """Have the file trimmed and released, and stop the pool."""
-        self._pool.close()
+        self.pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -214,6 +229,10 @@ class WriteTask:
 
     rows: Mapping[str, Rows]
     terms: LocalTerms | None = None
+    cache: str = ""
+    """The file, for a writer of many files; else the role's own."""
+    is_last: bool = False
+    """Whether a writer of many files trims and releases this one."""
 
 
 class WriteRole:
