@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Self
 from featpipe.build.departures import refuse_empty_roots
 from featpipe.build.dry_run import DryRun, open_or_empty
 from featpipe.build.intake import Intake
-from featpipe.build.plan import Plan, make_plan
+from featpipe.build.plan import Plan, make_plan, note_coarse
 from featpipe.build.progress import RunRecord
 from featpipe.build.roles import count_role, encode_role, prepare_role, read_limits
-from featpipe.build.run import Run
+from featpipe.build.run import CoarsePrecision, Run
 from featpipe.cache.write import CacheWriter, write_role
 from featpipe.documents import Source
 from featpipe.documents.find import Found, absolute, search
@@ -88,15 +89,15 @@ class Pipeline:
         self._cache = Path(cache)
         self._settings = settings or BuildSettings()
         self._is_builtin = is_builtin(model)
-        self._plan = make_plan(
+        self._make_plan = partial(
+            make_plan,
             model or find_builtin_model(),
-            encoder or EncoderSettings(),
-            None if ner == NO_ENTITIES else ner or find_builtin_model(),
-            tagger or TaggerSettings(),
-            self._settings,
-            check_devices(devices) if devices else default_devices(),
-            held=_find_held(self._cache),
+            ner=None if ner == NO_ENTITIES else ner or find_builtin_model(),
+            settings=self._settings,
+            devices=check_devices(devices) if devices else default_devices(),
         )
+        self._asked = encoder or EncoderSettings(), tagger or TaggerSettings()
+        self._plan = self._plan_with(*self._asked)
         self._pool: Pool | None = None
         self._run: Run | None = None
 
@@ -131,6 +132,28 @@ class Pipeline:
 
         """
         found = self._find(documents, include, exclude)
+        try:
+            return self._build(found, sync=sync, listen=listen or ignore)
+        except CoarsePrecision as coarse:
+            # No such vector was written. What was written, of documents, is not computed again.
+            self.close()
+            self._plan = self._plan_exact(coarse.least_cosine)
+            return self._build(found, sync=sync, listen=listen or ignore)
+
+    def _plan_exact(self, cosine: float) -> Plan:
+        """The plan in float32, for a model that rounds too much in the precision of this one."""
+        encoder, tagger = self._asked
+        if self._plan.is_together:
+            tagger = replace(tagger, precision="exact")
+        plan = self._plan_with(replace(encoder, precision="exact"), tagger)
+        note = f"vectors in precision exact: {note_coarse(cosine)}"
+        return replace(plan, notes=(*plan.notes, note))
+
+    def _plan_with(self, encoder: EncoderSettings, tagger: TaggerSettings) -> Plan:
+        held = _find_held(self._cache)
+        return self._make_plan(encoder=encoder, tagger=tagger, held=held)
+
+    def _build(self, found: Found, *, sync: bool, listen: Callable[[Progress], None]) -> RunReport:
         n_documents, plan = len(found.sources), self._plan
         record = RunRecord(new_run_id(), n_documents, plan.levels, plan.checkpoints)
         record.notes.extend(found.notes)
@@ -138,7 +161,7 @@ class Pipeline:
         writer = self._own_cache(self._open_pool())
         with Reader(self._cache) as reader:
             intake = self._make_intake(found, reader, sync=sync)
-            self._run = Run(self._plan, writer, intake, reader, record, listen or ignore)
+            self._run = Run(self._plan, writer, intake, reader, record, listen)
             try:
                 return self._run.finish()
             finally:

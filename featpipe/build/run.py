@@ -24,6 +24,7 @@ from featpipe.cache import tables
 from featpipe.cache.places import gone_rows
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import WRITE
+from featpipe.encoders.precision import LEAST_COSINE
 from featpipe.errors import CheckpointError, PoolBroken, PoolError, raise_original
 
 if TYPE_CHECKING:
@@ -49,8 +50,18 @@ _TICK_S = 0.25
 _MOST_WAITING_BYTES = 64 << 20
 
 
+class CoarsePrecision(Exception):  # no error: the pipeline plans anew
+    """Vectors in the lower precision that ``auto`` chose are too unlike those in float32."""
+
+    def __init__(self, least_cosine: float) -> None:
+        super().__init__(f"least cosine {least_cosine}")
+        self.least_cosine = least_cosine
+
+
 class Run:
     """State of one ``build``. Used once.
+
+    `finish` raises `CoarsePrecision` before a vector of an unproven plan is written, if it is so.
 
     Args:
         plan: what to fill.
@@ -194,6 +205,8 @@ class Run:
             self._take_rows(part)
 
     def _take_rows(self, batch: FeatureBatch) -> None:
+        if batch.least_cosine < LEAST_COSINE:
+            raise CoarsePrecision(batch.least_cosine)
         states = self._queue.states_of(batch.table)
         self._record.add_features(batch)
         for key, reason in batch.failed:

@@ -26,7 +26,12 @@ from featpipe.encoders.forward import Forwarder
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
 from featpipe.encoders.pooling import Steps, normalise, pool
-from featpipe.encoders.precision import find_device, resolve_precision, running_threads
+from featpipe.encoders.precision import (
+    find_device,
+    is_coarse,
+    resolve_precision,
+    running_threads,
+)
 from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
@@ -106,10 +111,12 @@ class Encoder:
         target = find_device(device)
         keep_freed_memory()
         precision = resolve_precision(settings.precision, device=device)
-        settings = replace(settings, precision=precision)
+        asked, settings = settings.precision, replace(settings, precision=precision)
         checkpoint = describe_checkpoint(name)
         with refuse_changes(checkpoint.files, checkpoint.path):
             spec = encoder_spec(checkpoint, settings, device)
+            if asked == "auto" and is_coarse(spec):
+                spec = encoder_spec(checkpoint, replace(settings, precision="exact"), device)
             tokenizer = Tokenizer.load(checkpoint)
             trunk = _load_trunk(checkpoint, spec, target, trust=settings.trust_remote_code)
             tokenizer.check_fits(trunk.n_words, checkpoint.path)
@@ -191,7 +198,10 @@ class Encoder:
         return (tokens.lengths + self.tokenizer.n_special).astype(np.int32)
 
     def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Cosine (n,) of each text's vector to its vector in precision ``exact``."""
+        """Cosine (n,) of each text's vector to its vector in precision ``exact``.
+
+        1 where neither precision has one, 0 where only one of the two has.
+        """
         spec = self.spec | {"precision": "exact"}
         exact = Encoder(self.trunk.copy_to(), self.tokenizer, spec, self.steps)
         exact.threads = self.threads
@@ -201,7 +211,8 @@ class Encoder:
         )
         lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
         product = (found * expected).sum(axis=1)
-        return np.asarray(product / np.maximum(lengths, 1e-300), np.float64)
+        have_none = ~(found.any(axis=1) | expected.any(axis=1))
+        return np.where(have_none, 1.0, product / np.maximum(lengths, 1e-300))
 
     def _with_prompt(self, texts: Sequence[str], prompt: str | None = None) -> Sequence[str]:
         before = str(self.spec["prompt"]) if prompt is None else prompt
