@@ -8,6 +8,7 @@
     shards/0a.h5, 0a.1.h5 ...  texts, levels, embeddings, entities, terms of a shard, and additions
     lists/                     the sources of each part
     reports/*.done             one for each job that has ended
+    results.h5                 tables results/* of extraction, with a writer of their own
 
 Guarantees: a key belongs to one shard, whatever the machine; published files appear whole (they are
 renamed into their place), and hidden names, which begin with a dot, are files being written.
@@ -89,6 +90,11 @@ class FolderLayout:
     def description(self) -> Path:
         """``cache.json``."""
         return self.path / DESCRIPTION
+
+    @property
+    def results_file(self) -> Path:
+        """Results of extraction; made by the first of them."""
+        return self.path / "results.h5"
 
     @property
     def n_shards(self) -> int:

@@ -67,6 +67,14 @@ class Reader:
             if descriptor >= 0:
                 os.close(descriptor)
 
+    def release(self) -> None:
+        """Have the file closed when the last table, and the last call of a thread, is done with it.
+
+        Not used by callers of this reader: tables that they took stay usable.
+        """
+        with self._lock:
+            self._tables = {}  # each holds this reader, which holds them
+
     def __del__(self) -> None:
         if getattr(self, "descriptor", -1) >= 0:
             self.close()
@@ -94,6 +102,11 @@ class Reader:
                 elif not header.is_group or header.refusals:
                     found.append(name)
             return sorted(found)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and number of the open file."""
+        return self._identity
 
     @property
     def was_closed(self) -> bool:

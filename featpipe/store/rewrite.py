@@ -134,7 +134,7 @@ def copy_table(
     pick = pick or rows_of
     written = target.table(table.name, table.spec)
     if pick is rows_of:
-        values = {name: table.n_values(name) for name in table.now.view.values}
+        values = {name: table.n_values(name) for name in table.value_columns}
         written.reserve(written.n_rows + table.n_rows, values)
     n_kept = n_damaged = n_unwanted = 0
     for rows, n_bad in sound_blocks(table):
@@ -306,11 +306,10 @@ def rows_of(table: TableReader, rows: NDArray[np.int64]) -> dict[str, ColumnData
 
 def sound_blocks(table: TableReader) -> Iterator[tuple[NDArray[np.int64], int]]:
     """A table's rows in blocks: (numbers of sound rows, count of damaged ones)."""
-    width = max(1, sum(column.row_bytes for column in table.now.view.fixed.values()))
-    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // width))
+    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // max(1, table.row_bytes)))
     for start in range(0, table.n_rows, size):
         stop = min(start + size, table.n_rows)
-        bad = table.now.view.bad_rows(start, stop)
+        bad = table.bad_rows(start, stop)
         yield np.setdiff1d(np.arange(start, stop, dtype=np.int64), bad), len(bad)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from os import SEEK_END, lseek
 from struct import Struct
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,6 +63,13 @@ class OpenFile(Protocol):
 
     def damage(self, what: str) -> UnreadableDictionary:
         """The error for a damaged file."""
+
+
+class StoredType(NamedTuple):
+    """The numpy type of a column's bytes, and the shape of one value."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +138,35 @@ class TableReader:
         """The table's attributes."""
         return dict(self.now.view.spec.attributes)
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row, without the values of ragged columns."""
+        return sum(column.row_bytes for column in self.now.view.fixed.values())
+
+    @property
+    def fixed_columns(self) -> dict[str, StoredType]:
+        """Types and shapes of the columns with one entry per row, the store's own among them."""
+        columns = self.now.view.fixed.items()
+        return {name: StoredType(column.dtype, column.shape) for name, column in columns}
+
+    @property
+    def value_columns(self) -> dict[str, StoredType]:
+        """Types and shapes of the values of ragged columns."""
+        columns = self.now.view.values.items()
+        return {name: StoredType(column.dtype, column.shape) for name, column in columns}
+
     def __len__(self) -> int:
         return self.now.n_rows
 
     # ---- rows
+
+    def rows(self) -> NDArray[np.int64]:
+        """The numbers of all rows."""
+        return np.arange(self.now.n_rows)
+
+    def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Rows of start:stop whose bytes are not those that were written."""
+        return self.now.view.bad_rows(start, stop)
 
     def column(self, name: str) -> AnyArray:
         """A whole column, (n_rows, *shape): a read-only view if it lies in one chunk, else a copy.
@@ -356,6 +388,15 @@ class TableReader:
         """One key's row of a column, a read-only view; None when absent."""
         row = self.find_one(key)
         return None if row < 0 else self._row(self.now, name, row)
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a row of this key."""
+        return self.find_one(key) >= 0
+
+    def ragged_of(self, name: str, key: bytes) -> AnyArray | None:
+        """One key's values of a ragged column, as :meth:`ragged`; None when absent."""
+        row = self.find_one(key)
+        return None if row < 0 else self.ragged(name, row)
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
         """The index with every row of ``now``."""

@@ -16,7 +16,7 @@ from tests.store.samples import VECTORS, vectors_of
 
 
 def n_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 @pytest.fixture
