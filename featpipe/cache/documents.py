@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -18,7 +19,8 @@ from featpipe.cache.levels import level_bits
 from featpipe.cache.places import last_places
 from featpipe.cache.texts import LEVEL_BIT, check_level, decode, join_keys
 from featpipe.documents.find import absolute
-from featpipe.errors import MissingDocuments, UnknownSpace
+from featpipe.errors import DamagedRows, MissingDocuments, UnknownSpace
+from featpipe.store.damage import of_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store import Reader, TableReader
+    from featpipe.store.checksum import AnyArray
 
     #: A table, another object where the file was replaced, and its number of rows.
     _TableState = tuple[TableReader | None, int]
@@ -76,20 +79,20 @@ class CachedDocument:
     @cached_property
     def text(self) -> str:
         """The one text that all offsets count in."""
-        return decode(self._stored.table.ragged("text", self.row))
+        return decode(self._read("text"))
 
     @cached_property
     def meta(self) -> dict[str, object]:
         """Title, media type, loader, hashes, pages, tables ... as stored."""
-        return dict(json.loads(decode(self._stored.table.ragged("meta", self.row))))
+        return dict(json.loads(decode(self._read("meta"))))
 
     def spans(self, level: str) -> NDArray[np.uint32]:
         """Unit spans (n, 2) of one level, in order."""
-        return np.asarray(self._stored.table.ragged(f"{check_level(level)}_spans", self.row))
+        return np.asarray(self._read(f"{check_level(level)}_spans"))
 
     def keys(self, level: str) -> NDArray[np.uint8]:
         """Keys (n, 16) of the units of one level, in order."""
-        return np.asarray(self._stored.table.ragged(f"{check_level(level)}_keys", self.row))
+        return np.asarray(self._read(f"{check_level(level)}_keys"))
 
     def units(self, level: str) -> list[Unit]:
         """Units of one level, in order.
@@ -108,7 +111,12 @@ class CachedDocument:
             UnknownSpace: no such tagger, or several match the name.
 
         """
-        return self._stored.entities_of(self, tagger)
+        with _reading_for(self):
+            return self._stored.entities_of(self, tagger)
+
+    def _read(self, column: str) -> AnyArray:
+        with _reading_for(self):
+            return self._stored.table.ragged(column, self.row)
 
     def __repr__(self) -> str:
         return f"<CachedDocument {self.id!r} at {self.path}>"
@@ -308,6 +316,15 @@ class _Names:
     unhashed: list[CachedDocument] = field(default_factory=list)
     by_hash: dict[str, dict[str, CachedDocument]] = field(default_factory=dict)
     hashed_rows: set[int] = field(default_factory=set)
+
+
+@contextmanager
+def _reading_for(document: CachedDocument) -> Iterator[None]:
+    """Errors about damaged rows name the document."""
+    try:
+        yield
+    except DamagedRows as error:
+        raise of_documents(error, [document.id]) from None
 
 
 def _place_entities(

@@ -18,7 +18,7 @@ from featpipe.documents.load import BUILT_IN, added_identity, check_promise, reg
 from featpipe.documents.media_type import may_need_ocr
 from featpipe.documents.source import GivenText
 from featpipe.encoders.spec import fingerprint_of
-from featpipe.errors import MissingExtra
+from featpipe.errors import DictionaryError, MissingExtra
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
@@ -209,3 +209,17 @@ def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
         else:
             found[place.path] = (place.id, place.key)
     return found
+
+
+def documents_of_rows(reader: Reader, table: str, keys: Sequence[bytes]) -> list[str]:
+    """Ids of the documents whose rows of ``/documents`` have these keys; of other tables none.
+
+    For errors about damaged rows: where the log is damaged, too, they are not known.
+    """
+    if table != tables.DOCUMENTS:
+        return []
+    try:
+        places = last_places(reader).values()
+    except DictionaryError:
+        return []
+    return [name for name, key in places if key in keys]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from featpipe.store.damage import damaged_rows
+from featpipe.store.schema import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.errors import DamagedRows
     from featpipe.store.checksum import AnyArray
-    from featpipe.store.row_checks import RowChecks
+    from featpipe.store.table_view import TableView
 
     Rows = NDArray[np.int64]
 
@@ -42,6 +44,9 @@ class CheckedFile(Protocol):
     path: Path
     descriptor: int
     checks_rows: bool
+
+    def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
+        """Documents that rows of these keys belong to, as far as they are known."""
 
 
 class SoundRows:
@@ -99,11 +104,10 @@ class RowGuard:
     Its methods raise DamagedRows; they do nothing when the file's rows are not to be checked.
     """
 
-    __slots__ = ("_file", "_sound", "_table")
+    __slots__ = ("_file", "_sound")
 
-    def __init__(self, file: CheckedFile, table: str) -> None:
+    def __init__(self, file: CheckedFile) -> None:
         self._file = file
-        self._table = table
         self._sound = SoundRows(None, 0)
 
     def sound_rows(self, n_rows: int) -> SoundRows:
@@ -114,7 +118,7 @@ class RowGuard:
 
     def require(
         self,
-        checks: RowChecks,
+        view: TableView,
         rows: Rows,
         sound: SoundRows,
         given: Mapping[str, AnyArray] | None = None,
@@ -123,7 +127,7 @@ class RowGuard:
         """Rows that were read: fixed columns, and the values of the named ragged ones.
 
         Args:
-            checks: of the table.
+            view: the table.
             rows: (n,).
             sound: from before they were read.
             given: fixed columns at hand, (n, ...), with the bytes that will be handed out.
@@ -131,30 +135,36 @@ class RowGuard:
         """
         if not self._file.checks_rows:
             return
-        parts = checks.parts(ragged)
+        parts = view.checks.parts(ragged)
         if sound.holds_in(self._state()):
             is_new = ~sound.have(rows, parts)
             if not is_new.all():
                 rows = rows[is_new]
                 given = {name: values[is_new] for name, values in (given or {}).items()}
-        are_bad = checks.are_bad(rows, ragged, given)
+        are_bad = view.checks.are_bad(rows, ragged, given)
         if are_bad.any():
-            raise self._damage(np.unique(rows[are_bad]).tolist())
+            raise self.damage(view, rows[are_bad])
         sound.add(rows, parts)
 
-    def require_one(self, checks: RowChecks, row: int, sound: SoundRows, ragged: str = "") -> None:
+    def require_one(self, view: TableView, row: int, sound: SoundRows, ragged: str = "") -> None:
         """One row that is read as it lies in the file; as :meth:`require`, in less time."""
         if not self._file.checks_rows:
             return
-        parts = checks.parts((ragged,) if ragged else ())
+        parts = view.checks.parts((ragged,) if ragged else ())
         if sound.has(row, parts):
             return
-        if checks.is_bad(row, ragged):
-            raise self._damage([row])
+        if view.checks.is_bad(row, ragged):
+            raise self.damage(view, np.array([row]))
         sound.add(row, parts)
 
-    def _damage(self, rows: list[int]) -> Exception:
-        return damaged_rows(str(self._file.path), self._table, rows)
+    def damage(self, view: TableView, rows: Rows) -> DamagedRows:
+        """The error for these rows; those of a keyed table are named by their keys as stored."""
+        numbers = np.unique(rows).tolist()
+        names: Sequence[str] = ()
+        if view.spec.keyed:
+            keys = [view.fixed[KEYS].bytes_of(row) for row in numbers]
+            names = self._file.documents_of(view.name, keys)
+        return damaged_rows(str(self._file.path), view.name, numbers, names)
 
     def _state(self) -> State:
         try:

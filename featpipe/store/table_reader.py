@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError
-from featpipe.store.damage import damaged_rows
 from featpipe.store.hdf5_format import UNDEFINED
 from featpipe.store.index import (
     MIN_CAPACITY,
@@ -54,6 +53,9 @@ class OpenFile(Protocol):
     path: Path
     descriptor: int
     checks_rows: bool
+
+    def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
+        """Documents that rows of these keys belong to, as far as they are known."""
 
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""
@@ -112,7 +114,7 @@ class TableReader:
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
-        self._guard = RowGuard(file, snapshot.view.name)
+        self._guard = RowGuard(file)
         self._unsound = np.zeros(0, np.int64)  #: damaged rows among those indexed here
         self._check_at = 0.0
         self._is_replaced = False
@@ -259,7 +261,7 @@ class TableReader:
     def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
         found = self._fixed(now, name).row(row)
         self._require_whole(now)
-        self._guard.require_one(now.view.checks, row, self._guard.sound_rows(now.n_rows))
+        self._guard.require_one(now.view, row, self._guard.sound_rows(now.n_rows))
         return found
 
     def ragged(self, name: str, row: int) -> AnyArray:
@@ -267,7 +269,7 @@ class TableReader:
         now = self._checked()
         _check_range(now, row, row + 1)
         values = self._values(now, name)
-        self._guard.require_one(now.view.checks, row, self._guard.sound_rows(now.n_rows), name)
+        self._guard.require_one(now.view, row, self._guard.sound_rows(now.n_rows), name)
         start, stop = self._bounds(now, name, row, row + 1).tolist()
         found = values.slice(start, stop)
         self._require_whole(now)
@@ -286,7 +288,7 @@ class TableReader:
             return found, lengths
         starts, stops, is_inside = now.view.checks.bounds(name, wanted)
         if not is_inside.all():
-            raise damaged_rows(str(self._file.path), self.name, wanted[~is_inside].tolist())
+            raise self._guard.damage(now.view, wanted[~is_inside])
         lengths = stops - starts
         found = _gather_ranges(values, starts, lengths)
         self._require_whole(now)
@@ -314,7 +316,7 @@ class TableReader:
     ) -> None:
         """Raise DamagedRows where one of the rows is damaged; ``given`` are bytes to hand out."""
         self._require_whole(now)
-        self._guard.require(now.view.checks, rows, sound, given, ragged)
+        self._guard.require(now.view, rows, sound, given, ragged)
 
     def _require_whole(self, now: Snapshot, index: KeyIndex | None = None) -> None:
         """Raise DictionaryChanged where zeros were read in the place of bytes that are gone."""
@@ -382,7 +384,7 @@ class TableReader:
             self._require_sound(now, suspects, self._guard.sound_rows(now.n_rows))
             near = [row for row in self._unsound.tolist() if is_near(words, now.key_column, row)]
             if near:
-                raise damaged_rows(str(self._file.path), self.name, near)
+                raise self._guard.damage(now.view, np.array(near))
 
     def get(self, name: str, key: bytes) -> AnyArray | None:
         """One key's row of a column, a read-only view; None when absent."""
