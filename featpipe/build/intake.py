@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,14 +23,14 @@ from featpipe.report import Counts, Quarantined
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.cache.places import Identity, Preparation
-    from featpipe.cache.tables import Rows
+    from featpipe.cache.write import Rows
     from featpipe.documents import LoadLimits, Source
-    from featpipe.store import Reader
+    from featpipe.store import Reader, TableReader
 
 #: A chunk ends at so many files or bytes: large enough to share the cost of a message, small
 #: enough that a worker lost on one of the files has little to repeat.
@@ -44,22 +44,14 @@ _OCR_WEIGHT = 32
 _CHUNK_KNOWN = 256
 
 
-class UnitTexts(Protocol):
-    """A table of texts."""
-
-    def ragged_many(
-        self, name: str, rows: NDArray[np.int64]
-    ) -> tuple[Any, NDArray[np.int64]]:  # bytes, as the store reads them
-        """The bytes of these rows' texts, and the length of each."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownUnits:
     """Distinct units of some known documents. Shapes: ``keys`` (n, 16), ``levels`` (n,)."""
 
     keys: NDArray[np.uint8]
     levels: NDArray[np.uint8]
-    _texts: UnitTexts
+    counts: Counts
+    _texts: TableReader
     _rows: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.intp]) -> Units:
@@ -70,30 +62,15 @@ class KnownUnits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """A few files or units, sorted by what must be done with them."""
+    """A few files, sorted by what must be done with them."""
 
-    task: PrepareTask | None = None
+    task: PrepareTask | None
     """Files to read."""
-    known: Units | KnownUnits | None = None
+    known: KnownUnits | None
     """Units of documents that need not be read."""
-    counts: Counts = field(default_factory=Counts)
-    """Of these documents."""
-    rows: Mapping[str, Rows] = field(default_factory=dict)
-    """Rows to write by table, such as places of known documents that were elsewhere before."""
-    quarantined: tuple[Quarantined, ...] = ()
-
-
-class UnitIntake(Protocol):
-    """Where a run takes its units from: files, or stored texts."""
-
-    is_exhausted: bool
-    """Whether there are no more chunks."""
-
-    def next_chunk(self) -> Chunk | None:
-        """The next few; None when there are no more."""
-
-    def find_departed(self) -> dict[str, str]:
-        """Address -> id of documents that leave the cache, once all chunks are taken."""
+    moved: Rows | None
+    """Rows for ``/sources``, for known documents that were found at another place before."""
+    quarantined: tuple[Quarantined, ...]
 
 
 class Intake:
@@ -146,25 +123,18 @@ class Intake:
         return find_departed(self._reader, self._given, self._roots)
 
     def _make_chunk(self, files: _Files) -> Chunk:
-        found = self._look_up([i.key for _, i in files.known]) if files.known else None
+        known = find_units(self._reader, [i.key for _, i in files.known]) if files.known else None
         unread = files.unknown
-        if found is None:
+        if known is None:
             # The cache was cut short between two rows that no commit had acknowledged, and lacks
             # a text of these documents: they are read again.
             unread = [*starmap(UnreadFile, files.known), *files.unknown]
-        known, counts = found or (None, Counts())
-        moved = self._find_moved(files.known) if found else None
         return Chunk(
             task=PrepareTask(tuple(unread)) if unread else None,
             known=known,
-            counts=counts,
-            rows={tables.SOURCES: moved} if moved else {},
+            moved=self._find_moved(files.known) if known else None,
             quarantined=tuple(files.quarantined),
         )
-
-    def _look_up(self, keys: Sequence[bytes]) -> tuple[KnownUnits | None, Counts] | None:
-        """The units of stored documents, and their counts; None where one must be read again."""
-        return find_units(self._reader, keys)
 
     def _sort_in(self, source: Source, files: _Files) -> None:
         identity = None
@@ -214,7 +184,7 @@ class _Files:
         )
 
 
-def find_units(reader: Reader, document_keys: Sequence[bytes]) -> tuple[KnownUnits, Counts] | None:
+def find_units(reader: Reader, document_keys: Sequence[bytes]) -> KnownUnits | None:
     """The distinct units of stored documents; None when the text of one is not stored."""
     documents, texts = reader.table(tables.DOCUMENTS), reader.table(tables.TEXTS)
     at = documents.find(join_keys(document_keys))
@@ -232,4 +202,4 @@ def find_units(reader: Reader, document_keys: Sequence[bytes]) -> tuple[KnownUni
     np.bitwise_or.at(levels, inverse, np.concatenate(bits))
     n_documents = len(document_keys)
     counts = Counts(n_loaded=n_documents, n_unchanged=n_documents, units_by_level=n_units)
-    return KnownUnits(texts.gather("keys", distinct), levels, texts, distinct), counts
+    return KnownUnits(texts.gather("keys", distinct), levels, counts, texts, distinct)

@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from functools import partial
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,8 @@ _LONGEST_MESSAGE = 4_000
 _LONGEST_TRACEBACK = 20_000
 _LONGEST_PICKLED = 8 << 20
 _LONGEST_RECORD = 64_000
+#: A shorter body is copied behind its header: that costs less than handing both to the kernel.
+_SHORT_BODY = 8_000
 
 
 def main(descriptor: int, boot: BootRecord) -> NoReturn:
@@ -250,9 +253,13 @@ class TaskServer:
             self._report(number, error, started, 0)
             return
         seconds = time.perf_counter() - started
-        if self._holds_view(number):
+        if self._n_views and self._holds_view(number):
             flags |= frames.HOLDS
-        self._connection.send(frames.frame(frames.DONE, number, body, flags, seconds))
+        header = frames.header(frames.DONE, number, body, flags, seconds)
+        if len(body) < _SHORT_BODY:
+            self._connection.send(header + body)
+        else:
+            self._connection.send(header, body)
 
     def _answer(self, message: Frame) -> tuple[bytes, int]:
         """Run the task: (body, flags) of its answer. Its payload and result die with this call."""
@@ -266,15 +273,15 @@ class TaskServer:
         self._refuse_fork()
         del payload
         try:
-            packed = pack(result, self._store_up_to_date())
+            packed = pack(result, self._take)
         except MemoryError:
             raise
         except Exception as error:
             from featpipe.pool.pickling import explain
 
             raise explain(result, "result", error) from error
-        if not packed.flags:
-            return packed.body, 0
+        if not packed.flags & frames.OUT_OF_BAND:
+            return packed.body, packed.flags
         uid = packed.own.uid if packed.own is not None else 0
         return uid.to_bytes(8, "little") + packed.body, packed.flags
 
@@ -284,11 +291,11 @@ class TaskServer:
         pieces = resolve_name(how)(payload) if ":" in how else getattr(payload, how)()
         return [pickle.dumps(piece, 5) for piece in pieces or ()]
 
-    def _store_up_to_date(self) -> SegmentStore:
+    def _take(self, n_bytes: int) -> Segment:
         # The parent's FREE messages may wait in the socket: reading them first allows writing to
         # warm pages instead of new ones.
         self._sort(self._connection.receive_waiting())
-        return self._store
+        return self._store.take(n_bytes)
 
     def _view(self, number: int, segment: Segment) -> memoryview:
         from featpipe.pool.shared_memory import tracked_view
@@ -296,8 +303,7 @@ class TaskServer:
         gone = self._gone
         self._n_views[number] = self._n_views.get(number, 0) + 1
         # Views may die in any thread of the role: only note it there, act on it in this one.
-        view, _ = tracked_view(segment, lambda: gone.append(number))
-        return view
+        return tracked_view(segment, partial(gone.append, number))
 
     def _holds_view(self, number: int) -> bool:
         """Whether the role kept a view of the payload, whose memory must stay as it is."""

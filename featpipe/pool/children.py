@@ -27,7 +27,7 @@ from featpipe.pool.workers import LOST_S, Worker, WorkerTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from featpipe.pool.actions import Action, Kill, RequestStack, Send, Start
+    from featpipe.pool.actions import Action, Kill, RequestStack, Start
     from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
     from featpipe.pool.role import Role
@@ -115,10 +115,6 @@ class Children:
         loss = Loss(Cause.NOT_STARTED, message, hint=error.hint)
         self._hub.act(self._scheduler.lost(action.worker, loss, 0, self._hub.now))
 
-    def send(self, action: Send) -> None:
-        """Send a task to a worker."""
-        self.payloads.send(self.workers[action.worker], action.task)
-
     def request_stack(self, action: RequestStack) -> None:
         """Have a worker write its stack, and take no more answers from it."""
         worker = self.workers[action.worker]
@@ -180,20 +176,24 @@ class Children:
         if message.flags & frames.FATAL:
             worker.note_out_of_memory(message)
             return
-        ended = Ended(task, worker.name, message.seconds, message.body, message.flags)
-        if message.kind == frames.ERROR:
-            ended.is_error = True
-        elif message.flags & frames.OUT_OF_BAND:
+        is_error, flags = message.kind == frames.ERROR, message.flags
+        ended = Ended(task, worker.name, message.seconds, message.body, flags, is_error)
+        if flags & frames.OUT_OF_BAND and not is_error:
             self._take_result(worker, message, ended)
-        first, *others = self._scheduler.answered(worker.number, message.number, self._hub.now)
+        first, *others = self._scheduler.answered(
+            worker.number, message.number, self._hub.now, message.seconds
+        )
         if isinstance(first, Halve):
             self._halve(first, self._pieces_in(ended))
+        elif flags & frames.HOLDS or self._roles[task.role].then is not None:
+            self._hand_on(worker, ended)
         else:
-            self._conclude(worker, ended)
+            self.open_tasks.conclude(ended)
         if others:
             self._hub.act(others)
 
-    def _conclude(self, worker: Worker, ended: Ended) -> None:
+    def _hand_on(self, worker: Worker, ended: Ended) -> None:
+        """The payload goes on, as a view of the worker's, or the value, as another's payload."""
         if ended.flags & frames.HOLDS:
             self.payloads.hold(worker, ended.task)
         then = self._roles[ended.task.role].then

@@ -23,6 +23,7 @@ ItemT = TypeVar("ItemT")
 #: 1 and 4 wherever there is an epoll; other systems may import this module.
 IN: int = getattr(select, "EPOLLIN", 1)
 OUT: int = getattr(select, "EPOLLOUT", 4)
+_EDGE: int = getattr(select, "EPOLLET", 1 << 31)
 
 
 class EventLoop:
@@ -50,7 +51,8 @@ class EventLoop:
         self._calls_that_wake = (self._asleep.clear, partial(os.eventfd_write, self._wake, 1))
         self.is_closed = False
         self._events: list[tuple[int, int]] = []
-        self.listen(self._wake, self._on_wake)
+        # By edges: every write to it ends a wait, and it need never be read.
+        self._epoll.register(self._wake, IN | _EDGE)
 
     # for any thread
 
@@ -71,7 +73,7 @@ class EventLoop:
         items = ((call, (item,)), *[item] * len(lists))
         deque(map(deque.append, boxes, items), maxlen=0)  # type: ignore[arg-type]  # each box gets its own kind of item
         if self._asleep:
-            self.wake()
+            deque(map(operator.call, self._calls_that_wake), maxlen=0)  # type: ignore[arg-type]  # as in `wake`
 
     def wake(self) -> None:
         """End the wait of the loop's thread, if it waits."""
@@ -97,13 +99,15 @@ class EventLoop:
 
     def handle_events(self) -> None:
         """Make the calls that were posted, and handle the events."""
-        if self._inbox:
-            self.read_inbox()
+        inbox = self._inbox
+        while inbox:
+            call, arguments = inbox.popleft()
+            call(*arguments)
         for descriptor, event in self._events:
             on_event = self._on_event.get(descriptor)
             if on_event is not None:  # else another handler of this turn ignored it
                 on_event(event)
-        if self._inbox:
+        if inbox:
             self.read_inbox()
 
     def read_inbox(self) -> None:
@@ -135,6 +139,3 @@ class EventLoop:
         self.is_closed = True
         self._epoll.close()
         os.close(self._wake)
-
-    def _on_wake(self, _: int) -> None:
-        os.eventfd_read(self._wake)

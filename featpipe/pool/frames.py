@@ -34,8 +34,9 @@ READY, DONE, ERROR, START_ERROR, LOG, RELEASED, FORKED, EXITED = 11, 12, 13, 14,
 # both ways: a shared-memory segment is announced with its descriptor, and withdrawn
 SEGMENT, DROP = 21, 22
 
-#: Flags of a body: a plain pickle, or one whose buffers are outside of it (see `payloads`).
-PLAIN, OUT_OF_BAND = 0, 1
+#: Flags of a body: a plain pickle, one whose buffers are outside of it, or one whose buffers follow
+#: it in the frame (see `payloads`).
+PLAIN, OUT_OF_BAND, FOLLOWED = 0, 1, 64
 #: Flags of an answer: the role kept a view of the payload; the child exits after this frame.
 HOLDS, FATAL = 2, 4
 #: Flag of FREE: the segment must not be written to again.
@@ -57,7 +58,8 @@ _LONGEST_BODY = {
 }
 _WITH_DESCRIPTOR = frozenset({HAND, FORKED, SEGMENT})
 
-READ_BYTES = 1 << 16
+#: One read takes any frame whose buffers follow its pickle, and a few more.
+READ_BYTES = 1 << 17
 #: More descriptors than that never wait for their frames.
 _MOST_DESCRIPTORS = 16
 _ANCILLARY = socket.CMSG_LEN(4 * 4)
@@ -90,6 +92,11 @@ def frame(
     return HEADER.pack(_MARK, kind, 0, flags, len(body), number, seconds) + body
 
 
+def header(kind: int, number: int, body: bytes, flags: int, seconds: float = 0.0) -> bytes:
+    """What precedes the body on the socket: for a sender that does not join the two."""
+    return HEADER.pack(_MARK, kind, 0, flags, len(body), number, seconds)
+
+
 def frame_with_descriptor(kind: int, number: int, body: bytes = b"") -> bytes:
     """The bytes of a frame whose descriptor the caller sends along with the first of them."""
     return HEADER.pack(_MARK, kind, 1, 0, len(body), number, 0.0) + body
@@ -101,59 +108,62 @@ def send_with_descriptor(sock: socket.socket, data: bytes | memoryview, descript
     return sock.sendmsg([data], ancillary)
 
 
-def receive(sock: socket.socket, descriptors: deque[int], *, may_wait: bool) -> bytes:
-    """One read; descriptors that came along are appended, close-on-exec already set.
-
-    One that the kernel dropped, because this process has too many open, is appended as -1.
-    Raises BlockingIOError when nothing has arrived and it may not wait.
-    """
-    options = socket.MSG_CMSG_CLOEXEC if may_wait else _NO_WAIT
-    data, ancillary, found, _ = sock.recvmsg(READ_BYTES, _ANCILLARY, options)
-    if found & _TRUNCATED and not ancillary:
-        descriptors.append(-1)
-    for level, kind, payload in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            received = array("i")
-            received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
-            descriptors.extend(received)
-    return data
-
-
 class FrameBuffer:
     """Bytes in, whole frames out, however the stream cut them."""
 
-    __slots__ = ("_rest", "_wanted", "descriptors", "fault")
+    __slots__ = ("_read", "_rest", "_wanted", "descriptors", "fault")
 
     def __init__(self) -> None:
+        # Pages of it that no read has reached take no memory.
+        self._read = memoryview(bytearray(READ_BYTES))
         self._rest = bytearray()
         self._wanted = HEADER.size
         self.descriptors: deque[int] = deque()
         self.fault = ""
         """What was wrong with the stream; nothing is taken from it any more."""
 
-    def feed(self, data: bytes) -> Sequence[Frame]:
+    def receive(self, sock: socket.socket, *, may_wait: bool) -> memoryview:
+        """One read, to be fed before the next; empty at the end of the stream.
+
+        Descriptors that came along are appended, close-on-exec already set. One that the kernel
+        dropped, because this process has too many open, is appended as -1. Raises BlockingIOError
+        when nothing has arrived and it may not wait.
+        """
+        options = socket.MSG_CMSG_CLOEXEC if may_wait else _NO_WAIT
+        n_bytes, ancillary, found, _ = sock.recvmsg_into((self._read,), _ANCILLARY, options)
+        if found & _TRUNCATED and not ancillary:
+            self.descriptors.append(-1)
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                received = array("i")
+                received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
+                self.descriptors.extend(received)
+        return self._read[:n_bytes]
+
+    def feed(self, data: bytes | memoryview) -> Sequence[Frame]:
         """Every frame that is complete with ``data``; the rest waits for more.
 
         At the first wrong header, `fault` is set: what came before it is given out.
         """
         if self.fault:
             return ()
-        source: bytes | bytearray = data
-        if self._rest:
+        if not self._rest:
+            frames, at = self._cut(data)
+            if at == len(data):
+                return frames
+            self._rest += data[at:]
+        else:
             self._rest += data
             if len(self._rest) < self._wanted:
                 return ()
-            source = self._rest
-        frames, at = self._cut(source)
-        if source is data:
-            self._rest += data[at:]
-        else:
+            with memoryview(self._rest) as source:
+                frames, at = self._cut(source)
             del self._rest[:at]
         if self._rest:
             self._note_wanted()
         return frames
 
-    def _cut(self, source: bytes | bytearray) -> tuple[list[Frame], int]:
+    def _cut(self, source: bytes | memoryview) -> tuple[list[Frame], int]:
         """(whole frames, where the rest begins)."""
         frames: list[Frame] = []
         at, end = 0, len(source)
@@ -168,8 +178,10 @@ class FrameBuffer:
             descriptor = self._claim_descriptor(kind, n_descriptors) if n_descriptors else -1
             if descriptor < 0 and n_descriptors and self.fault:
                 break
-            body = bytes(source[at + HEADER.size : stop])
-            frames.append(Frame(kind, flags, number, seconds, body, descriptor))
+            body = bytes(source[at + HEADER.size : stop]) if size else b""
+            # Without the call of Python code that a NamedTuple's constructor is.
+            values = (kind, flags, number, seconds, body, descriptor)
+            frames.append(tuple.__new__(Frame, values))
             at = stop
         if len(self.descriptors) > _MOST_DESCRIPTORS:
             self.fault = "it sent descriptors that belong to no frame"
@@ -222,7 +234,7 @@ class Connection:
     def receive(self) -> Sequence[Frame]:
         """At least one frame. Raises EOFError when the parent has closed its end."""
         while True:
-            data = receive(self._sock, self._buffer.descriptors, may_wait=True)
+            data = self._buffer.receive(self._sock, may_wait=True)
             if not data:
                 raise EOFError
             frames = self._buffer.feed(data)
@@ -235,15 +247,20 @@ class Connection:
         """Frames that have already arrived."""
         frames: list[Frame] = []
         with contextlib.suppress(BlockingIOError):
-            while data := receive(self._sock, self._buffer.descriptors, may_wait=False):
+            while data := self._buffer.receive(self._sock, may_wait=False):
                 frames.extend(self._buffer.feed(data))
                 if len(data) < READ_BYTES:
                     break
         return frames
 
-    def send(self, data: bytes) -> None:
-        """Send a whole frame."""
+    def send(self, data: bytes, body: bytes = b"") -> None:
+        """Send a whole frame; a long body is given apart, and not copied behind its header."""
         with self._lock:
+            if body:
+                n_sent = self._sock.sendmsg((data, body))
+                if n_sent == len(data) + len(body):
+                    return
+                data = (data + body)[n_sent:]
             self._sock.sendall(data)
 
     def send_with_descriptor(self, data: bytes, descriptor: int) -> None:

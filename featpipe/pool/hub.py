@@ -25,6 +25,7 @@ from featpipe.pool.actions import Action, Break, Finish, Kill, RequestStack, Sen
 from featpipe.pool.children import Children
 from featpipe.pool.event_loop import EventLoop
 from featpipe.pool.log_thread import log
+from featpipe.pool.payload_store import most_viewed
 from featpipe.pool.scheduler import Scheduler, State
 from featpipe.pool.task import Ended, Failure
 from featpipe.pool.watchdog import LATE_S, Clock, Watchdog, state_of_process
@@ -59,7 +60,7 @@ class Hub:
     def __init__(
         self, roles: Mapping[str, Role], arguments: Mapping[str, bytes], numbers: Iterator[int]
     ) -> None:
-        self._scheduler = Scheduler(roles.values())
+        self._scheduler = Scheduler(roles.values(), most_viewed())
         self._loop = EventLoop()
         self._clock = Clock()
         self._children = Children(
@@ -82,7 +83,7 @@ class Hub:
         self.thread = threading.Thread(target=self._run, name="featpipe-hub", daemon=True)
         self._do: dict[type, Callable[..., None]] = {
             Start: self._children.start,
-            Send: self._children.send,
+            Send: self.payloads.send,
             RequestStack: self._children.request_stack,
             Kill: self._children.kill,
             Finish: self._finish_lost,
@@ -118,6 +119,10 @@ class Hub:
     def n_unfinished(self, role: str) -> int:
         """Tasks of the role that have not ended."""
         return 0 if self._state is HubState.CLOSED else self.open_tasks.n_unfinished(role)
+
+    def window(self, role: str) -> int:
+        """Tasks of the role that are worth having unfinished at a time."""
+        return self._scheduler.window(role)
 
     def close(self, grace_s: float) -> None:
         """Stop the children: idle ones at once, busy ones soon, all of them within the grace."""
@@ -175,7 +180,9 @@ class Hub:
             self.open_tasks.hand_over()
         clock = self._clock
         began = clock.read() - clock.missed_s
-        at = self._wake_at(began)
+        at = self._watchdog.next_check
+        if at is None or self._scheduler.alarms or not self.is_open:
+            at = self._wake_at(began)
         patience_s = None if at is None else max(0.0, at - began)
         if self.workers.killed:
             lost_in_s = self.workers.lost_in_s()

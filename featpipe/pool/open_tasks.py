@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from featpipe.pool.frames import OUT_OF_BAND
+from featpipe.pool.frames import FOLLOWED, OUT_OF_BAND
 from featpipe.pool.payloads import PackedPayload
 from featpipe.pool.task import Ended, EndQueue, Failure, Family, Task
 
@@ -49,7 +49,9 @@ class OpenTasks:
         task, family = ended.task, ended.task.family
         self._tasks.pop(task.number, None)
         if family is None:
-            self.put(task, ended)
+            self._n_ended[task.role] += 1
+            if task.into is not None:
+                self.ended.setdefault(task.into, []).append(ended)
         else:
             family.ended.append(ended)
             family.n_open -= 1
@@ -57,9 +59,6 @@ class OpenTasks:
                 self._tasks.pop(family.whole.number, None)
                 pieces = sorted(family.ended, key=lambda piece: piece.task.place)
                 self.put(family.whole, Ended(family.whole, pieces=tuple(pieces)))
-        self._release(task)
-
-    def _release(self, task: Task) -> None:
         packed, task.packed = task.packed, None
         if packed is not None and packed.own is not None:
             self._payloads.give_back(packed)
@@ -71,7 +70,7 @@ class OpenTasks:
         """
         task, reference = ended.task, ended.reference
         segments = (reference.segment,) if reference is not None else ()
-        flags = ended.flags & OUT_OF_BAND
+        flags = ended.flags & (OUT_OF_BAND | FOLLOWED)
         successor = Task(
             next(self._numbers),
             to.name,
@@ -85,7 +84,7 @@ class OpenTasks:
         self._tasks[successor.number] = successor
         self._n_accepted[to.name] += 1
         self._n_ended[task.role] += 1
-        self._release(task)
+        self._payloads.release(task)
         return successor
 
     def replace(self, task: Task, payloads: Sequence[bytes]) -> Sequence[Task]:

@@ -128,7 +128,8 @@ class Completions:
             self._n_bytes_put += one.n_bytes
             self._ends.append((self._n_put, one, self._n_bytes_put))
             self._n_put += 1
-        self.wake()
+        for _ in range(self._n_waiting):
+            self._tokens.put(None)
 
     def wake(self) -> None:
         """Have waiting threads look again; called by submitters too."""
@@ -147,7 +148,8 @@ class Completions:
         """
         until = None if timeout is None else time.monotonic() + timeout
         while self.n_open > 0:
-            broken = self._make_ready() if self._has_news() else None
+            has_news = self._n_put != self._n_made or self._hub.closed_by is not None
+            broken = self._make_ready() if has_news else None
             # No call, so no interrupt, from here to the caller.
             if self._ready:
                 outcomes = self._ready
@@ -169,15 +171,12 @@ class Completions:
         # Where an interrupt leaves the count too high, a needless token is put.
         self._n_waiting += 1
         try:
-            if not self._has_news():
+            if self._n_put == self._n_made and self._hub.closed_by is None:
                 self._tokens.get(timeout=timeout)
         except Empty:
             return
         finally:
             self._n_waiting -= 1
-
-    def _has_news(self) -> bool:
-        return self._n_put != self._n_made or self._hub.closed_by is not None
 
     def _make_ready(self) -> PoolError | None:
         """Make outcomes of the ends that are there. The error where the first is a PoolBroken."""

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from featpipe.pool import frames, pickling
 from featpipe.pool.frames import ProtocolError
-from featpipe.pool.payloads import pack_pickled, unpack
+from featpipe.pool.payloads import INLINE_BYTES, PackedPayload, pack_pickled, unpack
 from featpipe.pool.shared_memory import AddressMap, Reference, Segment, SegmentStore, tracked_view
 
 if TYPE_CHECKING:
+    from featpipe.pool.actions import Send
     from featpipe.pool.event_loop import EventLoop
     from featpipe.pool.frames import Frame
-    from featpipe.pool.payloads import PackedPayload
     from featpipe.pool.task import Task
     from featpipe.pool.workers import Worker, WorkerTable
 
@@ -37,7 +37,7 @@ class PayloadStore:
     def __init__(self, loop: EventLoop, workers: WorkerTable) -> None:
         self._loop, self._workers = loop, workers
         self._addresses = AddressMap()
-        self._most_viewed = _most_viewed()
+        self._most_viewed = most_viewed()
         self._own = SegmentStore(0, lambda _: None, self._withdraw)
         #: Workers' segments that results lie in, and those a forked child may still view.
         self._referenced: dict[int, Segment] = {}
@@ -50,16 +50,18 @@ class PayloadStore:
     def pack(self, payload: object) -> PackedPayload:
         """Make a payload ready to be sent. Raises CannotTravel."""
         buffers: list[pickle.PickleBuffer] = []
-        data = pickling.dumps(payload, "payload", buffers.append)
-        return pack_pickled(data, buffers, self._own, self._addresses.locate)
+        data = pickling.dumps(payload, "payload", buffers)
+        if not buffers and len(data) <= INLINE_BYTES:
+            return PackedPayload(data)
+        return pack_pickled(data, buffers, self._own.take, self._addresses.locate)
 
     def pack_pickled(self, data: bytes) -> PackedPayload:
         """The same for a payload that was pickled without out-of-band buffers."""
-        return pack_pickled(data, (), self._own)
+        return pack_pickled(data, (), self._own.take)
 
     def unpack(self, body: bytes, flags: int, reference: Reference | None) -> object:
         """A result; its arrays are views of the segment, which is released with the last."""
-        if not flags & frames.OUT_OF_BAND:
+        if not flags:
             return pickle.loads(body)
         if reference is None:
             return unpack(body, flags, _no_segment, None)
@@ -67,8 +69,8 @@ class PayloadStore:
         def view_of(segment: Segment) -> memoryview:
             # The view keeps the reference, which is released with its last holder: an interrupt in
             # here leaves it to the next attempt.
-            view, address = tracked_view(segment, partial(_keep, reference))
-            self._addresses.add(segment, address)
+            view = tracked_view(segment, partial(_keep, reference))
+            self._addresses.add(segment)
             return view
 
         are_too_many = len(self._referenced) > self._most_viewed
@@ -80,8 +82,9 @@ class PayloadStore:
 
     # in the hub's thread: payloads
 
-    def send(self, worker: Worker, task: Task) -> None:
-        """Queue the task for the end of this turn, after every segment the worker lacks."""
+    def send(self, action: Send) -> None:
+        """Queue a task for the end of this turn, after every segment its worker lacks."""
+        worker, task = self._workers.by_number[action.worker], action.task
         packed = task.packed
         if packed is None:
             raise AssertionError(f"task {task.number} was sent after its end")
@@ -202,7 +205,7 @@ class PayloadStore:
             self._own.give_back(packed.own.uid)
 
 
-def _most_viewed() -> int:
+def most_viewed() -> int:
     """Fewer where few descriptors are allowed (ulimit -n): a quarter of them for all segments."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

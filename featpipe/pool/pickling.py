@@ -14,21 +14,20 @@ import types
 from typing import TYPE_CHECKING
 
 from featpipe.errors import CannotTravel
+from featpipe.pool.payloads import dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-def dumps(
-    thing: object, name: str, buffer_callback: Callable[[pickle.PickleBuffer], object] | None = None
-) -> bytes:
-    """Pickle ``thing``, called ``name`` in the error.
+def dumps(thing: object, name: str, buffers: list[pickle.PickleBuffer] | None = None) -> bytes:
+    """Pickle ``thing``, called ``name`` in the error; with ``buffers``, as `payloads.dump` does.
 
     Raises:
         CannotTravel: with the path to the part that cannot be sent, and the cure.
     """
     try:
-        data = pickle.dumps(thing, 5, buffer_callback=buffer_callback)
+        data = pickle.dumps(thing, 5) if buffers is None else dump(thing, buffers)
     except Exception as error:
         raise explain(thing, name, error) from error
     # Marks of objects that pickle here and cannot be loaded, or do harm, in a child. Both are rare

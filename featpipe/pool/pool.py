@@ -170,13 +170,13 @@ class Pool:
         At most ``window`` payloads are between the input and the caller at any time, also when one
         of them is slow and the order is to be kept. After `stop_after_current` no more are pulled.
         """
-        window = window or self._roles[role].window
         into = self.completions()
         source = enumerate(payloads)
         waiting: dict[int, Outcome] = {}
         n_given = 0
         while True:
-            while into.n_open + len(waiting) < window and not self._is_stopping:
+            most = window or self._hub.window(role)
+            while into.n_open + len(waiting) < most and not self._is_stopping:
                 index, payload = next(source, (-1, None))
                 if index < 0:
                     break
@@ -205,7 +205,7 @@ class Pool:
         then = self._roles[role].then
         if then is not None and not self.has_room(then, into):
             return False
-        return self.n_unfinished(role) < self._roles[role].window
+        return self.n_unfinished(role) < self._hub.window(role)
 
     def n_unfinished(self, role: str) -> int:
         """Tasks of the role that have not ended, with or without a worker."""

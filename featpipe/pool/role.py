@@ -43,7 +43,8 @@ class Role:
     max_memory_bytes: int | None = None
     """Private memory of a worker; a task that wants more fails with out of memory."""
     prefetch: int = 2
-    """Tasks a worker may hold at a time, the running one included."""
+    """Tasks a worker may hold at a time, the running one included. Where it is not 1, and the last
+    tasks took a fraction of a millisecond each, a worker holds up to a millisecond's work."""
     is_lazy: bool = True
     """Children start when there is a task for them; otherwise with the pool."""
     bisect: str | None = None
@@ -80,7 +81,10 @@ class Role:
 
     @property
     def window(self) -> int:
-        """Tasks worth having unfinished at a time: all workers busy, and as many again ready."""
+        """Tasks worth having unfinished at a time: all workers busy, and as many again ready.
+
+        More of them where tasks are quick: see `prefetch`.
+        """
         return 2 * self.prefetch * len(self.devices)
 
 

@@ -5,7 +5,8 @@ blocks. Guarantees, for any order of facts:
 
 - Every accepted task is finished by exactly one `Finish`, or replaced by exactly one `Halve`,
   unless a `Break` ended everything.
-- A task is on at most one worker at a time, and a worker holds at most ``prefetch`` tasks.
+- A task is on at most one worker at a time. A worker holds at most ``prefetch`` tasks or, where
+  that is not 1, as many as it runs in a millisecond, by the pace of its role.
 - A task is charged for a lost worker only if that worker had begun it. One killed from outside is
   no reason to give the task up where the tasks beside it suffer the same (see `KillRate`).
 - The number of starts is bounded by the number of finished tasks: respawning always ends.
@@ -43,6 +44,12 @@ _CUT_DEADLINE_S = 60.0
 _TASKS_BETWEEN = 8
 #: A task fails after so many kills on top of ``max_losses``, whatever happens to the others.
 _MOST_KILLS = 20
+#: A worker whose tasks are quick is given as many as it runs in this time, at most `MOST_HELD`:
+#: else it would wait for the hub after each.
+_QUICK_S = 1e-3
+MOST_HELD = 16
+#: One slow task counts as so much quicker after each that follows.
+_FORGET = 0.8
 
 
 class State(Enum):
@@ -81,19 +88,29 @@ class _Slot:
 class _RoleQueue:
     """A role's slots and its waiting tasks."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: Role, most_in_flight: int) -> None:
         self.role = role
+        self._most_held = 1
+        if role.prefetch > 1:  # who asks for one at a time gets that
+            self._most_held = min(MOST_HELD, most_in_flight // (2 * len(role.devices)))
         self.slots = [_Slot(index, self) for index in range(len(role.devices))]
         self.waiting: deque[Task] = deque()
         self.retries: deque[Task] = deque()
         self.kills = KillRate()
+        self.depth = role.prefetch
+        """Tasks that a worker may hold now."""
+        self.least = 0
+        """No ready worker holds fewer tasks than this."""
+        self._slowest_s = 1.0
         self.n_sent = 0
         self.n_starting = 0
         self.n_there = 0
         """Slots that have a worker, in whatever state."""
         #: The slots of ready workers by the number of tasks they hold: to find the least busy one
         #: takes the same time for any number of workers.
-        self.ready: list[dict[_Slot, None]] = [{} for _ in range(role.prefetch + 1)]
+        self.ready: list[dict[_Slot, None]] = [
+            {} for _ in range(max(role.prefetch, self._most_held) + 1)
+        ]
 
     @property
     def n_waiting(self) -> int:
@@ -103,6 +120,17 @@ class _RoleQueue:
     def n_ready(self) -> int:
         """Ready workers."""
         return sum(map(len, self.ready))
+
+    @property
+    def window(self) -> int:
+        """Tasks worth having unfinished at a time: all workers busy, and as many again ready."""
+        return 2 * self.depth * len(self.slots)
+
+    def note_pace(self, seconds: float) -> None:
+        """A task took so long."""
+        slowest_s = self._slowest_s = max(seconds, _FORGET * self._slowest_s)
+        n_quick = int(_QUICK_S / max(slowest_s, _QUICK_S / MOST_HELD))
+        self.depth = max(self.role.prefetch, min(self._most_held, n_quick))
 
     def wait_behind_others(self, task: Task) -> None:
         """Put the task behind some of the others."""
@@ -120,14 +148,19 @@ class _RoleQueue:
 
 
 class Scheduler:
-    """See the module's guarantees. Methods that take ``now`` return actions, in their order."""
+    """See the module's guarantees. Methods that take ``now`` return actions, in their order.
 
-    def __init__(self, roles: Iterable[Role]) -> None:
-        self._queues = {role.name: _RoleQueue(role) for role in roles}
+    Args:
+        most_in_flight: so many quick tasks of a role are worth having unfinished; each may need a
+            descriptor.
+    """
+
+    def __init__(self, roles: Iterable[Role], most_in_flight: int = 200) -> None:
+        self._queues = {role.name: _RoleQueue(role, most_in_flight) for role in roles}
         self._workers: dict[int, _Worker] = {}
         self._next_worker = 1
         #: (time, worker, what for); a negative worker stands for a queue that waits to start again
-        self._alarms: list[tuple[float, int, int]] = []
+        self.alarms: list[tuple[float, int, int]] = []
         self._is_over = False
 
     # facts
@@ -150,10 +183,14 @@ class Scheduler:
             record.state = State.READY
             queue.n_starting -= 1
             queue.ready[0][record.slot] = None
+            queue.least = 0
         return self._fill(queue, now)
 
-    def answered(self, worker: int, number: int, now: float) -> list[Action]:
-        """The worker has sent a value or an error for the task, or has cut it."""
+    def answered(self, worker: int, number: int, now: float, seconds: float = 1.0) -> list[Action]:
+        """The worker has sent a value or an error for the task, or has cut it.
+
+        ``seconds`` is the time it took, by the worker's clock.
+        """
         record = self._workers[worker]
         task = record.sent.popleft()
         if task.number != number:
@@ -165,9 +202,12 @@ class Scheduler:
             n_held = len(record.sent)
             del queue.ready[n_held + 1][record.slot]
             queue.ready[n_held][record.slot] = None
+            queue.least = min(queue.least, n_held)
             if n_held:
                 self._watch(record, now)
         queue.kills.n_answers += 1
+        if queue.depth != MOST_HELD or seconds * MOST_HELD > _QUICK_S:
+            queue.note_pace(seconds)
         if task.cut_for is not None:
             return [Halve(task, task.cut_for), *self._fill(queue, now)]
         if not queue.waiting and not queue.retries and queue.n_there == len(queue.slots):
@@ -220,8 +260,8 @@ class Scheduler:
     def tick(self, now: float) -> list[Action]:
         """Handle the alarms that are due."""
         actions: list[Action] = []
-        while self._alarms and self._alarms[0][0] <= now:
-            _, worker, number = heapq.heappop(self._alarms)
+        while self.alarms and self.alarms[0][0] <= now:
+            _, worker, number = heapq.heappop(self.alarms)
             if worker < 0:
                 actions += self._fill(self._queues_in_order()[-1 - worker], now)
             elif self._is_due(worker, number):
@@ -230,11 +270,11 @@ class Scheduler:
 
     def wake_at(self) -> float | None:
         """When `tick` is due next; None when it is due only after another fact."""
-        while self._alarms:
-            at, worker, number = self._alarms[0]
+        while self.alarms:
+            at, worker, number = self.alarms[0]
             if worker < 0 or self._is_due(worker, number):
                 return at
-            heapq.heappop(self._alarms)
+            heapq.heappop(self.alarms)
         return None
 
     # views
@@ -243,6 +283,10 @@ class Scheduler:
         """Tasks of the role that are waiting or with a worker."""
         queue = self._queues[role]
         return queue.n_waiting + queue.n_sent
+
+    def window(self, role: str) -> int:
+        """Tasks of the role that are worth having unfinished at a time; in any thread."""
+        return self._queues[role].window
 
     def first_task_of(self, worker: int) -> Task | None:
         """The task that the worker is to answer next."""
@@ -320,7 +364,7 @@ class Scheduler:
             back_off_s = min(_BACK_OFF_S * slot.failures**2, _LONGEST_BACK_OFF_S)
             slot.may_start_at = now + back_off_s
             place = self._queues_in_order().index(slot.queue)
-            heapq.heappush(self._alarms, (slot.may_start_at, -1 - place, 0))
+            heapq.heappush(self.alarms, (slot.may_start_at, -1 - place, 0))
         return []
 
     def _fill(self, queue: _RoleQueue, now: float) -> list[Action]:
@@ -345,12 +389,15 @@ class Scheduler:
     def _hand_out(self, queue: _RoleQueue, now: float) -> Send | None:
         """Give a task to the least busy worker that may have it."""
         # Every worker gets a first task before any gets a second.
-        for n_held in range(queue.role.prefetch):
-            for slot in queue.ready[n_held]:
-                task = queue.next_for(slot)
+        ready = queue.ready
+        while queue.least < queue.depth and not ready[queue.least]:
+            queue.least += 1
+        for n_held in range(queue.least, queue.depth):
+            for slot in ready[n_held]:
+                task = queue.next_for(slot) if queue.retries else queue.waiting.popleft()
                 if task is not None and slot.worker is not None:
-                    del queue.ready[n_held][slot]
-                    queue.ready[n_held + 1][slot] = None
+                    del ready[n_held][slot]
+                    ready[n_held + 1][slot] = None
                     return self._send(slot.worker, task, now)
                 if not queue.retries:
                     return None
@@ -372,7 +419,7 @@ class Scheduler:
         slot.queue.n_starting += 1
         self._workers[worker.number] = worker
         role = slot.queue.role
-        heapq.heappush(self._alarms, (now + role.start_deadline_s, worker.number, _START))
+        heapq.heappush(self.alarms, (now + role.start_deadline_s, worker.number, _START))
         return Start(worker.number, role.name, slot.index)
 
     def _watch(self, worker: _Worker, now: float) -> None:
@@ -382,7 +429,7 @@ class Scheduler:
         if deadline_s is None and head.cut_for is not None:
             deadline_s = _CUT_DEADLINE_S
         if deadline_s is not None:
-            heapq.heappush(self._alarms, (now + deadline_s, worker.number, head.number))
+            heapq.heappush(self.alarms, (now + deadline_s, worker.number, head.number))
 
     def _is_due(self, worker: int, number: int) -> bool:
         """Whether an alarm still concerns the worker's state or first task."""
@@ -403,7 +450,7 @@ class Scheduler:
         if not is_starting:
             del worker.slot.queue.ready[len(worker.sent)][worker.slot]
         worker.state = State.DYING
-        heapq.heappush(self._alarms, (now + LAST_WORDS_S, worker.number, _LAST_WORDS))
+        heapq.heappush(self.alarms, (now + LAST_WORDS_S, worker.number, _LAST_WORDS))
         return [RequestStack(worker.number)]
 
     def _queues_in_order(self) -> list[_RoleQueue]:

@@ -26,6 +26,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 _SMALLEST_BYTES = 1 << 18
 _IDLE_BYTES = 256 << 20
 _OWNER_SHIFT = 32
@@ -38,12 +41,14 @@ _MAP_OPTIONS: dict[str, bool] = {"trackfd": False} if sys.version_info >= (3, 13
 class Segment:
     """A piece of shared memory: ``map`` is writable for its maker, read-only for receivers."""
 
-    __slots__ = ("descriptor", "map", "size", "uid")
+    __slots__ = ("address", "descriptor", "map", "size", "uid")
 
     def __init__(self, uid: int, size: int, descriptor: int, *, is_mine: bool) -> None:
         if descriptor < 0:  # lost on its way: a map of it would be of new, empty memory
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self.uid, self.size, self.descriptor = uid, size, descriptor
+        self.address = 0
+        """Of its memory in this process, as the first view found it."""
         access = mmap.ACCESS_WRITE if is_mine else mmap.ACCESS_READ
         self.map = mmap.mmap(descriptor, size, access=access, **_MAP_OPTIONS)
 
@@ -208,8 +213,23 @@ class Reference:
         self.release()
 
 
-def tracked_view(segment: Segment, on_release: Callable[[], None]) -> tuple[memoryview, int]:
-    """A view of the segment and its address; ``on_release`` runs when no slice of it is left.
+class _Exporter(weakref.ref["NDArray[np.uint8]"]):
+    """Notes the end of one exporter; cheaper than a `weakref.finalize`, which thinks of exits."""
+
+    __slots__ = ("on_release",)
+    on_release: Callable[[], None]
+
+
+#: Those whose exporter lives, by id: they must be alive to be called.
+_exporters: dict[int, _Exporter] = {}
+
+
+def _on_exporter_gone(exporter: weakref.ref[NDArray[np.uint8]]) -> None:
+    _exporters.pop(id(exporter)).on_release()
+
+
+def tracked_view(segment: Segment, on_release: Callable[[], None]) -> memoryview:
+    """A view of the segment; ``on_release`` runs when no slice of it is left.
 
     Python cannot count the views of a memory map. So every use of a segment gets its own small
     exporter (a numpy array over the whole map), which every view of that use keeps alive.
@@ -217,10 +237,13 @@ def tracked_view(segment: Segment, on_release: Callable[[], None]) -> tuple[memo
     """
     import numpy as np
 
-    exporter = np.frombuffer(segment.map, np.uint8)
-    weakref.finalize(exporter, on_release).atexit = False
-    address: int = exporter.__array_interface__["data"][0]
-    return memoryview(exporter), address  # type: ignore[arg-type]  # a Buffer in numpy's stubs only from Python 3.12 on
+    array = np.frombuffer(segment.map, np.uint8)
+    exporter = _Exporter(array, _on_exporter_gone)
+    exporter.on_release = on_release
+    _exporters[id(exporter)] = exporter
+    if not segment.address:
+        segment.address = array.__array_interface__["data"][0]
+    return memoryview(array)  # type: ignore[arg-type]  # a Buffer in numpy's stubs only from Python 3.12 on
 
 
 class AddressMap:
@@ -229,19 +252,24 @@ class AddressMap:
     def __init__(self) -> None:
         #: (address, segment), sorted; segments do not overlap.
         self._entries: list[tuple[int, Segment]] = []
+        self._uids: set[int] = set()
         # Reentrant: an array may die, and with it a segment, inside any allocation made here.
         self._lock = threading.RLock()
 
-    def add(self, segment: Segment, address: int) -> None:
-        """The segment is mapped at this address; harmless when it was added before."""
+    def add(self, segment: Segment) -> None:
+        """The segment has a view; harmless when it was added before."""
+        if segment.uid in self._uids:
+            return
         with self._lock:
-            place = bisect_right(self._entries, address, key=_address_of)
+            place = bisect_right(self._entries, segment.address, key=_address_of)
             if not place or self._entries[place - 1][1] is not segment:
-                self._entries.insert(place, (address, segment))
+                self._entries.insert(place, (segment.address, segment))
+            self._uids.add(segment.uid)
 
     def remove(self, segment: Segment) -> None:
         """The segment is about to be unmapped; harmless when it was never added."""
         with self._lock:
+            self._uids.discard(segment.uid)
             self._entries = [entry for entry in self._entries if entry[1] is not segment]
 
     def locate(self, buffer: memoryview) -> tuple[Segment, int] | None:

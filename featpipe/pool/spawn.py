@@ -63,6 +63,8 @@ _THREAD_VARIABLES = (
 
 #: A process of ours that was killed ends within this time, unless it is frozen.
 _KILLED_S = 1.0
+#: What a socket holds, where the system allows as much (`net.core.wmem_max`).
+_SOCKET_BYTES = 1 << 20
 #: Processes that had not.
 _abandoned: list[subprocess.Popen[bytes]] = []
 
@@ -252,6 +254,12 @@ def start_fresh(record: BootRecord, environment: Mapping[str, str]) -> Started:
     return Started(process, ours, len(data).to_bytes(8, "little") + data)
 
 
+def _with_room(end: socket.socket) -> socket.socket:
+    """So that several results fit in it, as far as the system allows: no wait after each."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+    return end
+
+
 def make_ends() -> tuple[Ends, Ends]:
     """All that connects a parent and one child: (the parent's ends, the child's).
 
@@ -265,7 +273,7 @@ def make_ends() -> tuple[Ends, Ends]:
         return made[-len(descriptors) :]
 
     try:
-        sock, their_sock = keep(*(end.detach() for end in socket.socketpair()))
+        sock, their_sock = keep(*(_with_room(end).detach() for end in socket.socketpair()))
         their_lifeline, lifeline = keep(*os.pipe())
         stderr, their_stderr = keep(*os.pipe())
         (page,) = keep(anonymous_file("featpipe-page", 4096))

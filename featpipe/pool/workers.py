@@ -9,6 +9,7 @@ import socket
 import time
 from collections import deque
 from functools import partial
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from featpipe.pool.spawn import Started
 
 _TAIL_BYTES = 16_000
-#: Small frames are joined up to this size: one system call instead of several.
-_JOINED_BYTES = 1 << 14
+#: So many frames are sent by one system call.
+_MOST_JOINED = 64
 #: Reads of one event, so that a worker that never stops writing leaves the others their turn.
 _MOST_READS = 4
 #: Reads after its end: more than a socket holds, so that only a process it started goes on writing.
@@ -38,7 +39,7 @@ _KILL_AGAIN_S = 1.0
 LOST_S = 5.0
 
 
-_Queue = deque[tuple[memoryview, int]]
+_Queue = deque[tuple[bytes | memoryview, int]]
 
 
 class Worker:
@@ -93,7 +94,7 @@ class Worker:
         found: list[Frame] = []
         for _ in range(_MOST_LAST_READS if is_last else _MOST_READS):
             try:
-                data = frames.receive(self.sock, self._arrived.descriptors, may_wait=False)
+                data = self._arrived.receive(self.sock, may_wait=False)
             except BlockingIOError:
                 return found, True
             except OSError:
@@ -114,35 +115,35 @@ class Worker:
 
     def send(self, data: bytes, descriptor: int = -1) -> None:
         """Queue for the next `flush`; the descriptor is duplicated."""
-        if descriptor >= 0:
-            self._to_send.append((memoryview(data), os.dup(descriptor)))
-            return
-        if self._to_send:
-            last, its_descriptor = self._to_send[-1]
-            if its_descriptor < 0 and len(last) < _JOINED_BYTES:
-                self._to_send[-1] = (memoryview(bytes(last) + data), -1)
-                return
-        self._to_send.append((memoryview(data), -1))
+        self._to_send.append((data, os.dup(descriptor) if descriptor >= 0 else -1))
 
     def flush(self) -> bool:
         """Send what is queued. True when nothing is left, False when the socket is full."""
-        while self._to_send:
-            data, descriptor = self._to_send[0]
+        queue = self._to_send
+        while queue:
+            data, descriptor = queue[0]
             try:
                 if descriptor >= 0:
                     n_sent = frames.send_with_descriptor(self.sock, data, descriptor)
                     os.close(descriptor)
-                else:
+                elif len(queue) == 1:
                     n_sent = self.sock.send(data)
+                else:
+                    n_sent = self.sock.sendmsg(self._joined())
             except BlockingIOError:
                 return False
             except OSError:
                 return True  # it is gone; the process descriptor reports its end
-            if n_sent == len(data):
-                self._to_send.popleft()
-            else:
-                self._to_send[0] = (data[n_sent:], -1)
+            while queue and n_sent >= len(queue[0][0]):
+                n_sent -= len(queue.popleft()[0])
+            if n_sent:
+                queue[0] = (memoryview(queue[0][0])[n_sent:], -1)
         return True
+
+    def _joined(self) -> list[bytes | memoryview]:
+        """The first of the queued frames, up to one that has a descriptor."""
+        first = islice(self._to_send, _MOST_JOINED)
+        return [data for data, _ in takewhile(lambda entry: entry[1] < 0, first)]
 
     # its stderr
 
@@ -290,24 +291,24 @@ class WorkerTable:
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
-        self._workers: dict[int, Worker] = {}
+        self.by_number: dict[int, Worker] = {}
         #: Those with frames for the end of this turn.
         self.unsent: set[Worker] = set()
         #: Killed and not ended; fork servers too.
         self.killed: set[Worker] = set()
 
     def __len__(self) -> int:
-        return len(self._workers)
+        return len(self.by_number)
 
     def __iter__(self) -> Iterator[Worker]:
-        return iter(self._workers.values())
+        return iter(self.by_number.values())
 
     def __getitem__(self, number: int) -> Worker:
-        return self._workers[number]
+        return self.by_number[number]
 
     def get(self, number: int) -> Worker | None:
         """None once it was removed."""
-        return self._workers.get(number)
+        return self.by_number.get(number)
 
     def add(
         self,
@@ -317,7 +318,7 @@ class WorkerTable:
         on_end: Callable[[Worker], None],
     ) -> None:
         """A child was started."""
-        self._workers[worker.number] = worker
+        self.by_number[worker.number] = worker
         self.unsent.add(worker)
         self._loop.listen(worker.sock.fileno(), partial(on_socket, worker))
         self._loop.listen(worker.stderr, lambda _: on_stderr(worker))
@@ -326,7 +327,7 @@ class WorkerTable:
 
     def remove(self, worker: Worker) -> list[Segment]:
         """It has ended: close its descriptors; the segments it made are the caller's."""
-        del self._workers[worker.number]
+        del self.by_number[worker.number]
         self.killed.discard(worker)
         self._loop.ignore(worker.sock.fileno(), worker.stderr, worker.process.pidfd)
         return worker.close()
@@ -392,11 +393,11 @@ class WorkerTable:
             for segment in worker.close():
                 if not is_referenced(segment):
                     segment.close()
-        self._workers.clear()
+        self.by_number.clear()
 
     def forget_after_fork(self, is_referenced: Callable[[Segment], bool]) -> None:
         """In a forked child: close the copied descriptors; the processes are the parent's."""
         for worker in self:
             worker.segments = {u: s for u, s in worker.segments.items() if not is_referenced(s)}
             worker.forget_after_fork()
-        self._workers.clear()
+        self.by_number.clear()

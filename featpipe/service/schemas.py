@@ -195,10 +195,9 @@ class HitBody(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Best first. ``query_prompt``: put before the query; null where it needed no vector."""
+    """Best first."""
 
     hits: list[HitBody]
-    query_prompt: str | None
 
 
 class EmbeddingsBody(BaseModel):
@@ -227,8 +226,6 @@ class EmbeddingsBody(BaseModel):
     model: Name
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)
-    input_type: Literal["query", "passage", "document"] | None = None
-    """``query``: with the prompt that the model expects before questions; else as passages."""
     user: str | None = None
 
 
@@ -248,13 +245,12 @@ class UsageBody(BaseModel):
 
 
 class EmbeddingsAnswer(BaseModel):
-    """Vectors in the order of the input. ``query_prompt``: put before each; null for passages."""
+    """Vectors in the order of the input."""
 
     object: Literal["list"]
     data: list[EmbeddingBody]
     model: str
     usage: UsageBody
-    query_prompt: str | None
 
 
 class ModelBody(BaseModel):

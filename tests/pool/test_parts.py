@@ -83,11 +83,11 @@ def test_a_descriptor_the_kernel_dropped_leaves_the_others_to_their_frames() -> 
         buffer = frames.FrameBuffer()
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
         try:
-            data = frames.receive(theirs, buffer.descriptors, may_wait=True)
+            data = buffer.receive(theirs, may_wait=True)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
         (first,) = buffer.feed(data)
-        (second,) = buffer.feed(frames.receive(theirs, buffer.descriptors, may_wait=True))
+        (second,) = buffer.feed(buffer.receive(theirs, may_wait=True))
     assert (first.number, first.descriptor) == (0, -1)
     assert os.fstat(second.descriptor).st_ino == os.fstat(lower).st_ino
     assert not buffer.fault
@@ -108,10 +108,10 @@ def test_each_descriptor_arrives_with_its_own_frame() -> None:
         buffer = frames.FrameBuffer()
         found: list[frames.Frame] = []
         while len(found) < 10:
-            data = frames.receive(theirs, buffer.descriptors, may_wait=True)
+            data = buffer.receive(theirs, may_wait=True)
             found += buffer.feed(data)
         with pytest.raises(BlockingIOError):
-            frames.receive(theirs, buffer.descriptors, may_wait=False)
+            buffer.receive(theirs, may_wait=False)
     for kind, _, number, _, _, descriptor in found:
         assert (descriptor >= 0) == (kind == frames.SEGMENT)
         if descriptor >= 0:
@@ -161,7 +161,7 @@ def test_idle_segments_are_kept_up_to_a_limit() -> None:
 def test_a_segment_is_released_with_its_last_view() -> None:
     segment = create_segment(1, 1 << 20)
     ended: list[bool] = []
-    view, _ = tracked_view(segment, lambda: ended.append(True))
+    view = tracked_view(segment, lambda: ended.append(True))
     array = np.frombuffer(view[64:128], np.uint8)
     part = array[3:9]
     del view, array
@@ -188,7 +188,7 @@ def test_payloads_give_back_what_was_packed(
         "arrays": [np.arange(size, dtype=np.int32) for size in sizes],
         "matrix": np.asarray(np.arange(12_000.0).reshape(100, 120), order=order),  # type: ignore[call-overload]
     }
-    packed = pack(thing, store)
+    packed = pack(thing, store.take)
     segments = {segment.uid: segment for segment in packed.segments}
     view_of = None if is_copied else lambda segment: memoryview(segment.map)
     back = unpack(packed.body, packed.flags, segments.__getitem__, view_of)
@@ -200,18 +200,65 @@ def test_payloads_give_back_what_was_packed(
     store.close()
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(12.0).reshape(3, 4),
+        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        np.arange(24, dtype=np.int16)[::2],
+        np.arange(5, dtype=">i4"),
+        np.array(3.5, np.float16),
+        np.empty((0, 7), np.float32),
+        np.array([True, False]),
+        np.array([1 + 2j]),
+        np.array(["a", "bc"]),
+        np.array([b"a", b"bc"]),
+        np.array(["2026-01-02"], "datetime64[D]"),
+        np.array([(1, 2.5)], [("n", np.int8), ("x", np.float64)]),
+        np.array([None, "x", 3], object),
+        np.arange(6).reshape(2, 3).view(np.recarray),
+        np.ma.masked_array([1, 2], [True, False]),
+    ],
+    ids=lambda array: f"{type(array).__name__}-{array.dtype.str}-{array.shape}-{array.strides}",
+)
+@pytest.mark.parametrize("n_copies", [1, 4000])
+def test_an_array_arrives_as_it_was_and_read_only(
+    array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], n_copies: int
+) -> None:
+    """Read-only and aligned, as before it was sent, in the frame and in a segment."""
+    store = SegmentStore(0, lambda _: None, lambda _: None)
+    packed = pack([array, b"x" * n_copies, array[:1] if array.ndim else array] * 4, store.take)
+    segments = {segment.uid: segment for segment in packed.segments}
+    found = unpack(
+        packed.body,
+        packed.flags,
+        segments.__getitem__,
+        lambda segment: memoryview(segment.map).toreadonly(),
+    )
+    assert isinstance(found, list)
+    back = found[0]
+    assert type(back) is type(array)
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    assert back.tolist() == array.tolist()
+    assert back.flags.aligned
+    assert back.flags.c_contiguous or not array.flags.c_contiguous
+    is_plain = type(array) is np.ndarray and array.dtype.kind in "biufc" and array.dtype.isnative
+    assert not (is_plain and back.size and array.flags.c_contiguous and back.flags.writeable)
+    store.close()
+
+
 def test_an_array_in_a_known_segment_travels_on_by_reference() -> None:
     store, addresses = SegmentStore(0, lambda _: None, lambda _: None), AddressMap()
     segment = create_segment(99, 1 << 20)
-    view, address = tracked_view(segment, lambda: None)
-    addresses.add(segment, address)
+    view = tracked_view(segment, lambda: None)
+    addresses.add(segment)
     array = np.frombuffer(view, np.float64)[16:100_000]
-    packed = pack({"mine": array, "new": np.ones(50_000)}, store, addresses.locate)
+    packed = pack({"mine": array, "new": np.ones(50_000)}, store.take, addresses.locate)
     assert {used.uid for used in packed.segments} == {99, packed.own.uid if packed.own else 0}
     assert packed.own is not None
     assert packed.own.size < array.nbytes, "only the new one was copied"
     addresses.remove(segment)
-    assert pack({"mine": array}, store, addresses.locate).own is not None
+    assert pack({"mine": array}, store.take, addresses.locate).own is not None
     segment.close()
     store.close()
 

@@ -243,7 +243,7 @@ def test_completed_returns_at_once_when_nothing_is_open() -> None:
 
 
 def test_a_round_trip_makes_few_python_calls() -> None:
-    """In the caller's thread and in the hub's; 115 before they were counted."""
+    """In the caller's thread and in the hub's; 115 before they were counted. Half of them now."""
     n_calls: Counter[str] = Counter()
 
     def count(_: object, event: str, __: object) -> None:
@@ -263,4 +263,4 @@ def test_a_round_trip_makes_few_python_calls() -> None:
             here = n_calls[threading.current_thread().name]
     finally:
         threading.setprofile(None)  # type: ignore[arg-type]  # none, as at the beginning
-    assert 0 < hub + here < 100 * 90
+    assert 0 < hub + here < 100 * 58

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
 from featpipe.pool.role import Role
-from featpipe.pool.scheduler import Scheduler
+from featpipe.pool.scheduler import MOST_HELD, Scheduler
 from featpipe.pool.task import Cause, Loss, Task
 
 ROLES = [
@@ -46,6 +46,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.ended: Counter[int] = Counter()
         self.condemned: set[int] = set()
         self.begun: dict[int, int] = {}
+        #: Answers in a row that were quick.
+        self.n_quick: Counter[str] = Counter()
         self.n_starts = 0
         self.n_answers = 0
         self.n_innocent = 0
@@ -72,6 +74,7 @@ class SchedulerMachine(RuleBasedStateMachine):
                 assert task.number in self.open
                 assert not any(task in held for held in self.held.values()), "on one worker only"
                 self.held[worker].append(task)
+                self.refuse_too_many(worker)
             case Finish(task, loss):
                 self.finish(task, loss)
             case Halve(task, loss):
@@ -84,6 +87,11 @@ class SchedulerMachine(RuleBasedStateMachine):
             case Break():
                 self.is_over = True
         return []
+
+    def refuse_too_many(self, worker: int) -> None:
+        role = next(role for role in ROLES if role.name == self.workers[worker])
+        is_quick = role.prefetch > 1 and self.n_quick[role.name] >= 20
+        assert len(self.held[worker]) <= (MOST_HELD if is_quick else role.prefetch)
 
     def finish(self, task: Task, loss: Loss | None) -> None:
         assert task.number in self.open
@@ -135,6 +143,12 @@ class SchedulerMachine(RuleBasedStateMachine):
     def submit(self, role: str, size: int) -> None:
         self.act(self.scheduler.submit(self.make(role, size), self.now))
 
+    @precondition(lambda self: not self.is_over)
+    @rule(role=st.sampled_from(["many", "one"]), n=st.integers(10, 60))
+    def submit_many(self, role: str, n: int) -> None:
+        for _ in range(n):
+            self.submit(role, 1)
+
     @precondition(lambda self: not self.is_over and len(self.ready) < len(self.workers))
     @rule(data=st.data())
     def becomes_ready(self, data: st.DataObject) -> None:
@@ -151,15 +165,18 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.begun[worker] = self.held[worker][0].number
 
     @precondition(lambda self: not self.is_over and any(self.held.values()))
-    @rule(data=st.data())
-    def answers(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), seconds=st.sampled_from([0.0, 2e-5, 1.0]), n=st.integers(1, 40))
+    def answers(self, data: st.DataObject, seconds: float, n: int) -> None:
+        """So many times, by one worker."""
         busy = [w for w, held in self.held.items() if held and w not in self.condemned]
-        if busy:
-            worker = data.draw(st.sampled_from(busy))
+        worker = data.draw(st.sampled_from(busy)) if busy else 0
+        while n and not self.is_over and self.held.get(worker):
+            n -= 1
             task = self.held[worker].pop(0)
             self.begun[worker] = task.number
             self.n_answers += 1
-            self.act(self.scheduler.answered(worker, task.number, self.now))
+            self.n_quick[task.role] = self.n_quick[task.role] + 1 if seconds < 1 else 0
+            self.act(self.scheduler.answered(worker, task.number, self.now, seconds))
 
     @precondition(lambda self: not self.is_over and self.workers)
     @rule(data=st.data(), loss=st.sampled_from(LOSSES))
@@ -184,11 +201,6 @@ class SchedulerMachine(RuleBasedStateMachine):
     def each_task_ends_at_most_once(self) -> None:
         assert all(count == 1 for count in self.ended.values())
         assert not self.open.keys() & self.ended.keys()
-
-    @invariant()
-    def nobody_holds_more_than_the_prefetch(self) -> None:
-        limit = {role.name: role.prefetch for role in ROLES}
-        assert all(len(held) <= limit[self.workers[w]] for w, held in self.held.items())
 
     @invariant()
     def starts_are_bounded(self) -> None:
@@ -254,6 +266,27 @@ def test_everybody_gets_a_first_task_before_anybody_gets_a_second() -> None:
         if isinstance(action, Send)
     ]
     assert sent == [1, 2, 1, 2]
+
+
+def test_a_worker_of_quick_tasks_holds_a_millisecond_of_them_until_one_is_slow() -> None:
+    def n_held_after(seconds: list[float], prefetch: int = 2) -> int:
+        scheduler = Scheduler([Role("r", "m:A", prefetch=prefetch, is_lazy=False)])
+        scheduler.open(0.0)
+        scheduler.ready(1, 0.0)
+        for number in range(200):
+            scheduler.submit(Task(number, "r"), 0.0)
+        for number, took_s in enumerate(seconds):
+            scheduler.answered(1, number, 0.0, took_s)
+        return scheduler.workers()[0][-1]
+
+    assert n_held_after([]) == 2
+    assert n_held_after([1e-5] * 60) == MOST_HELD
+    assert n_held_after([2e-4] * 60) == 5
+    assert n_held_after([1e-2] * 60) == 2
+    assert n_held_after([1e-5] * 60, prefetch=1) == 1, "who asks for one at a time gets that"
+    assert n_held_after([1e-5] * 60, prefetch=20) == 20
+    many = [1e-5] * 60
+    assert n_held_after([*many, 0.5, *many[:13]]) == 2, "what it held, and no more"
 
 
 def test_a_role_whose_starts_fail_is_given_up() -> None:

@@ -1,1 +1,0 @@
-"""Jobs on a folder cache: what each does, whoever runs it (see `featpipe.build.jobs`)."""
