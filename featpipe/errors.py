@@ -23,6 +23,7 @@
     │   ├── DictionaryLocked        another writer owns it
     │   ├── DictionaryChanged       replaced or truncated under an open reader
     │   ├── UnknownSpace            no such space or table in this file
+    │   ├── StoreUnreachable        the object store that holds it cannot be reached, or refuses us
     │   └── WriteFailed             disk full, read-only, vanished; what was acknowledged stays
     ├── BrokerUnreachable           the message broker cannot be reached, or refuses us
     └── PoolError                   the worker processes
@@ -165,6 +166,10 @@ class DictionaryChanged(DictionaryError):
 
 class UnknownSpace(DictionaryError):
     """The file holds no space or table of this name."""
+
+
+class StoreUnreachable(DictionaryError):
+    """The object store that holds it could not be reached, or refused a request."""
 
 
 class WriteFailed(DictionaryError):

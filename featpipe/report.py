@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,3 +142,13 @@ class RunReport:
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""
         return asdict(self) | {"n_units": self.n_units}
+
+
+def report_from_dict(record: Mapping[str, Any]) -> RunReport:  # Any: the values of a JSON object
+    """The report of `RunReport.as_dict`; fields that a later featpipe added are ignored."""
+    known = RunReport.__dataclass_fields__
+    content = {name: value for name, value in record.items() if name in known}
+    content["quarantined"] = tuple(Quarantined(**lost) for lost in record["quarantined"])
+    content["failed"] = tuple(FailedUnits(**failed) for failed in record["failed"])
+    content["notes"] = tuple(record["notes"])
+    return RunReport(**content)

@@ -22,7 +22,7 @@ from harness import finish, make_parser, read_lines
 
 from featpipe import Extractor, Pipeline
 from featpipe.extraction.reprocess import read_results, reprocess
-from featpipe.extraction.template import check_template
+from featpipe.extraction.template_file import check_template
 
 if TYPE_CHECKING:
     import argparse

@@ -36,7 +36,8 @@ def build_under(how: Callable[[Home, random.Random], Disturbance | None], home: 
             tally.words.append("not possible here")
             return tally
         ended = run_disturbed(build_command(home.documents, cache), disturbance, dice, home.limit_s)
-        tally.kills += ended.n_blows
+        # A fault of the machine counts as a blow where it ended the build.
+        tally.kills += ended.n_blows or int(bool(ended.code))
         _judge(ended.code, ended.errors, disturbance, tally)
         if ended.n_left:
             tally.add("hung", f"{ended.n_left} processes outlived the build")

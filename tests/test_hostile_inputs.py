@@ -18,7 +18,7 @@ from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
 from featpipe.errors import CheckpointError, FeatpipeError, TemplateError, UsageError
 from featpipe.extraction.samples import import_doccano, import_label_studio
-from featpipe.extraction.template import load_template, load_templates
+from featpipe.extraction.template_file import load_template, load_templates
 from featpipe.html_report.results import read_file
 from featpipe.service.routes.extract import plain_name
 from featpipe.store.import_vectors import import_vectors

@@ -106,8 +106,8 @@ class DryRun:
         """The documents that must be read; known ones are counted on the way."""
         while (chunk := self._intake.next_chunk()) is not None:
             record.quarantined.extend(chunk.quarantined)
+            record.counts += chunk.counts
             if chunk.known is not None:
-                record.counts += chunk.known.counts
                 self._count(chunk.known)
             if chunk.task is not None:
                 yield chunk.task

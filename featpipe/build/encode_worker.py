@@ -12,19 +12,22 @@ import numpy as np
 
 from featpipe.build.messages import TOGETHER, FeatureBatch, FeatureTask
 from featpipe.encoders.encoder import Encoded, Encoder
+from featpipe.encoders.precision import keep_least_cosine
 from featpipe.encoders.spec import CUT_RULE
 from featpipe.encoders.tagger import Tagger, encode_and_tag
 from featpipe.errors import CheckpointError, EncodingError
 from featpipe.report import Counts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from featpipe.build.messages import EncoderPlan, TaggerPlan
     from featpipe.cache.texts import Units
     from featpipe.encoders.entities import Entities
 
 
-#: Texts on which an approximate precision is measured.
-_SAMPLE = 64
+#: Texts on which a lower precision is measured, and about the most characters of them.
+_SAMPLE, _SAMPLE_CHARACTERS = 64, 4096
 
 
 class EncodeRole:
@@ -47,7 +50,9 @@ class EncodeRole:
         self._encoder: Encoder | None = None
         self._tagger: Tagger | None = None
         self._compared: dict[str, int] = {}
-        """What was measured of an approximate precision, once."""
+        """What was measured of an approximate precision, in words."""
+        self._is_compared = False
+        self._least_cosine = 1.0
         self._reported: dict[tuple[str, str], int] = {}
         """Notes in the batches so far: (kind, words) -> count."""
 
@@ -66,6 +71,7 @@ class EncodeRole:
         vectors = FeatureTask(self._encoder_plan.table, units)
         entities = FeatureTask(plan.table, units)
         encoder, tagger = self._load_encoder(), self._load_tagger(plan)
+        self._compare(vectors, encoder)
         if tagger.trunk is encoder.trunk:
             try:
                 encoded, found = encode_and_tag(encoder, tagger, units.texts.strings())
@@ -100,8 +106,7 @@ class EncodeRole:
 
     def _encode(self, task: FeatureTask) -> FeatureBatch:
         encoder = self._load_encoder()
-        if self._encoder_plan.settings.precision == "approx" and not self._compared:
-            self._compare(task, encoder)
+        self._compare(task, encoder)
         encoded = encoder.encode(task.units.texts.strings(), on_fault="report")
         return self._batch_vectors(task, encoder, encoded)
 
@@ -120,18 +125,27 @@ class EncodeRole:
                 n_long_tokens=int(beyond.sum()),
                 n_cut_tokens=int(beyond.sum()) if is_cut else 0,
             ),
+            least_cosine=self._least_cosine,
             notes=self._new_notes("vectors", encoder.counts | self._compared),
         )
 
     def _compare(self, task: FeatureTask, encoder: Encoder) -> None:
-        """Measure how far from exact this precision is, on texts of these documents."""
-        rows = np.unique(np.linspace(0, len(task) - 1, _SAMPLE).astype(np.intp))
-        found = encoder.compare_with_exact(task.units.texts.take(rows).strings())
-        words = (
-            f"approx: on {len(found)} of these texts the cosine to exact vectors is "
-            f"{found.min():.4f} or more, {found.mean():.4f} on average"
-        )
-        self._compared = {words: 0}
+        """Measure how far from exact this precision is, once, on texts of these documents."""
+        plan = self._encoder_plan
+        is_approx = plan.settings.precision == "approx"
+        if self._is_compared or not (plan.is_unproven or is_approx):
+            return
+        self._is_compared = True
+        found = encoder.compare_with_exact(_sample(task.units.texts.strings()))
+        if plan.is_unproven:
+            keep_least_cosine(encoder.spec, found)
+            self._least_cosine = float(found.min())
+        if is_approx:
+            words = (
+                f"approx: on {len(found)} of these texts the cosine to exact vectors is "
+                f"{found.min():.4f} or more, {found.mean():.4f} on average"
+            )
+            self._compared = {words: 0}
 
     def _tag(self, task: FeatureTask, plan: TaggerPlan) -> FeatureBatch:
         tagger = self._load_tagger(plan)
@@ -178,6 +192,14 @@ class EncodeRole:
         }
         self._reported |= {(kind, words): n for words, n in counts.items()}
         return tuple(notes.items())
+
+
+def _sample(texts: Sequence[str]) -> list[str]:
+    """Some of the texts, evenly from all of them; few where they are long."""
+    rows = np.unique(np.linspace(0, len(texts) - 1, _SAMPLE).astype(np.intp)).tolist()
+    mean = sum(len(texts[row]) for row in rows) / len(rows)
+    step = max(1, round(mean * len(rows) / _SAMPLE_CHARACTERS))
+    return [texts[row] for row in rows[::step]]
 
 
 def _refuse_other(expected: str, found: str, path: str) -> None:

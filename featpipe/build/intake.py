@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import starmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,14 +23,14 @@ from featpipe.report import Counts, Quarantined
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.cache.places import Identity, Preparation
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
-    from featpipe.store import Reader, TableReader
+    from featpipe.store import Reader
 
 #: A chunk ends at so many files or bytes: large enough to share the cost of a message, small
 #: enough that a worker lost on one of the files has little to repeat.
@@ -44,14 +44,22 @@ _OCR_WEIGHT = 32
 _CHUNK_KNOWN = 256
 
 
+class UnitTexts(Protocol):
+    """A table of texts."""
+
+    def ragged_many(
+        self, name: str, rows: NDArray[np.int64]
+    ) -> tuple[Any, NDArray[np.int64]]:  # bytes, as the store reads them
+        """The bytes of these rows' texts, and the length of each."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownUnits:
     """Distinct units of some known documents. Shapes: ``keys`` (n, 16), ``levels`` (n,)."""
 
     keys: NDArray[np.uint8]
     levels: NDArray[np.uint8]
-    counts: Counts
-    _texts: TableReader
+    _texts: UnitTexts
     _rows: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.intp]) -> Units:
@@ -62,15 +70,30 @@ class KnownUnits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """A few files, sorted by what must be done with them."""
+    """A few files or units, sorted by what must be done with them."""
 
-    task: PrepareTask | None
+    task: PrepareTask | None = None
     """Files to read."""
-    known: KnownUnits | None
+    known: Units | KnownUnits | None = None
     """Units of documents that need not be read."""
-    moved: Rows | None
-    """Rows for ``/sources``, for known documents that were found at another place before."""
-    quarantined: tuple[Quarantined, ...]
+    counts: Counts = field(default_factory=Counts)
+    """Of these documents."""
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+    """Rows to write by table, such as places of known documents that were elsewhere before."""
+    quarantined: tuple[Quarantined, ...] = ()
+
+
+class UnitIntake(Protocol):
+    """Where a run takes its units from: files, or stored texts."""
+
+    is_exhausted: bool
+    """Whether there are no more chunks."""
+
+    def next_chunk(self) -> Chunk | None:
+        """The next few; None when there are no more."""
+
+    def find_departed(self) -> dict[str, str]:
+        """Address -> id of documents that leave the cache, once all chunks are taken."""
 
 
 class Intake:
@@ -123,18 +146,25 @@ class Intake:
         return find_departed(self._reader, self._given, self._roots)
 
     def _make_chunk(self, files: _Files) -> Chunk:
-        known = find_units(self._reader, [i.key for _, i in files.known]) if files.known else None
+        found = self._look_up([i.key for _, i in files.known]) if files.known else None
         unread = files.unknown
-        if known is None:
+        if found is None:
             # The cache was cut short between two rows that no commit had acknowledged, and lacks
             # a text of these documents: they are read again.
             unread = [*starmap(UnreadFile, files.known), *files.unknown]
+        known, counts = found or (None, Counts())
+        moved = self._find_moved(files.known) if found else None
         return Chunk(
             task=PrepareTask(tuple(unread)) if unread else None,
             known=known,
-            moved=self._find_moved(files.known) if known else None,
+            counts=counts,
+            rows={tables.SOURCES: moved} if moved else {},
             quarantined=tuple(files.quarantined),
         )
+
+    def _look_up(self, keys: Sequence[bytes]) -> tuple[KnownUnits | None, Counts] | None:
+        """The units of stored documents, and their counts; None where one must be read again."""
+        return find_units(self._reader, keys)
 
     def _sort_in(self, source: Source, files: _Files) -> None:
         identity = None
@@ -184,7 +214,7 @@ class _Files:
         )
 
 
-def find_units(reader: Reader, document_keys: Sequence[bytes]) -> KnownUnits | None:
+def find_units(reader: Reader, document_keys: Sequence[bytes]) -> tuple[KnownUnits, Counts] | None:
     """The distinct units of stored documents; None when the text of one is not stored."""
     documents, texts = reader.table(tables.DOCUMENTS), reader.table(tables.TEXTS)
     at = documents.find(join_keys(document_keys))
@@ -202,4 +232,4 @@ def find_units(reader: Reader, document_keys: Sequence[bytes]) -> KnownUnits | N
     np.bitwise_or.at(levels, inverse, np.concatenate(bits))
     n_documents = len(document_keys)
     counts = Counts(n_loaded=n_documents, n_unchanged=n_documents, units_by_level=n_units)
-    return KnownUnits(texts.gather("keys", distinct), levels, counts, texts, distinct)
+    return KnownUnits(texts.gather("keys", distinct), levels, texts, distinct), counts

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featpipe.cache.places import Identity
+    from featpipe.cache.tables import Rows
     from featpipe.cache.texts import Units
-    from featpipe.cache.write import LocalTerms, Rows
+    from featpipe.cache.write import LocalTerms
     from featpipe.documents import Source
     from featpipe.encoders.spec import EncoderSettings, TaggerSettings
     from featpipe.report import Quarantined
@@ -71,6 +72,8 @@ class EncoderPlan:
     path: str
     settings: EncoderSettings
     fingerprint: str
+    is_unproven: bool = False
+    """Whether the worker is to measure how far its first texts' vectors are from float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +119,7 @@ class FeatureBatch:
     also: tuple[FeatureBatch, ...] = ()
     """Rows of other tables that came of the same work."""
     counts: Counts = field(default_factory=Counts)
+    least_cosine: float = 1.0
+    """Of vectors that were compared with float32's, because the plan is unproven."""
     notes: tuple[tuple[str, int], ...] = ()
     """How they were computed: (words, how often since the last batch); 0 for a lasting fact."""

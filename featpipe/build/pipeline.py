@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from os import getpid, sysconf
+from functools import partial
+from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from featpipe.build.departures import refuse_empty_roots
 from featpipe.build.dry_run import DryRun, open_or_empty
 from featpipe.build.intake import Intake
-from featpipe.build.messages import BEGIN_WITHIN_S
-from featpipe.build.plan import Plan, make_plan
+from featpipe.build.plan import Plan, make_plan, note_coarse
 from featpipe.build.progress import RunRecord
-from featpipe.build.run import Run
+from featpipe.build.roles import count_role, encode_role, prepare_role, read_limits
+from featpipe.build.run import CoarsePrecision, Run
 from featpipe.cache.write import CacheWriter, write_role
-from featpipe.documents import LoadLimits, Source
+from featpipe.documents import Source
 from featpipe.documents.find import Found, absolute, search
 from featpipe.documents.source import GivenText
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
-from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.errors import FeatpipeError
 from featpipe.pool import Pool, Role
@@ -89,15 +89,15 @@ class Pipeline:
         self._cache = Path(cache)
         self._settings = settings or BuildSettings()
         self._is_builtin = is_builtin(model)
-        self._plan = make_plan(
+        self._make_plan = partial(
+            make_plan,
             model or find_builtin_model(),
-            encoder or EncoderSettings(),
-            None if ner == NO_ENTITIES else ner or find_builtin_model(),
-            tagger or TaggerSettings(),
-            self._settings,
-            check_devices(devices) if devices else default_devices(),
-            held=_find_held(self._cache),
+            ner=None if ner == NO_ENTITIES else ner or find_builtin_model(),
+            settings=self._settings,
+            devices=check_devices(devices) if devices else default_devices(),
         )
+        self._asked = encoder or EncoderSettings(), tagger or TaggerSettings()
+        self._plan = self._plan_with(*self._asked)
         self._pool: Pool | None = None
         self._run: Run | None = None
 
@@ -132,15 +132,36 @@ class Pipeline:
 
         """
         found = self._find(documents, include, exclude)
+        try:
+            return self._build(found, sync=sync, listen=listen or ignore)
+        except CoarsePrecision as coarse:
+            # No such vector was written. What was written, of documents, is not computed again.
+            self.close()
+            self._plan = self._plan_exact(coarse.least_cosine)
+            return self._build(found, sync=sync, listen=listen or ignore)
+
+    def _plan_exact(self, cosine: float) -> Plan:
+        """The plan in float32, for a model that rounds too much in the precision of this one."""
+        encoder, tagger = self._asked
+        if self._plan.is_together:
+            tagger = replace(tagger, precision="exact")
+        plan = self._plan_with(replace(encoder, precision="exact"), tagger)
+        note = f"vectors in precision exact: {note_coarse(cosine)}"
+        return replace(plan, notes=(*plan.notes, note))
+
+    def _plan_with(self, encoder: EncoderSettings, tagger: TaggerSettings) -> Plan:
+        held = _find_held(self._cache)
+        return self._make_plan(encoder=encoder, tagger=tagger, held=held)
+
+    def _build(self, found: Found, *, sync: bool, listen: Callable[[Progress], None]) -> RunReport:
         n_documents, plan = len(found.sources), self._plan
-        record = RunRecord(_new_run_id(), n_documents, plan.levels, plan.checkpoints)
+        record = RunRecord(new_run_id(), n_documents, plan.levels, plan.checkpoints)
         record.notes.extend(found.notes)
         record.notes.extend(self._notes(n_documents))
-        pool = self._open_pool()
-        self._own_cache(pool)
+        writer = self._own_cache(self._open_pool())
         with Reader(self._cache) as reader:
             intake = self._make_intake(found, reader, sync=sync)
-            self._run = Run(self._plan, pool, intake, reader, record, listen or _ignore)
+            self._run = Run(self._plan, writer, intake, reader, record, listen)
             try:
                 return self._run.finish()
             finally:
@@ -223,10 +244,10 @@ class Pipeline:
         if sync:
             refuse_empty_roots(reader, found.sources, found.roots)
         roots = found.roots if sync else None
-        limits = _limits(self._settings)
+        limits = read_limits(self._settings)
         return Intake(found.sources, self._plan.preparation, reader, limits, roots=roots)
 
-    def _own_cache(self, pool: Pool) -> None:
+    def _own_cache(self, pool: Pool) -> CacheWriter:
         """Have the writer make the file, if need be, and hold its lock.
 
         This comes before any look-up: the rows of other runs until now are seen, and from here on
@@ -240,6 +261,7 @@ class Pipeline:
             # A pool whose writer failed to start is of no further use; the next build makes one.
             self.close()
             raise
+        return writer
 
     def _open_pool(self) -> Pool:
         if self._pool is None:
@@ -250,62 +272,11 @@ class Pipeline:
 def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
     """The four roles; their children start when there is work for them."""
     return [
-        _prepare_role(plan, settings),
-        _encode_role(plan, settings),
-        _count_role(settings),
+        prepare_role(plan.preparation, settings),
+        encode_role(plan.encoder, plan.tagger, plan.devices, settings),
+        count_role(settings),
         write_role(cache, plan.specs, plan.terms, wait_s=settings.lock_wait_s),
     ]
-
-
-def _prepare_role(plan: Plan, settings: BuildSettings) -> Role:
-    return Role(
-        name="prepare",
-        target="featpipe.build.workers:PrepareRole",
-        arguments={"preparation": plan.preparation, "limits": _limits(settings)},
-        devices=("cpu",) * settings.n_prepare_workers,
-        threads=1,
-        deadline_s=settings.task_deadline_s + BEGIN_WITHIN_S,
-        max_memory_bytes=settings.max_worker_memory_bytes or _half_of_memory(),
-        bisect="split",
-    )
-
-
-def _encode_role(plan: Plan, settings: BuildSettings) -> Role:
-    return Role(
-        name="encode",
-        target="featpipe.build.encode_worker:EncodeRole",
-        arguments={"encoder": plan.encoder, "tagger": plan.tagger},
-        devices=plan.devices,
-        environment=SMALL_KERNEL_CACHES,
-        preload=("torch", "featpipe.build.encode_worker"),
-        deadline_s=settings.unit_deadline_s,
-        bisect="split",
-    )
-
-
-def _count_role(settings: BuildSettings) -> Role:
-    return Role(
-        name="count",
-        target="featpipe.build.workers:CountRole",
-        arguments={"analyser": settings.analyser},
-        threads=1,
-        deadline_s=settings.unit_deadline_s,
-        bisect="split",
-    )
-
-
-def _half_of_memory() -> int:
-    """The default ceiling of a prepare worker, so that no document exhausts the machine."""
-    return sysconf("SC_PHYS_PAGES") * sysconf("SC_PAGE_SIZE") // 2
-
-
-def _limits(settings: BuildSettings) -> LoadLimits:
-    default = LoadLimits(use_ocr=settings.use_ocr)
-    return replace(
-        default,
-        max_bytes=settings.max_document_bytes or default.max_bytes,
-        max_characters=settings.max_document_characters or default.max_characters,
-    )
 
 
 def _find_held(cache: Path) -> frozenset[str]:
@@ -321,9 +292,10 @@ def _find_held(cache: Path) -> frozenset[str]:
         return frozenset(name for name in reader.tables() if reader.table(name).n_rows)
 
 
-def _new_run_id() -> str:
+def new_run_id() -> str:
+    """Begins with the time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
 
 
-def _ignore(_: Progress) -> None:
-    pass
+def ignore(_: Progress) -> None:
+    """Listen to nothing."""

@@ -23,7 +23,12 @@ from featpipe.cache.write import TermTables
 from featpipe.encoders.builtin import space_name
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.entities import Tags
-from featpipe.encoders.precision import find_precision, resolve_precision
+from featpipe.encoders.precision import (
+    LEAST_COSINE,
+    find_least_cosine,
+    find_precision,
+    resolve_precision,
+)
 from featpipe.encoders.spec import encoder_spec, fingerprint_of, tagger_spec
 from featpipe.errors import UsageError
 from featpipe.lexical.terms import Analyser
@@ -112,6 +117,7 @@ def make_plan(  # noqa: PLR0913  # the same decisions as Pipeline's, once
     specs = {
         encoder_plan.table: vectors,
         tables.TEXTS: tables.texts_spec(),
+        tables.TEXT_LEVELS: tables.levels_spec(),
         tables.DOCUMENTS: tables.documents_spec(),
         tables.SOURCES: tables.sources_spec(),
         tables.RUNS: tables.runs_spec(),
@@ -162,12 +168,13 @@ def _plan_encoder(
         spec = encoder_spec(checkpoint, replace(settings, precision=precision), device)
         return _Place.of(spec, partial(tables.space_table, space_name(model)), held)
 
-    precision, found, note = _settle(place, settings.precision, devices, held)
-    chosen = replace(settings, precision=precision)
+    choice, found = _settle(place, settings.precision, devices, held)
+    chosen = replace(settings, precision=choice.precision)
+    folder = str(checkpoint.folder)
     return (
-        EncoderPlan(found.table, str(checkpoint.folder), chosen, found.fingerprint),
+        EncoderPlan(found.table, folder, chosen, found.fingerprint, choice.is_unproven),
         tables.vectors_spec(found.spec, found.fingerprint, checkpoint.dim, settings.dtype),
-        note,
+        choice.note,
     )
 
 
@@ -180,12 +187,12 @@ def _plan_tagger(
         spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
         return _Place.of(spec, partial(tables.entities_table, space_name(ner)), held)
 
-    precision, found, note = _settle(place, settings.precision, devices, held)
-    chosen = replace(settings, precision=precision)
+    choice, found = _settle(place, settings.precision, devices, held)
+    chosen = replace(settings, precision=choice.precision)
     return (
         TaggerPlan(found.table, str(checkpoint.folder), chosen, found.fingerprint),
         tables.entities_spec(found.spec, found.fingerprint, Tags.of(checkpoint.labels).types),
-        note,
+        choice.note,
     )
 
 
@@ -234,11 +241,18 @@ def _settle(
     asked: Precision,
     devices: tuple[str, ...],
     held: frozenset[str],
-) -> tuple[Precision, _Place, str]:
-    """The precision to compute in, where its products go, and what to tell the user."""
-    choice = choose_precision(asked, devices, lambda p, d: place(p, d).table in held)
+) -> tuple[Choice, _Place]:
+    """The precision to compute in, and where its products go."""
+
+    def is_held(precision: Resolved, device: str) -> bool:
+        return place(precision, device).table in held
+
+    def least_cosine(device: str) -> float | None:
+        return find_least_cosine(place("mixed", device).spec)
+
+    choice = choose_precision(asked, devices, is_held, least_cosine)
     _refuse_two_arithmetics(choice.precision, devices)
-    return choice.precision, place(choice.precision, devices[0]), choice.note
+    return choice, place(choice.precision, devices[0])
 
 
 def _refuse_two_arithmetics(precision: str, devices: tuple[str, ...]) -> None:
@@ -257,17 +271,26 @@ class Choice:
 
     precision: Resolved
     note: str = ""
+    is_unproven: bool = False
+    """Whether it was not measured yet how far its vectors are from float32's."""
 
 
-def choose_precision(asked: str, devices: Sequence[str], is_held: IsHeld) -> Choice:
+def choose_precision(
+    asked: str,
+    devices: Sequence[str],
+    is_held: IsHeld,
+    least_cosine: Callable[[str], float | None] = lambda _: None,
+) -> Choice:
     """Settle ``asked`` for a run on ``devices``.
 
     Args:
         asked: a precision, or ``auto``: what the cache holds already; else ``mixed`` where
-            `featpipe.encoders.precision` finds it worthwhile, and ``exact`` elsewhere and where
-            processors and cards work together.
+            `featpipe.encoders.precision` finds it worthwhile and safe, and ``exact`` elsewhere and
+            where processors and cards work together.
         devices: of this run.
         is_held: looks into the cache.
+        least_cosine: of this model's vectors in ``mixed`` on a device to those in float32, where
+            that was measured.
 
     Raises:
         UsageError: no such precision.
@@ -276,12 +299,13 @@ def choose_precision(asked: str, devices: Sequence[str], is_held: IsHeld) -> Cho
     if asked != "auto":
         return Choice(resolve_precision(asked))
     held = [precision for precision in _AUTOMATIC if is_held(precision, devices[0])]
+    cosine = least_cosine(devices[0])
     if len(held) == 1:
-        return Choice(held[0], _note_held(held[0], devices))
-    if len({device == "cpu" for device in devices}) > 1:
+        return Choice(held[0], _note_held(held[0], devices, cosine))
+    if len({device == "cpu" for device in devices}) > 1 or probe(devices[0]) == "exact":
         return Choice("exact")
-    if probe(devices[0]) == "exact":
-        return Choice("exact")
+    if cosine is not None and cosine < LEAST_COSINE:
+        return Choice("exact", f"in precision exact: {note_coarse(cosine)}")
     other, kind = ("cuda:0", "a card") if devices[0] == "cpu" else ("cpu", "a processor")
     beside = ""
     if not held and is_held("mixed", other):
@@ -289,13 +313,25 @@ def choose_precision(asked: str, devices: Sequence[str], is_held: IsHeld) -> Cho
     return Choice(
         "mixed",
         f"in mixed precision, worthwhile here: {_LOWER}; --precision exact for float32" + beside,
+        is_unproven=cosine is None,
     )
 
 
-def _note_held(held: Resolved, devices: Sequence[str]) -> str:
+def note_coarse(cosine: float) -> str:
+    """Why ``mixed`` is not chosen."""
+    return f"in mixed precision this model's cosines to float32 fall to {cosine:.4f}"
+
+
+def _note_held(held: Resolved, devices: Sequence[str], cosine: float | None) -> str:
+    is_coarse = cosine is not None and cosine < LEAST_COSINE
+    if held == "mixed" and cosine is not None and is_coarse:
+        return (
+            f"in mixed precision, as the cache holds them, and {note_coarse(cosine)}; --precision"
+            " exact makes them anew"
+        )
     if held == "mixed":
         return f"in mixed precision, as the cache holds them: {_LOWER}"
-    if find_precision("auto", device=devices[0]) == "mixed":
+    if find_precision("auto", device=devices[0]) == "mixed" and not is_coarse:
         return "in precision exact, as the cache holds them; mixed would be faster here"
     return ""
 

@@ -23,7 +23,8 @@ from featpipe.build.queue import BuildQueue
 from featpipe.cache import tables
 from featpipe.cache.places import gone_rows
 from featpipe.cache.texts import Texts
-from featpipe.cache.write import WRITE, CacheWriter
+from featpipe.cache.write import WRITE
+from featpipe.encoders.precision import LEAST_COSINE
 from featpipe.errors import CheckpointError, PoolBroken, PoolError, raise_original
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.build.intake import Intake
+    from featpipe.build.intake import UnitIntake
     from featpipe.build.messages import FeatureBatch, FeatureTask, PreparedBatch, PrepareTask
     from featpipe.build.plan import Plan
     from featpipe.build.progress import Progress, RunRecord
     from featpipe.build.queue import UnitStates
-    from featpipe.cache.write import LocalTerms, Rows
-    from featpipe.pool import Outcome, Pool
+    from featpipe.cache.tables import Rows
+    from featpipe.cache.write import CacheWriter, LocalTerms
+    from featpipe.pool import Outcome
     from featpipe.report import RunReport
     from featpipe.store import Reader
 
@@ -48,13 +50,24 @@ _TICK_S = 0.25
 _MOST_WAITING_BYTES = 64 << 20
 
 
+class CoarsePrecision(Exception):  # no error: the pipeline plans anew
+    """Vectors in the lower precision that ``auto`` chose are too unlike those in float32."""
+
+    def __init__(self, least_cosine: float) -> None:
+        super().__init__(f"least cosine {least_cosine}")
+        self.least_cosine = least_cosine
+
+
 class Run:
     """State of one ``build``. Used once.
 
+    `finish` raises `CoarsePrecision` before a vector of an unproven plan is written, if it is so.
+
     Args:
         plan: what to fill.
-        pool: with the roles ``prepare``, ``encode``, ``count`` and that of the writer.
-        intake: the files.
+        writer: of the cache; its pool has the roles ``prepare``, ``encode`` and ``count``, too, as
+            far as the intake and the plan need them.
+        intake: the files, or the units.
         reader: of the cache, whose lock the writer holds.
         record: counts, for the report.
         listen: called with a :class:`Progress` a few times a second.
@@ -64,14 +77,15 @@ class Run:
     def __init__(
         self,
         plan: Plan,
-        pool: Pool,
-        intake: Intake,
+        writer: CacheWriter,
+        intake: UnitIntake,
         reader: Reader,
         record: RunRecord,
         listen: Callable[[Progress], None],
     ) -> None:
-        self._pool = pool
-        self._writer = CacheWriter(pool)
+        self._pool = writer.pool
+        self._writer = writer
+        self._tables = plan.specs
         self._intake = intake
         self._record = record
         self._reader = reader
@@ -96,7 +110,8 @@ class Run:
         queue = self._queue
         report = self._record.report(queue.vectors, queue.states, self._is_stopping)
         text = json.dumps(report.as_dict(), ensure_ascii=False)
-        self._write({tables.RUNS: {"record": Texts.from_strings([text]).ragged}})
+        if tables.RUNS in self._tables:
+            self._write({tables.RUNS: {"record": Texts.from_strings([text]).ragged}})
         self._writer.settle()
         self._tick(is_last=True)
         return report
@@ -127,11 +142,11 @@ class Run:
             if chunk is None:
                 break
             self._record.quarantined.extend(chunk.quarantined)
+            self._record.counts += chunk.counts
             if chunk.known is not None:
-                self._record.counts += chunk.known.counts
                 self._queue.add(chunk.known)
-            if chunk.moved is not None:
-                self._write({tables.SOURCES: chunk.moved})
+            if chunk.rows:
+                self._write(chunk.rows)
             if chunk.task is not None:
                 self._submit("prepare", chunk.task)
             self._tick()
@@ -173,7 +188,7 @@ class Run:
         if batch.rest is not None:
             self._submit("prepare", batch.rest)
         if batch.rows:
-            self._write(batch.rows)
+            self._write({name: rows for name, rows in batch.rows.items() if name in self._tables})
         self._queue.add(batch.units)
 
     def _take_features(self, outcome: Outcome) -> None:
@@ -190,6 +205,8 @@ class Run:
             self._take_rows(part)
 
     def _take_rows(self, batch: FeatureBatch) -> None:
+        if batch.least_cosine < LEAST_COSINE:
+            raise CoarsePrecision(batch.least_cosine)
         states = self._queue.states_of(batch.table)
         self._record.add_features(batch)
         for key, reason in batch.failed:

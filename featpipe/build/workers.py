@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from featpipe.build.messages import FeatureTask, UnreadFile
     from featpipe.cache.places import Preparation
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
     from featpipe.documents import Document, LoadLimits, Source
     from featpipe.lexical.terms import AnalyserName
 
@@ -114,6 +114,7 @@ class _Batch:
                 tables.TEXTS: {"keys": units.keys, "text": units.texts.ragged},
                 tables.DOCUMENTS: self._documents(units),
                 tables.SOURCES: source_rows(self.sources, self.keys),
+                tables.TEXT_LEVELS: {"text": units.keys, "bits": units.levels},
             }
             if self.sources
             else {},

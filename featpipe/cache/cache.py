@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Self
 from featpipe.cache.dictionary import Dictionary
 from featpipe.cache.documents import StoredDocuments
 from featpipe.cache.forget import choose_documents, forget_documents
+from featpipe.cache.places import documents_of_rows
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
-from featpipe.errors import UnknownSpace
+from featpipe.errors import UnknownSpace, UsageError
 from featpipe.store import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featpipe.cache.documents import CachedDocument
-    from featpipe.cache.search import Hit, Level
+    from featpipe.cache.search import Hit, Level, QueryEncoder
 
 
 class Cache:
@@ -36,25 +37,33 @@ class Cache:
 
     Args:
         path: the file.
+        checks_rows: see :meth:`open`.
 
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:
         self.path = Path(path)
-        self.reader = Reader(self.path)
+        self.reader = Reader(self.path, checks_rows=checks_rows, name_rows=documents_of_rows)
         self.stored_documents = StoredDocuments(self.reader)
         self._searches: dict[str | None, SentenceSearch] = {}
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
+    def open(cls, path: str | Path, *, checks_rows: bool = True) -> Self:
         """Open by path.
+
+        Args:
+            path: the file.
+            checks_rows: hold each row against its checksum when it is first read, and again after
+                any write to the file; a damaged one is an error (DamagedRows). Without it, a first
+                read of many vectors takes a third of the time, and a damaged row is handed out as
+                it is.
 
         Raises:
             UnreadableDictionary: no such file, not HDF5, or not ours.
             NewerDictionary: written by a later featpipe.
 
         """
-        return cls(path)
+        return cls(path, checks_rows=checks_rows)
 
     def spaces(self) -> list[str]:
         """Names of all spaces, such as ``zh-small@3f2a9c71b0de``."""
@@ -121,9 +130,20 @@ class Cache:
         return self.stored_documents.find_content(bytes_hash, media_type)
 
     def search(
-        self, query: str, k: int = 10, *, level: Level = "sentence", analyser: str | None = None
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        level: Level = "sentence",
+        analyser: str | None = None,
+        encoder: QueryEncoder | None = None,
     ) -> list[Hit]:
         """The best sentences for a query by BM25, as ``featpipe search`` ranks them.
+
+        With an ``encoder`` they are ranked by meaning as well, as with ``--hybrid``::
+
+            with TextEncoder("c.h5") as encoder:
+                hits = cache.search("违约金是多少？", encoder=encoder)
 
         What the writer has committed until now is searched; the index is kept for further queries.
 
@@ -132,12 +152,19 @@ class Cache:
             k: how many hits.
             level: ``sentence``, or ``document`` for the best sentence of each of ``k`` documents.
             analyser: whose terms; may be left out when the cache holds those of one.
+            encoder: a `featpipe.TextEncoder` of this cache; each hit names the prompt it used.
 
         Raises:
             UnknownSpace: no such terms, or several to choose from.
+            UsageError: an ``encoder`` and the level ``document``, which has no vectors.
 
         """
-        return self.sentence_search(analyser).search(query, k, level=level)
+        search = self.sentence_search(analyser)
+        if encoder is None:
+            return search.search(query, k, level=level)
+        if level != "sentence":
+            raise UsageError("with an encoder sentences are ranked; leave the level out")
+        return search.search_encoded(query, encoder, k)
 
     def sentence_search(self, analyser: str | None = None) -> SentenceSearch:
         """The index behind :meth:`search`, over all sentences that are committed now."""
@@ -185,9 +212,9 @@ class Cache:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[type[Cache], tuple[Path]]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pickle as the path; the other process opens the file itself."""
-        return type(self), (self.path,)
+        return _open_cache, (type(self), self.path, self.reader.checks_rows)
 
     def _resolve(self, space: str | None, known: list[str]) -> str:
         matching = find_named(known, space)
@@ -196,3 +223,7 @@ class Cache:
         asked = "a space must be named" if space is None else f"space {space!r}"
         what = f"{asked}: {self.path} holds {', '.join(known) or 'none'}"
         raise UnknownSpace(what, hint=f"featpipe inspect {self.path}")
+
+
+def _open_cache(kind: type[Cache], path: Path, checks_rows: bool) -> Cache:
+    return kind(path, checks_rows=checks_rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
-from featpipe.cache.texts import decode, join_keys
+from featpipe.cache.texts import decode
 from featpipe.store import key_of, keys_of
 from featpipe.store.schema import from_bfloat16
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from featpipe.store import Reader, TableReader
 
 #: Rows read at a time when a whole table is walked.
-_BLOCK = 4096
+_BLOCK, _MANY = 4096, 1 << 16
 
 
 class Dictionary:
@@ -146,15 +146,12 @@ class Dictionary:
 
     def texts(self) -> Iterator[str]:
         """Every text with a vector, in the order of storing; of one level if there is one."""
-        wanted = self._stored.keys_of_level(self.level) if self.level else None
-        forgotten, table = self._stored.forgotten(), self._reader
-        for start in range(0, table.n_rows, _BLOCK):
-            rows = forgotten.kept(table, np.arange(start, min(start + _BLOCK, table.n_rows)))
-            for key in np.asarray(self._reader.gather("keys", rows)):
-                if wanted is None or key.tobytes() in wanted:
-                    text = self.text_of(key.tobytes())
-                    if text is not None:
-                        yield text
+        table = self._reader
+        for rows in self._kept(table, _BLOCK):
+            for key in np.asarray(table.gather("keys", rows)):
+                text = self.text_of(key.tobytes())
+                if text is not None:
+                    yield text
 
     __iter__ = texts
 
@@ -169,10 +166,17 @@ class Dictionary:
         return decode(stored.ragged("text", row))
 
     def _rows_of_level(self, table: TableReader) -> NDArray[np.int64]:
-        if self.level is None:
-            return self._stored.forgotten().kept_rows(table)
-        rows = table.find(join_keys(sorted(self._stored.keys_of_level(self.level))))
-        return np.sort(rows[rows >= 0])
+        return np.concatenate([np.zeros(0, np.int64), *self._kept(table, _MANY)])
+
+    def _kept(self, table: TableReader, step: int) -> Iterator[NDArray[np.int64]]:
+        """Rows that are not forgotten, of the level if there is one, ``step`` at a time."""
+        forgotten = self._stored.forgotten()
+        for start in range(0, table.n_rows, step):
+            rows = forgotten.kept(table, np.arange(start, min(start + step, table.n_rows)))
+            if self.level is not None:
+                keys = np.asarray(table.gather("keys", rows), np.uint8)
+                rows = rows[self._stored.are_of_level(keys, self.level)]
+            yield rows
 
     @property
     def _reader(self) -> TableReader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -14,10 +15,12 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.forgotten import Forgotten
+from featpipe.cache.levels import level_bits
 from featpipe.cache.places import last_places
-from featpipe.cache.texts import check_level, decode, join_keys, split_keys
+from featpipe.cache.texts import LEVEL_BIT, check_level, decode, join_keys
 from featpipe.documents.find import absolute
-from featpipe.errors import MissingDocuments, UnknownSpace
+from featpipe.errors import DamagedRows, MissingDocuments, UnknownSpace
+from featpipe.store.damage import of_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store import Reader, TableReader
+    from featpipe.store.checksum import AnyArray
 
-    #: The log of places, another object where the file was replaced, and its number of rows.
-    _LogState = tuple[TableReader | None, int]
+    #: A table, another object where the file was replaced, and its number of rows.
+    _TableState = tuple[TableReader | None, int]
 
 
 #: Documents that an error names.
@@ -75,20 +79,20 @@ class CachedDocument:
     @cached_property
     def text(self) -> str:
         """The one text that all offsets count in."""
-        return decode(self._stored.table.ragged("text", self.row))
+        return decode(self._read("text"))
 
     @cached_property
     def meta(self) -> dict[str, object]:
         """Title, media type, loader, hashes, pages, tables ... as stored."""
-        return dict(json.loads(decode(self._stored.table.ragged("meta", self.row))))
+        return dict(json.loads(decode(self._read("meta"))))
 
     def spans(self, level: str) -> NDArray[np.uint32]:
         """Unit spans (n, 2) of one level, in order."""
-        return np.asarray(self._stored.table.ragged(f"{check_level(level)}_spans", self.row))
+        return np.asarray(self._read(f"{check_level(level)}_spans"))
 
     def keys(self, level: str) -> NDArray[np.uint8]:
         """Keys (n, 16) of the units of one level, in order."""
-        return np.asarray(self._stored.table.ragged(f"{check_level(level)}_keys", self.row))
+        return np.asarray(self._read(f"{check_level(level)}_keys"))
 
     def units(self, level: str) -> list[Unit]:
         """Units of one level, in order.
@@ -107,7 +111,12 @@ class CachedDocument:
             UnknownSpace: no such tagger, or several match the name.
 
         """
-        return self._stored.entities_of(self, tagger)
+        with _reading_for(self):
+            return self._stored.entities_of(self, tagger)
+
+    def _read(self, column: str) -> AnyArray:
+        with _reading_for(self):
+            return self._stored.table.ragged(column, self.row)
 
     def __repr__(self) -> str:
         return f"<CachedDocument {self.id!r} at {self.path}>"
@@ -123,7 +132,8 @@ class StoredDocuments:
         self._reader = reader
         self._names = _Names()
         self._lock = threading.Lock()
-        self._forgotten: tuple[_LogState, Forgotten] = (None, -1), Forgotten(reader)
+        self._forgotten: tuple[_TableState, Forgotten] = (None, -1), Forgotten(reader)
+        self._levels: tuple[tuple[_TableState, ...], NDArray[np.uint8]] = (), np.zeros(0, np.uint8)
 
     def __reduce__(self) -> tuple[type[StoredDocuments], tuple[Reader]]:
         """Pickle without the lock; the reader pickles as its path."""
@@ -222,17 +232,35 @@ class StoredDocuments:
             self._forgotten = state, Forgotten(self._reader)
         return self._forgotten[1]
 
-    def _log_state(self) -> _LogState:
-        if tables.SOURCES not in self._reader:
+    def _log_state(self) -> _TableState:
+        return self._state_of(tables.SOURCES)
+
+    def _state_of(self, name: str) -> _TableState:
+        if name not in self._reader:
             return None, 0
-        table = self._reader.table(tables.SOURCES)
+        table = self._reader.table(name)
         return table, table.n_rows
 
-    def keys_of_level(self, level: str) -> set[bytes]:
-        """Keys of every distinct unit of one level."""
-        rows = self.forgotten().kept_rows(self.table)
-        values, _ = self.table.ragged_many(f"{check_level(level)}_keys", rows)
-        return set(split_keys(np.asarray(values)))
+    def are_of_level(self, texts: NDArray[np.uint8], level: str) -> NDArray[np.bool_]:
+        """Whether the texts of these keys (n, 16) occur at a level in a document: (n,)."""
+        bits = self._level_bits()
+        if not len(bits):
+            return np.zeros(len(texts), np.bool_)
+        rows = self._reader.table(tables.TEXTS).find(texts)
+        # A text that was stored since has no bits yet.
+        is_known = (rows >= 0) & (rows < len(bits))
+        is_known &= (bits[np.where(is_known, rows, 0)] & LEVEL_BIT[level]) != 0
+        return np.asarray(is_known)
+
+    def _level_bits(self) -> NDArray[np.uint8]:
+        """Levels by row of ``/texts``, as of the last refresh."""
+        names = (tables.SOURCES, tables.DOCUMENTS, tables.TEXTS, tables.TEXT_LEVELS)
+        state = tuple(map(self._state_of, names))
+        if state != self._levels[0]:
+            forgotten = self.forgotten()
+            keep = forgotten.kept if forgotten.documents else None
+            self._levels = state, level_bits(self._reader, keep)
+        return self._levels[1]
 
     def taggers(self) -> list[str]:
         """Names of the taggers whose entities are stored."""
@@ -282,12 +310,21 @@ class StoredDocuments:
 class _Names:
     """Documents by path and id, and by hash and media type of their file, read when asked for."""
 
-    state: _LogState = (None, -1)
+    state: _TableState = (None, -1)
     by_name: dict[str, CachedDocument] = field(default_factory=dict)
     by_last: dict[str, list[CachedDocument]] = field(default_factory=dict)
     unhashed: list[CachedDocument] = field(default_factory=list)
     by_hash: dict[str, dict[str, CachedDocument]] = field(default_factory=dict)
     hashed_rows: set[int] = field(default_factory=set)
+
+
+@contextmanager
+def _reading_for(document: CachedDocument) -> Iterator[None]:
+    """Errors about damaged rows name the document."""
+    try:
+        yield
+    except DamagedRows as error:
+        raise of_documents(error, [document.id]) from None
 
 
 def _place_entities(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.derived import complete, derived_tables
 from featpipe.cache.places import GONE, read_places
 from featpipe.cache.texts import Texts, join_keys, split_keys
 from featpipe.settings import LEVELS
@@ -50,7 +51,12 @@ def compact_cache(path: str | Path) -> Compaction:
     Raises:
         As `featpipe.store.rewrite.compact_dictionary`.
     """
-    return compact_dictionary(path, pick_of=lambda reader: Forgotten(reader).pick)
+    return compact_dictionary(
+        path,
+        pick_of=lambda reader: Forgotten(reader).pick,
+        leave_out=derived_tables,
+        complete=complete,
+    )
 
 
 @contextmanager
@@ -68,8 +74,9 @@ def without_forgotten(path: str | Path) -> Iterator[Path]:
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "cache.h5"
             with Writer.open(copy) as target:
-                for name in reader.tables():
+                for name in sorted(set(reader.tables()) - derived_tables(reader)):
                     copy_table(reader.table(name), target, forgotten.pick)
+                complete(target)
             yield copy
 
 
@@ -127,6 +134,8 @@ class Forgotten:
             ),
             tables.LOG: lambda: self._of_kept(table, rows),
             tables.FACTS: lambda: self._names_none(table, rows, _names_in_facts),
+            # Some may be of forgotten documents alone; all follow from the documents.
+            tables.TEXT_LEVELS: lambda: rows < 0,
         }
         group, _, last = table.name.rpartition("/")
         if table.name in special:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.derived import complete
 from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.texts import Texts
 from featpipe.cache.write import TermTables, TermWriter
@@ -52,6 +53,7 @@ def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
             with Reader(source) as reader:
                 for names in _term_tables(reader):
                     _take_terms(reader, names, Path(output), writer)
+        complete(writer)
     return merged
 
 

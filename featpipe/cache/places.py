@@ -7,7 +7,7 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from time import time_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from featpipe.documents.load import BUILT_IN, added_identity, check_promise, reg
 from featpipe.documents.media_type import may_need_ocr
 from featpipe.documents.source import GivenText
 from featpipe.encoders.spec import fingerprint_of
-from featpipe.errors import MissingExtra
+from featpipe.errors import DictionaryError, MissingExtra
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader
 
@@ -47,6 +47,12 @@ class Preparation:
     fingerprint: str
     ocr: str = ""
 
+    @classmethod
+    def of_spec(cls, spec: Mapping[str, object]) -> Self:
+        """That of a `preparation_spec`; OCR is named apart, as it counts for scans only."""
+        parts = {name: value for name, value in spec.items() if name != "ocr"}
+        return cls(fingerprint_of(parts), str(spec["ocr"]))
+
     def of(self, data: bytes) -> str:
         """The part of a file's identity: OCR and later loaders count for their own files only."""
         if self.ocr and may_need_ocr(data):
@@ -61,15 +67,18 @@ def make_preparation(*, use_ocr: bool = False) -> Preparation:
     Raises:
         MissingExtra: OCR is asked for and not installed.
     """
-    fingerprint = fingerprint_of(
-        {
-            "layout": tables.LAYOUT_VERSION,
-            "loaders": sorted(loader.identity for loader in (*registered(), *BUILT_IN)),
-            "segmenter": SEGMENTER_VERSION,
-            "words": Words().spec,
-        }
-    )
-    return Preparation(fingerprint, _ocr_engine() if use_ocr else "")
+    return Preparation.of_spec(preparation_spec(use_ocr=use_ocr))
+
+
+def preparation_spec(*, use_ocr: bool = False) -> dict[str, object]:
+    """Every part of this installation's preparation. Raises MissingExtra."""
+    return {
+        "layout": tables.LAYOUT_VERSION,
+        "loaders": sorted(loader.identity for loader in (*registered(), *BUILT_IN)),
+        "segmenter": SEGMENTER_VERSION,
+        "words": Words().spec,
+        "ocr": _ocr_engine() if use_ocr else "",
+    }
 
 
 def _ocr_engine() -> str:
@@ -200,3 +209,17 @@ def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
         else:
             found[place.path] = (place.id, place.key)
     return found
+
+
+def documents_of_rows(reader: Reader, table: str, keys: Sequence[bytes]) -> list[str]:
+    """Ids of the documents whose rows of ``/documents`` have these keys; of other tables none.
+
+    For errors about damaged rows: where the log is damaged, too, they are not known.
+    """
+    if table != tables.DOCUMENTS:
+        return []
+    try:
+        places = last_places(reader).values()
+    except DictionaryError:
+        return []
+    return [name for name, key in places if key in keys]

@@ -6,7 +6,7 @@ Sentences without terms, because a build is running or broke off, are left out a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -21,6 +21,7 @@ from featpipe.lexical.terms import ANALYSERS, Analyser
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class Hit:
         start, end: place of the sentence, in characters of the document's text.
         text: the sentence.
         score: larger is better.
+        query_prompt: put before the query to make its vector, also ``""``; None without a vector.
     """
 
     document: str
@@ -65,6 +67,22 @@ class Hit:
     end: int
     text: str
     score: float
+    query_prompt: str | None = None
+
+
+class QueryEncoder(Protocol):
+    """The part of `featpipe.TextEncoder` that a hybrid search needs."""
+
+    dictionary: Dictionary
+
+    @property
+    def query_prompt(self) -> str:
+        """Put before every query."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors (n, dim) that compare with those of the dictionary."""
+        ...
 
 
 class SentenceSearch:
@@ -182,7 +200,7 @@ class SentenceSearch:
 
         Args:
             query: its words.
-            vector: of the query (dim,), by the model of ``dictionary``.
+            vector: of the query (dim,), by the model of ``dictionary`` and with its query prompt.
             dictionary: vectors of the sentences; one without a vector has similarity 0.
             k: how many.
             weight: of BM25, in [0, 1].
@@ -194,6 +212,19 @@ class SentenceSearch:
         scores = combine(words, self._similarities(vector, dictionary), weight)
         best = np.argsort(-scores, kind="stable")[:k]
         return self._hits(best, scores[best])
+
+    def search_encoded(
+        self, query: str, encoder: QueryEncoder, k: int = 10, *, weight: float = BM25_WEIGHT
+    ) -> list[Hit]:
+        """As `search_hybrid`, with the query's vector by ``encoder``; hits name its prompt.
+
+        Raises:
+            EncodingError: a query that cannot be encoded.
+
+        """
+        vector = encoder.encode_queries([query])[0]
+        hits = self.search_hybrid(query, vector, encoder.dictionary, k, weight=weight)
+        return [replace(hit, query_prompt=encoder.query_prompt) for hit in hits]
 
     @cached_property
     def _keys(self) -> NDArray[np.uint8]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.texts import Texts
 from featpipe.errors import UsageError
-from featpipe.report import FailedUnits, Quarantined, RunReport
+from featpipe.report import RunReport, report_from_dict
 from featpipe.settings import LEVELS
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def read_runs(cache: Cache) -> list[RunReport]:
     table = cache.reader.table(tables.RUNS)
     texts = Texts(*table.ragged_many("record", np.arange(table.n_rows))).strings()
     # Ids begin with the time. In a merged cache the rows of one file come after those of another.
-    return sorted((_report_of(json.loads(text)) for text in texts), key=lambda run: run.run_id)
+    return sorted(
+        (report_from_dict(json.loads(text)) for text in texts), key=lambda run: run.run_id
+    )
 
 
 def find_run(ids: Iterable[str], name: str) -> str:
@@ -47,15 +49,6 @@ def find_run(ids: Iterable[str], name: str) -> str:
         what = "several runs begin with" if found else "no run"
         raise UsageError(f"{what} {name!r}", hint="featpipe runs list CACHE")
     return found[0]
-
-
-def _report_of(record: dict[str, Any]) -> RunReport:  # Any: the values of a JSON object
-    known = RunReport.__dataclass_fields__
-    content = {name: value for name, value in record.items() if name in known}
-    content["quarantined"] = tuple(Quarantined(**lost) for lost in record["quarantined"])
-    content["failed"] = tuple(FailedUnits(**failed) for failed in record["failed"])
-    content["notes"] = tuple(record["notes"])
-    return RunReport(**content)
 
 
 @dataclass(frozen=True, slots=True)

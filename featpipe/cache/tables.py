@@ -5,6 +5,7 @@
     /embeddings/<name>@<fp12>   keyed by unit text      vectors (n, dim)
     /entities/<name>@<fp12>     keyed by paragraph text spans, labels, scores
     /texts                      keyed by unit text      text: every unit text once, UTF-8
+    /levels                     log                     at which levels a text occurs; rows add up
     /documents                  keyed by content        text, meta, and per level spans and keys
     /sources                    log                     where a document was found; last row wins;
                                                         a key of zeros: it left this place
@@ -26,7 +27,14 @@ from featpipe.store import Column, Ragged, TableSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    #: Columns to append to a table: values, or (values, lengths) of a ragged one.
+    Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
+
 TEXTS = "texts"
+TEXT_LEVELS = "levels"
 DOCUMENTS = "documents"
 SOURCES = "sources"
 RUNS = "runs"
@@ -95,6 +103,15 @@ def entities_spec(spec: Mapping[str, object], fingerprint: str, types: Sequence[
 def texts_spec() -> TableSpec:
     """Every unit text once, as UTF-8 bytes."""
     return TableSpec(columns=(Ragged("text", "uint8"),), keyed=True, attributes={})
+
+
+def levels_spec() -> TableSpec:
+    """A log of (key of a text, bits of the levels at which it occurs): see `cache.levels`."""
+    return TableSpec(
+        columns=(Column("text", "uint8", (16,)), Column("bits", "uint8")),
+        keyed=False,
+        attributes={},
+    )
 
 
 def documents_spec() -> TableSpec:

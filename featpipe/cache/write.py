@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
 
+from featpipe.cache import tables
+from featpipe.cache.derived import DerivedRows
 from featpipe.errors import DictionaryLocked, PoolBroken, raise_original
 from featpipe.pool.role import Role
 from featpipe.store import Reader, Writer, keys_of
@@ -24,11 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.cache.tables import Rows
     from featpipe.cache.texts import Texts
     from featpipe.pool import Outcome, Pool
     from featpipe.store import TableSpec
-
-    Rows = dict[str, "NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]"]
 
 logger = getLogger(__name__)
 
@@ -86,6 +87,8 @@ class CacheWriter:
 
     Args:
         pool: whose roles include that of :func:`write_role`. :meth:`open` makes one.
+        cache: the file, where the pool's writer takes it from each task
+            (`featpipe.cache.write_files`).
 
     Raises:
         DictionaryLocked: by any call: another process writes this cache, for longer than the role
@@ -94,8 +97,9 @@ class CacheWriter:
 
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, cache: Path | None = None) -> None:
+        self.pool = pool
+        self._cache = "" if cache is None else str(cache)
         self._numbers = count()
         self._open: dict[int, _Commit] = {}
         self._open_bytes = 0
@@ -128,11 +132,23 @@ class CacheWriter:
 
         Without any rows it has the file made, if need be, and its lock held.
         """
+        self._submit(WriteTask(rows, terms, self._cache), then)
+
+    def release(self) -> None:
+        """Have the file trimmed and released, and return when it is; the pool goes on.
+
+        Other tasks of the pool must have ended.
+        """
+        self.settle()
+        self._submit(WriteTask({}, None, self._cache, is_last=True), None)
+        self.settle()
+
+    def _submit(self, task: WriteTask, then: Callable[[], None] | None) -> None:
         number = next(self._numbers)
-        commit = self._open[number] = _Commit(then, _n_bytes(rows, terms))
+        commit = self._open[number] = _Commit(then, _n_bytes(task.rows, task.terms))
         self._open_bytes += commit.n_bytes
         try:
-            self._pool.submit(WRITE, WriteTask(rows, terms), tag=number)
+            self.pool.submit(WRITE, task, tag=number)
         except PoolBroken as error:
             raise_original(error)
 
@@ -143,7 +159,7 @@ class CacheWriter:
         """
         try:
             while len(self._open) > most_open:
-                for outcome in self._pool.completed():
+                for outcome in self.pool.completed():
                     self.take(outcome)
         except PoolBroken as error:
             raise_original(error)
@@ -159,7 +175,7 @@ class CacheWriter:
 
     def close(self) -> None:
         """Have the file trimmed and released, and stop the pool."""
-        self._pool.close()
+        self.pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -213,6 +229,10 @@ class WriteTask:
 
     rows: Mapping[str, Rows]
     terms: LocalTerms | None = None
+    cache: str = ""
+    """The file, for a writer of many files; else the role's own."""
+    is_last: bool = False
+    """Whether a writer of many files trims and releases this one."""
 
 
 class WriteRole:
@@ -238,16 +258,28 @@ class WriteRole:
         self._specs = specs
         self._writer = _open_when_free(Path(cache), wait_until)
         self._terms = TermWriter(Path(cache), self._writer, terms, specs) if terms else None
+        self._derived = DerivedRows(self._writer, specs)
 
     def run(self, task: WriteTask) -> None:
         """Append and commit; when this returns, the rows survive the loss of any process."""
+        try:
+            self._append(task)
+            self._writer.commit()
+        except BaseException:
+            self._derived.forget()
+            raise
+
+    def _append(self, task: WriteTask) -> None:
+        if task.rows:
+            self._derived.catch_up()
         for name, rows in task.rows.items():
-            self._writer.table(name, self._specs[name]).append(rows)
+            if name != tables.TEXT_LEVELS:  # of which only new ones get a row
+                self._writer.table(name, self._specs[name]).append(rows)
+        self._derived.append(task.rows)
         if task.terms is not None:
             if self._terms is None:
                 raise ValueError("this writer was given no tables for terms")
             self._terms.append(task.terms)
-        self._writer.commit()
 
     def close(self) -> None:
         """Trim and release the file."""

@@ -44,7 +44,8 @@ _MOST_READERS = 4
     "--precision",
     type=click.Choice(["auto", "exact", "mixed", "approx"]),
     default="auto",
-    help="auto: as the cache has it; else mixed where bfloat16 is 1.3 times as fast. "
+    help="auto: as the cache has it; else mixed where bfloat16 is 1.3 times as fast and, on your "
+    "texts, within .0001 of exact. "
     "approx: int8, measured on your texts.",
 )
 @click.option("--max-length", type=click.IntRange(min=8), help="Tokens per window.")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: Quarantined documents and notes of a run printed one by one; ``--json`` gives all of them.
 _MOST_LISTED = 100
-#: Texts of an imported file that are named when they are skipped.
-_MOST_SKIPPED = 20
 
 
 @click.command("inspect")
@@ -312,8 +310,6 @@ def import_vectors(
 
 
 def _print_import(ctx: click.Context, done: Import, summary: str) -> None:
-    for text, reason in done.skipped[:_MOST_SKIPPED]:
-        echo(f"skipped {json.dumps(text, ensure_ascii=False)}: {reason}", err=True)
     echo(summary)
     ctx.exit(EXIT_LEFT_OUT if done.skipped else 0)
 

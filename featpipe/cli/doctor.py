@@ -47,7 +47,7 @@ _EXTRAS = {
     "numba": "fast", "pypdfium2": "docs", "rapidocr": "ocr", "fastapi": "serve", "kombu": "amqp",
     "opentelemetry-sdk": "otel", "pyarrow": "arrow", "xlsxwriter": "xlsx", "faiss-cpu": "ann",
     "sqlalchemy": "sql", "langchain-core": "langchain", "llama-index-core": "llamaindex",
-    "scikit-learn": "sklearn", "datasets": "datasets",
+    "scikit-learn": "sklearn", "datasets": "datasets", "ray": "ray", "s3fs": "objectstore",
 }  # fmt: skip
 _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 

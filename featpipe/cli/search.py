@@ -13,7 +13,7 @@ from featpipe.cli.terminal import echo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featpipe.cache.search import Hit, SentenceSearch
+    from featpipe.cache.search import Hit
 
 
 @click.command("search")
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 @click.option(
     "--model", metavar="PATH|NAME", help="For --hybrid; by default the one that filled FILE."
 )
+@click.option(
+    "--query-prompt",
+    metavar="TEXT",
+    help="For --hybrid: put before QUERY; by default what the model expects.",
+)
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
 def search(
@@ -40,19 +45,29 @@ def search(
     hybrid: bool,
     weight: float | None,
     model: str | None,
+    query_prompt: str | None,
     analyser: str | None,
     as_json: bool,
 ) -> None:
-    """Print the best sentences of FILE for QUERY, with document, offsets and score."""
-    from featpipe.cache.cache import Cache
-    from featpipe.cache.search import SentenceSearch
+    """Print the best sentences of FILE for QUERY, with document, offsets and score.
 
-    _check_hybrid(level, weight, hybrid=hybrid)
+    With --hybrid, the prompt that was put before QUERY is named, as models for retrieval expect
+    another before questions than before passages.
+    """
+    from featpipe.cache.cache import Cache
+    from featpipe.cache.search import BM25_WEIGHT, SentenceSearch
+    from featpipe.on_demand.text_encoder import TextEncoder
+
+    _check_hybrid(level, hybrid=hybrid, weight=weight, query_prompt=query_prompt)
     with Cache.open(cache) as opened:
         # For one query numba would take longer to load than numpy to answer.
         search = SentenceSearch(opened, analyser, backend="numpy")
         if hybrid:
-            hits = _search_hybrid(cache, search, query, k, model, weight)
+            share = BM25_WEIGHT if weight is None else weight
+            with TextEncoder(cache, model, query_prompt=query_prompt) as encoder:
+                echo(f"query prompt: {encoder.query_prompt!r} ({encoder.query_prompt_source})",
+                     err=True)  # fmt: skip
+                hits = search.search_encoded(query, encoder, k, weight=share)
         else:
             hits = search.search(query, k, level=level)
     _print_hits(hits, as_json=as_json)
@@ -65,28 +80,12 @@ def _print_hits(hits: Sequence[Hit], *, as_json: bool) -> None:
         echo("nothing found", err=True)
 
 
-def _check_hybrid(level: str, weight: float | None, *, hybrid: bool) -> None:
+def _check_hybrid(level: str, *, hybrid: bool, **of_hybrid: object) -> None:
     if hybrid and level != "sentence":
         raise click.UsageError("--hybrid ranks sentences; leave --level document out")
-    if weight is not None and not hybrid:
-        raise click.UsageError("--weight is for --hybrid")
-
-
-def _search_hybrid(
-    cache: str,
-    search: SentenceSearch,
-    query: str,
-    k: int,
-    model: str | None,
-    weight: float | None,
-) -> list[Hit]:
-    from featpipe.cache.search import BM25_WEIGHT
-    from featpipe.on_demand.text_encoder import TextEncoder
-
-    share = BM25_WEIGHT if weight is None else weight
-    with TextEncoder(cache, model) as encoder:
-        vector = encoder.encode([query])[0]
-        return search.search_hybrid(query, vector, encoder.dictionary, k, weight=share)
+    for name, value in of_hybrid.items():
+        if value is not None and not hybrid:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --hybrid")
 
 
 def _line(hit: Hit) -> str:

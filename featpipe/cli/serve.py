@@ -31,6 +31,8 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 @click.option("--ner", metavar="PATH|NAME|none", help="Entity model; likewise.")
 @click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
+@click.option("--query-prompt", metavar="TEXT",
+              help="Put before queries; by default what the model expects.")  # fmt: skip
 @click.option("--token-ids", metavar="NAME",
               help="Take token ids for texts; clients use this model's tokenizer.")  # fmt: skip
 @ocr_option
@@ -62,6 +64,7 @@ def serve(
     ner: str | None,
     space: str | None,
     analyser: str | None,
+    query_prompt: str | None,
     token_ids: str | None,
     ocr: bool,
     device: tuple[str, ...],
@@ -94,6 +97,7 @@ def serve(
         ner=ner,
         space=space,
         analyser=analyser,
+        query_prompt=query_prompt,
         token_ids=token_ids,
         limits=LoadLimits(use_ocr=ocr),
         devices=device,

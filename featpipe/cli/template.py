@@ -1,4 +1,4 @@
-"""``featpipe template``: draft, check and import templates."""
+"""``featpipe template``: draft, check, import and correct templates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("template")
 def template() -> None:
-    """Draft a template from a sample, check one, or import labelled samples."""
+    """Draft a template, check one, import labelled samples, or learn from corrections."""
 
 
 @template.command("new")
@@ -102,3 +102,41 @@ def import_samples(source: str, form: str, table: str) -> None:
     readers = {"doccano": imports.import_doccano, "label-studio": imports.import_label_studio}
     samples = imports.import_table(source, table) if form == "table" else readers[form](source)
     click.echo(imports.render_samples(samples), nl=False)
+
+
+@template.command("learn")
+@click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("corrections", metavar="CORRECTIONS", type=click.Path(exists=True, dir_okay=False))
+@click.option("--cache", required=True, metavar="FILE", help="Where the documents are.")
+@click.option("--dry-run", is_flag=True, help="Only say what it would change.")
+@click.pass_context
+def learn(
+    ctx: click.Context, template_file: str, corrections: str, cache: str, dry_run: bool
+) -> None:
+    """Learn from CORRECTIONS, as saved by the report or the service, and say what changes.
+
+    They are kept in NAME.corrections.jsonl beside TEMPLATE and accepted. A line that cannot be
+    used is named with its reason, and the rest is learnt.
+    """
+    from featpipe.extraction.corrections_log import read_corrections
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.learn import Lesson, summarise
+    from featpipe.extraction.survey import changes_here
+
+    given = read_corrections(Path(corrections))
+    with Extractor(template_file, cache) as extractor:
+        engine = extractor.engine
+        lesson = Lesson.of(Path(template_file), given, engine.cache)
+        for bad in lesson.lines.refused:
+            echo(f"{corrections}:{bad.line}: left out: {bad.reason}")
+        before, after = (engine.prepare(one) for one in (lesson.before, lesson.after))
+        changes = changes_here(engine, before, after)
+        if not dry_run:
+            lesson.keep()
+    n_left_out = len(lesson.lines.refused)
+    for change in changes:
+        echo(str(change))
+    taken, known = len(lesson.lines.taken), lesson.lines.n_known
+    echo(f"corrections {taken} taken, {known} known before, {n_left_out} left out")
+    echo(str(summarise(changes)))
+    ctx.exit(EXIT_LEFT_OUT if n_left_out else 0)

@@ -26,7 +26,12 @@ from featpipe.encoders.forward import Forwarder
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
 from featpipe.encoders.pooling import Steps, normalise, pool
-from featpipe.encoders.precision import find_device, resolve_precision, running_threads
+from featpipe.encoders.precision import (
+    find_device,
+    is_coarse,
+    resolve_precision,
+    running_threads,
+)
 from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
@@ -106,10 +111,12 @@ class Encoder:
         target = find_device(device)
         keep_freed_memory()
         precision = resolve_precision(settings.precision, device=device)
-        settings = replace(settings, precision=precision)
+        asked, settings = settings.precision, replace(settings, precision=precision)
         checkpoint = describe_checkpoint(name)
         with refuse_changes(checkpoint.files, checkpoint.path):
             spec = encoder_spec(checkpoint, settings, device)
+            if asked == "auto" and is_coarse(spec):
+                spec = encoder_spec(checkpoint, replace(settings, precision="exact"), device)
             tokenizer = Tokenizer.load(checkpoint)
             trunk = _load_trunk(checkpoint, spec, target, trust=settings.trust_remote_code)
             tokenizer.check_fits(trunk.n_words, checkpoint.path)
@@ -139,12 +146,16 @@ class Encoder:
             counts["sequences overflowed fp16 and were repeated in float32"] = self.n_repeated
         return counts
 
-    def encode(self, texts: Sequence[str], *, on_fault: str = "raise") -> Encoded:
+    def encode(
+        self, texts: Sequence[str], *, on_fault: str = "raise", prompt: str | None = None
+    ) -> Encoded:
         """Encode `texts`; equal ones are computed once.
 
         Args:
             texts: units; an empty one is allowed.
             on_fault: ``raise``, or ``report`` in ``Encoded.faults`` and encode the others.
+            prompt: put before each instead of the spec's, for queries. The vectors are then not of
+                this fingerprint and must not be stored under it.
 
         Raises:
             EncodingError: units without a finite vector; ``error.units`` holds their numbers.
@@ -154,11 +165,13 @@ class Encoder:
             (numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts)
         )
         with running_threads(self.threads), torch.inference_mode():
-            tokens = self.tokenizer.encode(self._with_prompt(list(numbers)))
+            tokens = self.tokenizer.encode(self._with_prompt(list(numbers), prompt))
             vectors, windows = self.encode_windows(tokens)
         return self.make_encoded(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
 
-    def encode_tokens(self, sequences: Sequence[Sequence[int]]) -> Encoded:
+    def encode_tokens(
+        self, sequences: Sequence[Sequence[int]], *, prompt: str | None = None
+    ) -> Encoded:
         """Encode texts that arrive as token ids, without special ones, as `encode` would.
 
         Raises:
@@ -172,20 +185,23 @@ class Encoder:
         if len(beyond):
             numbers = np.unique(np.searchsorted(ends, beyond, side="right")).tolist()
             raise report_faults(dict.fromkeys(numbers, UNKNOWN))
-        prompt = self.tokenizer.encode([str(self.spec["prompt"])]).ids
-        tokens = _put_before(prompt, flat.astype(np.int32), ends)
+        before = self.tokenizer.encode(self._with_prompt([""], prompt)).ids
+        tokens = _put_before(before, flat.astype(np.int32), ends)
         with running_threads(self.threads), torch.inference_mode():
             vectors, windows = self.encode_windows(tokens)
         every = np.arange(len(sequences))
         return self.make_encoded(vectors, windows.n_windows, tokens, every, on_fault="raise")
 
     def count_tokens(self, texts: Sequence[str]) -> Ids:
-        """Tokens (n,) of each text in `encode`, prompt and special ones included."""
+        """Tokens (n,) of each text in `encode`, the spec's prompt and special ones included."""
         tokens = self.tokenizer.encode(self._with_prompt(texts))
         return (tokens.lengths + self.tokenizer.n_special).astype(np.int32)
 
     def compare_with_exact(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Cosine (n,) of each text's vector to its vector in precision ``exact``."""
+        """Cosine (n,) of each text's vector to its vector in precision ``exact``.
+
+        1 where neither precision has one, 0 where only one of the two has.
+        """
         spec = self.spec | {"precision": "exact"}
         exact = Encoder(self.trunk.copy_to(), self.tokenizer, spec, self.steps)
         exact.threads = self.threads
@@ -195,11 +211,12 @@ class Encoder:
         )
         lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
         product = (found * expected).sum(axis=1)
-        return np.asarray(product / np.maximum(lengths, 1e-300), np.float64)
+        have_none = ~(found.any(axis=1) | expected.any(axis=1))
+        return np.where(have_none, 1.0, product / np.maximum(lengths, 1e-300))
 
-    def _with_prompt(self, texts: Sequence[str]) -> Sequence[str]:
-        prompt = str(self.spec["prompt"])
-        return [prompt + text for text in texts] if prompt else texts
+    def _with_prompt(self, texts: Sequence[str], prompt: str | None = None) -> Sequence[str]:
+        before = str(self.spec["prompt"]) if prompt is None else prompt
+        return [before + text for text in texts] if before else texts
 
     def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         """Vectors (n, dim) of texts from their tokens, prompt included; not cast, not checked."""

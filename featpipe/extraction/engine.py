@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
+from logging import getLogger
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +23,7 @@ from featpipe.errors import (
     TemplateError,
     UsageError,
 )
+from featpipe.extraction.corrections_fold import supersede
 from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json
 from featpipe.extraction.messages import (
     ALL,
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     #: As users hand documents in: a string is a path, the id of a cached document, or a text.
     AnyDocument = str | Path | Source | Document | CachedDocument
 
+
+logger = getLogger("featpipe.extraction.extractor")
 
 #: Documents of one task: enough to make the way to the worker cheap, few enough to try each alone.
 _BATCH = 8
@@ -110,7 +114,7 @@ class ExtractionEngine:
                 models = ModelCache(default_folder() if models is None else None, models)
             self.models = models
             self.folder = folder_of(templates) if folder is None else Path(folder)
-            self.template_set = TemplateSet(templates, self._prepare)
+            self.template_set = TemplateSet(templates, self.prepare)
         except BaseException:
             if self._owns_cache:
                 self.cache.close()
@@ -278,11 +282,26 @@ class ExtractionEngine:
 
     # ---- samples
 
-    def _prepare(self, template: Template) -> FittedTemplate:
-        documents = [self._sample(template, sample) for sample in template.samples]
-        return FittedTemplate(template, documents, self.pages.name, self.models)
+    def prepare(self, template: Template) -> FittedTemplate:
+        """A template with its sample documents found; nothing is fitted yet.
 
-    def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument:
+        Reviewed samples win over others of the same text. One whose document the cache does not
+        hold in the version that was reviewed is left out, and logged.
+
+        Raises:
+            TemplateError: another sample document is nowhere.
+
+        """
+        found = [(sample, self._sample(template, sample)) for sample in template.samples]
+        samples = tuple(sample for sample, document in found if document is not None)
+        documents = [document for _, document in found if document is not None]
+        kept = template.model_copy(update={"samples": samples})
+        whole = supersede(kept, [document.identity for document in documents])
+        return FittedTemplate(whole, documents, self.pages.name, self.models)
+
+    def _sample(self, template: Template, sample: SampleSpec) -> SampleDocument | None:
+        if sample.key is not None:
+            return self._reviewed_sample(template, str(sample.document), sample.key)
         if sample.text is not None:
             text = sample.text
             missing = self.pages.missing_inputs_of_text(text)
@@ -301,12 +320,31 @@ class ExtractionEngine:
             hint="name it as `featpipe inspect` lists it, or by a path from the template's folder",
         )
 
+    def _reviewed_sample(self, template: Template, name: str, key: str) -> SampleDocument | None:
+        known = self.version(name, key)
+        if known is None:
+            logger.warning(
+                "template %s: what was said of %s is left out: the cache does not hold the version "
+                "of the document that was reviewed", template.name, name,
+            )  # fmt: skip
+            return None
+        return self._found_sample(known)
+
+    def version(self, name: str, key: str) -> CachedDocument | None:
+        """The cached document of a key (32 hex digits), under its name or wherever it lies now."""
+        known = self.cache.find_document(name)
+        if known is not None and known.key.hex() == key:
+            return known
+        return next((one for one in self.cache.documents() if one.key.hex() == key), None)
+
     def _found_sample(self, found: CachedDocument | Document) -> SampleDocument:
         if isinstance(found, Document):
             missing = self.pages.missing_inputs_of_text(found.text)
             return _sample_document(found.text, missing, lambda: self.pages.page_of_document(found))
         [missing] = self.pages.missing_inputs_of_documents([found])
-        return _sample_document(found.text, missing, lambda: self.pages.page_of_cached(found))
+        made = _sample_document(found.text, missing, lambda: self.pages.page_of_cached(found))
+        made.key = found.key
+        return made
 
 
 def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:

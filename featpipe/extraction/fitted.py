@@ -47,6 +47,8 @@ class SampleDocument:
     identity: str
     """Hash of its text and of the vectors and entities that it lacks."""
     make: Callable[[], PageFeatures]
+    key: bytes | None = None
+    """Of the document in the cache, None if it does not hold it."""
 
     @cached_property
     def features(self) -> PageFeatures:
@@ -89,6 +91,11 @@ class FittedTemplate:
         """The sample documents, in order."""
         return tuple(document.features for document in self._documents)
 
+    def known_in(self, field: str) -> set[bytes]:
+        """Keys of the cached documents of which a sample tells the values of a field."""
+        keys = (self._documents[number].key for number, _ in self._read_for(field))
+        return {key for key in keys if key is not None}
+
     @property
     def has_samples(self) -> bool:
         """Whether there is anything to learn from."""
@@ -126,6 +133,18 @@ class FittedTemplate:
         return {
             name: self._result(name, *found[name], chosen[name], features.page) for name in names
         }
+
+    def candidates(
+        self, name: str, features: PageFeatures, most: int
+    ) -> tuple[tuple[ExtractedValue, ...], bool]:
+        """The likeliest values of a field, reported ones and others, and whether it has many."""
+        model = self.model(name)
+        scored = model.score(features)
+        found = [
+            self._value(name, model, scored, features.page, number)
+            for number in range(min(most, len(scored.groups)))
+        ]
+        return tuple(found), model.is_many
 
     def _result(
         self, name: str, model: FieldModel, scored: Scored, chosen: Chosen, page: Page

@@ -183,7 +183,7 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
     logged, kept = results.last_rows(), results.last_facts()
     works: list[Work] = []
     changes: dict[str, tuple[FieldChange, ...]] = {}
-    states = _document_states(engine)
+    states = document_states(engine)
     for name, fitted in engine.templates.items():
         changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
         prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
@@ -198,10 +198,11 @@ def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
     return ReprocessPlan(tuple(works), changes, tuple(unmatched))
 
 
-_State = tuple["CachedDocument", bytes, str]
+#: A document, its key, and the hash of the vectors and entities that it lacks.
+DocumentState = tuple["CachedDocument", bytes, str]
 
 
-def _document_states(engine: ExtractionEngine) -> list[_State]:
+def document_states(engine: ExtractionEngine) -> list[DocumentState]:
     """Every document with its key and the hash of its missing inputs."""
     engine.cache.refresh()
     documents = list(engine.cache.documents())
@@ -213,7 +214,7 @@ def _document_states(engine: ExtractionEngine) -> list[_State]:
 def _plan_work(
     template: str,
     prints: Mapping[str, str],
-    state: _State,
+    state: DocumentState,
     results: ResultsReader,
     row: Mapping[str, object] | None,
 ) -> Work:
@@ -258,6 +259,7 @@ def reprocess(
     wait_s: float = 0.0,
     workers: int = 0,
     deadline_s: float | None = 600.0,
+    known: Mapping[bytes, FieldResult] | None = None,
 ) -> ReprocessReport:
     """Find the missing values, keep them in the cache, and report which values changed.
 
@@ -267,6 +269,7 @@ def reprocess(
         wait_s: for another process that writes the cache.
         workers: processes to extract on; 0 for this one. The values are the same.
         deadline_s: of a batch of documents on a worker; a document that takes longer is lost.
+        known: values that were found before, by key: they are kept and not found again.
 
     Raises:
         DictionaryLocked: another process writes the cache for longer than ``wait_s`` seconds.
@@ -289,7 +292,7 @@ def reprocess(
         rows = ResultsReader(engine.cache.reader).last_rows()
         before = {place: row["fields"] for place, row in rows.items()}
         with ResultsWriter(engine.cache.path, wait_s) as writer:
-            found = _find_all(engine, to_do, workers, deadline_s)
+            found = _find_unknown(engine, to_do, known or {}, (workers, deadline_s))
             while batch := list(islice(found, _BATCH)):
                 _keep(engine, batch, before, writer, report)
             writer.settle()
@@ -314,6 +317,23 @@ def read_results(extractor: Extractor) -> Iterator[Extraction]:
 
 
 _Found = tuple[Work, dict[str, FieldResult] | Quarantined, int]
+
+
+def _find_unknown(
+    engine: ExtractionEngine,
+    works: list[Work],
+    known: Mapping[bytes, FieldResult],
+    how: tuple[int, float | None],
+) -> Iterator[_Found]:
+    """As `_find_all`, without the works of which all values are known."""
+    unknown = []
+    for work in works:
+        keys = {name: work.keys[name] for name in work.missing}
+        if all(key in known for key in keys.values()):
+            yield work, {name: known[key] for name, key in keys.items()}, 0
+        else:
+            unknown.append(work)
+    yield from _find_all(engine, unknown, *how)
 
 
 def _find_all(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
     from featpipe.store import Reader
 
     Record = dict[str, Any]  # Any: the values of a JSON object

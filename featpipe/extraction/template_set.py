@@ -7,14 +7,15 @@ so that the last good templates are used, and `TemplateSet.problem` names the re
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.errors import TemplateError, UnlikeTemplates, UsageError
 from featpipe.extraction.choose import Chooser, is_meant
-from featpipe.extraction.template import load_templates
+from featpipe.extraction.corrections_log import SUFFIX
+from featpipe.extraction.template_file import load_templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ class _Loaded:
 
     state: State
     fitted: dict[str, FittedTemplate]
+    read: tuple[Template, ...] = ()
+    """As in the files."""
     problem: str = ""
     """Why the files could not be read again, "" if these are what is in them."""
     chooser: list[Chooser] = field(default_factory=list)
@@ -123,16 +126,32 @@ class TemplateSet:
 
     def _load(self) -> _Loaded:
         state = _state_of(self._path) if self._path is not None else ()
-        templates = load_templates(self._path) if self._path is not None else self._given
-        return _Loaded(state, {t.name: self._prepare(t) for t in templates})
+        read = tuple(load_templates(self._path) if self._path is not None else self._given)
+        return _Loaded(state, {t.name: self._prepare(t) for t in read}, read)
 
     def _reload(self) -> None:
+        before = self._loaded
         try:
-            self._loaded = self._load()
+            self._loaded = self._load_corrected(before) or self._load()
         except TemplateError as error:
             logger.warning("keeping the templates as they were: %s", error.message)
             state = _state_of(self._path) if self._path is not None else ()
-            self._loaded = _Loaded(state, self._loaded.fitted, error.message)
+            self._loaded = replace(before, state=state, problem=error.message)
+
+    def _load_corrected(self, before: _Loaded) -> _Loaded | None:
+        """What was there before, where only corrections were added that are not accepted yet.
+
+        Raises:
+            TemplateError: as for `load_templates`.
+
+        """
+        if self._path is None or before.problem:
+            return None
+        state = _state_of(self._path)
+        if _without_corrections(state) != _without_corrections(before.state):
+            return None
+        is_same = tuple(load_templates(self._path)) == before.read
+        return replace(before, state=state) if is_same else None
 
 
 def folder_of(templates: str | Path | Sequence[Template]) -> Path:
@@ -145,12 +164,18 @@ def folder_of(templates: str | Path | Sequence[Template]) -> Path:
 
 def _state_of(path: Path) -> State:
     """Names, times and sizes of the template files, which tell a change."""
-    files = (
-        sorted(path.rglob("*")) if path.is_dir() else [path, *path.parent.glob("*.samples.jsonl")]
-    )
+    files = sorted(path.rglob("*")) if path.is_dir() else [path, *_beside(path)]
     found = []
     for file in files:
         if file.suffix in {".toml", ".json", ".jsonl"} and file.is_file():
             status = file.stat()
             found.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(found)
+
+
+def _beside(file: Path) -> list[Path]:
+    return [*file.parent.glob("*.samples.jsonl"), *file.parent.glob(f"*{SUFFIX}")]
+
+
+def _without_corrections(state: State) -> State:
+    return tuple(one for one in state if not one[0].endswith(SUFFIX))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.atomic_write import write_atomically
+from featpipe.atomic_write import check_writable, write_atomically
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
 from featpipe.html_report.contents import Contents, choose_documents
@@ -72,6 +72,7 @@ def write_report(
         UnknownSpace: no such space.
 
     """
+    check_writable(Path(path))
     settings = settings or ReportSettings()
     documents = list(cache.documents())
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)

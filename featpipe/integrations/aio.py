@@ -179,11 +179,20 @@ class AsyncCache:
 
     async def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As `TextEncoder.encode`: from the cache, else from a worker."""
+        encoder = await self._open_encoder()
+        return await asyncio.to_thread(encoder.encode, texts)
+
+    async def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `TextEncoder.encode_queries`: for `nearest`."""
+        encoder = await self._open_encoder()
+        return await asyncio.to_thread(encoder.encode_queries, texts)
+
+    async def _open_encoder(self) -> TextEncoder:
         async with self._lock:
             if self._encoder is None:
                 cache, model, device = self._arguments
                 self._encoder = await asyncio.to_thread(TextEncoder, cache, model, device=device)
-        return await asyncio.to_thread(self._encoder.encode, texts)
+            return self._encoder
 
     async def nearest(
         self, vectors: ArrayLike, k: int = 10, *, space: str | None = None, level: str | None = None

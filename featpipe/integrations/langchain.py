@@ -1,7 +1,7 @@
 """LangChain: a cache as ``Embeddings``.
 
-Guarantees: a text has the same vector as a document and as a query. Vectors are read from the
-cache; a text that it lacks is encoded in a worker process. This process imports no torch.
+Guarantees: documents have the vectors of the space, read from the cache or encoded in a worker
+process; queries have the prompt that the model expects before them. This process imports no torch.
 
 ::
 
@@ -33,6 +33,8 @@ class FeatpipeEmbeddings(Embeddings):
         cache: the file.
         model: the encoder that filled the space, by folder or hub name; by default the built-in.
         device: where to encode what is missing.
+        query_prompt: put before a query; by default the model's own, see
+            ``encoder.query_prompt_source``.
 
     Raises:
         UnknownSpace: the cache holds no vectors by this very model.
@@ -40,17 +42,23 @@ class FeatpipeEmbeddings(Embeddings):
     """
 
     def __init__(
-        self, cache: str | Path, model: str | Path | None = None, *, device: str = "cpu"
+        self,
+        cache: str | Path,
+        model: str | Path | None = None,
+        *,
+        device: str = "cpu",
+        query_prompt: str | None = None,
     ) -> None:
-        self.encoder = TextEncoder(cache, model, device=device)
+        self.encoder = TextEncoder(cache, model, device=device, query_prompt=query_prompt)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text."""
         return [vector.tolist() for vector in self.encoder.encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one text."""
-        return self.embed_documents([text])[0]
+        """The vector of one question, with the query prompt before it."""
+        vector: list[float] = self.encoder.encode_queries([text])[0].tolist()
+        return vector
 
     def close(self) -> None:
         """Stop the worker and close the cache."""

@@ -1,7 +1,7 @@
 """LlamaIndex: a cache as an embedding model.
 
-Guarantees: a text has the same vector as a document and as a query. Vectors are read from the
-cache; a text that it lacks is encoded in a worker process. The space's name is the model's name,
+Guarantees: texts have the vectors of the space, read from the cache or encoded in a worker process;
+queries have the prompt that the model expects before them. The space's name is the model's name,
 so that LlamaIndex keeps it beside the vectors that it stores. This process imports no torch.
 
 ::
@@ -36,6 +36,8 @@ class FeatpipeEmbedding(BaseEmbedding):
         cache: the file.
         model: the encoder that filled the space, by folder or hub name; by default the built-in.
         device: where to encode what is missing.
+        query_prompt: put before a query; by default the model's own, see
+            ``encoder.query_prompt_source``.
         further: of ``BaseEmbedding``, such as ``embed_batch_size`` and ``callback_manager``.
 
     Raises:
@@ -46,6 +48,7 @@ class FeatpipeEmbedding(BaseEmbedding):
     cache: str
     model: str | None = None
     device: str = "cpu"
+    query_prompt: str | None = None
     _encoder: TextEncoder = PrivateAttr()
 
     def __init__(
@@ -53,12 +56,15 @@ class FeatpipeEmbedding(BaseEmbedding):
         cache: str | Path,
         model: str | Path | None = None,
         device: str = "cpu",
+        query_prompt: str | None = None,
         **further: object,
     ) -> None:
-        encoder = TextEncoder(cache, model, device=device)
+        encoder = TextEncoder(cache, model, device=device, query_prompt=query_prompt)
         further.setdefault("model_name", encoder.space)
         named = None if model is None else str(model)
-        super().__init__(cache=str(cache), model=named, device=device, **further)
+        super().__init__(
+            cache=str(cache), model=named, device=device, query_prompt=query_prompt, **further
+        )
         self._encoder = encoder
 
     @classmethod
@@ -88,7 +94,8 @@ class FeatpipeEmbedding(BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
+        vector: list[float] = self._encoder.encode_queries([query])[0].tolist()
+        return vector
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
@@ -97,4 +104,4 @@ class FeatpipeEmbedding(BaseEmbedding):
         return (await self._aget_text_embeddings([text]))[0]
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await self._aget_text_embedding(query)
+        return await asyncio.to_thread(self._get_query_embedding, query)

@@ -24,6 +24,8 @@ class EmbedQuery:
     texts: tuple[str, ...] = ()
     tokens: tuple[tuple[int, ...], ...] = ()
     """Token ids of the model's own vocabulary, without special ones."""
+    prompt: str | None = None
+    """Put before each, for queries; None: the space's, so that stored vectors may be used."""
 
     def __len__(self) -> int:
         return len(self.texts) or len(self.tokens)

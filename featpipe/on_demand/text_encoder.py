@@ -2,9 +2,9 @@
 
 Guarantees: every vector is of the space's model and settings, and of its fingerprint unless
 `TextEncoder.note` states that this machine cannot compute in its precision; a text that the cache
-holds, or that was encoded here before and is remembered, is not encoded again; this process never
-imports torch. It works in a script without a ``__main__`` guard, a notebook, a thread and a web
-worker.
+holds, or that was encoded here before and is remembered, is not encoded again; a query under a
+prompt of its own and a stored text never get one another's vector; this process never imports
+torch. It works in a script without a ``__main__`` guard, a notebook, a thread and a web worker.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cachetools import LRUCache
 from featpipe.cache.cache import Cache
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
+from featpipe.encoders.prompts import find_query_prompt
 from featpipe.encoders.spec import encoder_spec, fingerprint_of
 from featpipe.errors import EncodingError, PoolBroken, raise_original
 from featpipe.on_demand.messages import EmbedQuery, TagQuery
@@ -59,12 +60,15 @@ class TextEncoder:
 
         with TextEncoder("c.h5") as encoder:
             vectors = encoder.encode(["违约责任", "a text the cache has never seen"])
+            queries = encoder.encode_queries(["违约金是多少？"])
 
     Args:
         cache: the file; its space gives the settings of encoding.
         model: the encoder that filled the space, by folder or hub name; by default the built-in if
             it did, else the one that the cache knows where to find.
         device: where to encode what is missing.
+        query_prompt: put before every text of `encode_queries`; None: the model's own, see
+            ``query_prompt_source``.
         n_remembered: newly encoded texts whose vectors are kept in memory.
         deadline_s: for the encoding of one portion of texts.
 
@@ -80,6 +84,7 @@ class TextEncoder:
         model: str | Path | None = None,
         *,
         device: str = "cpu",
+        query_prompt: str | None = None,
         n_remembered: int = _REMEMBERED,
         deadline_s: float = _DEADLINE_S,
     ) -> None:
@@ -90,10 +95,14 @@ class TextEncoder:
         try:
             self._model, found = _find_model(self._cache, model, device)
             self.dictionary, settings, self.note = found
-            spec = encoder_spec(describe_checkpoint(self._model), settings, device)
+            checkpoint = describe_checkpoint(self._model)
+            spec = encoder_spec(checkpoint, settings, device)
         except BaseException:
             self._cache.close()
             raise
+        self._given_prompt = query_prompt
+        self._query_prompt = find_query_prompt(checkpoint, str(spec["prompt"]), query_prompt)
+        self._passage_prompt = str(spec["prompt"])
         if self.note:
             logger.warning("%s", self.note)
         self._models = ModelsInWorker(
@@ -126,6 +135,34 @@ class TextEncoder:
         """Texts that were encoded so far."""
         return self._models.n_encoded
 
+    @property
+    def query_prompt(self) -> str:
+        """Put before every text of `encode_queries`; may be empty."""
+        return self._query_prompt.text
+
+    @property
+    def query_prompt_source(self) -> str:
+        """Where ``query_prompt`` is from, in words."""
+        return self._query_prompt.source
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors (n, dim) of questions, to be compared with those of the space.
+
+        They are those of ``query_prompt`` and the text. Where that is the prompt of the space, the
+        vectors are those of `encode`.
+
+        Raises:
+            EncodingError, CheckpointError, PoolBroken, WorkerDied, TaskTimedOut: as `encode`.
+
+        """
+        texts = list(texts)
+        if self.query_prompt == self._passage_prompt:
+            return self.encode(texts)
+        vectors = np.zeros((len(texts), self.dim), np.float32)
+        for row, answer in enumerate(self._models.encode(texts, self.query_prompt)):
+            vectors[row] = _require(answer, texts[row])
+        return vectors
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dim) in the order of the texts; the same bytes as ``build-cache`` stores.
 
@@ -144,9 +181,7 @@ class TextEncoder:
         missing = np.flatnonzero(~found)
         answers = self._models.encode([texts[row] for row in missing])
         for row, answer in zip(missing, answers, strict=True):
-            if isinstance(answer, EncodingError):
-                raise EncodingError(f"{answer.message}: {texts[row][:80]!r}")
-            vectors[row] = answer
+            vectors[row] = _require(answer, texts[row])
         return vectors
 
     def __repr__(self) -> str:
@@ -165,9 +200,14 @@ class TextEncoder:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Travel as the arguments; the other process opens the cache and starts its own worker."""
-        return _rebuild, (
-            type(self), self.path, self._model, self.device, self._n_remembered, self._deadline_s,
-        )  # fmt: skip
+        rebuild = partial(
+            type(self),
+            device=self.device,
+            query_prompt=self._given_prompt,
+            n_remembered=self._n_remembered,
+            deadline_s=self._deadline_s,
+        )
+        return rebuild, (self.path, self._model)
 
 
 class ModelsInWorker:
@@ -200,13 +240,21 @@ class ModelsInWorker:
         self._dim = cache.dictionary(space).dim if space is not None else 0
         role = text_role(checkpoints, cache.path.absolute(), space, tagger, fingerprint)
         self._role = replace(role, deadline_s=deadline_s)
-        self._remembered: LRUCache[str, NDArray[np.float32]] = LRUCache(max(1, n_remembered))
+        self._remembered: LRUCache[tuple[str | None, str], NDArray[np.float32]] = LRUCache(
+            max(1, n_remembered)
+        )
         self._remembered_lock = threading.Lock()
         self._lock = threading.Lock()
         self._pool: Pool | None = None
 
-    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32] | EncodingError]:
+    def encode(
+        self, texts: Sequence[str], prompt: str | None = None
+    ) -> list[NDArray[np.float32] | EncodingError]:
         """The vector (dim,) of each text, or why there is none.
+
+        Args:
+            texts: as passages of the space, or queries with ``prompt`` before each.
+            prompt: None: the space's.
 
         Raises:
             CheckpointError: a folder that cannot be used, or that holds another model.
@@ -216,24 +264,26 @@ class ModelsInWorker:
         distinct = dict.fromkeys(texts)
         with self._remembered_lock:
             found: dict[str, NDArray[np.float32] | EncodingError] = {
-                text: self._remembered[text] for text in distinct if text in self._remembered
+                text: self._remembered[prompt, text]
+                for text in distinct
+                if (prompt, text) in self._remembered
             }
         missing = [text for text in distinct if text not in found]
-        found.update(self._encode_missing(missing))
+        found.update(self._encode_missing(missing, prompt))
         return [found[text] for text in texts]
 
     def _encode_missing(
-        self, texts: Sequence[str]
+        self, texts: Sequence[str], prompt: str | None
     ) -> Iterator[tuple[str, NDArray[np.float32] | EncodingError]]:
         # One query per text: a text that cannot be encoded is named, and costs itself.
-        answers = self._ask([EmbedQuery((text,)) for text in texts])
+        answers = self._ask([EmbedQuery((text,), prompt=prompt) for text in texts])
         for text, answer in zip(texts, cast("list[Answer]", answers), strict=True):
             if isinstance(answer, EncodingError):
                 yield text, answer
                 continue
             vector = np.array(answer.vectors[0])
             with self._remembered_lock:
-                self._remembered[text] = vector
+                self._remembered[prompt, text] = vector
             self.n_encoded += 1
             yield text, vector
 
@@ -311,12 +361,7 @@ def text_role(
     )
 
 
-def _rebuild(
-    kind: type[TextEncoder],
-    cache: Path,
-    model: str,
-    device: str,
-    n_remembered: int,
-    deadline_s: float,
-) -> TextEncoder:
-    return kind(cache, model, device=device, n_remembered=n_remembered, deadline_s=deadline_s)
+def _require(answer: NDArray[np.float32] | EncodingError, text: str) -> NDArray[np.float32]:
+    if isinstance(answer, EncodingError):
+        raise EncodingError(f"{answer.message}: {text[:80]!r}")
+    return answer

@@ -2,7 +2,8 @@
 
 Guarantees: a model whose fingerprint is not that of the cache's vectors or entities is refused, so
 a vector is the one that ``build-cache`` would store; a text that the cache holds is not encoded; a
-text that cannot be encoded costs itself alone.
+query under a prompt of its own is never taken from the cache; a text that cannot be encoded costs
+itself alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from featpipe.on_demand.messages import Embedded, EmbedQuery, TagQuery
 from featpipe.store.schema import from_bfloat16
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -86,14 +87,21 @@ class LoadedModels:
         if self.has_tagger:
             self._load_tagger()
 
-    def encode(self, texts: Sequence[str]) -> list[Answer]:
+    def encode(self, texts: Sequence[str], prompt: str | None = None) -> list[Answer]:
         """Vector (1, dim) and number of tokens of each text, or why there is none.
+
+        Args:
+            texts: as passages of the space, or with ``prompt`` before each.
+            prompt: of queries; None: the space's.
 
         Raises:
             CheckpointError: as `load`.
 
         """
         encoder = self._load_encoder()
+        if prompt not in {None, encoder.spec["prompt"]}:
+            encoded = encoder.encode(texts, on_fault="report", prompt=prompt)
+            return _answers(_widen(encoder, encoded.vectors), encoded.n_tokens, encoded.faults)
         stored, found = self._look_up(texts)
         known, missing = np.flatnonzero(found), np.flatnonzero(~found)
         vectors = np.zeros((len(texts), encoder.dim), np.float32)
@@ -109,17 +117,19 @@ class LoadedModels:
             faults = {int(missing[row]): why for row, why in encoded.faults.items()}
         return _answers(vectors, n_tokens, faults)
 
-    def encode_tokens(self, sequences: Sequence[tuple[int, ...]]) -> list[Answer]:
+    def encode_tokens(
+        self, sequences: Sequence[tuple[int, ...]], prompt: str | None = None
+    ) -> list[Answer]:
         """As `encode`, of texts given as token ids; encoded one by one only where some fail."""
         encoder = self._load_encoder()
         distinct = list(dict.fromkeys(sequences))
         try:
-            encoded = encoder.encode_tokens(distinct)
+            encoded = encoder.encode_tokens(distinct, prompt=prompt)
         except EncodingError as error:
             if len(distinct) == 1:
                 why = EncodingError(f"token ids cannot be encoded: {error.message}")
                 return [why] * len(sequences)
-            answers = [self.encode_tokens([ids])[0] for ids in distinct]
+            answers = [self.encode_tokens([ids], prompt)[0] for ids in distinct]
         else:
             answers = _answers(_widen(encoder, encoded.vectors), encoded.n_tokens, {})
         by_ids = dict(zip(distinct, answers, strict=True))
@@ -223,18 +233,24 @@ class TextRole:
     def run(self, queries: Sequence[EmbedQuery | TagQuery]) -> list[Answer | list[Entity]]:
         """One answer per query; a text that cannot be encoded costs its own query."""
         embed = [query for query in queries if isinstance(query, EmbedQuery)]
-        texts = [text for query in embed for text in query.texts]
-        sequences = [ids for query in embed for ids in query.tokens]
+        prompts = dict.fromkeys(query.prompt for query in embed)
+        by_prompt = {prompt: self._embed(embed, prompt) for prompt in prompts}
         tagged = [query.text for query in queries if isinstance(query, TagQuery)]
-        by_text = iter(self._models.encode(texts) if texts else [])
-        by_ids = iter(self._models.encode_tokens(sequences) if sequences else [])
         entities = iter(self._models.entities_of(tagged) if tagged else [])
         return [
-            next(entities)
-            if isinstance(query, TagQuery)
-            else _gather([next(by_ids if query.tokens else by_text) for _ in range(len(query))])
+            next(entities) if isinstance(query, TagQuery) else next(by_prompt[query.prompt])
             for query in queries
         ]
+
+    def _embed(self, queries: Sequence[EmbedQuery], prompt: str | None) -> Iterator[Answer]:
+        """The answers to the queries that have this prompt, computed together."""
+        asked = [query for query in queries if query.prompt == prompt]
+        texts = [text for query in asked for text in query.texts]
+        sequences = [ids for query in asked for ids in query.tokens]
+        by_text = iter(self._models.encode(texts, prompt) if texts else [])
+        by_ids = iter(self._models.encode_tokens(sequences, prompt) if sequences else [])
+        for query in asked:
+            yield _gather([next(by_ids if query.tokens else by_text) for _ in range(len(query))])
 
     def close(self) -> None:
         """Let go of the cache."""

@@ -8,7 +8,9 @@ from logging import ERROR, getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.cache.cache import Cache
+from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
+from featpipe.encoders.prompts import find_query_prompt
 from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from featpipe.cache.search import Hit
     from featpipe.cache.search_worker import SearchQuery
+    from featpipe.encoders.prompts import QueryPrompt
     from featpipe.extraction.messages import Given
     from featpipe.on_demand.messages import Embedded, EmbedQuery
     from featpipe.on_demand.space import Chosen
@@ -75,6 +78,7 @@ class Engine:
             if self.chosen.space is None:  # beside vectors of another model, its own would mislead
                 refuse_unknown_models(cache, settings.space)
             _check_tokenizer(settings.token_ids, self.chosen)
+            self.query_prompt = _find_query_prompt(self.chosen, settings.query_prompt)
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
         self.watcher: TemplateWatcher | None = None
@@ -151,6 +155,14 @@ class Engine:
             linger_s=self.settings.linger_s,
         )
         return Batcher(workload, limits, self.metrics, self.tracer, is_eager=is_eager)
+
+
+def _find_query_prompt(chosen: Chosen, given: str | None) -> QueryPrompt:
+    passage = chosen.encoder.prompt
+    checkpoint = describe_checkpoint(chosen.model)
+    if passage is None:  # no space: the model's own settings
+        passage = checkpoint.recipe.default_prompt
+    return find_query_prompt(checkpoint, passage, given)
 
 
 def _check_tokenizer(name: str | None, chosen: Chosen) -> None:

@@ -195,9 +195,10 @@ class HitBody(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Best first."""
+    """Best first. ``query_prompt``: put before the query; null where it needed no vector."""
 
     hits: list[HitBody]
+    query_prompt: str | None
 
 
 class EmbeddingsBody(BaseModel):
@@ -226,6 +227,8 @@ class EmbeddingsBody(BaseModel):
     model: Name
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)
+    input_type: Literal["query", "passage", "document"] | None = None
+    """``query``: with the prompt that the model expects before questions; else as passages."""
     user: str | None = None
 
 
@@ -245,12 +248,13 @@ class UsageBody(BaseModel):
 
 
 class EmbeddingsAnswer(BaseModel):
-    """Vectors in the order of the input."""
+    """Vectors in the order of the input. ``query_prompt``: put before each; null for passages."""
 
     object: Literal["list"]
     data: list[EmbeddingBody]
     model: str
     usage: UsageBody
+    query_prompt: str | None
 
 
 class ModelBody(BaseModel):

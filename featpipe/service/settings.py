@@ -34,6 +34,8 @@ class ServiceSettings:
     """Tagger for documents that are not in the cache; None: the built-in one, "none" without."""
     space: str | None = None
     analyser: str | None = None
+    query_prompt: str | None = None
+    """Put before queries; None: what the model expects before them."""
     token_ids: str | None = None
     """Name of the model by whose tokenizer clients make token ids; None: ids are refused. Ids of
     another tokenizer, such as tiktoken's, would be read as other words, and no error show it."""

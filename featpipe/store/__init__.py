@@ -5,6 +5,7 @@
 handle whole files.
 """
 
+from featpipe.store.folder_reader import FolderReader, open_reader
 from featpipe.store.keys import key_of, keys_of
 from featpipe.store.reader import Reader
 from featpipe.store.schema import Column, Ragged, TableSpec
@@ -14,6 +15,7 @@ from featpipe.store.writer import Writer
 
 __all__ = [
     "Column",
+    "FolderReader",
     "Ragged",
     "Reader",
     "TableReader",
@@ -22,4 +24,5 @@ __all__ = [
     "Writer",
     "key_of",
     "keys_of",
+    "open_reader",
 ]

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.store.checksum import AnyArray
-    from featpipe.store.table_reader import TableReader
-    from featpipe.store.views import ColumnView
+    from featpipe.store.table_reader import StoredType, TableReader
 
 
 #: Rows of a ragged column whose values are read at a time.
@@ -85,9 +84,9 @@ def _make_folder(target: Path, mode: int) -> None:
 
 
 def _write_arrays(table: TableReader, target: Path) -> Iterator[Path]:
-    for name, column in table.now.view.fixed.items():
+    for name, column in table.fixed_columns.items():
         yield _write_blocks(target / f"{name}.npy", table.blocks(name), table.n_rows, column)
-    for name, column in table.now.view.values.items():
+    for name, column in table.value_columns.items():
         n_values = table.n_values(name)
         blocks = (
             table.ragged_many(name, np.arange(start, min(start + _ROWS, table.n_rows)))[0]
@@ -96,7 +95,7 @@ def _write_arrays(table: TableReader, target: Path) -> Iterator[Path]:
         yield _write_blocks(target / f"{name}.npy", blocks, n_values, column)
 
 
-def _write_blocks(path: Path, blocks: Iterator[AnyArray], n: int, column: ColumnView) -> Path:
+def _write_blocks(path: Path, blocks: Iterator[AnyArray], n: int, column: StoredType) -> Path:
     header = {"descr": column.dtype.str, "fortran_order": False, "shape": (n, *column.shape)}
     with path.open("xb") as file:
         np.lib.format.write_array_header_1_0(file, header)

@@ -32,7 +32,7 @@ _LONGEST = 1 << 16
 _TEXTS = TableSpec((Ragged("text", "u1"),))
 
 #: Texts that the summary names for each reason.
-_MOST_NAMED = 3
+_MOST_NAMED = 10
 
 NOT_FINITE = "it holds NaN or infinity"
 TOO_LARGE = "it is too large for {}"

@@ -23,6 +23,7 @@ from featpipe.store.allocator import PAGE
 from featpipe.store.bus_guard import GuardedRange
 from featpipe.store.checksum import as_bytes
 from featpipe.store.keys import KEY_BYTES
+from featpipe.store.mapping import map_file
 from featpipe.store.schema import INDEX, INDEXED
 from featpipe.store.tree import Array
 
@@ -89,10 +90,9 @@ class KeyIndex:
     def mapped(cls, descriptor: int, address: int, capacity: int, n_rows: int) -> KeyIndex:
         """The index at ``address``, mapped copy-on-write."""
         lead = address % mmap.ALLOCATIONGRANULARITY
-        protection = mmap.PROT_READ | mmap.PROT_WRITE
         try:
-            memory = mmap.mmap(
-                descriptor, lead + capacity * 4, mmap.MAP_PRIVATE, protection, offset=address - lead
+            memory = map_file(
+                descriptor, lead + capacity * 4, offset=address - lead, is_private=True
             )
         except ValueError:
             raise DictionaryChanged("the file was truncated under its reader") from None

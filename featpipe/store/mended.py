@@ -158,7 +158,9 @@ class MendedFile:
             def is_right(address: int = address, digits: str = digits) -> Header | None:
                 structure = self._structure()
                 found = structure.header(address)
-                return found if dataset_hash(structure, found) == digits else None
+                # A message of another kind, such as storage elsewhere, is outside the checksum.
+                is_whole = not found.refusals and dataset_hash(structure, found) == digits
+                return found if is_whole else None
 
             if _attempt(is_right) is None:
                 pieces = [(address, self._header_size(address)), *self._nodes(address)]

@@ -28,19 +28,30 @@ from featpipe.store.table_view import load_table
 from featpipe.store.views import FileMap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from featpipe.store.hdf5_parse import Header
+
+    #: Names the documents of rows, given the reader, the table and the keys; it does not raise.
+    NameRows = Callable[["Reader", str, Sequence[bytes]], Sequence[str]]
 
 
 class Reader:
     """A dictionary open for reading. Raises UnreadableDictionary, NewerDictionary on opening.
 
-    ``checks_rows``: every row is held against its checksum before it is handed out, and damaged
-    ones raise DamagedRows. Without it a damaged row is handed out as it is.
+    ``checks_rows``: a row is held against its checksum before it is handed out, when it is first
+    read and after every write to the file, and damaged ones raise DamagedRows. Damage that the
+    disk does to a row without a write is found when ten minutes have passed since its last check.
+    Without it a damaged row is handed out as it is. ``name_rows`` is asked for the documents of
+    damaged rows, for the error: a function of a module, since a reader pickles.
     """
 
-    def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:
+    def __init__(
+        self, path: str | Path, *, checks_rows: bool = True, name_rows: NameRows | None = None
+    ) -> None:
         self.path = Path(path).absolute()
         self.checks_rows = checks_rows
+        self._name_rows = name_rows
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
         self.descriptor = -1
@@ -50,7 +61,7 @@ class Reader:
         self._open()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_open_reader, (self.path, self.checks_rows))
+        return (_open_reader, (self.path, self.checks_rows, self._name_rows))
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +75,14 @@ class Reader:
             descriptor, self.descriptor = self.descriptor, -1
             if descriptor >= 0:
                 os.close(descriptor)
+
+    def release(self) -> None:
+        """Have the file closed when the last table, and the last call of a thread, is done with it.
+
+        Not used by callers of this reader: tables that they took stay usable.
+        """
+        with self._lock:
+            self._tables = {}  # each holds this reader, which holds them
 
     def __del__(self) -> None:
         if getattr(self, "descriptor", -1) >= 0:
@@ -92,6 +111,11 @@ class Reader:
                 elif not header.is_group or header.refusals:
                     found.append(name)
             return sorted(found)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and number of the open file."""
+        return self._identity
 
     @property
     def was_closed(self) -> bool:
@@ -248,6 +272,10 @@ class Reader:
         """The error for a damaged file."""
         return self._structure.damage(what)
 
+    def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
+        """Documents that rows of these keys belong to, as far as they are known."""
+        return self._name_rows(self, table, keys) if self._name_rows else ()
 
-def _open_reader(path: Path, checks_rows: bool) -> Reader:
-    return Reader(path, checks_rows=checks_rows)
+
+def _open_reader(path: Path, checks_rows: bool, name_rows: NameRows | None) -> Reader:
+    return Reader(path, checks_rows=checks_rows, name_rows=name_rows)

@@ -29,7 +29,7 @@ from featpipe.store.schema import KEYS, Column, Ragged
 from featpipe.store.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -73,8 +73,13 @@ def compact_dictionary(
     *,
     disk: Disk | None = None,
     pick_of: Callable[[Reader], Pick] = lambda _: rows_of,
+    leave_out: Callable[[Reader], Container[str]] = lambda _: (),
+    complete: Callable[[Writer], None] = lambda _: None,
 ) -> Compaction:
     """Rewrite the dictionary at ``path`` and replace it by the result, with the rows picked.
+
+    ``leave_out`` names tables that are not copied, and ``complete`` is given the writer of the
+    result, to write what they are to hold.
 
     Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
     holds objects of another program or unreadable tables, which a rewrite would lose, or has
@@ -92,8 +97,11 @@ def compact_dictionary(
             with writing(path):
                 access = _access_to_keep(path)
             pick = pick_of(reader)
+            left_out = leave_out(reader)
+            names = [name for name in reader.tables() if name not in left_out]
             with Writer.open(aside, disk=disk, access=access) as target:
-                counts = [copy_table(reader.table(name), target, pick) for name in reader.tables()]
+                counts = [copy_table(reader.table(name), target, pick) for name in names]
+                complete(target)
         before, after = (file.stat().st_blocks * 512 for file in (path, aside))
         with writing(path):
             disk.replace(aside, path)
@@ -126,7 +134,7 @@ def copy_table(
     pick = pick or rows_of
     written = target.table(table.name, table.spec)
     if pick is rows_of:
-        values = {name: table.n_values(name) for name in table.now.view.values}
+        values = {name: table.n_values(name) for name in table.value_columns}
         written.reserve(written.n_rows + table.n_rows, values)
     n_kept = n_damaged = n_unwanted = 0
     for rows, n_bad in sound_blocks(table):
@@ -298,11 +306,10 @@ def rows_of(table: TableReader, rows: NDArray[np.int64]) -> dict[str, ColumnData
 
 def sound_blocks(table: TableReader) -> Iterator[tuple[NDArray[np.int64], int]]:
     """A table's rows in blocks: (numbers of sound rows, count of damaged ones)."""
-    width = max(1, sum(column.row_bytes for column in table.now.view.fixed.values()))
-    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // width))
+    size = max(1, min(_MAX_ROWS, _BLOCK_BYTES // max(1, table.row_bytes)))
     for start in range(0, table.n_rows, size):
         stop = min(start + size, table.n_rows)
-        bad = table.now.view.bad_rows(start, stop)
+        bad = table.bad_rows(start, stop)
         yield np.setdiff1d(np.arange(start, stop, dtype=np.int64), bad), len(bad)
 
 

@@ -16,7 +16,7 @@ from featpipe.store.checksum import ODD_64, as_bytes, crcs_of
 from featpipe.store.schema import CHECKS, CRC_SUFFIX, END_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,9 @@ Bounds: TypeAlias = "tuple[Rows, Rows, NDArray[np.bool_]]"
 #: Bytes of fixed columns that are summed at once: they stay in the processor's cache.
 _BLOCK_BYTES = 1 << 19
 _MIN_BLOCK, _MAX_BLOCK = 64, 4096
+
+#: The fixed columns of a row as a part that is checked; ragged ones go by their names.
+FIXED = ""
 
 
 class RowChecks:
@@ -49,6 +52,13 @@ class RowChecks:
         self._hash = row_hash
         width = sum(column.row_bytes for column in fixed.values())
         self.block_rows = min(_MAX_BLOCK, max(_MIN_BLOCK, _BLOCK_BYTES // width))
+
+    def parts(self, ragged: Sequence[str]) -> tuple[str, ...]:
+        """Names of what is checked: of all fixed columns together, and of each ragged one.
+
+        Layout 1 has one sum over everything.
+        """
+        return (FIXED,) if self._hash.name == ODD_64 else (FIXED, *ragged)
 
     def bad_rows(self, start: int, stop: int) -> Rows:
         """The damaged rows of start:stop."""

@@ -104,7 +104,8 @@ def covered_links(structure: Structure, group: Header, path: str) -> frozenset[s
         return known
     names: frozenset[str] | None = frozenset()
     if is_covered(group):
-        names = _links_that_fit(structure, group)
+        # The mark of a group is outside its checksum; without it, its links would not be followed.
+        names = _links_that_fit(structure, group) if group.is_group else None
     if names is None:
         raise structure.damage(f"the checksum of group /{path} is wrong")
     if not is_covered(group) and _claims_cover(group):
@@ -166,7 +167,7 @@ def find_table(structure: Structure, root: int, path: str) -> Header | None:
         if child is None:
             return None
         header, above = child, f"{above}/{name}".strip("/")
-    if header.is_group:
+    if header.is_group or is_covered(header):
         covered_links(structure, header, above)
     return header if spec_of(header) is not None else None
 
@@ -191,7 +192,7 @@ def walk_objects(
             if header.address in seen or path.count("/") > _MAX_DEPTH:
                 continue
             seen.add(header.address)
-            if header.is_group:
+            if header.is_group or is_covered(header):
                 covered_links(structure, header, path)
         except UnreadableDictionary as error:
             if not path or (problems is None and _is_ours(structure, group, name)):

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from os import SEEK_END, lseek
 from struct import Struct
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError
-from featpipe.store.damage import damaged_rows
 from featpipe.store.hdf5_format import UNDEFINED
 from featpipe.store.index import (
     MIN_CAPACITY,
@@ -24,6 +23,7 @@ from featpipe.store.index import (
 )
 from featpipe.store.keys import KEY_BYTES
 from featpipe.store.schema import BFLOAT16, Column, from_bfloat16
+from featpipe.store.sound_rows import RowGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from featpipe.errors import UnreadableDictionary
     from featpipe.store.checksum import AnyArray
     from featpipe.store.schema import TableSpec
+    from featpipe.store.sound_rows import SoundRows
     from featpipe.store.table_view import IndexPlace, TableView
     from featpipe.store.views import ColumnView, FileMap
 
@@ -53,6 +54,9 @@ class OpenFile(Protocol):
     descriptor: int
     checks_rows: bool
 
+    def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
+        """Documents that rows of these keys belong to, as far as they are known."""
+
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""
 
@@ -61,6 +65,13 @@ class OpenFile(Protocol):
 
     def damage(self, what: str) -> UnreadableDictionary:
         """The error for a damaged file."""
+
+
+class StoredType(NamedTuple):
+    """The numpy type of a column's bytes, and the shape of one value."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,7 @@ class TableReader:
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
+        self._guard = RowGuard(file)
         self._unsound = np.zeros(0, np.int64)  #: damaged rows among those indexed here
         self._check_at = 0.0
         self._is_replaced = False
@@ -128,10 +140,35 @@ class TableReader:
         """The table's attributes."""
         return dict(self.now.view.spec.attributes)
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row, without the values of ragged columns."""
+        return sum(column.row_bytes for column in self.now.view.fixed.values())
+
+    @property
+    def fixed_columns(self) -> dict[str, StoredType]:
+        """Types and shapes of the columns with one entry per row, the store's own among them."""
+        columns = self.now.view.fixed.items()
+        return {name: StoredType(column.dtype, column.shape) for name, column in columns}
+
+    @property
+    def value_columns(self) -> dict[str, StoredType]:
+        """Types and shapes of the values of ragged columns."""
+        columns = self.now.view.values.items()
+        return {name: StoredType(column.dtype, column.shape) for name, column in columns}
+
     def __len__(self) -> int:
         return self.now.n_rows
 
     # ---- rows
+
+    def rows(self) -> NDArray[np.int64]:
+        """The numbers of all rows."""
+        return np.arange(self.now.n_rows)
+
+    def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Rows of start:stop whose bytes are not those that were written."""
+        return self.now.view.bad_rows(start, stop)
 
     def column(self, name: str) -> AnyArray:
         """A whole column, (n_rows, *shape): a read-only view if it lies in one chunk, else a copy.
@@ -145,7 +182,8 @@ class TableReader:
         now = self._checked()
         start = 0
         for block in self._fixed(now, name).blocks(0, now.n_rows):
-            self._require_sound(now, np.arange(start, start + len(block)), {name: block})
+            sound = self._guard.sound_rows(now.n_rows)
+            self._require_sound(now, np.arange(start, start + len(block)), sound, {name: block})
             start += len(block)
             yield block
 
@@ -153,8 +191,9 @@ class TableReader:
         """Rows start:stop of a column, a view when they lie in one chunk."""
         now = self._checked()
         _check_range(now, start, stop)
+        sound = self._guard.sound_rows(now.n_rows)
         found = self._fixed(now, name).slice(start, stop)
-        self._require_sound(now, np.arange(start, stop), {name: found})
+        self._require_sound(now, np.arange(start, stop), sound, {name: found})
         return found
 
     def gather(
@@ -204,11 +243,13 @@ class TableReader:
             self._require_whole(now)
             return found
         found = np.empty((len(rows), *column.shape), column.dtype) if out is None else out
-        step = now.view.checks.block_rows
+        checks, sound = now.view.checks, self._guard.sound_rows(now.n_rows)
+        are_known = bool(sound.have(rows, checks.parts(())).all())
+        # Summed block by block, while its bytes are in the processor's cache.
+        step = max(1, len(rows)) if are_known else checks.block_rows
         for at in range(0, len(rows), step):
-            # Summed block by block, while its bytes are in the processor's cache.
             block = column.gather(rows[at : at + step], found[at : at + step])
-            self._require_sound(now, rows[at : at + step], {name: block})
+            self._require_sound(now, rows[at : at + step], sound, {name: block})
         return found
 
     def row(self, name: str, row: int) -> AnyArray:
@@ -220,8 +261,7 @@ class TableReader:
     def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
         found = self._fixed(now, name).row(row)
         self._require_whole(now)
-        if self._file.checks_rows and now.view.checks.is_bad(row):
-            raise damaged_rows(str(self._file.path), self.name, [row])
+        self._guard.require_one(now.view, row, self._guard.sound_rows(now.n_rows))
         return found
 
     def ragged(self, name: str, row: int) -> AnyArray:
@@ -229,8 +269,7 @@ class TableReader:
         now = self._checked()
         _check_range(now, row, row + 1)
         values = self._values(now, name)
-        if self._file.checks_rows and now.view.checks.is_bad(row, name):
-            raise damaged_rows(str(self._file.path), self.name, [row])
+        self._guard.require_one(now.view, row, self._guard.sound_rows(now.n_rows), name)
         start, stop = self._bounds(now, name, row, row + 1).tolist()
         found = values.slice(start, stop)
         self._require_whole(now)
@@ -241,7 +280,7 @@ class TableReader:
         now = self._checked()
         wanted = _rows(now, rows)
         values = self._values(now, name)
-        self._require_sound(now, wanted, ragged=[name])
+        self._require_sound(now, wanted, self._guard.sound_rows(now.n_rows), ragged=[name])
         if len(wanted) and (np.diff(wanted) == 1).all():
             ends = self._bounds(now, name, int(wanted[0]), int(wanted[-1]) + 1)
             found, lengths = values.slice(int(ends[0]), int(ends[-1])), np.diff(ends)
@@ -249,7 +288,7 @@ class TableReader:
             return found, lengths
         starts, stops, is_inside = now.view.checks.bounds(name, wanted)
         if not is_inside.all():
-            raise damaged_rows(str(self._file.path), self.name, wanted[~is_inside].tolist())
+            raise self._guard.damage(now.view, wanted[~is_inside])
         lengths = stops - starts
         found = _gather_ranges(values, starts, lengths)
         self._require_whole(now)
@@ -259,7 +298,7 @@ class TableReader:
         """The number of values of a ragged column, over all rows."""
         now = self._checked()
         last = np.arange(max(0, now.n_rows - 1), now.n_rows)
-        self._require_sound(now, last)
+        self._require_sound(now, last, self._guard.sound_rows(now.n_rows))
         return int(self._bounds(now, name, now.n_rows, now.n_rows)[-1])
 
     def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
@@ -271,17 +310,13 @@ class TableReader:
         self,
         now: Snapshot,
         rows: NDArray[np.int64],
+        sound: SoundRows,
         given: Mapping[str, AnyArray] | None = None,
         ragged: Sequence[str] = (),
     ) -> None:
         """Raise DamagedRows where one of the rows is damaged; ``given`` are bytes to hand out."""
         self._require_whole(now)
-        if not self._file.checks_rows:
-            return
-        are_bad = now.view.checks.are_bad(rows, ragged, given)
-        if are_bad.any():
-            damaged = np.unique(rows[are_bad]).tolist()
-            raise damaged_rows(str(self._file.path), self.name, damaged)
+        self._guard.require(now.view, rows, sound, given, ragged)
 
     def _require_whole(self, now: Snapshot, index: KeyIndex | None = None) -> None:
         """Raise DictionaryChanged where zeros were read in the place of bytes that are gone."""
@@ -346,15 +381,24 @@ class TableReader:
         if len(keys) and self._file.checks_rows:
             words = np.ascontiguousarray(keys).view("<u8")
             suspects = find_altered(index, words, now.key_column, now.n_rows)
-            self._require_sound(now, suspects)
+            self._require_sound(now, suspects, self._guard.sound_rows(now.n_rows))
             near = [row for row in self._unsound.tolist() if is_near(words, now.key_column, row)]
             if near:
-                raise damaged_rows(str(self._file.path), self.name, near)
+                raise self._guard.damage(now.view, np.array(near))
 
     def get(self, name: str, key: bytes) -> AnyArray | None:
         """One key's row of a column, a read-only view; None when absent."""
         row = self.find_one(key)
         return None if row < 0 else self._row(self.now, name, row)
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a row of this key."""
+        return self.find_one(key) >= 0
+
+    def ragged_of(self, name: str, key: bytes) -> AnyArray | None:
+        """One key's values of a ragged column, as :meth:`ragged`; None when absent."""
+        row = self.find_one(key)
+        return None if row < 0 else self.ragged(name, row)
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
         """The index with every row of ``now``."""

@@ -17,6 +17,7 @@ import numpy as np
 from featpipe.errors import DictionaryChanged, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.bus_guard import GuardedRange
+from featpipe.store.mapping import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ class FileMap:
         if self.size < hdf5.SUPERBLOCK_BYTES:
             raise UnreadableDictionary(f"{name} is not an HDF5 file: it has {self.size} bytes")
         try:
-            self.bytes = mmap.mmap(descriptor, self.size, mmap.MAP_SHARED, mmap.PROT_READ)
+            self.bytes = map_file(descriptor, self.size)
         except ValueError:
             raise DictionaryChanged(f"{name} was truncated while it was opened") from None
         self.buffer = memoryview(self.bytes)

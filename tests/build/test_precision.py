@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from safetensors.torch import load_file, save_file
+from tiny_checkpoints import save_encoder
 
 from featpipe import Cache, Pipeline
 from featpipe.build import plan
 from featpipe.build.plan import choose_precision
 from featpipe.encoders import precision as devices
+from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.errors import UsageError
 from featpipe.settings import BuildSettings
@@ -144,3 +147,59 @@ def test_approx_says_how_far_from_exact_it_is_on_these_very_texts(
     [note] = [note for note in report.notes if note.startswith("approx: ")]
     least = float(note.partition("exact vectors is ")[2].split()[0])
     assert 0.9 < least < 1
+
+
+def save_coarse(folder: Path) -> Path:
+    """A model whose attention is so sharp that rounding decides which token it is paid to."""
+    save_encoder(folder)
+    tensors = load_file(folder / "model.safetensors")
+    sharp = {name: tensor * 40 for name, tensor in tensors.items() if "query.weight" in name}
+    save_file(tensors | sharp, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+def plan_anew(model: Path) -> tuple[str, bool]:
+    """Precision of a new cache, and whether it would be measured."""
+    made = plan.make_plan(
+        model, EncoderSettings(), None, TaggerSettings(), BuildSettings(), CPU
+    ).encoder
+    return made.settings.precision, made.is_unproven
+
+
+def test_a_model_that_mixed_precision_distorts_stays_in_float32(
+    machine: pytest.MonkeyPatch, tmp_path: Path, corpus: Path
+) -> None:
+    machine.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "kept"))
+    coarse = save_coarse(tmp_path / "coarse")
+    report = build(tmp_path / "c.h5", corpus, coarse)
+    assert precisions(tmp_path / "c.h5") == ["exact"]
+    assert report.is_complete
+    [note] = [note for note in report.notes if "precision exact: in mixed precision" in note]
+    assert float(note.rpartition(" ")[2]) < devices.LEAST_COSINE
+    with Cache.open(tmp_path / "c.h5") as opened:
+        [name] = opened.spaces()
+        dictionary = opened.dictionary(name)
+        texts = list(dictionary.texts())
+        exact = Encoder.load(coarse, EncoderSettings(precision="exact")).encode(texts).vectors
+        assert dictionary.lookup(texts)[0].tobytes() == exact.tobytes()
+    # The next cache is begun in float32 at once, as is an encoder without a cache.
+    assert plan_anew(coarse) == ("exact", False)
+    machine.setattr(devices, "measure_bf16_gain", lambda **_: 2.0)
+    assert Encoder.load(coarse).spec["precision"] == "exact"
+
+
+def test_a_model_that_mixed_precision_suits_is_measured_once(
+    machine: pytest.MonkeyPatch, tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    machine.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "kept"))
+    assert plan_anew(encoder_folder) == ("mixed", True)
+    (corpus / "many.txt").write_text("\n".join(f"第{n}号合同。" for n in range(40)), "utf-8")
+    build(tmp_path / "c.h5", corpus, encoder_folder)
+    assert precisions(tmp_path / "c.h5") == ["mixed"]
+    assert plan_anew(encoder_folder) == ("mixed", False)
+
+
+def test_what_was_measured_of_a_held_space_is_told() -> None:
+    choice = choose_precision("auto", CPU, lambda p, _: p == "mixed", lambda _: 0.9948)
+    assert choice.precision == "mixed"
+    assert "fall to 0.9948; --precision exact makes them anew" in choice.note

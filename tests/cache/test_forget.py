@@ -53,6 +53,12 @@ def listed(path: Path) -> list[str]:
         return sorted(document.id for document in cache.documents())
 
 
+def forget_and_compact(cache: Path, *names: str | Path) -> None:
+    with Cache.open(cache) as opened:
+        opened.forget(*names)
+    compact_cache(cache)
+
+
 def test_a_forgotten_document_is_found_nowhere(cache: Path, tmp_path: Path, docs: Path) -> None:
     with Cache.open(cache) as opened:
         before, vectors = summarise(opened), opened.dictionary()
@@ -164,9 +170,7 @@ def test_one_that_comes_back_costs_nothing_before_compacting(
         assert list(opened.documents()) == []
     assert build(cache, docs, encoder_folder).n_encoded == 0
     assert len(listed(cache)) == 4
-    with Cache.open(cache) as opened:
-        opened.forget("docs/private.txt")
-    compact_cache(cache)
+    forget_and_compact(cache, "docs/private.txt")
     assert build(cache, docs, encoder_folder).n_encoded > 0
     assert len(listed(cache)) == 4
 
@@ -176,9 +180,7 @@ def test_former_contents_of_a_document_that_stays_are_kept(
 ) -> None:
     (docs / "open.txt").write_text("全新内容。", "utf-8")
     build(cache, docs, encoder_folder)
-    with Cache.open(cache) as opened:
-        opened.forget("docs/twice.txt")
-    compact_cache(cache)
+    forget_and_compact(cache, "docs/twice.txt")
     (docs / "open.txt").write_text(f"{COMMON}\n合同金额为三万元。", "utf-8")
     assert build(cache, docs / "open.txt", encoder_folder).n_encoded == 0
 
@@ -188,9 +190,7 @@ def test_former_contents_of_a_forgotten_document_are_freed(
 ) -> None:
     (docs / "private.txt").write_text("全新内容。", "utf-8")
     build(cache, docs, encoder_folder)
-    with Cache.open(cache) as opened:
-        opened.forget("private.txt")
-    compact_cache(cache)
+    forget_and_compact(cache, "private.txt")
     assert PRIVATE.encode() not in cache.read_bytes()
 
 

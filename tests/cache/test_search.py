@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,9 +18,10 @@ from featpipe import Cache
 from featpipe.cache.search import SentenceSearch
 from featpipe.cli.search import search as search_command
 from featpipe.encoders.encoder import Encoder
-from featpipe.errors import UnknownSpace
+from featpipe.errors import UnknownSpace, UsageError
 from featpipe.lexical.terms import Analyser
 from featpipe.on_demand.space import find_space
+from featpipe.on_demand.text_encoder import TextEncoder
 
 QUERY = "合同金额为万元"
 LEVELS: list[Literal["sentence", "document"]] = ["sentence", "document"]
@@ -145,3 +146,16 @@ def test_a_cache_searches_what_was_written_since_and_keeps_its_index_otherwise(
         assert {hit.document for hit in opened.search("金额")} == {"a", "b"}
         assert repr(opened) == f"<Cache {tmp_path / 'c.h5'}>"
         assert "3 sentences by chars@" in repr(opened.sentence_search())
+
+
+def test_the_cache_ranks_by_meaning_with_an_encoder_and_names_the_prompt(
+    cache: Path, encoder_folder: Path
+) -> None:
+    with Cache.open(cache) as opened, TextEncoder(cache, encoder_folder, query_prompt="合") as by:
+        hits = opened.search("金额", 3, encoder=by)
+        vector, search = by.encode_queries(["金额"])[0], SentenceSearch(opened)
+        expected = search.search_hybrid("金额", vector, by.dictionary, 3)
+        assert [replace(hit, query_prompt=None) for hit in hits] == expected
+        assert {hit.query_prompt for hit in hits} == {"合"}
+        with pytest.raises(UsageError, match="leave the level out"):
+            opened.search("金额", level="document", encoder=by)

@@ -14,7 +14,7 @@ from featpipe.errors import DictionaryLocked
 from featpipe.store import Ragged, Reader, TableSpec, Writer
 
 if TYPE_CHECKING:
-    from featpipe.cache.write import Rows
+    from featpipe.cache.tables import Rows
 
 SPECS = {"log": TableSpec(columns=(Ragged("record", "uint8"),), keyed=False, attributes={})}
 

@@ -94,6 +94,21 @@ def test_hybrid_ranks_by_words_and_vectors(search: Run) -> None:
     assert len(hits) == 6  # vectors rank sentences without any of the words, too
     assert hits[0]["text"] == "违约金为合同金额的百分之十。"
     assert hits[0]["score"] == pytest.approx(1.0)
+    assert {hit["query_prompt"] for hit in hits} == {""}
+    assert done.stderr.startswith("query prompt: '' (as passages")
+
+
+def test_the_prompt_of_a_query_is_an_option_and_is_named_in_each_hit(search: Run) -> None:
+    told = []
+    for prompt in ((), ("--query-prompt", "会议审议通过了")):
+        done = search("c.h5", QUERY, "--hybrid", "--weight", "0", "--json", "-k", "6", *prompt)
+        assert done.returncode == 0, done.stderr
+        hits = [json.loads(line) for line in done.stdout.splitlines()]
+        assert {hit["query_prompt"] for hit in hits} == {"".join(prompt[1:])}
+        told.append([(hit["text"], hit["score"]) for hit in hits])
+    assert told[0] != told[1]
+    [hit, *_] = [json.loads(line) for line in search("c.h5", QUERY, "--json").stdout.splitlines()]
+    assert hit["query_prompt"] is None
 
 
 def test_the_weight_of_the_words_is_an_option_of_hybrid_search(search: Run) -> None:
@@ -112,10 +127,12 @@ def test_the_weight_of_the_words_is_an_option_of_hybrid_search(search: Run) -> N
     default = search("c.h5", query, "--hybrid", "--json", "-k", "6").stdout.splitlines()
     hits = [json.loads(line) for line in default]
     assert [(hit["text"], hit["score"]) for hit in hits] == told["0.8"]
-    for arguments in (["--weight", "0.5"], ["--hybrid", "--weight", "2"]):
+    for arguments in (
+        ["--weight", "0.5"], ["--hybrid", "--weight", "2"], ["--query-prompt", "a"],
+    ):  # fmt: skip
         done = search("c.h5", query, *arguments)
         assert done.returncode == 2
-        assert "weight" in done.stderr
+        assert arguments[-2] in done.stderr
 
 
 def test_hybrid_and_document_level_exclude_each_other(search: Run) -> None:

@@ -131,6 +131,7 @@ def test_vectors_that_are_no_numbers_are_left_out_and_named(tmp_path: Path) -> N
         old["word_emb/零"] = np.zeros(4, np.float32)
     done = run("import", tmp_path / "old.hdf5", "--cache", tmp_path / "c.h5")
     assert done.exit_code == 1, done.output
+    assert done.output.count("太大") == 1
     assert "2 skipped, it holds NaN or infinity: " in done.output
     assert "1 skipped, it is too large for float32: '太大'" in done.output
     assert "2 rows into" in done.output

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from featpipe import LoadLimits
-from featpipe.build.pipeline import _limits
+from featpipe.build.roles import read_limits
 from featpipe.documents import load_document
 from featpipe.errors import DocumentTooLarge
 from featpipe.extraction.deploy import Publication
@@ -28,8 +28,8 @@ def test_the_default_is_what_build_cache_has_always_accepted() -> None:
 
 
 def test_a_build_adds_nothing_to_the_defaults() -> None:
-    assert _limits(BuildSettings()) == LoadLimits()
-    own = _limits(BuildSettings(max_document_bytes=10, max_document_characters=5, use_ocr=True))
+    assert read_limits(BuildSettings()) == LoadLimits()
+    own = read_limits(BuildSettings(max_document_bytes=10, max_document_characters=5, use_ocr=True))
     assert own == LoadLimits(max_bytes=10, max_characters=5, use_ocr=True)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 import torch
 
 from featpipe.encoders import precision
 from featpipe.encoders.attention import has_varlen
-from featpipe.errors import UnknownDevice, UsageError
+from featpipe.errors import MissingExtra, UnknownDevice, UsageError
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "mps", "", "cuda:-1", "cpu:0"])
@@ -84,3 +86,14 @@ def test_one_kernel_for_all_lengths_is_for_cards_that_have_it(
     assert not has_varlen(card, 264)
     capability = (7, 5)
     assert not has_varlen(card, 64)
+
+
+def test_without_torch_the_choice_of_precision_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(precision, "_lacks_bf16", lambda: False)
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    with pytest.raises(MissingExtra, match="torch, which is not installed"):
+        precision.find_precision("auto")
+    assert precision.find_precision("exact") == "exact"

@@ -18,7 +18,7 @@ from featpipe.extraction.samples import (
     import_table,
     render_samples,
 )
-from featpipe.extraction.template import load_template, load_templates
+from featpipe.extraction.template_file import load_template, load_templates
 
 GOOD = """\
 name = "合同"

@@ -18,7 +18,8 @@ from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
 from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
 from featpipe.extraction.results import ExtractedValue, FieldResult, change_of
-from featpipe.extraction.template import SampleSpec, check_template
+from featpipe.extraction.template import SampleSpec
+from featpipe.extraction.template_file import check_template
 
 if TYPE_CHECKING:
     from featpipe.extraction.template import Template

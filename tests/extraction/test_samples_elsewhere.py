@@ -16,7 +16,7 @@ from featpipe.cli.main import featpipe
 from featpipe.errors import MissingExtra, TemplateError
 from featpipe.extraction.results_file import write_extractions
 from featpipe.extraction.samples import import_doccano, import_label_studio, import_table
-from featpipe.extraction.template import load_template
+from featpipe.extraction.template_file import load_template
 
 ROWS = [("a.txt", "甲方", "某甲公司"), ("a.txt", "甲方", "某乙公司"), ("b.txt", "金额", "3万元")]
 TEXT = "甲方：海南毓坤有限公司，联系人：唐振"

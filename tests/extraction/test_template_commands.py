@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingDocuments, TemplateError
-from featpipe.extraction.template import load_template
+from featpipe.extraction.template_file import load_template
 
 
 def call(*arguments: object) -> Result:

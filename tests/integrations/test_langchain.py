@@ -33,3 +33,10 @@ def test_a_vector_store_finds_known_and_new_texts(filled: Path, model: Path) -> 
         stored = np.asarray(cache.dictionary()[KNOWN[0]], np.float32)
     np.testing.assert_array_equal(np.array(vector, np.float32), stored)
     assert all(type(number) is float for number in vector)
+
+
+def test_a_query_has_the_query_prompt_and_a_document_has_none(filled: Path, model: Path) -> None:
+    with FeatpipeEmbeddings(filled, model, query_prompt="合同：") as embeddings:
+        query = embeddings.embed_query(KNOWN[0])
+        assert query != embeddings.embed_documents([KNOWN[0]])[0]
+        assert query == embeddings.embed_documents([f"合同：{KNOWN[0]}"])[0]

@@ -34,3 +34,11 @@ def test_nodes_and_queries_get_the_cache_s_vectors(filled: Path, model: Path) ->
     with Cache.open(filled) as cache:
         stored = np.asarray(cache.dictionary()[KNOWN[0]], np.float32)
     np.testing.assert_array_equal(np.array(nodes[0].embedding, np.float32), stored)
+
+
+def test_a_query_has_the_query_prompt_and_a_text_has_none(filled: Path, model: Path) -> None:
+    with FeatpipeEmbedding(filled, model, query_prompt="合同：") as embedding:
+        query = embedding.get_query_embedding(KNOWN[0])
+        assert query != embedding.get_text_embedding(KNOWN[0])
+        assert query == embedding.get_text_embedding(f"合同：{KNOWN[0]}")
+        assert query == asyncio.run(embedding.aget_query_embedding(KNOWN[0]))

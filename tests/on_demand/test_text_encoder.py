@@ -60,6 +60,30 @@ def test_what_a_build_adds_meanwhile_is_not_encoded(
         assert encoder.encode([]).shape == (0, encoder.dim)
 
 
+def test_a_query_and_a_stored_text_never_get_one_anothers_vector(
+    cache: Path, encoder_folder: Path
+) -> None:
+    with Cache.open(cache) as opened:
+        known = next(iter(opened.dictionary(level="sentence").texts()))
+    texts = [known, NEW[0]]
+    with TextEncoder(cache, encoder_folder) as encoder:
+        assert encoder.query_prompt == ""
+        assert "as passages" in encoder.query_prompt_source
+        np.testing.assert_array_equal(encoder.encode_queries([known]), encoder.encode([known]))
+        assert encoder.n_encoded == 0
+        expected = encoder.encode([f"合同：{text}" for text in texts])
+    with TextEncoder(cache, encoder_folder, query_prompt="合同：") as encoder:
+        passages = encoder.encode(texts)
+        for _ in range(2):
+            np.testing.assert_array_equal(encoder.encode_queries(texts), expected)
+            np.testing.assert_array_equal(encoder.encode(texts), passages)
+        assert encoder.n_encoded == 3  # the new text, and both as queries
+        assert (encoder.query_prompt, encoder.query_prompt_source) == ("合同：", "as given")
+        travelled = pickle.loads(pickle.dumps(encoder))  # noqa: S301 - our own bytes
+        travelled.close()
+        assert travelled.query_prompt == "合同："
+
+
 def test_another_model_is_refused_before_and_after_the_choice(
     cache: Path, encoder_folder: Path, tmp_path: Path
 ) -> None:

@@ -77,6 +77,20 @@ def test_only_what_the_cache_lacks_reaches_the_encoder(
         assert answer.n_tokens.tolist() == [count]
 
 
+def test_queries_of_several_prompts_share_a_task(encoder_folder: Path) -> None:
+    checkpoints = Checkpoints(str(encoder_folder), encoder=EncoderSettings(precision="exact"))
+    role = TextRole(checkpoints=checkpoints, cache=None, space=None, tagger=None, fingerprint=None,
+                    threads=1, device="cpu")  # fmt: skip
+    own = Encoder.load(encoder_folder, EncoderSettings(precision="exact"))
+    asked = [(TEXTS[0], "合同："), (TEXTS[1], None), (TEXTS[2], "合同："), (TEXTS[0], "")]
+    answers = role.run([EmbedQuery((text,), prompt=prompt) for text, prompt in asked])
+    expected = own.encode([(prompt or "") + text for text, prompt in asked])
+    for row, answer in enumerate(answers):
+        assert isinstance(answer, Embedded)
+        np.testing.assert_array_equal(answer.vectors[0], expected.vectors[row].astype(np.float32))
+        assert answer.n_tokens.tolist() == [expected.n_tokens[row]]
+
+
 def test_a_text_that_cannot_be_encoded_costs_its_own_query(encoder_folder: Path) -> None:
     strict = Checkpoints(
         str(encoder_folder), encoder=EncoderSettings(max_length=16, on_truncate="error")

@@ -56,6 +56,26 @@ print("fine")
 """
 
 
+def run_filtered(
+    code: str, calls: tuple[str, ...], program: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a program for which these system calls fail with ``code``."""
+    if not NUMBERS:
+        pytest.skip("the numbers of system calls are not known for this processor")
+    done = subprocess.run(
+        [sys.executable, str(HERE / "pool_seccomp.py"), code, *calls, "--", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1]), "TMPDIR": str(folder)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    if "cannot filter" in done.stderr:
+        pytest.skip(done.stderr)
+    return done
+
+
 @pytest.mark.parametrize("code", ["ENOSYS", "EPERM"])
 @pytest.mark.parametrize(
     "calls",
@@ -70,27 +90,13 @@ print("fine")
 def test_a_refused_system_call_costs_speed_only(
     calls: tuple[str, ...], code: str, tmp_path: Path
 ) -> None:
-    if not NUMBERS:
-        pytest.skip("the numbers of system calls are not known for this processor")
-    program = ["-c", CHAOS.format(here=str(HERE))]
-    done = subprocess.run(
-        [sys.executable, str(HERE / "pool_seccomp.py"), code, *calls, "--", *program],
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1]), "TMPDIR": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
-    if "cannot filter" in done.stderr:
-        pytest.skip(done.stderr)
+    program = CHAOS.format(here=str(HERE))
+    done = run_filtered(code, calls, program, tmp_path)
     assert done.stdout == "fine\n", done.stderr
     assert not list(tmp_path.iterdir())
 
 
 def test_a_refused_eventfd_is_named(tmp_path: Path) -> None:
-    if not NUMBERS:
-        pytest.skip("the numbers of system calls are not known for this processor")
     program = (
         "from featpipe.errors import PoolBroken\n"
         "from featpipe.pool import Pool, Role\n"
@@ -99,17 +105,7 @@ def test_a_refused_eventfd_is_named(tmp_path: Path) -> None:
         "except PoolBroken as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(HERE / "pool_seccomp.py"), "EPERM", "eventfd2", "--", "-c", program],
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
-    if "cannot filter" in done.stderr:
-        pytest.skip(done.stderr)
+    done = run_filtered("EPERM", ("eventfd2",), program, tmp_path)
     assert "eventfd: Operation not permitted" in done.stdout, done.stderr
 
 

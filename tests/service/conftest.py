@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from service_watch import WAIT_S, Service, environment, free_port, program, wait_for
+from service_watch import QUERY_PROMPT, WAIT_S, Service, environment, free_port, program, wait_for
 
 from featpipe import Pipeline
 from featpipe.cache.cache import Cache
@@ -95,7 +95,9 @@ def service(
         "output = open(log, 'wb')\n"
         "print(subprocess.Popen(arguments, stdin=0, stdout=output, stderr=output).pid)\n"
     )
-    arguments = json.dumps([program(home, port, model=str(encoder_folder)), str(log)])
+    arguments = json.dumps(
+        [program(home, port, model=str(encoder_folder), query_prompt=QUERY_PROMPT), str(log)]
+    )
     reading, writing = os.pipe()  # it ends when we do, however we end
     launched = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", launch, arguments],

@@ -62,6 +62,10 @@ class Service:
         return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
 
 
+#: Of the service that most tests share.
+QUERY_PROMPT = "合同："
+
+
 def program(home: Path, port: int, **settings: object) -> list[str]:
     given = {
         "cache": str(home / "c.h5"),

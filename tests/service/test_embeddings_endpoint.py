@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from service_watch import running
+from service_watch import QUERY_PROMPT, running
 
 from featpipe.cache.cache import Cache
 from featpipe.cache.search import SentenceSearch
@@ -53,6 +53,24 @@ def test_vectors_are_those_of_the_library_and_of_the_cache(
     with Cache.open(service.home / "c.h5") as cache:
         stored = cache.dictionary()[TEXTS[1]]
     assert found[1].tobytes() == stored.astype(np.float32).tobytes()
+
+
+def test_queries_have_the_query_prompt_and_passages_have_none(
+    service: Service, encoder: Encoder
+) -> None:
+    asked = [QUERY_PROMPT + text for text in TEXTS]
+    expected = encoder.encode(asked).vectors.astype(np.float32)
+    assert ask(service, TEXTS, input_type="query").tobytes() == expected.tobytes()
+    passages = encoder.encode(TEXTS).vectors.astype(np.float32)
+    for name, prompt in (("query", QUERY_PROMPT), ("passage", None), ("document", None)):
+        body = {"model": "tiny", "input": TEXTS, "input_type": name}
+        answer = service.client.post("/v1/embeddings", json=body).json()
+        assert answer["query_prompt"] == prompt
+        if prompt is None:
+            first = np.array(answer["data"][0]["embedding"], np.float32)
+            assert first.tobytes() == passages[0].tobytes()
+    body = {"model": "tiny", "input": "a", "input_type": "clustering"}
+    assert service.client.post("/v1/embeddings", json=body).status_code == 422
 
 
 def test_base64_and_numbers_hold_the_same(service: Service) -> None:
@@ -161,7 +179,10 @@ def test_hits_are_those_of_the_library(service: Service, level: str) -> None:
 def test_a_hybrid_search_uses_the_vectors_of_the_cache(service: Service) -> None:
     query = "本公司保证公告内容真实、准确。"
     body = {"query": query, "k": 1, "hybrid": True}
-    assert service.client.post("/search", json=body).json()["hits"][0]["text"] == query
+    answer = service.client.post("/search", json=body).json()
+    assert (answer["hits"][0]["text"], answer["query_prompt"]) == (query, QUERY_PROMPT)
+    by_words = service.client.post("/search", json={"query": query}).json()
+    assert by_words["query_prompt"] is None
     refused = service.client.post("/search", json={**body, "level": "document"})
     assert refused.json()["error"]["code"] == "no_hybrid"
 

@@ -39,6 +39,9 @@ N_ROWS = 75
 TEXTS_IN_FILE = [f"第 {i} 条: {'x' * (i % 7)}" for i in range(N_ROWS)]
 SPECS = {"embeddings/a": VECTORS, "texts": TEXTS, "runs": RUNS, "documents": DOCUMENTS}
 
+#: The key of a row that an unclean victim's writer appended and did not commit.
+UNACKNOWLEDGED = keys_of(["never acknowledged"]).tobytes()
+
 Content = dict[str, dict[bytes, tuple[bytes, ...]]]
 
 
@@ -224,7 +227,11 @@ class Victim:
                     outcome.wrong.append(f"{what}: {name} has what it has not")
             for row, (key, values) in enumerate(expected.items()):
                 self._check_row(table, row, key, values, f"{what}: {name}", outcome)
-            if read_table(table) != expected:
+            found = read_table(table)
+            if name == "embeddings/a" and self.state == "unclean":
+                # A whole row is no wrong answer: recovery would publish it.
+                found.pop(UNACKNOWLEDGED, None)
+            if found != expected:
                 outcome.wrong.append(f"{what}: {name} as a whole")
         except AssertionError as error:
             outcome.wrong.append(f"{what}: {name}: {error}")
@@ -300,7 +307,7 @@ def same(found: Content, expected: Content) -> bool:
     logs = [set(content["runs"].values()) for content in (found, expected)]
     tables = [{k: v for k, v in content.items() if k != "runs"} for content in (found, expected)]
     for content in tables:
-        content["embeddings/a"].pop(keys_of(["never acknowledged"]).tobytes(), None)
+        content["embeddings/a"].pop(UNACKNOWLEDGED, None)
     return logs[0] <= logs[1] and tables[0] == tables[1]
 
 

@@ -17,6 +17,7 @@ from featpipe.errors import WriteFailed
 from featpipe.store import Writer
 from tests.store.contract import DictionaryStore, MemoryStore, Store, StoreContract
 from tests.store.crashing_disk import CountingDisk, FailingDisk
+from tests.store.folders import FolderStore
 from tests.store.samples import vectors_of
 
 
@@ -30,6 +31,14 @@ class TestDictionary(StoreContract):
     @pytest.fixture
     def store(self, path: Path) -> Iterator[Store]:
         store = DictionaryStore(path)
+        yield store
+        store.close()
+
+
+class TestFolder(StoreContract):
+    @pytest.fixture
+    def store(self, path: Path) -> Iterator[Store]:
+        store = FolderStore(path)
         yield store
         store.close()
 

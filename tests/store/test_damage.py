@@ -16,6 +16,7 @@ import pytest
 
 from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary
 from featpipe.store import Reader, Writer, keys_of
+from featpipe.store import hdf5_format as hdf5
 from featpipe.store.repair import repair_dictionary
 from featpipe.store.verify import verify_dictionary
 from tests.store.damage import (
@@ -90,6 +91,35 @@ def test_checks_can_be_turned_off(path: Path) -> None:
         found = reader.table("embeddings/a").gather("vectors", [4, 5])
     assert np.array_equal(found[0], vectors_of(TEXTS_IN_FILE[4:5])[0])
     assert not np.array_equal(found[1], vectors_of(TEXTS_IN_FILE[5:6])[0])
+
+
+def test_a_message_of_another_kind_is_damage_and_is_mended(folder: Path) -> None:
+    """Kinds are outside the checksums: a group vanished, or a repair dropped a whole table."""
+    victim, total = Victim(folder, "closed"), Outcome()
+    with Reader(victim.whole) as reader:
+        structure = reader._structure
+        links = structure.header(reader._root).links
+        table = structure.header(links["documents"])
+        addresses = [reader._root, links["embeddings"], table.address, table.links["text_end"]]
+    for address in addresses:
+        for at in kinds_at(victim.whole, address):
+            for bit in (0, 1, 8):
+                total.add(victim.check_flip("headers", at * 8 + bit))
+    assert not total.n_bad, total
+
+
+def kinds_at(path: Path, address: int) -> list[int]:
+    """Where the kind of each message of a header lies, attributes left out."""
+    data, found = path.read_bytes(), []
+    at, stop = (
+        address + 16,
+        address + 16 + int.from_bytes(data[address + 8 : address + 12], "little"),
+    )
+    while at + 8 <= stop:
+        if data[at] not in {0, hdf5.ATTRIBUTE, hdf5.LINK}:
+            found.append(at)
+        at += 8 + int.from_bytes(data[at + 2 : at + 4], "little")
+    return found
 
 
 def test_an_unreadable_group_is_damage_and_nothing_is_cut_off(path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,19 +41,20 @@ async def embed(request: Request, body: EmbeddingsBody) -> Response:
     """Vectors of texts, or of token ids where the service takes them, in the order of the input.
 
     They are vectors of the cache's space: texts that it holds are not encoded again.
-    ``dimensions`` keeps the first numbers of each vector and scales them to length one.
+    With ``input_type`` ``query`` they are those of questions, which have the prompt that the model
+    expects before them; the answer names it. ``dimensions`` keeps the first numbers of each vector
+    and scales them to length one.
     """
     engine: Engine = request.app.state.engine
     _check(engine, body)
-    found = await _ask_all(engine, list(_cut(_query_of(body))))
+    prompt = engine.query_prompt.text if body.input_type == "query" else None
+    found = await _ask_all(engine, list(_cut(replace(_query_of(body), prompt=prompt))))
     vectors = shorten(np.concatenate([one.vectors for one in found]), body.dimensions)
     n_tokens = int(sum(one.n_tokens.sum() for one in found))
     engine.metrics.texts.inc(len(vectors))
     engine.metrics.tokens.inc(n_tokens)
-    return Response(
-        _render(vectors, body.encoding_format, engine.chosen.name, n_tokens),
-        media_type="application/json",
-    )
+    about = _about(engine.chosen.name, n_tokens, prompt)
+    return Response(_render(vectors, body.encoding_format, about), media_type="application/json")
 
 
 @router.get("/models", response_model=ModelsAnswer, responses=failures())
@@ -148,7 +150,7 @@ def _cut(query: EmbedQuery) -> Iterator[EmbedQuery]:
 
 
 def _part(query: EmbedQuery, start: int, end: int) -> EmbedQuery:
-    return EmbedQuery(query.texts[start:end], query.tokens[start:end])
+    return replace(query, texts=query.texts[start:end], tokens=query.tokens[start:end])
 
 
 async def _ask(engine: Engine, query: EmbedQuery, timeout_s: float) -> Embedded | Failure:
@@ -161,11 +163,16 @@ async def _ask(engine: Engine, query: EmbedQuery, timeout_s: float) -> Embedded 
     return answer
 
 
-def _render(vectors: NDArray[np.float32], form: str, model: str, n_tokens: int) -> bytes:
+def _about(model: str, n_tokens: int, query_prompt: str | None) -> dict[str, object]:
+    """All of the answer but its vectors."""
+    usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+    return {"model": model, "usage": usage, "query_prompt": query_prompt}
+
+
+def _render(vectors: NDArray[np.float32], form: str, about: dict[str, object]) -> bytes:
     """The answer's JSON, written directly: pydantic would copy megabytes of numbers."""
-    name = json.dumps(model, ensure_ascii=False)
     head = '{"object":"list","data":['
-    tail = f'],"model":{name},"usage":{{"prompt_tokens":{n_tokens},"total_tokens":{n_tokens}}}}}'
+    tail = "]," + json.dumps(about, ensure_ascii=False, separators=(",", ":"))[1:]
     if form == "base64":
         little = np.ascontiguousarray(vectors, "<f4")
         texts = (f'"{base64.b64encode(row.tobytes()).decode("ascii")}"' for row in little)

@@ -35,13 +35,15 @@ async def search(request: Request, body: SearchBody) -> dict[str, object]:
     query = SearchQuery(body.query, body.k, body.level, vector)
     hits = await batcher.submit(query, timeout_s=until - loop.time())
     names = ("document", "start", "end", "text", "score")
-    return {"hits": [{name: getattr(hit, name) for name in names} for hit in hits]}
+    return {
+        "hits": [{name: getattr(hit, name) for name in names} for hit in hits],
+        "query_prompt": engine.query_prompt.text if body.hybrid else None,
+    }
 
 
 async def _embed(engine: Engine, query: str, timeout_s: float) -> NDArray[np.float32]:
-    embedded = await engine.embed.submit(
-        EmbedQuery((query,)), weight=len(query), timeout_s=timeout_s
-    )
+    asked = EmbedQuery((query,), prompt=engine.query_prompt.text)
+    embedded = await engine.embed.submit(asked, weight=len(query), timeout_s=timeout_s)
     vector: NDArray[np.float32] = embedded.vectors[0].copy()
     return vector
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 
 from featpipe.errors import TemplateError
-from featpipe.extraction.template import check_template
+from featpipe.extraction.template_file import check_template
 from featpipe.service.errors import Failure
 from featpipe.service.routes.extract import no_templates
 from featpipe.service.schemas import (

@@ -1,0 +1,193 @@
+"""Jobs: a folder cache is built by any number of processes on any number of machines.
+
+::
+
+    featpipe shard plan corpus.fp DOCS --shards 64
+    every machine:  for job in its share of list_jobs("corpus.fp"): run_job("corpus.fp", job, seat)
+
+Guarantees:
+
+- A job's only state is the folder's files. It may be killed, repeated, or run twice at once,
+  anywhere: rows are those that one machine makes, and each text's are stored once.
+- Published files are whole and never written again; a reader may open the folder at any time.
+- A machine whose rows would differ (other weights, another featpipe) is refused with the reason.
+
+Jobs ``prepare`` come first: ``encode`` computes what the outboxes hold when it begins.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Protocol, Self
+
+from featpipe.build.publish import open_folder
+from featpipe.build.shards.encode import encode
+from featpipe.build.shards.folder_plan import FolderPlan
+from featpipe.build.shards.job import Job, JobReport, Seat
+from featpipe.build.shards.open_seat import OpenSeat
+from featpipe.build.shards.part_lists import read_run_plans
+from featpipe.build.shards.prepare import prepare
+from featpipe.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from featpipe.build.progress import Progress
+    from featpipe.build.publish import Publisher
+    from featpipe.build.shards.part_lists import RunPlan
+
+__all__ = [
+    "Engine",
+    "Job",
+    "JobReport",
+    "LocalEngine",
+    "Seat",
+    "SeatJobs",
+    "load_engine",
+    "run_job",
+]
+
+#: Engines of other packages: name -> a function of the folder's address that gives an `Engine`.
+ENGINES = "featpipe.engines"
+
+
+def run_job(folder: str | Path | Publisher, job: Job, seat: Seat) -> JobReport:
+    """Do one job, or find that it has been done. `SeatJobs` keeps workers for several.
+
+    Raises:
+        UnreadableDictionary: the folder has no plan.
+        UsageError: no such job, or documents would be read otherwise here than planned.
+        CheckpointError: texts would be encoded otherwise here than planned.
+        UnknownDevice: the seat names a device that this machine does not have.
+        DictionaryLocked, WriteFailed, PoolBroken: as a build.
+
+    """
+    with SeatJobs(folder, seat) as jobs:
+        return jobs.run(job)
+
+
+class SeatJobs:
+    """Does jobs on one folder, one after the other, with workers that stay warm.
+
+    Args:
+        folder: its path, or its files.
+        seat: what the workers may use of this machine.
+        listen: called with the progress of the job under way, a few times a second.
+
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | Publisher,
+        seat: Seat,
+        listen: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._folder = open_folder(folder)
+        self._opened = OpenSeat(seat, listen)
+        self._plan: FolderPlan | None = None
+        self._runs: dict[str, RunPlan] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the workers."""
+        self._opened.close()
+
+    def run(self, job: Job) -> JobReport:
+        """As `run_job`."""
+        if self._plan is None:
+            self._plan = FolderPlan.read(self._folder)
+        if job.kind == "encode":
+            return encode(self._folder, self._plan, job.number, self._opened)
+        return prepare(self._folder, self._plan, self._find_run(job), job.number, self._opened)
+
+    def stop_after_current(self) -> bool:
+        """Have the job under way commit and publish what it has, and return its report.
+
+        Safe to call from a signal handler or another thread. It is not done then; no further job
+        of this seat computes anything.
+        """
+        return self._opened.stop_after_current()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop_after_current` was called."""
+        return self._opened.is_stopping
+
+    def _find_run(self, job: Job) -> RunPlan:
+        if job.run not in self._runs:
+            self._runs = {run.id: run for run in read_run_plans(self._folder)}
+            self._runs[""] = max(self._runs.values(), key=lambda run: run.id, default=None)  # type: ignore[assignment]  # looked at below
+        run = self._runs.get(job.run)
+        if run is None:
+            raise UsageError(
+                f"{self._folder.address} has no run {job.run or 'over documents'}",
+                hint=f"featpipe shard status {self._folder.address}",
+            )
+        return run
+
+
+class Engine(Protocol):
+    """Gets jobs done: each at least once, in any order, anywhere. It carries no data."""
+
+    def run(self, jobs: Iterable[Job], seat: Seat) -> Iterator[JobReport]:
+        """The report of every job, as they end.
+
+        Args:
+            jobs: of one kind.
+            seat: what each job may use where it runs.
+
+        """
+
+
+class LocalEngine:
+    """Does jobs in this process, one after the other.
+
+    Args:
+        folder: the cache.
+        listen: as of `SeatJobs`.
+
+    """
+
+    def __init__(
+        self, folder: str | Path | Publisher, listen: Callable[[Progress], None] | None = None
+    ) -> None:
+        self._folder, self._listen = folder, listen
+        self._jobs: SeatJobs | None = None
+        self._is_stopping = False
+
+    def run(self, jobs: Iterable[Job], seat: Seat) -> Iterator[JobReport]:
+        """The report of every job, in order, until `stop_after_current`."""
+        with SeatJobs(self._folder, seat, self._listen) as self._jobs:
+            for job in jobs:
+                if self._is_stopping:
+                    return
+                yield self._jobs.run(job)
+
+    def stop_after_current(self) -> bool:
+        """End with the job under way, which publishes what it has; safe in a signal handler."""
+        self._is_stopping = True
+        return self._jobs is not None and self._jobs.stop_after_current()
+
+
+def load_engine(name: str, folder: str) -> Engine:
+    """An engine by its name: ``local``, or one of an installed package.
+
+    Raises:
+        UsageError: no engine of this name.
+
+    """
+    if name == "local":
+        return LocalEngine(folder)
+    found = {point.name: point for point in entry_points(group=ENGINES)}
+    if name not in found:
+        raise UsageError(
+            f"no engine {name!r} is installed", hint=f"choose from {', '.join(['local', *found])}"
+        )
+    engine: Engine = found[name].load()(folder)
+    return engine

@@ -1,0 +1,1 @@
+"""Jobs on a folder cache: what each does, whoever runs it (see `featpipe.build.jobs`)."""

@@ -1,0 +1,325 @@
+"""The plan of a folder cache: what all jobs on it agree on, written once as ``cache.json``.
+
+Guarantee: rows of two kinds never meet in one space of a folder. Precision and every other part of
+a fingerprint are settled when the folder is planned; a job that would compute otherwise (other
+weights under the same path, another featpipe, other loaders) is refused with the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from featpipe.build.plan import make_plan
+from featpipe.cache.places import Preparation, preparation_spec
+from featpipe.encoders.builtin import BUILTIN, find_builtin_model, is_builtin
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings, explain_difference
+from featpipe.errors import CheckpointError, NewerDictionary, UnreadableDictionary, UsageError
+from featpipe.settings import BuildSettings
+from featpipe.store.folder_layout import DESCRIPTION, FORMAT, FolderLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featpipe.build.messages import EncoderPlan, TaggerPlan
+    from featpipe.build.plan import Plan
+    from featpipe.build.publish import Publisher
+
+_Settings = TypeVar("_Settings", EncoderSettings, TaggerSettings)
+
+#: Folder of the plans of further models, one file each.
+SPACES = "spaces"
+
+#: The bounds of an outbox, an attribute, must fit into 60,000 bytes.
+MOST_SHARDS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """A model that fills one table of a folder.
+
+    Attributes:
+        model: the built-in one's name, a name in a hub, or a folder as the planner saw it.
+        settings: with the precision that was settled.
+        spec: every part of the fingerprint.
+    """
+
+    table: str
+    model: str
+    settings: Mapping[str, Any]  # the values of a JSON object
+    spec: Mapping[str, Any]
+    fingerprint: str
+
+    def path(self) -> str | Path:
+        """The checkpoint on this machine."""
+        return find_builtin_model() if self.model == BUILTIN else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPlan:
+    """What ``cache.json`` holds."""
+
+    bits: int
+    levels: tuple[str, ...]
+    analyser: str
+    preparation: Mapping[str, Any]
+    """Every part of how documents become units; ``ocr`` is the engine that reads scans, or ""."""
+    encoder: ModelPlan
+    tagger: ModelPlan | None
+
+    @property
+    def n_shards(self) -> int:
+        """A power of two."""
+        return 1 << self.bits
+
+    def to_json(self) -> bytes:
+        """``cache.json``."""
+        whole = {"format": FORMAT, **asdict(self)}
+        return json.dumps(whole, ensure_ascii=False, indent=1).encode()
+
+    @classmethod
+    def read(cls, folder: Publisher) -> Self:
+        """The plan of a folder.
+
+        Raises:
+            UnreadableDictionary: there is none, or it cannot be understood.
+            NewerDictionary: written by a later featpipe.
+
+        """
+        try:
+            told = json.loads(folder.read(DESCRIPTION))
+        except FileNotFoundError:
+            raise UnreadableDictionary(
+                f"{folder.address} has no {DESCRIPTION}: nothing was planned there",
+                hint=f"featpipe shard plan {folder.address} DOCS --shards 64",
+            ) from None
+        except ValueError as error:
+            raise UnreadableDictionary(f"{folder.address}: {DESCRIPTION}: {error}") from error
+        if told.pop("format", 0) > FORMAT:
+            raise NewerDictionary(
+                f"{folder.address} was planned by a later featpipe",
+                hint="pip install --upgrade featpipe",
+            )
+        tagger = told["tagger"]
+        return cls(
+            **told
+            | {
+                "levels": tuple(told["levels"]),
+                "encoder": ModelPlan(**told["encoder"]),
+                "tagger": None if tagger is None else ModelPlan(**tagger),
+            }
+        )
+
+    # ---- what a job computes
+
+    def settings(self) -> BuildSettings:
+        """Levels and analyser; the rest is that of a run."""
+        return BuildSettings(levels=self.levels, analyser=self.analyser)  # type: ignore[arg-type]  # checked there
+
+    def plan_encoding(self, devices: tuple[str, ...]) -> Plan:
+        """The plan of a run that encodes on these devices.
+
+        Raises:
+            CheckpointError: the model there is another one than that of the folder.
+
+        """
+        encoder, tagger = self.encoder, self.tagger
+        made = make_plan(
+            encoder.path(),
+            EncoderSettings(**encoder.settings),
+            None if tagger is None else tagger.path(),
+            TaggerSettings() if tagger is None else TaggerSettings(**tagger.settings),
+            self.settings(),
+            devices,
+            held=frozenset(m.table for m in (encoder, tagger) if m is not None),
+        )
+        for expected, found in ((encoder, made.encoder), (tagger, made.tagger)):
+            if expected is not None and found is not None:
+                _refuse_other(expected, found, made)
+        return made
+
+    def check_preparation(self) -> Preparation:
+        """How this installation reads documents.
+
+        Raises:
+            UsageError: otherwise than the folder's documents were read.
+
+        """
+        here = _preparation_here(use_ocr=bool(self.preparation["ocr"]))
+        lines = list(explain_difference(self.preparation, here))
+        if lines:
+            raise UsageError(
+                "this installation reads documents otherwise than the plan of the folder says:\n  "
+                + "\n  ".join(lines),
+                hint="install the same featpipe and extras on every machine",
+            )
+        return Preparation.of_spec(here)
+
+
+def _refuse_other(expected: ModelPlan, found: EncoderPlan | TaggerPlan, made: Plan) -> None:
+    if found.fingerprint == expected.fingerprint:
+        return
+    spec = json.loads(made.specs[found.table].attributes["spec"])
+    lines = list(explain_difference(expected.spec, spec))
+    raise CheckpointError(
+        f"{found.path} gives other rows here than the plan of the folder says:\n  "
+        + "\n  ".join(lines),
+        hint="use the same checkpoint, featpipe and kind of device on every machine",
+    )
+
+
+# ---- making it
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What the user asks for, as `featpipe.Pipeline` takes it; None for the folder's own."""
+
+    model: str | Path | None = None
+    ner: str | Path | None = None
+    encoder: EncoderSettings | None = None
+    tagger: TaggerSettings | None = None
+
+
+def plan_folder(
+    folder: Publisher,
+    models: Models,
+    settings: BuildSettings,
+    devices: tuple[str, ...],
+    n_shards: int | None,
+) -> FolderPlan:
+    """The plan of a folder, written if there is none.
+
+    Raises:
+        UsageError: the folder has another plan than what is asked for.
+
+    """
+    if folder.exists(DESCRIPTION):
+        plan = FolderPlan.read(folder)
+        _refuse_changes(plan, models, settings, devices, n_shards)
+        return plan
+    plan = _make(models, settings, devices, n_shards or 64)
+    if not folder.write(DESCRIPTION, plan.to_json()):  # another planner was faster
+        return plan_folder(folder, models, settings, devices, n_shards)
+    return plan
+
+
+def plan_model(
+    models: Models, settings: BuildSettings, devices: tuple[str, ...]
+) -> tuple[ModelPlan, ModelPlan | None]:
+    """The plans of an encoder and of a tagger, precision settled for these devices."""
+    ner = None if models.ner == "none" else models.ner or BUILTIN
+    made = make_plan(
+        _path(models.model or BUILTIN),
+        models.encoder or EncoderSettings(),
+        None if ner is None else _path(ner),
+        models.tagger or TaggerSettings(),
+        settings,
+        devices,
+    )
+    encoder = _model_plan(models.model or BUILTIN, made.encoder, made)
+    if made.tagger is None or ner is None:
+        return encoder, None
+    return encoder, _model_plan(ner, made.tagger, made)
+
+
+def check_shards(n_shards: int) -> int:
+    """The bits of a number of shards.
+
+    Raises:
+        UsageError: no power of two, or too many.
+
+    """
+    bits = n_shards.bit_length() - 1
+    if n_shards != 1 << bits or n_shards > MOST_SHARDS:
+        raise UsageError(
+            f"{n_shards} is no number of shards",
+            hint=f"a power of two up to {MOST_SHARDS}: about one for 1 M texts, and per card",
+        )
+    return bits
+
+
+def _make(
+    models: Models, settings: BuildSettings, devices: tuple[str, ...], n_shards: int
+) -> FolderPlan:
+    bits = check_shards(n_shards)
+    encoder, tagger = plan_model(models, settings, devices)
+    preparation = _preparation_here(use_ocr=settings.use_ocr)
+    return FolderPlan(bits, settings.levels, settings.analyser, preparation, encoder, tagger)
+
+
+def _preparation_here(*, use_ocr: bool) -> dict[str, Any]:
+    """As it comes back from a file."""
+    spec: dict[str, Any] = json.loads(json.dumps(preparation_spec(use_ocr=use_ocr)))
+    return spec
+
+
+def _refuse_changes(
+    plan: FolderPlan,
+    models: Models,
+    settings: BuildSettings,
+    devices: tuple[str, ...],
+    n_shards: int | None,
+) -> None:
+    lines = []
+    if n_shards is not None and n_shards != plan.n_shards:
+        lines.append(f"shards: {plan.n_shards} | {n_shards}")
+    asked = {"levels": list(settings.levels), "analyser": settings.analyser}
+    lines += explain_difference({"levels": list(plan.levels), "analyser": plan.analyser}, asked)
+    if models != Models():
+        lines += _explain_models(plan, models, settings, devices)
+    if lines:
+        raise UsageError(
+            "the folder was planned otherwise:\n  " + "\n  ".join(lines),
+            hint="leave these options out, or name another folder; "
+            "featpipe build-cache FOLDER --model OTHER adds a model",
+        )
+
+
+def _explain_models(
+    plan: FolderPlan, models: Models, settings: BuildSettings, devices: tuple[str, ...]
+) -> list[str]:
+    """Parts in which models asked for differ from those of the folder; its precision is kept."""
+    asked = replace(
+        models,
+        model=models.model or plan.encoder.model,
+        ner=models.ner or ("none" if plan.tagger is None else plan.tagger.model),
+        encoder=_keep_precision(models.encoder or EncoderSettings(), plan.encoder),
+        tagger=_keep_precision(models.tagger or TaggerSettings(), plan.tagger),
+    )
+    encoder, tagger = plan_model(asked, settings, devices)
+    lines = [*explain_difference(plan.encoder.spec, encoder.spec)]
+    if (tagger is None) != (plan.tagger is None):
+        lines.append(f"entities: {_name(plan.tagger)} | {_name(tagger)}")
+    elif tagger is not None and plan.tagger is not None:
+        lines += explain_difference(plan.tagger.spec, tagger.spec)
+    return lines
+
+
+def _keep_precision(asked: _Settings, kept: ModelPlan | None) -> _Settings:
+    if kept is None or asked.precision != "auto":
+        return asked
+    return replace(asked, precision=kept.settings["precision"])
+
+
+def _name(model: ModelPlan | None) -> str:
+    return "none" if model is None else model.model
+
+
+def _path(model: str | Path) -> str | Path:
+    return find_builtin_model() if is_builtin(model) else model
+
+
+def _model_plan(asked: str | Path, made: EncoderPlan | TaggerPlan, plan: Plan) -> ModelPlan:
+    name = BUILTIN if is_builtin(asked) else str(asked)
+    if name != BUILTIN and Path(name).is_dir():
+        name = str(Path(name).absolute())
+    spec = json.loads(plan.specs[made.table].attributes["spec"])
+    return ModelPlan(made.table, name, asdict(made.settings), spec, made.fingerprint)
+
+
+def layout_of(plan: FolderPlan) -> FolderLayout:
+    """Names of the folder's files, relative to it."""
+    return FolderLayout(Path(), plan.bits)

@@ -1,0 +1,203 @@
+"""The lists of a run: which sources belong to which part.
+
+A run is there when its description, ``lists/RUN.json``, is: it is published last, after the list of
+each part. Lists without one are of a planner that died, and are ignored.
+
+A list has a line for each file, or for a range of a large file of records; what files hold is found
+by the job that reads them. So the memory of a planner grows with files, not with documents.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from featpipe.documents.find import absolute
+from featpipe.documents.source import GivenText, Source, expanded
+from featpipe.errors import DocumentError, UnreadableDictionary, UsageError
+from featpipe.store.folder_layout import LISTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from featpipe.build.publish import Publisher
+    from featpipe.settings import BuildSettings
+
+#: A part holds about so many bytes of files, where the number of parts is not given.
+_PART_BYTES = 256 << 20
+#: ... and at most so many files.
+_PART_FILES = 50_000
+#: Cost of a file besides its bytes.
+_FILE_BYTES = 4 << 10
+
+#: Settings that decide how documents of a run are read; others are those of the folder or seat.
+_READING = (
+    "document_deadline_s",
+    "ocr_deadline_s",
+    "unit_deadline_s",
+    "max_document_bytes",
+    "max_document_characters",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """One run over documents.
+
+    Attributes:
+        id: begins with the time; later than those of all earlier runs.
+        n_parts: numbered from 0.
+        settings: how documents are read.
+        notes: what was passed over.
+        digest: of the lists; runs over the same files have the same one.
+        supersedes: ids of unfinished runs over the same files, whose jobs need not be done.
+    """
+
+    id: str
+    n_parts: int
+    n_files: int
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the values of a JSON object
+    notes: tuple[str, ...] = ()
+    digest: str = ""
+    supersedes: tuple[str, ...] = ()
+
+    def list_name(self, part: int) -> str:
+        """Of the list of a part."""
+        return f"{LISTS}/{self.id}-{part:04d}"
+
+    def build_settings(self, of_folder: BuildSettings, use_ocr: bool) -> BuildSettings:
+        """Those of the folder, with how this run reads documents."""
+        return replace(of_folder, use_ocr=use_ocr, **self.settings)
+
+    @classmethod
+    def read(cls, folder: Publisher, name: str) -> Self:
+        """From its description."""
+        told = json.loads(folder.read(name))
+        tuples = {name: tuple(told[name]) for name in ("notes", "supersedes")}
+        return cls(**told | tuples)
+
+
+def read_run_plans(folder: Publisher) -> list[RunPlan]:
+    """Every run that was planned and not superseded, oldest first."""
+    names = [name for name in folder.list(LISTS) if name.endswith(".json")]
+    runs = [RunPlan.read(folder, name) for name in names]
+    gone = {id_ for run in runs for id_ in run.supersedes}
+    return [run for run in runs if run.id not in gone]
+
+
+def plan_run(
+    folder: Publisher,
+    sources: Sequence[Source],
+    settings: BuildSettings,
+    *,
+    is_unfinished: Callable[[RunPlan], bool],
+    n_parts_asked: int | None = None,
+    notes: Sequence[str] = (),
+) -> RunPlan:
+    """Cut the sources into parts and publish their lists.
+
+    Args:
+        folder: the cache.
+        sources: files, not expanded, in the order of their ids.
+        settings: of which those that decide how documents are read are kept.
+        is_unfinished: whether jobs of an earlier run are left to do.
+        n_parts_asked: by default as the files' bytes ask for.
+        notes: to be kept with the run.
+
+    Raises:
+        UsageError: texts at hand, which no other machine can read.
+        WriteFailed: disk full ...
+
+    """
+    before = read_run_plans(folder)
+    run = RunPlan(
+        _next_id(before),
+        n_parts=0,
+        n_files=len(sources),
+        settings={name: getattr(settings, name) for name in _READING},
+        notes=tuple(notes),
+    )
+    digest = blake2b(digest_size=16)
+    n_parts = 0
+    for part in _cut(sources, n_parts_asked):
+        lines = "".join(f"{_line(source)}\n" for source in part).encode()
+        digest.update(lines)
+        folder.write(run.list_name(n_parts), lines)
+        n_parts += 1
+    same = [other for other in before if other.digest == digest.hexdigest()]
+    run = replace(
+        run,
+        n_parts=n_parts,
+        digest=digest.hexdigest(),
+        supersedes=tuple(other.id for other in same if is_unfinished(other)),
+    )
+    folder.write(f"{LISTS}/{run.id}.json", json.dumps(asdict(run), ensure_ascii=False).encode())
+    return run
+
+
+def read_list(folder: Publisher, run: RunPlan, part: int) -> list[Source]:
+    """The documents of a part, as far as its files can be listed now.
+
+    Raises:
+        UnreadableDictionary: the list is missing.
+
+    """
+    name = run.list_name(part)
+    try:
+        lines = folder.read(name).decode().splitlines()
+    except FileNotFoundError:
+        raise UnreadableDictionary(
+            f"{folder.address} lacks {name}", hint="plan the documents again: featpipe shard plan"
+        ) from None
+    return [source for line in lines for source in _sources_of(json.loads(line))]
+
+
+def _next_id(before: Sequence[RunPlan]) -> str:
+    now = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    last = max((run.id for run in before), default="")
+    # The clocks of two planners may differ; the later run is the one that is planned later.
+    return now if now > last else f"{last}1"
+
+
+def _cut(sources: Sequence[Source], n_parts: int | None) -> Iterator[list[Source]]:
+    """Parts of about the same cost, in order; none is empty."""
+    costs = [_cost(source) for source in sources]
+    total = sum(costs)
+    n = n_parts or max(-(-total // _PART_BYTES), -(-len(sources) // _PART_FILES))
+    part: list[Source] = []
+    before, current = 0, 0
+    for source, cost in zip(sources, costs, strict=True):
+        place = (2 * before + cost) * n // (2 * total)
+        if part and place != current:
+            yield part
+            part = []
+        part.append(source)
+        before, current = before + cost, place
+    if part:
+        yield part
+
+
+def _cost(source: Source) -> int:
+    if isinstance(source.part, GivenText):
+        raise UsageError(
+            f"{source.id} is a text at hand, which no other machine can read",
+            hint="write it to a file, or name a file as the cache",
+        )
+    try:
+        return source.n_bytes() + _FILE_BYTES
+    except DocumentError:  # reading it says so
+        return _FILE_BYTES
+
+
+def _line(source: Source) -> str:
+    path = str(absolute(source.path))
+    # ASCII: a path may hold bytes that are not UTF-8, as lone surrogates.
+    return json.dumps({"id": source.id, "path": path})
+
+
+def _sources_of(line: Mapping[str, str]) -> Iterable[Source]:
+    return sorted(expanded(Source(line["id"], Path(line["path"]))))

@@ -1,0 +1,220 @@
+"""A cache in a folder: where its files are, and which of them a key belongs to.
+
+::
+
+    cache.json                 format, bits, and what the builders of the folder agree on
+    parts/RUN-0007.h5          tables documents, sources, runs of one part of a run's documents
+    outbox/RUN-0007.h5         the texts of that part, for the builders of the shards only
+    shards/0a.h5, 0a.1.h5 ...  texts, levels, embeddings, entities, terms of a shard, and additions
+    lists/                     the sources of each part
+    reports/*.done             one for each job that has ended
+    results.h5                 tables results/* of extraction, with a writer of their own
+
+Guarantees: a key belongs to one shard, whatever the machine; published files appear whole (they are
+renamed into their place), and hidden names, which begin with a dot, are files being written.
+
+The number of a shard is the *last* bits of a key. The index of a file begins at the first ones
+(`featpipe.store.index`): with those, the keys of a shard would share a few places to begin at, and
+finds and appends would be many times slower.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from featpipe.errors import NewerDictionary, UnreadableDictionary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The format of ``cache.json`` that this version writes and reads.
+FORMAT = 1
+#: At most 65,536 shards.
+MAX_BITS = 16
+
+DESCRIPTION = "cache.json"
+PARTS = "parts"
+OUTBOX = "outbox"
+SHARDS = "shards"
+LISTS = "lists"
+REPORTS = "reports"
+
+#: A description holds the specs of some models: a longer one is another program's.
+_MOST_BYTES = 16 << 20
+_SHARD_FILE = re.compile(r"([0-9a-f]+)(?:\.([1-9][0-9]*))?\.h5")
+_PART_FILE = re.compile(r"(.+)-([0-9]{4,})\.h5")
+
+
+def shard_of(keys: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
+    """Shard numbers (n,) of keys (n, 16): their last ``bits`` bits, 0 to 16."""
+    words = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16)[:, 14:].view(">u2")[:, 0]
+    return words.astype(np.int64) & ((1 << bits) - 1)
+
+
+def shard_of_one(key: bytes, bits: int) -> int:
+    """As :func:`shard_of`, of one key of 16 bytes."""
+    return int.from_bytes(key[14:], "big") & ((1 << bits) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLayout:
+    """The files of a folder with ``1 << bits`` shards."""
+
+    path: Path
+    bits: int
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The layout of an existing folder, from its ``cache.json``.
+
+        Raises:
+            UnreadableDictionary: no such folder, or one that is not a cache.
+            NewerDictionary: written by a later featpipe.
+        """
+        folder = Path(path).absolute()
+        description = read_description(folder)
+        bits = description.get("bits")
+        if not isinstance(bits, int) or isinstance(bits, bool) or not 0 <= bits <= MAX_BITS:
+            raise UnreadableDictionary(
+                f"{folder / DESCRIPTION}: bits is {bits!r}, not a number from 0 to {MAX_BITS}"
+            )
+        return cls(folder, bits)
+
+    @property
+    def description(self) -> Path:
+        """``cache.json``."""
+        return self.path / DESCRIPTION
+
+    @property
+    def results_file(self) -> Path:
+        """Results of extraction; made by the first of them."""
+        return self.path / "results.h5"
+
+    @property
+    def n_shards(self) -> int:
+        """Shards, whether or not they have a file yet."""
+        return 1 << self.bits
+
+    def shard_name(self, number: int) -> str:
+        """Such as ``0a``: lower-case hexadecimal, as wide for each shard."""
+        if not 0 <= number < self.n_shards:
+            raise ValueError(f"shard {number} of {self.n_shards}")
+        return f"{number:0{max(1, -(-self.bits // 4))}x}"
+
+    def shard_file(self, number: int, addition: int = 0) -> Path:
+        """The file of a shard, or of a later addition to it, counted from 1."""
+        suffix = f".{addition}" if addition else ""
+        return self.path / SHARDS / f"{self.shard_name(number)}{suffix}.h5"
+
+    def part_file(self, run: str, number: int) -> Path:
+        """Documents of one part of a run."""
+        return self.path / PARTS / f"{run}-{number:04d}.h5"
+
+    def outbox_file(self, run: str, number: int) -> Path:
+        """Texts of that part, sorted by shard."""
+        return self.path / OUTBOX / f"{run}-{number:04d}.h5"
+
+    def shard_files(self) -> dict[int, list[Path]]:
+        """The published files of each shard that has any, additions in their order.
+
+        Raises:
+            UnreadableDictionary: a file of another name; one that additions need is missing.
+        """
+        found: dict[int, dict[int, Path]] = {}
+        for file in _published(self.path / SHARDS):
+            number, addition = self._shard_of_file(file)
+            found.setdefault(number, {})[addition] = file
+        return {number: self._in_order(number, found[number]) for number in sorted(found)}
+
+    def part_files(self) -> list[Path]:
+        """The published parts: runs in the order of their ids, which begin with the time.
+
+        Raises:
+            UnreadableDictionary: a file of another name.
+        """
+        found: list[tuple[str, int, Path]] = []
+        for file in _published(self.path / PARTS):
+            match = _PART_FILE.fullmatch(file.name)
+            if match is None:
+                raise _foreign(file, "RUN-0000.h5")
+            found.append((match[1], int(match[2]), file))
+        return [file for _, _, file in sorted(found)]
+
+    def _shard_of_file(self, file: Path) -> tuple[int, int]:
+        match = _SHARD_FILE.fullmatch(file.name)
+        if match is not None:
+            number, addition = int(match[1], 16), int(match[2] or 0)
+            if number < self.n_shards and file.name == self.shard_file(number, addition).name:
+                return number, addition
+        raise _foreign(file, f"{self.shard_name(0)}.h5 to {self.shard_name(self.n_shards - 1)}.h5")
+
+    def _in_order(self, number: int, files: dict[int, Path]) -> list[Path]:
+        for addition in range(len(files)):
+            if addition not in files:
+                raise UnreadableDictionary(
+                    f"{self.shard_file(number, addition)} is missing, and "
+                    f"{files[max(files)].name} is an addition to it",
+                    hint=f"put it back, or build again: featpipe shard status {self.path}",
+                )
+        return [files[addition] for addition in range(len(files))]
+
+
+def read_description(folder: Path) -> dict[str, object]:
+    """``cache.json`` of a folder, of a format that this version knows.
+
+    Raises:
+        UnreadableDictionary: no such folder, or one that is not a cache.
+        NewerDictionary: written by a later featpipe.
+    """
+    path = folder / DESCRIPTION
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UnreadableDictionary(
+            f"{folder} is a folder without a {DESCRIPTION}, so it is not a cache"
+            if folder.is_dir()
+            else f"{folder} does not exist",
+            hint="name a file, or a folder that featpipe build-cache --shards made",
+        ) from None
+    except OSError as error:
+        raise UnreadableDictionary(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        description = json.loads(text) if len(text) <= _MOST_BYTES else None
+    except (ValueError, RecursionError):
+        description = None
+    if not isinstance(description, dict) or not isinstance(description.get("format"), int):
+        raise UnreadableDictionary(f"{path} does not describe a cache")
+    if description["format"] > FORMAT:
+        raise NewerDictionary(
+            f"{path} has format {description['format']}, and this featpipe knows {FORMAT}",
+            hint="pip install --upgrade featpipe",
+        )
+    return description
+
+
+def _published(folder: Path) -> list[Path]:
+    """The files below a folder that claim to be of the cache; none where there is no folder."""
+    try:
+        return sorted(
+            file
+            for file in folder.iterdir()
+            if file.suffix == ".h5" and not file.name.startswith(".")
+        )
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UnreadableDictionary(f"{folder} cannot be listed: {error.strerror}") from error
+
+
+def _foreign(file: Path, names: str) -> UnreadableDictionary:
+    return UnreadableDictionary(
+        f"{file} is no file of this cache, whose files there are named {names}",
+        hint="move it out of the folder",
+    )

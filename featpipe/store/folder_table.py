@@ -1,0 +1,466 @@
+"""Reads one table of a folder cache, whose rows lie in several files, as if it were one file's.
+
+Guarantees: row numbers run through the files one after the other, and a number stays that of its
+row for as long as the table is valid: rows that appear later get higher ones. A key is looked for
+only in the files of its shard. Files are opened when they are first needed; a look-up by key needs
+no others, row numbers need all.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from featpipe.errors import DictionaryChanged, DictionaryError, UnreadableDictionary
+from featpipe.store.folder_layout import shard_of, shard_of_one
+from featpipe.store.folder_rows import Segments, grouped, in_order
+from featpipe.store.keys import KEY_BYTES
+from featpipe.store.schema import END_SUFFIX, Ragged
+from featpipe.store.table_reader import TableReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from featpipe.store.checksum import AnyArray
+    from featpipe.store.reader import Reader
+    from featpipe.store.schema import TableSpec
+    from featpipe.store.table_reader import Snapshot, StoredType
+
+    Rows = NDArray[np.int64]
+
+
+class MemberFiles(Protocol):
+    """The files of a folder, as its tables use them."""
+
+    path: Path
+    checks_rows: bool
+
+    def member(self, number: int) -> Reader:
+        """The reader of the file of this number."""
+
+    def member_table(self, number: int, name: str) -> TableReader | None:
+        """The table in the file of this number; None where the file has none of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a table's rows may lie.
+
+    Attributes:
+        files: numbers of the files, in the order of their rows.
+        by_shard: of these, by shard, in the order of publication; None: a key may be in any file.
+        bits: of the shards.
+    """
+
+    files: tuple[int, ...]
+    by_shard: Mapping[int, tuple[int, ...]] | None = None
+    bits: int = 0
+
+
+class FolderTable(TableReader):
+    """Stands where a file's `TableReader` does. Raises as that does, and names the file.
+
+    Args:
+        folder: of the files.
+        name: of the table.
+        spec: its schema, which is the same in each file.
+        route: its files.
+    """
+
+    def __init__(self, folder: MemberFiles, name: str, spec: TableSpec, route: Route) -> None:
+        # Nothing of the file's TableReader is made: every public method is defined here.
+        self._folder = folder
+        self._name = name
+        self._spec = spec
+        self._route = route
+        self._segments: Segments | None = None
+        self._lock = threading.Lock()
+        self._is_retired = False
+        self._compared: set[int] = set()  #: files whose schema was compared
+
+    @property
+    def name(self) -> str:
+        """The path of the table's group."""
+        return self._name
+
+    @property
+    def n_rows(self) -> int:
+        """Rows visible."""
+        return self.segments.n_rows
+
+    @property
+    def spec(self) -> TableSpec:
+        """The schema and attributes."""
+        return self._spec
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The table's attributes."""
+        return dict(self._spec.attributes)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row, without the values of ragged columns."""
+        return self._any_member().row_bytes
+
+    @property
+    def fixed_columns(self) -> dict[str, StoredType]:
+        """Types and shapes of the columns with one entry per row, the store's own among them."""
+        return self._any_member().fixed_columns
+
+    @property
+    def value_columns(self) -> dict[str, StoredType]:
+        """Types and shapes of the values of ragged columns."""
+        return self._any_member().value_columns
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    # ---- rows
+
+    def rows(self) -> Rows:
+        """The numbers of all rows; of several with one key, which two parts may have, the first."""
+        rows = np.arange(self.n_rows)
+        if not self._spec.keyed or self._route.by_shard is not None or len(self._route.files) < 2:
+            return rows
+        keys = np.ascontiguousarray(self.column("keys")).view(f"V{KEY_BYTES}").reshape(-1)
+        return np.sort(np.unique(keys, return_index=True)[1])
+
+    def bad_rows(self, start: int, stop: int) -> Rows:
+        """Rows of start:stop whose bytes are not those that were written."""
+        found = [np.zeros(0, np.int64)]
+        for number, first, last, at in self._runs(start, stop):
+            found.append(self._member(number).bad_rows(first, last) + (at - first))
+        return np.concatenate(found)
+
+    def column(self, name: str) -> AnyArray:
+        """A whole column, (n_rows, *shape)."""
+        return self.slice(name, 0, self.n_rows)
+
+    def blocks(self, name: str) -> Iterator[AnyArray]:
+        """A whole column, in a few blocks for each file; offsets are those in the whole table."""
+        is_end = name in self._offsets
+        n_values = 0
+        for number, first, last, _ in self._runs(0, self.n_rows):
+            member = self._member(number)
+            before = int(member.slice(name, first - 1, first)[0]) if is_end and first else 0
+            whole = (first, last) == (0, member.n_rows)
+            for block in member.blocks(name) if whole else (member.slice(name, first, last),):
+                yield block + (n_values - before) if is_end else block
+            n_values += int(member.slice(name, last - 1, last)[0]) - before if is_end else 0
+
+    def slice(self, name: str, start: int, stop: int) -> AnyArray:
+        """Rows start:stop of a column, a view when they lie in one chunk."""
+        self._refuse_offsets(name)
+        parts = [
+            self._member(number).slice(name, first, last)
+            for number, first, last, _ in self._runs(start, stop)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else self._any_member().slice(name, 0, 0)
+
+    def gather(
+        self,
+        name: str,
+        rows: ArrayLike,
+        out: AnyArray | None = None,
+        *,
+        is_cold: bool = False,
+    ) -> AnyArray:
+        """A copy of these rows, (len(rows), *shape), into ``out`` when given."""
+        return self._gathered_from(
+            rows, name, out, lambda member, own: member.gather(name, own, is_cold=is_cold)
+        )
+
+    def gather_bits(self, name: str, rows: ArrayLike) -> AnyArray:
+        """As :meth:`gather`, with bfloat16 as its 16 bits."""
+        return self._gathered_from(
+            rows, name, None, lambda member, own: member.gather_bits(name, own)
+        )
+
+    def _gathered_from(
+        self,
+        rows: ArrayLike,
+        name: str,
+        out: AnyArray | None,
+        read: Callable[[TableReader, Rows], AnyArray],
+    ) -> AnyArray:
+        self._refuse_offsets(name)
+        wanted = self._checked_rows(rows)
+        for number, at, own in self._by_file(wanted):
+            some = read(self._member(number), own)
+            if out is None:
+                out = np.empty((len(wanted), *some.shape[1:]), some.dtype)
+            out[at] = some
+        return read(self._any_member(), wanted) if out is None else out
+
+    def row(self, name: str, row: int) -> AnyArray:
+        """One row of a column as a read-only view."""
+        number, own = self._locate_one(row)
+        return self._member(number).row(name, own)
+
+    def ragged(self, name: str, row: int) -> AnyArray:
+        """The values of one row of a ragged column, a view when they lie in one chunk."""
+        number, own = self._locate_one(row)
+        return self._member(number).ragged(name, own)
+
+    def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, Rows]:
+        """The concatenated values of these rows, and the length of each."""
+        wanted = self._checked_rows(rows)
+        found = [
+            (at, *self._values_in(number, name, own)) for number, at, own in self._by_file(wanted)
+        ]
+        if not found:
+            return self._any_member().ragged_many(name, wanted)
+        values = np.concatenate([some for _, some, _ in found])
+        lengths = np.concatenate([own for _, _, own in found])
+        return in_order(np.concatenate([at for at, _, _ in found]), values, lengths)
+
+    def _values_in(self, number: int, name: str, rows: Rows) -> tuple[AnyArray, Rows]:
+        """The values of some rows of one file."""
+        return self._member(number).ragged_many(name, rows)
+
+    def n_values(self, name: str) -> int:
+        """The number of values of a ragged column, over all rows."""
+        files = sorted({number for number, *_ in self._runs(0, self.n_rows)})
+        return sum(self._member(number).n_values(name) for number in files)
+
+    # ---- keys
+
+    def find(self, keys: NDArray[np.uint8]) -> Rows:
+        """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""
+        segments, wanted = self.segments, _as_keys(keys)
+        found = np.full(len(wanted), -1, np.int64)
+        for number, at in self._places_of(wanted, found):
+            own = self._member(number).find(wanted[at])
+            is_there = own >= 0
+            found[at[is_there]] = segments.numbers(number, own[is_there])
+        return found
+
+    def look_up(self, name: str, keys: NDArray[np.uint8]) -> tuple[AnyArray, NDArray[np.bool_]]:
+        """A column's rows by key: (n, *shape), zeros where absent, and (n,) whether present."""
+        wanted = _as_keys(keys)
+        rows = np.full(len(wanted), -1, np.int64)
+        found = self._any_member().look_up(name, wanted[:0])[0]
+        found = np.zeros((len(wanted), *found.shape[1:]), found.dtype)
+        for number, at in self._places_of(wanted, rows):
+            found[at], is_there = self._member(number).look_up(name, wanted[at])
+            rows[at[is_there]] = number
+        return found, rows >= 0
+
+    def find_one(self, key: bytes) -> int:
+        """The row of one key; -1 when absent."""
+        for number, member in self._members_of(key):
+            own = member.find_one(key)
+            if own >= 0:
+                return int(self.segments.numbers(number, np.array([own]))[0])
+        return -1
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a row of this key."""
+        return any(member.find_one(key) >= 0 for _, member in self._members_of(key))
+
+    def get(self, name: str, key: bytes) -> AnyArray | None:
+        """One key's row of a column, a read-only view; None when absent."""
+        found = (member.get(name, key) for _, member in self._members_of(key))
+        return next((row for row in found if row is not None), None)
+
+    def ragged_of(self, name: str, key: bytes) -> AnyArray | None:
+        """One key's values of a ragged column, as :meth:`ragged`; None when absent."""
+        for number, member in self._members_of(key):
+            row = member.find_one(key)
+            if row >= 0:
+                return self._values_in(number, name, np.array([row]))[0]
+        return None
+
+    def has_whole_index(self) -> bool:
+        """Whether the index in each file holds every row that it claims to hold."""
+        return all(self._member(number).has_whole_index() for number in self.segments.known)
+
+    # ---- the files
+
+    @property
+    def segments(self) -> Segments:
+        """Where the rows are, as of the last refresh."""
+        self._require_valid()
+        with self._lock:
+            if self._segments is None:
+                self._segments = self._read_segments(None)
+            return self._segments
+
+    @property
+    def files(self) -> tuple[int, ...]:
+        """Numbers of the files."""
+        return self._route.files
+
+    def _read_segments(self, before: Segments | None, changed: Collection[int] = ()) -> Segments:
+        runs, known = (before.runs, before.known) if before else ([], {})
+        for number in self._route.files:
+            if before and number not in changed:
+                continue
+            member = self._open(number)
+            first, n_rows = known.get(number, 0), member.n_rows if member else 0
+            if n_rows > first:
+                runs.append((number, first, n_rows))
+        return Segments.of(runs)
+
+    def extend(self, route: Route, changed: Collection[int]) -> bool:
+        """Show the rows of more files, and more rows of these; whether the numbers stay valid.
+
+        ``changed`` are the files with other rows than before. The order of a log's rows is that of
+        its files: where it would change, the numbers are void.
+        """
+        with self._lock:
+            self._route = route
+            if self._segments is not None:
+                after = self._read_segments(self._segments, changed)
+                ranks = {number: rank for rank, number in enumerate(route.files)}
+                order = [ranks[number] for number, *_ in after.runs]
+                if not self._spec.keyed and order != sorted(order):
+                    return False
+                self._segments = after
+            return True
+
+    def retire(self) -> None:
+        """Refuse further calls: row numbers are void."""
+        self._is_retired = True
+
+    def show(self, snapshot: Snapshot) -> None:
+        """A file's table is shown anew by its own reader."""
+        raise NotImplementedError
+
+    def _require_valid(self) -> None:
+        if self._is_retired:
+            raise DictionaryChanged(
+                f"files of {self._folder.path} were replaced: row numbers of table {self._name}"
+                " are void",
+                hint="take the table from the reader again",
+            )
+
+    def _member(self, number: int) -> TableReader:
+        self._require_valid()
+        member = self._open(number)
+        if member is None:
+            raise DictionaryChanged(f"{self._folder.path} lost a table {self._name}")
+        return member
+
+    def _open(self, number: int) -> TableReader | None:
+        """The table in one file, None where there is none there.
+
+        Raises UnreadableDictionary where its schema is not that of the other files.
+        """
+        member = self._folder.member_table(number, self._name)
+        if member is not None and number not in self._compared:
+            if member.spec != self._spec:
+                raise UnreadableDictionary(
+                    f"{self._folder.member(number).path}: table {self._name} has another schema"
+                    " than in the other files of the cache",
+                    hint="move the file out of the folder; it is of another cache",
+                )
+            self._compared.add(number)
+        return member
+
+    def _any_member(self) -> TableReader:
+        for number in self._route.files:
+            member = self._open(number)
+            if member is not None:
+                return member
+        raise DictionaryChanged(f"{self._folder.path} lost its tables {self._name}")
+
+    def _members_of(self, key: bytes) -> Iterator[tuple[int, TableReader]]:
+        """The files that may hold a key, one after the other."""
+        self._require_valid()
+        route = self._route
+        files = route.files
+        if route.by_shard is not None:
+            files = route.by_shard.get(shard_of_one(key, route.bits), ())
+        for number in files:
+            member = self._open(number)
+            if member is not None:
+                yield number, member
+
+    def _places_of(self, keys: NDArray[np.uint8], found: Rows) -> Iterator[tuple[int, Rows]]:
+        """(file, places of the keys to look for there), leaving out those that were found before.
+
+        The caller fills ``found`` between two steps.
+        """
+        self._require_valid()
+        route = self._route
+        if not self._spec.keyed:
+            raise DictionaryError(f"table {self._name} has no keys to be found by")
+        if route.by_shard is None:
+            for number in route.files:
+                at = np.flatnonzero(found < 0)
+                if len(at) and self._open(number) is not None:
+                    yield number, at
+            return
+        for shard, at in grouped(shard_of(keys, route.bits)):
+            for number in route.by_shard.get(shard, ()):
+                left = at[found[at] < 0]
+                if len(left) and self._open(number) is not None:
+                    yield number, left
+
+    def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+        """(file, first row, one past the last, number of the first) of rows start:stop."""
+        segments = self.segments
+        if not 0 <= start <= stop <= segments.n_rows:
+            raise DictionaryError(
+                f"rows {start}:{stop} of the {segments.n_rows} of table {self._name}"
+            )
+        at = bisect_right(segments.start_list, start) - 1
+        while start < stop:
+            end = min(stop, segments.start_list[at + 1])
+            first = int(segments.firsts[at]) + start - segments.start_list[at]
+            yield int(segments.files[at]), first, first + end - start, start
+            start, at = end, at + 1
+
+    def _by_file(self, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:
+        """(file, places in ``rows``, numbers of those rows in the file)."""
+        files, own = self.segments.locate(rows)
+        for number, at in grouped(files):
+            yield number, at, own[at]
+
+    def _locate_one(self, row: int) -> tuple[int, int]:
+        segments = self.segments
+        if not 0 <= row < segments.n_rows:
+            raise DictionaryError(
+                f"rows {row}:{row + 1} of the {segments.n_rows} of table {self._name}"
+            )
+        at = bisect_right(segments.start_list, row) - 1
+        return int(segments.files[at]), row - segments.start_list[at] + int(segments.firsts[at])
+
+    def _checked_rows(self, rows: ArrayLike) -> Rows:
+        wanted = np.asarray(rows)
+        if wanted.size and wanted.dtype.kind not in "iu":
+            raise DictionaryError(f"rows are numbers, not {wanted.dtype}")
+        if wanted.ndim != 1:
+            raise DictionaryError(f"rows are a list of numbers, not of shape {wanted.shape}")
+        n_rows, wanted = self.n_rows, wanted.astype(np.int64)
+        if len(wanted) and not (wanted.min() >= 0 and wanted.max() < n_rows):
+            raise DictionaryError(f"row outside the {n_rows} rows of table {self._name}")
+        return wanted
+
+    @property
+    def _offsets(self) -> set[str]:
+        """Columns whose numbers count within one file."""
+        ragged = (column.name for column in self._spec.columns if isinstance(column, Ragged))
+        return {name + END_SUFFIX for name in ragged}
+
+    def _refuse_offsets(self, name: str) -> None:
+        if name in self._offsets:
+            raise DictionaryError(
+                f"{name} of table {self._name} counts within each file of {self._folder.path}",
+                hint="take the values with ragged or ragged_many",
+            )
+
+
+def _as_keys(keys: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(keys, np.uint8).reshape(-1, KEY_BYTES)

@@ -1,0 +1,125 @@
+"""Jobs on a folder cache make the rows that one machine makes, whatever happens to them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs, run_job
+from featpipe.build.publish import open_folder
+from featpipe.build.shards.folder_plan import Models, plan_folder
+from featpipe.build.shards.part_lists import RunPlan, plan_run
+from featpipe.documents.find import search
+from featpipe.errors import CheckpointError, UnreadableDictionary, UsageError
+from featpipe.settings import BuildSettings
+from tests.build.folder_contents import folder_differences
+from tests.building import build
+
+SEAT = Seat(("cpu",), threads=1)
+N_SHARDS = 4
+SHARED = "本公司及董事会全体成员保证公告内容的真实、准确、完整，不存在虚假记载。"
+
+
+def plan(folder: Path, documents: Path, models: Models, n_parts: int = 2) -> RunPlan:
+    target = open_folder(folder)
+    plan_folder(target, models, BuildSettings(), ("cpu",), N_SHARDS)
+    sources = search([documents]).sources
+    return plan_run(
+        target, sources, BuildSettings(), n_parts_asked=n_parts, is_unfinished=lambda _: False
+    )
+
+
+def run_all(folder: Path, run: RunPlan, seat: Seat = SEAT) -> list[JobReport]:
+    with SeatJobs(folder, seat) as jobs:
+        reports = [jobs.run(Job("prepare", n, run.id)) for n in range(run.n_parts)]
+        return reports + [jobs.run(Job("encode", n)) for n in range(N_SHARDS)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve documents that share sentences, three of them in another format."""
+    folder = tmp_path_factory.mktemp("corpus") / "docs"
+    folder.mkdir()
+    for number in range(12):
+        lines = [f"第{number}号合同", SHARED, f"合同金额为{number},000万元，分{number % 3}期支付。"]
+        if number % 4:
+            (folder / f"{number:02d}.txt").write_text("\n".join(lines), "utf-8")
+        else:
+            html = "".join(f"<p>{line}</p>" for line in lines)
+            (folder / f"{number:02d}.html").write_text(f"<html><body>{html}</body></html>")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(encoder_folder: Path, tagger_folder: Path) -> Models:
+    return Models(encoder_folder, tagger_folder)
+
+
+@pytest.fixture(scope="module")
+def one_machine(tmp_path_factory: pytest.TempPathFactory, corpus: Path, models: Models) -> Path:
+    path = tmp_path_factory.mktemp("one") / "one.h5"
+    build(path, corpus, Path(str(models.model)), ner=models.ner)
+    return path
+
+
+def test_two_parts_and_four_shards_hold_what_one_file_does(
+    tmp_path: Path, corpus: Path, models: Models, one_machine: Path
+) -> None:
+    folder = tmp_path / "corpus.fp"
+    reports = run_all(folder, plan(folder, corpus, models))
+    assert all(report.is_done and not report.was_done for report in reports)
+    assert sum(report.run.n_loaded for report in reports) == 12
+    assert folder_differences(folder, one_machine) == []
+    again = run_all(folder, plan(folder, corpus, models))
+    assert [r.run.n_encoded for r in again] == [0] * len(again)
+    assert sum(r.run.n_unchanged for r in again) == 12
+    assert [r.was_done for r in again] == [False] * 2 + [True] * N_SHARDS
+    assert folder_differences(folder, one_machine) == []
+
+
+def test_on_scratch_only_whole_files_reach_the_folder(
+    tmp_path: Path, corpus: Path, models: Models, one_machine: Path
+) -> None:
+    folder, scratch = tmp_path / "corpus.fp", tmp_path / "scratch"
+    seat = Seat(("cpu",), threads=1, scratch=str(scratch))
+    run_all(folder, plan(folder, corpus, models), seat)
+    assert folder_differences(folder, one_machine) == []
+    assert not [path for path in scratch.rglob("*") if path.is_file()]
+    assert not [path for path in folder.rglob("*") if path.name.startswith(".")]
+
+
+def test_a_folder_without_a_plan_and_jobs_that_do_not_exist_are_refused(
+    tmp_path: Path, corpus: Path, models: Models
+) -> None:
+    with pytest.raises(UnreadableDictionary, match="nothing was planned"):
+        run_job(tmp_path / "nothing.fp", Job("encode", 0), SEAT)
+    folder = tmp_path / "corpus.fp"
+    plan(folder, corpus, models)
+    for job in (Job("encode", N_SHARDS), Job("prepare", 2), Job("prepare", 0, "other")):
+        with pytest.raises(UsageError):
+            run_job(folder, job, SEAT)
+
+
+def test_a_machine_with_other_weights_or_loaders_is_refused_with_the_difference(
+    tmp_path: Path, corpus: Path, models: Models
+) -> None:
+    folder = tmp_path / "corpus.fp"
+    plan(folder, corpus, models)
+    description = folder / "cache.json"
+    planned = description.read_text("utf-8")
+    told = json.loads(planned)
+    told["encoder"]["spec"]["weights"] = told["encoder"]["fingerprint"] = "of another machine"
+    description.write_text(json.dumps(told), "utf-8")
+    with pytest.raises(CheckpointError, match=r'weights: "of another machine" \| '):
+        run_job(folder, Job("encode", 0), SEAT)
+    told = json.loads(planned)
+    told["preparation"]["segmenter"] = "of another machine"
+    description.write_text(json.dumps(told), "utf-8")
+    with pytest.raises(UsageError, match=r'segmenter: "of another machine" \| '):
+        run_job(folder, Job("prepare", 0), SEAT)
+    assert not list(folder.rglob("*.h5"))
