@@ -16,6 +16,7 @@ import pytest
         ("sklearn", "sklearn", "sklearn"),
         ("arrow", "pyarrow", "arrow"),
         ("faiss", "faiss", "ann"),
+        ("ray", "ray", "ray"),
     ],
 )
 def test_an_absent_package_is_named_with_its_extra(module: str, package: str, extra: str) -> None:
@@ -51,6 +52,7 @@ def test_datasets_are_named_where_they_are_needed() -> None:
         ("arrow", "pyarrow"),
         ("faiss", "faiss"),
         ("aio", "asyncio"),
+        ("ray", "ray"),
     ],
 )
 def test_no_integration_imports_torch_into_the_caller(module: str, package: str) -> None:
@@ -61,3 +63,17 @@ def test_no_integration_imports_torch_into_the_caller(module: str, package: str)
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
+def test_where_no_cluster_listens_the_next_step_is_named(address: str) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    from featpipe.errors import UsageError
+    from featpipe.integrations.ray import connected
+
+    with (
+        pytest.raises(UsageError, match=f"no Ray cluster can be reached at {address}") as caught,
+        connected(address),
+    ):
+        pass
+    assert "ray start --head" in caught.value.hint

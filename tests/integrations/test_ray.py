@@ -1,0 +1,150 @@
+"""Jobs on a Ray cluster of two nodes, whose seats are killed, told to end, frozen, or fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytest.importorskip("ray", reason="ray is not installed")
+
+from ray_cluster import Nodes, running_cluster
+from ray_stub import Opening, StubJob, StubReport
+
+from featpipe.build.jobs import Seat
+from featpipe.errors import DictionaryLocked, WriteFailed
+from featpipe.integrations import ray as on_ray
+from featpipe.integrations.ray_engine import RayEngine
+
+SEAT = Seat(threads=1)
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind() -> None:
+    """A cluster keeps idle workers for what comes next: what is left is looked at in its end."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nodes() -> Iterator[Nodes]:
+    with running_cluster() as nodes, on_ray.connected():
+        yield nodes
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=10)
+    assert not alive, f"child processes left behind: {alive}"
+
+
+def jobs(n: int, **what: int) -> list[StubJob]:
+    """``n`` jobs; of some, by their number, what they do."""
+    names = {number: name for name, number in what.items()}
+    return [StubJob(number, names.get(number, "")) for number in range(n)]
+
+
+def numbers(reports: list[StubReport]) -> list[int]:
+    return sorted(report.job.number for report in reports)
+
+
+def test_seats_have_cores_of_their_own_and_keep_their_workers(tmp_path: Path) -> None:
+    todo = [StubJob(0, "meets_another_seat"), StubJob(1, "meets_another_seat"), *jobs(9)[2:]]
+    engine = RayEngine(Opening(tmp_path))
+    reports = list(engine.run(todo, SEAT))
+    assert numbers(reports) == list(range(9))
+    facts = [report.facts for report in reports]
+    cores = {fact["pid"]: fact["cores"] for fact in facts}
+    assert [len(own) for own in cores.values()] == [1, 1]
+    assert len(set.union(*cores.values())) == 2
+    for pid in cores:
+        own = [fact["n_done"] for fact in facts if fact["pid"] == pid]
+        assert own == list(range(1, len(own) + 1))
+    seat = facts[0]["seat"]
+    assert (seat.devices, seat.threads) == (("cpu",), 1)
+    assert seat.memory > 1 << 20
+    assert Path(seat.scratch).is_dir()
+    assert engine.notes == []
+
+
+def test_jobs_of_seats_that_are_killed_or_told_to_end_are_done_by_others(tmp_path: Path) -> None:
+    engine = RayEngine(Opening(tmp_path))
+    todo = jobs(8, is_killed_once=2, is_told_to_end_once=4)
+    assert numbers(list(engine.run(todo, SEAT))) == list(range(8))
+    assert engine.notes == [
+        "1 seats were lost and replaced",
+        "1 seats were told to end, published what they had, and were replaced",
+    ]
+
+
+def test_a_seat_that_fails_is_left_out_and_named(tmp_path: Path) -> None:
+    engine = RayEngine(Opening(tmp_path))
+    assert numbers(list(engine.run(jobs(6, fails_once=2), SEAT))) == list(range(6))
+    (note,) = engine.notes
+    assert note.endswith(f"was left out: {tmp_path}: the disk is full")
+
+
+def test_a_job_that_fails_everywhere_is_raised_when_the_others_have_ended(tmp_path: Path) -> None:
+    reports: list[StubReport] = []
+    with pytest.raises(WriteFailed, match=r"job 2: .*the disk is full"):
+        reports.extend(RayEngine(Opening(tmp_path)).run(jobs(6, fails=2), SEAT))
+    assert numbers(reports) == [0, 1, 3, 4, 5]
+
+
+def test_a_run_that_is_stopped_ends_with_what_seats_have(tmp_path: Path) -> None:
+    engine = RayEngine(Opening(tmp_path), workers=1)
+
+    def stop() -> None:
+        while not (tmp_path / "0.begun").exists():
+            pass_on.wait(0.05)
+        engine.stop_after_current()
+
+    pass_on = threading.Event()
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    reports = list(engine.run(jobs(4, waits_for_the_signal_to_stop=0), SEAT))
+    stopping.join()
+    assert [(report.job.number, report.is_done) for report in reports] == [(0, False)]
+
+
+def test_a_job_on_a_frozen_node_is_done_by_an_idle_seat(nodes: Nodes, tmp_path: Path) -> None:
+    frozen: list[object] = []
+    todo = [
+        StubJob(0, "meets_another_seat"),
+        StubJob(1, "meets_another_seat"),
+        StubJob(2, "is_frozen_once"),
+    ]
+    engine = RayEngine(Opening(tmp_path), patience_s=2.0)
+
+    def freeze() -> None:
+        while not (tmp_path / "2.begun").exists():
+            over.wait(0.05)
+        pid = int((tmp_path / "2.begun").read_text())
+        number = next(n for n in (0, 1) if nodes.seat(n).pid == pid)
+        with nodes.frozen(number):
+            frozen.append(number)
+            over.wait()
+
+    over = threading.Event()
+    freezing = threading.Thread(target=freeze)
+    freezing.start()
+    try:
+        reports = list(engine.run(todo, SEAT))
+    finally:
+        over.set()
+        freezing.join()
+    assert numbers(reports) == [0, 1, 2]
+    assert frozen
+
+
+def test_of_two_builds_of_one_folder_the_second_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(on_ray, "_LEASE_WAIT_S", 0.0)
+    with (
+        on_ray.leased("/data/corpus.fp"),
+        on_ray.leased("/data/other.fp"),
+        pytest.raises(DictionaryLocked, match=r"/data/corpus\.fp is being built .* by process"),
+        on_ray.leased("/data/corpus.fp"),
+    ):
+        pass
+    monkeypatch.undo()
+    with on_ray.leased("/data/corpus.fp"):
+        pass
