@@ -28,7 +28,7 @@ _COMMANDS = {
     "build-cache": ("build_cache", "build_cache", "Turn documents into features, once."),
     "extract": ("extract", "extract", "Extract the fields of templates from documents."),
     "reprocess": ("extract", "reprocess", "Bring results up to date with changed templates."),
-    "template": ("template", "template", "Draft, check and import templates."),
+    "template": ("template", "template", "Draft, check, import and correct templates."),
     "search": ("search", "search", "Find sentences by words and meaning."),
     "report": ("report", "report", "Write one page: what was extracted, and from where."),
     "documents": ("documents", "documents", "List, show and forget the documents of a cache."),

@@ -55,6 +55,7 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
               show_default=True, help="Of a request.")  # fmt: skip
 @click.option("--max-waiting", type=click.IntRange(min=1), default=256, show_default=True,
               help="Requests that may wait; others are told to come again.")  # fmt: skip
+@click.option("--review", is_flag=True, help="Let people correct values; writes beside templates.")
 @click.option("--log-json", is_flag=True, help="One JSON object per line of the log.")
 @click.option("--trace", is_flag=True, help="OpenTelemetry spans, as OTEL_* variables say.")
 def serve(
@@ -79,6 +80,7 @@ def serve(
     notice: float,
     max_body: int,
     max_waiting: int,
+    review: bool,
     log_json: bool,
     trace: bool,
 ) -> None:
@@ -113,6 +115,7 @@ def serve(
         max_body_bytes=max_body * MIB,
         max_waiting=max_waiting,
         is_traced=trace,
+        is_review=review,
     )
     _serve(settings, log_json=log_json)
 
@@ -136,7 +139,7 @@ def _serve(settings: ServiceSettings, *, log_json: bool) -> None:
     engine = Engine(settings)
     for note in engine.chosen.notes:
         echo(note, err=True)
-    if not server.serve(engine, service_page()):
+    if not server.serve(engine, service_page(has_review=settings.is_review)):
         raise SystemExit(EXIT_FATAL)
 
 

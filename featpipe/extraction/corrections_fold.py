@@ -122,8 +122,10 @@ def _is_about_values(record: Record, records: Sequence[Record]) -> bool:
 
 
 def version_of(template: Template, n_accepted: int) -> str:
-    """Version of a template after so many acceptances: ``2.1+3``."""
-    return f"{template.version}+{n_accepted}" if n_accepted else template.version
+    """Version of a template after so many acceptances: ``2.1+3``, ``3`` where it has none."""
+    if not n_accepted:
+        return template.version
+    return f"{template.version}+{n_accepted}" if template.version else str(n_accepted)
 
 
 def with_said(template: Template, said: Mapping[Subject, Said], version: str) -> Template:

@@ -93,32 +93,51 @@ class Publication:
         """The published templates."""
         self.devices, self.space = devices, chosen.space or space
         self._checkpoints: Checkpoints | Literal["none"] = chosen.checkpoints or "none"
-        self._limits = limits
+        self._limits, self.files, self._cache = limits, templates, cache
         self._home = PrivateFolder()
         self.folder = self._home.path / "templates"
-        """Watched by workers: one file per published template."""
+        """Watched by workers: one file per published template. ``files``: those of the users."""
         self.folder.mkdir()
         self.models = _place_for_models(self._home.path)
         """Folder of fitted fields."""
-        self._engine = self._open_engine(templates, cache)
+        try:
+            self._engine = self.open_engine()
+        except BaseException:
+            self._home.close()
+            raise
         self._refused: object = None
         self._fitting: Pool | None = None
         self._is_closed = False
 
-    def _open_engine(self, templates: Path, cache: Path) -> ExtractionEngine:
-        try:
-            # With the names of the models, so that a sample has the same inputs as in a worker.
-            return ExtractionEngine(
-                templates,
-                cache,
-                space=self.space,
-                checkpoints=self._checkpoints,
-                models=ModelCache(self.models),
-                limits=self._limits,
-            )
-        except BaseException:
-            self._home.close()
-            raise
+    def open_engine(self) -> ExtractionEngine:
+        """An engine over the template files, which loads no model; the caller closes it.
+
+        Raises:
+            TemplateError, DictionaryError: templates or cache cannot be used.
+
+        """
+        # With the names of the models, so that a sample has the same inputs as in a worker.
+        return ExtractionEngine(
+            self.files,
+            self._cache,
+            space=self.space,
+            checkpoints=self._checkpoints,
+            models=ModelCache(self.models),
+            limits=self._limits,
+        )
+
+    def review_role(self, deadline_s: float, workers: int) -> Role:
+        """The role ``review``: proposals of templates over the documents of the cache."""
+        return replace(
+            self._extract_role(()),
+            name="review",
+            target="featpipe.extraction.review_worker:ReviewRole",
+            devices=("cpu",) * workers,
+            deadline_s=deadline_s,
+            bisect=None,
+            prefetch=1,
+            preload=("featpipe.extraction.review_worker",),
+        )
 
     @property
     def is_behind(self) -> bool:

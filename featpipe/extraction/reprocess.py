@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from os import getpid
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from featpipe.errors import FeatpipeError
 from featpipe.extraction.choose import find_unmatched, is_meant
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 _BATCH = 64
 #: Documents that a plan names for each reason.
 _NAMED = 5
+
+
+class HasEngine(Protocol):
+    """An extractor, or whatever else holds an engine."""
+
+    @property
+    def engine(self) -> ExtractionEngine:
+        """Of templates and cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +183,7 @@ class ReprocessReport:
         )
 
 
-def plan_reprocess(extractor: Extractor) -> ReprocessPlan:
+def plan_reprocess(extractor: HasEngine) -> ReprocessPlan:
     """Compare templates and documents with the stored results; nothing is extracted."""
     engine = extractor.engine
     engine.cache.refresh()
@@ -253,7 +261,7 @@ def explain_document(row: Mapping[str, object] | None, content: str, missing: st
 
 
 def reprocess(
-    extractor: Extractor,
+    extractor: HasEngine,
     plan: ReprocessPlan | None = None,
     *,
     wait_s: float = 0.0,

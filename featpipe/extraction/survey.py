@@ -6,6 +6,7 @@ here, and added. Two surveys of one template tell what a change of it does.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
@@ -31,20 +32,31 @@ _MOST_KEPT = 400_000
 
 
 class KnownValues:
-    """Values by key, in memory and in the results of a cache. One thread at a time uses it."""
+    """Values by key, in memory and in the results of a cache. Any thread may use it."""
 
     def __init__(self, engine: ExtractionEngine) -> None:
         self._engine = engine
-        self.kept: LRUCache[bytes, FieldResult] = LRUCache(_MOST_KEPT)
+        self._kept: LRUCache[bytes, FieldResult] = LRUCache(_MOST_KEPT)
+        self._lock = Lock()
+
+    def get(self, key: bytes) -> FieldResult | None:
+        """The values of a key, None if they are not in memory."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def put(self, key: bytes, result: FieldResult) -> None:
+        """Keep values in memory."""
+        with self._lock:
+            self._kept[key] = result
 
     def take_in(self, keys: Sequence[bytes]) -> None:
-        """Read those of the keys that only the results have."""
+        """Read those of the keys into memory that only the results have."""
         results = ResultsReader(self._engine.cache.reader)
-        unknown = [key for key in keys if key not in self.kept]
+        unknown = [key for key in keys if self.get(key) is None]
         for key, is_known in zip(unknown, results.known(unknown), strict=True):
             found = results.field(key) if is_known else None
             if found is not None:
-                self.kept[key] = found
+                self.put(key, found)
 
 
 class Survey:
@@ -68,7 +80,7 @@ class Survey:
         self.fitted = fitted
         self.lost: dict[str, Quarantined] = {}
         """Documents, by path, from which the values could not be extracted."""
-        self.documents = [state for state in states if is_meant(fitted, state[0].id)]
+        self.documents = self.meant(fitted, states)
         self._known = known
         prints = {
             name: facts.fingerprint
@@ -83,26 +95,32 @@ class Survey:
         }
         known.take_in([key for keys in self.keys.values() for key in keys.values()])
 
+    @staticmethod
+    def meant(fitted: FittedTemplate, states: Sequence[DocumentState]) -> list[DocumentState]:
+        """The documents that a template is meant for."""
+        return [state for state in states if is_meant(fitted, state[0].id)]
+
     def missing(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Path of a document and its fields without values, where there are such."""
         for path, keys in self.keys.items():
-            fields = tuple(name for name, key in keys.items() if key not in self._known.kept)
+            fields = tuple(name for name, key in keys.items() if self._known.get(key) is None)
             if fields:
                 yield path, fields
 
     def add(self, path: str, found: Mapping[str, FieldResult]) -> None:
         """Take in values that were found."""
         for name, result in found.items():
-            self._known.kept[self.keys[path][name]] = result
+            self._known.put(self.keys[path][name], result)
 
     def value(self, path: str, name: str) -> FieldResult | None:
         """The values of a field of a document, None while they are not found."""
-        return self._known.kept.get(self.keys.get(path, {}).get(name, b""))
+        return self._known.get(self.keys.get(path, {}).get(name, b""))
 
     def values(self) -> dict[bytes, FieldResult]:
         """All values found, by key."""
-        keys = (key for keys in self.keys.values() for key in keys.values())
-        return {key: self._known.kept[key] for key in keys if key in self._known.kept}
+        keys = [key for keys in self.keys.values() for key in keys.values()]
+        found = {key: self._known.get(key) for key in keys}
+        return {key: result for key, result in found.items() if result is not None}
 
     def find_here(self, engine: ExtractionEngine) -> None:
         """Find what is missing in this process."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 #: In the order of use: each file may use names of those before it.
 _SCRIPTS = (
     "words.js", "elements.js", "state.js", "spans.js", "text.js", "card.js", "document.js",
-    "fields.js", "changes.js", "runs.js", "map.js", "service.js", "main.js",
+    "fields.js", "changes.js", "runs.js", "map.js", "service.js", "selection.js", "review.js",
+    "verdicts.js", "proposal.js", "main.js",
 )  # fmt: skip
 
 _surrogate = re.compile("[\ud800-\udfff]")
@@ -31,13 +32,18 @@ _ESCAPES = str.maketrans(
 )
 
 
-def service_page() -> str:
+def service_page(*, has_review: bool = False) -> str:
     """The page of the service, which shows the values of a pasted or dropped document.
 
-    It sends requests to ``templates`` and ``extract`` beside its own address only.
+    It sends requests to ``templates``, ``extract`` and ``review`` beside its own address only.
+
+    Args:
+        has_review: offer the review of values, too.
+
     """
     nothing: dict[str, list[object]] = {"templates": [], "labels": [], "parts": [], "docs": []}
-    return "".join(_pieces({"mode": "service", **nothing}, (), connect="'self'"))
+    contents = {"mode": "service", "has_review": has_review, **nothing}
+    return "".join(_pieces(contents, (), connect="'self'"))
 
 
 def report_pieces(contents: object, blocks: Iterable[object]) -> Iterator[str]:
@@ -57,7 +63,7 @@ def shown(text: str) -> str:
 
 
 def _pieces(contents: object, blocks: Iterable[object], connect: str) -> Iterator[str]:
-    style, script = _asset("page.css"), _script()
+    style, script = _asset("page.css") + _asset("review.css"), _script()
     page = _asset("page.html")
     head, rest = page.split("<!-- data -->")
     yield (

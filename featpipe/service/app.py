@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from featpipe.service.errors import Failure, failure_of
 from featpipe.service.middleware import RequestMiddleware
-from featpipe.service.routes import embeddings, extract, health, search, templates
+from featpipe.service.routes import embeddings, extract, health, review, search, templates
 from featpipe.service.schemas import ErrorBody
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def create_app(engine: Engine, page: str = "") -> FastAPI:
     app = _App(engine, page)
     for module in (extract, embeddings, search, templates, health):
         app.include_router(module.router)
+    if engine.settings.is_review:
+        app.include_router(review.router)
     for kind in (Failure, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)
     app.add_middleware(

@@ -14,6 +14,7 @@ from featpipe.encoders.prompts import find_query_prompt
 from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
+from featpipe.extraction.review_worker import Ping
 from featpipe.on_demand.space import Checkpoints, choose_checkpoints, refuse_unknown_models
 from featpipe.on_demand.text_encoder import text_role
 from featpipe.pool import Role
@@ -22,6 +23,7 @@ from featpipe.pool.role import HALVE_SEQUENCE
 from featpipe.service.batcher import Batcher, Workload
 from featpipe.service.metrics import ServiceMetrics
 from featpipe.service.request_queue import BatcherLimits
+from featpipe.service.review import Reviews
 from featpipe.service.template_watcher import TemplateWatcher
 from featpipe.service.tracing import Tracer
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from featpipe.cache.search_worker import SearchQuery
     from featpipe.encoders.prompts import QueryPrompt
     from featpipe.extraction.messages import Given
+    from featpipe.extraction.review_worker import ReviewAnswer, ReviewTask
     from featpipe.on_demand.messages import Embedded, EmbedQuery
     from featpipe.on_demand.space import Chosen
     from featpipe.service.settings import ServiceSettings
@@ -48,6 +51,10 @@ logger = getLogger("featpipe.service")
 _BATCH_WEIGHT = 32_768
 #: Seconds until templates that could not be fitted at the start are tried again.
 _PAUSE_S = 5.0
+
+#: A field that takes longer to fit, or a few documents to search, is given up.
+_REVIEW_S = 600.0
+_MOST_REVIEWING = 4
 
 #: What the fork server imports once for all workers on the processor.
 _PRELOAD = ("torch", "featpipe.encoders.encoder", "featpipe.on_demand.worker")
@@ -83,6 +90,8 @@ class Engine:
             self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
         self.watcher: TemplateWatcher | None = None
         self.extract: Batcher[Given, Done] | None = None
+        self.reviews: Reviews | None = None
+        self.review: Batcher[ReviewTask, ReviewAnswer] | None = None
         if settings.templates is not None:
             self._open_templates(settings.templates, devices)
         self.embed = self._batcher(embedding_workload(settings, devices, self.chosen), max_batch=64)
@@ -92,7 +101,9 @@ class Engine:
             else None
         )
         self.batchers = [
-            batcher for batcher in (self.extract, self.embed, self.search) if batcher is not None
+            batcher
+            for batcher in (self.extract, self.embed, self.search, self.review)
+            if batcher is not None
         ]
         self.metrics.watch(self.batchers)
 
@@ -106,6 +117,8 @@ class Engine:
         self.embed.open()
         if self.search is not None:
             self.search.open()
+        if self.review is not None:
+            self.review.open()
         if self.watcher is not None and self.extract is not None:
             watching = self._publish_and_watch(self.watcher, self.extract)
             self._watching = asyncio.create_task(watching)
@@ -114,6 +127,8 @@ class Engine:
         """End the workers, and remove the published templates."""
         if self._watching is not None:
             self._watching.cancel()
+        if self.reviews is not None:
+            self.reviews.close()
         await asyncio.gather(*(asyncio.to_thread(batcher.close) for batcher in self.batchers))
         if self.watcher is not None:
             self.watcher.publication.close()
@@ -130,6 +145,11 @@ class Engine:
         )
         self.watcher = TemplateWatcher(publication)
         self.extract = self._batcher(extraction_workload(settings, publication), settings.max_batch)
+        if settings.is_review:
+            n_workers = min(_MOST_REVIEWING, usable_cores())
+            workload = review_workload(publication, n_workers)
+            self.review = self._batcher(workload, max_batch=1, is_eager=False)
+            self.reviews = Reviews(self.watcher, self.review, n_workers)
 
     async def _publish_and_watch(
         self, watcher: TemplateWatcher, extract: Batcher[Given, Done]
@@ -189,6 +209,17 @@ def extraction_workload(
         count=lambda task: len(task.documents) if isinstance(task, ExtractTask) else 1,
         answers=_extraction_answers,
         ping=ReloadTask(),
+    )
+
+
+def review_workload(publication: Publication, n_workers: int) -> Workload[ReviewTask, ReviewAnswer]:
+    """Fields fitted and values found under proposed templates; one task per batch."""
+    return Workload(
+        publication.review_role(_REVIEW_S, n_workers),
+        make=lambda _, items: items[0],
+        count=lambda _: 1,
+        answers=lambda answer: [answer],
+        ping=Ping(),
     )
 
 

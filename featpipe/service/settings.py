@@ -71,6 +71,8 @@ class ServiceSettings:
     linger_s: float = 0.003
     """How long a batch may wait for more items while all workers are busy."""
     is_traced: bool = False
+    is_review: bool = False
+    """Offer the review of the templates' values, which writes beside the templates."""
 
     def __post_init__(self) -> None:
         for name in ("deadline_s", "document_deadline_s", "max_waiting", "max_batch", "max_texts",
@@ -79,6 +81,8 @@ class ServiceSettings:
                 raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")
         if not 0 <= self.port <= 65535:
             raise UsageError(f"port {self.port} is not between 0 and 65535")
+        if self.is_review and self.templates is None:
+            raise UsageError("a review needs templates", hint="name them with --templates PATH")
         if not self.is_local and self.api_key is None and not self.is_insecure:
             raise UsageError(
                 f"{self.host} can be reached from other machines, and there is no key",

@@ -43,7 +43,9 @@ def main() -> None:
     if settings.is_traced:
         configure_tracing()
     assert not {"torch", "transformers"} & set(sys.modules)
-    sys.exit(0 if serve(engine.Engine(settings), service_page()) else 3)
+    sys.exit(
+        0 if serve(engine.Engine(settings), service_page(has_review=settings.is_review)) else 3
+    )
 
 
 def end_with_input() -> None:

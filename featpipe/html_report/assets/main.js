@@ -2,8 +2,9 @@
 
 const VIEWS = {
   extract: extractView, documents: documentsView, fields: fieldsView, changes: changesView, runs: runsView, map: mapView,
+  review: reviewView, proposal: proposalView,
 };
-const names = isService ? ["extract"] : ["documents", "fields", "changes", "runs", "map"];
+const names = facts.has_review ? ["review", "proposal", "extract"] : isService ? ["extract"] : ["documents", "fields", "changes", "runs", "map"];
 
 function drawPage() {
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";

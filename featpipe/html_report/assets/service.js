@@ -18,10 +18,7 @@ function extractView() {
     make("div", { class: "tools" },
       names.length ? choice(say("template"), names, asked.template, (name) => { asked.template = name; })
         : make("p", { class: "notice" }, asked.problem || say("try_none")),
-      asked.needsKey && make("input", {
-        type: "password", "aria-label": say("try_key"), placeholder: say("try_key"), value: asked.key, autocomplete: "off",
-        on: { change: (event) => { asked.key = event.target.value; kept.set("key", asked.key); loadTemplates(); } },
-      })),
+      asked.needsKey && keyField()),
     area,
     make("div", { class: "tools" }, go, file, make("label", { for: "file", class: "button" }, say("try_file"))),
     make("p", { class: "notice", role: "alert", hidden: !asked.problem || !names.length }, asked.problem),
@@ -29,6 +26,14 @@ function extractView() {
     make("div", { class: "curtain", "aria-hidden": "true" }, say("drop_here")));
   watchDrops(root);
   return root;
+}
+
+/** Where the key is typed; the templates are asked for again with it. */
+function keyField() {
+  return make("input", {
+    type: "password", "aria-label": say("try_key"), placeholder: say("try_key"), value: asked.key, autocomplete: "off",
+    on: { change: (event) => { asked.key = event.target.value; kept.set("key", asked.key); loadTemplates(); } },
+  });
 }
 
 function watchDrops(root) {

@@ -4,7 +4,7 @@ const facts = JSON.parse(document.getElementById("contents").textContent);
 const isService = facts.mode === "service";
 
 const chosen = {
-  view: isService ? "extract" : "documents",
+  view: facts.has_review ? "review" : isService ? "extract" : "documents",
   document: -1,
   value: -1,
   find: "", template: "", onlyValues: false, nShown: 200,

@@ -72,17 +72,17 @@ function renderPart(painter, part) {
   if (part.page !== undefined) return make("p", { class: "page-mark" }, say("page", spell(part.page)));
   if (part.rows) return renderTable(painter, part.rows);
   if (part.level) {
-    return make("p", { class: `line heading level-${Math.min(part.level, 4)}`, role: "heading", "aria-level": Math.min(part.level + 2, 6) },
+    return make("p", { class: `line heading level-${Math.min(part.level, 4)}`, role: "heading", "aria-level": Math.min(part.level + 2, 6), "data-start": part.start },
       paint(painter, part.start, part.end));
   }
-  return make("p", { class: "line" }, paint(painter, part.start, part.end));
+  return make("p", { class: "line", "data-start": part.start }, paint(painter, part.start, part.end));
 }
 
 function renderTable(painter, rows) {
   const cap = (span) => (span > 1 && span <= 1000 ? span : null);
   return make("div", { class: "sheet", role: "region", tabindex: "0", "aria-label": "table" }, make("table", {},
     make("tbody", {}, rows.map((cells) => make("tr", {}, cells.map((cell) =>
-      make("td", { rowspan: cap(cell.tall), colspan: cap(cell.wide) }, paint(painter, cell.start, cell.end))))))));
+      make("td", { rowspan: cap(cell.tall), colspan: cap(cell.wide), "data-start": cell.start }, paint(painter, cell.start, cell.end))))))));
 }
 
 /** Text nodes and highlights of one stretch of the text. */
