@@ -8,7 +8,8 @@ nearly equal length, as sorting a big corpus gives.
     python scripts/bench_encode.py [--data DIR] [--quick] [--json FILE] [--only PART ...]
         [--rounds N] [--blocks N] [--device cuda]
 
-Parts: minilm, start, workers, changed, tokenizer, bert_base, documents, memory.
+Parts: minilm, start, workers, changed, tokenizer, bert_base, documents, memory, families,
+slow_tokenizer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import numpy as np
 import torch
+from encode_families import bench_families, bench_slow_tokenizers
 from harness import Report, interleave, make_parser, read_lines
 
 from featpipe.build.plan import Product
@@ -52,7 +54,10 @@ if TYPE_CHECKING:
     from featpipe.on_demand.messages import Embedded
 
 Figures = dict[str, float]
-PARTS = ("minilm", "start", "workers", "changed", "tokenizer", "bert_base", "documents", "memory")
+PARTS = (
+    "minilm", "start", "workers", "changed", "tokenizer", "bert_base", "documents", "memory",
+    "families", "slow_tokenizer",
+)  # fmt: skip
 THREADS = len(os.sched_getaffinity(0))
 BLOCK = 32
 LONGEST = 700  # characters of an English paragraph
@@ -490,7 +495,14 @@ def bench_processor(report: Report, options: argparse.Namespace) -> None:
     """All parts that were asked for."""
     contracts = read_texts(options.data / "fields" / "cuad.jsonl.xz", 10 if options.quick else 60)
     announcements = read_texts(options.data / "fields" / "fddc_hetong.jsonl.xz", 60)
-    bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
+    if "families" in options.only:
+        bench_families(report)
+    if "slow_tokenizer" in options.only:
+        lines = [line.strip() for text in announcements for line in text.split("\n")]
+        few = slice(2000 if options.quick else 12000)
+        bench_slow_tokenizers(report, list(filter(None, lines))[few], options.rounds or 5)
+    if not {"minilm", "start", "workers", "changed"}.isdisjoint(options.only):
+        bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
     if {"tokenizer", "bert_base", "documents", "memory"} & set(options.only):
         bench_chinese(report, options, announcements)
 

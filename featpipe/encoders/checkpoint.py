@@ -15,11 +15,13 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from featpipe.encoders.adapter import Adapter, read_adapter
 from featpipe.encoders.builtin import BUILTIN, find_builtin_model
+from featpipe.encoders.fingerprint import digest_of
 from featpipe.encoders.recipe import Recipe, read_json, read_json_object, read_recipe
 from featpipe.encoders.vocabulary import find_tokenizer_files
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
@@ -41,6 +43,10 @@ _NO_LIMIT = 1_000_000
 
 #: As in the safetensors library.
 _LONGEST_HEADER_BYTES = 100_000_000
+
+#: Entries that name the width of hidden states, and the number of layers.
+_WIDTHS = ("hidden_size", "dim", "d_model", "n_embd")
+_DEPTHS = ("num_hidden_layers", "n_layers", "num_layers", "n_layer")
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -75,13 +81,22 @@ class Checkpoint:
     """Shape by name, from the safetensors headers; empty for pickled weights."""
     max_length: int
     """Tokens a sequence may have, special ones included: the least of all stated limits."""
+    adapter: Adapter | None = None
+    """Merged into the weights when they are loaded; `path` is then the base's."""
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All files that a vector may depend on."""
         own = (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
         steps = tuple(file for step in self.recipe.steps for file in step.weight_files)
-        return own + steps + self.code_files
+        adapter = () if self.adapter is None else self.adapter.files
+        return own + steps + self.code_files + adapter
+
+    @property
+    def weights_digest(self) -> str:
+        """Digest of the weights' bytes, an adapter's included."""
+        digest = digest_of(self.weight_files)
+        return digest if self.adapter is None else self.adapter.digest(digest)
 
     @property
     def code_files(self) -> tuple[Path, ...]:
@@ -97,7 +112,7 @@ class Checkpoint:
     def dim(self) -> int:
         """Width of the vectors."""
         widths = [step.width for step in self.recipe.steps if step.width]
-        own = self.config.get("hidden_size", self.config.get("dim", 0))
+        own = next((self.config[name] for name in _WIDTHS if name in self.config), 0)
         return widths[-1] if widths else int(own)
 
     @property
@@ -107,7 +122,7 @@ class Checkpoint:
         Raises:
             CheckpointError: the config does not state it.
         """
-        found = self.config.get("num_hidden_layers", self.config.get("n_layers"))
+        found = next((self.config[name] for name in _DEPTHS if name in self.config), None)
         if not isinstance(found, int):
             raise CheckpointError(f"{self.path}: config.json does not state the number of layers")
         return found
@@ -141,10 +156,13 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
             vocabulary for the tokenizer, or a part of a sentence-transformers folder.
         MissingWeights: a folder without weights.
         UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
-            beside the model.
+            that cannot be merged.
     """
     whole = _find_folder(name)
     recipe = read_recipe(whole)
+    adapter = read_adapter(recipe.model_folder)
+    if adapter is not None:
+        return _describe_adapted(whole, recipe, adapter)
     folder = recipe.model_folder
     config = _read_config(folder)
     weight_files = _find_weights(folder)
@@ -163,6 +181,38 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
         tensors=tensors,
         max_length=_max_length(folder, config, recipe),
     )
+
+
+def _describe_adapted(whole: Path, recipe: Recipe, adapter: Adapter) -> Checkpoint:
+    """The base of an adapter, with the adapter's recipe if it has one, else with the base's.
+
+    Raises:
+        CheckpointError: the base is not to be found, or the adapter has another tokenizer.
+        UnsupportedModel: an adapter of an adapter.
+    """
+    base = describe_checkpoint(adapter.base)
+    if base.adapter is not None:
+        raise UnsupportedModel(f"{adapter.folder} is an adapter of the adapter {base.folder}")
+    _refuse_other_tokenizer(adapter.folder, base.path)
+    own = base.recipe if recipe.pooling is None else replace(recipe, model_folder=base.path)
+    return replace(
+        base,
+        folder=whole,
+        recipe=own,
+        max_length=_max_length(base.path, base.config, own),
+        adapter=adapter,
+    )
+
+
+def _refuse_other_tokenizer(folder: Path, base: Path) -> None:
+    """Refuse tokens of the adapter's own: the base's tokenizer is used."""
+    own, of_base = (read_json_object(place / "tokenizer.json") for place in (folder, base))
+    parts = ("added_tokens", "normalizer", "pre_tokenizer", "post_processor", "model")
+    if own and of_base and any(own.get(part) != of_base.get(part) for part in parts):
+        raise UnsupportedModel(
+            f"the adapter in {folder} has another tokenizer than its base {base}",
+            hint="merge it into the weights (peft: merge_and_unload) and save the model",
+        )
 
 
 def _find_folder(name: str | Path) -> Path:
@@ -278,11 +328,6 @@ def _read_config(folder: Path) -> Config:
     config = read_json_object(folder / "config.json")
     if not config:
         raise CheckpointError(f"{folder} has no config.json: it is not a transformers checkpoint")
-    if (folder / "adapter_config.json").exists():
-        raise UnsupportedModel(
-            f"{folder} holds an adapter (adapter_config.json) beside the model",
-            hint="merge the adapter into the weights (peft: merge_and_unload) and save the model",
-        )
     return config
 
 

@@ -40,6 +40,9 @@ _HOOK = "featpipe_packed"
 #: Largest difference between hooked and plain states that is rounding.
 _ROUNDING = 1e-4
 
+#: Families of an encoder and a decoder, of which the encoder alone is loaded.
+_WITH_DECODER = frozenset({"t5", "mt5", "umt5"})
+
 #: Errors of a model that is given something that it does not take.
 _MODEL_ERRORS = (RuntimeError, TypeError, ValueError, AttributeError, IndexError)
 
@@ -210,6 +213,7 @@ class _Loading:
         """The trunk, after a test that it turns each token id into a state."""
         model, report = self._load_model(attention)
         _check_report(report, self.checkpoint, is_tagger=self.is_tagger)
+        self._merge_adapter(model)
         try:
             trunk = ForeignTrunk(
                 model.eval().to(self.device),
@@ -227,6 +231,14 @@ class _Loading:
         import transformers
 
         kind: Untyped = transformers.AutoModel
+        if self.checkpoint.architecture in _WITH_DECODER:
+            kind = transformers.AutoModelForTextEncoding
+        elif self.checkpoint.config.get("is_encoder_decoder"):
+            raise UnsupportedModel(
+                f"{self.checkpoint.path} ({self.checkpoint.architecture}) has a decoder, whose"
+                " states are no vectors of texts",
+                hint=f"of such families, {', '.join(sorted(_WITH_DECODER))} are read",
+            )
         if self.is_tagger:
             kind = transformers.AutoModelForTokenClassification
         try:
@@ -242,6 +254,12 @@ class _Loading:
         except Exception as error:  # a dozen classes for one reason
             raise self._refuse("that transformers can load", error) from error
         return model, report
+
+    def _merge_adapter(self, model: Untyped) -> None:
+        if self.checkpoint.adapter is not None:
+            weights = model.state_dict()
+            for name, merged in self.checkpoint.adapter.merge_into(weights).items():
+                weights[name].copy_(merged)
 
     def _refuse(self, suffix: str, error: Exception) -> UnsupportedModel:
         kind = self.checkpoint.architecture or "no model_type"

@@ -186,7 +186,8 @@ def _refuse_a_part(folder: Path) -> None:
 def _find_module(folder: Path, module: dict[str, object]) -> tuple[str, Path]:
     kind = str(module.get("type", "")).rpartition(".")[2]
     path = folder / str(module.get("path", ""))
-    if kind not in _BARE and not (path / "config.json").exists():
+    described = any((path / name).exists() for name in ("config.json", "adapter_config.json"))
+    if kind not in _BARE and not described:
         raise CheckpointError(
             f"{folder / 'modules.json'} names {path.name}, but {path / 'config.json'} is not there",
             hint="the folder was not copied whole: its sub-folders belong to the model",

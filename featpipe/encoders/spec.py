@@ -197,7 +197,7 @@ def _common_parts(feature: str, checkpoint: Checkpoint, precision: str, device: 
         "feature": feature,
         "version": FEATURE_VERSION,
         "architecture": checkpoint.architecture,
-        "weights": digest_of(checkpoint.weight_files),
+        "weights": checkpoint.weights_digest,
         "tokenizer": digest_named(checkpoint.tokenizer_files),
         "config": digest_text(canonical_config(checkpoint.config)),
         "precision": precision,

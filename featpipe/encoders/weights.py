@@ -68,6 +68,7 @@ def load_weights(checkpoint: Checkpoint) -> Weights:
 
     Raises:
         CheckpointError: damaged files, a pickle that holds more than tensors, a repeated name.
+        MissingWeights: an adapter that is not this model's.
     """
     found: Weights = {}
     for file in checkpoint.weight_files:
@@ -76,6 +77,8 @@ def load_weights(checkpoint: Checkpoint) -> Weights:
             if modern in found:
                 raise CheckpointError(f"{file} holds two tensors that are both {modern}")
             found[modern] = tensor
+    if checkpoint.adapter is not None:
+        found |= checkpoint.adapter.merge_into(found)
     return found
 
 
