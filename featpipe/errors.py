@@ -29,6 +29,7 @@
     └── PoolError                   the worker processes
         ├── PoolBroken              workers cannot start, or crash in a loop
         ├── PoolClosed              used after close
+        ├── PoolFull                too many bytes wait for workers: outcomes are to be taken first
         ├── CannotTravel            an argument that cannot be sent to another process
         └── TaskFailed              one task: the role raised
             ├── WorkerDied          ... or its process died on it (signal, exit code, out of memory)
@@ -186,6 +187,10 @@ class PoolError(FeatpipeError):
 
 class PoolBroken(PoolError):
     """Workers cannot start, or crash in a loop; the run cannot go on."""
+
+
+class PoolFull(PoolError):
+    """Payloads of too many bytes wait for workers: nothing was submitted, outcomes come first."""
 
 
 class PoolClosed(PoolError):

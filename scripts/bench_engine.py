@@ -331,12 +331,20 @@ def _row(
 def sections(*, quick: bool) -> dict[str, Callable[[Rows], dict[str, float]]]:
     """What there is to measure, in order."""
     share = 4 if quick else 1
-    sizes = (("1KB", 1 << 10, 2_000), ("64KB", 64 << 10, 500), ("1MB", 1 << 20, 400))
+    sizes = (
+        ("1KB", 1 << 10, 8_000),
+        ("16KB", 16 << 10, 4_000),
+        ("64KB", 64 << 10, 2_000),
+        ("256KB", 256 << 10, 800),
+        ("1MB", 1 << 20, 400),
+        ("10MB", 10 << 20, 40),
+        ("100MB", 100 << 20, 4 * share),
+    )
     parts: dict[str, Callable[[Rows], dict[str, float]]] = {
         "overhead": lambda rows: bench_overhead(8_000 // share, rows),
         **{
             f"arrays-{label}": partial(bench_arrays, n_bytes, n // share, label)
-            for label, n_bytes, n in (*sizes, ("100MB", 100 << 20, 4 * share))
+            for label, n_bytes, n in sizes
         },
         "writer": lambda rows: bench_writer(2_000 // share, rows),
         "start": bench_start,
@@ -344,6 +352,7 @@ def sections(*, quick: bool) -> dict[str, Callable[[Rows], dict[str, float]]]:
         "death": bench_death,
     }
     if not quick:
+        parts["arrays-1GB"] = partial(bench_arrays, 1 << 30, 2, "1GB")
         parts["huge"] = lambda rows: bench_one_huge(4.5, rows)
     return parts
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.derived import DerivedRows
-from featpipe.errors import DictionaryLocked, PoolBroken, raise_original
+from featpipe.errors import DictionaryLocked, PoolBroken, PoolFull, raise_original
 from featpipe.pool.role import Role
 from featpipe.store import Reader, Writer, keys_of
 
@@ -131,6 +131,10 @@ class CacheWriter:
         """Hand over rows by table as one commit; returns before they are written.
 
         Without any rows it has the file made, if need be, and its lock held.
+
+        Raises:
+            PoolFull: far more than `is_full` asks for is under way: :meth:`settle` first.
+
         """
         self._submit(WriteTask(rows, terms, self._cache), then)
 
@@ -149,6 +153,9 @@ class CacheWriter:
         self._open_bytes += commit.n_bytes
         try:
             self.pool.submit(WRITE, task, tag=number)
+        except PoolFull:  # nothing was submitted: there is no answer to wait for
+            self._open_bytes -= self._open.pop(number).n_bytes
+            raise
         except PoolBroken as error:
             raise_original(error)
 

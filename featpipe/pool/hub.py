@@ -116,6 +116,10 @@ class Hub:
         """Have the hub look for arriving tasks."""
         self._loop.wake()
 
+    def resume(self, into: Completions) -> None:
+        """Have tasks go on that waited for this queue to have room."""
+        self._loop.post(self._resume, into)
+
     def n_unfinished(self, role: str) -> int:
         """Tasks of the role that have not ended."""
         return 0 if self._state is HubState.CLOSED else self.open_tasks.n_unfinished(role)
@@ -176,8 +180,9 @@ class Hub:
         # called at all.
         if self.workers.unsent:
             self.workers.send_all()
-        if self.open_tasks.ended:
-            self.open_tasks.hand_over()
+        if self.open_tasks.ended and self.open_tasks.hand_over():
+            self.act(self._scheduler.resume(self.now))
+            self.workers.send_all()
         clock = self._clock
         began = clock.read() - clock.missed_s
         at = self._watchdog.next_check
@@ -238,6 +243,10 @@ class Hub:
             self.open_tasks.conclude(Ended(task, failure=self.ended_by))
             return
         self.act(self._scheduler.submit(task, self.now))
+
+    def _resume(self, into: Completions) -> None:
+        if into.has_drained() and self.is_open:
+            self.act(self._scheduler.resume(self.now))
 
     def _close(self, grace_s: float) -> None:
         if not self.is_open:

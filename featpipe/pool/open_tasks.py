@@ -79,7 +79,11 @@ class OpenTasks:
             packed=PackedPayload(ended.body or b"", flags, None, segments, (), reference),
             into=task.into,
             origin=task.origin or task,
+            n_bytes=ended.n_bytes,
         )
+        if task.into is not None:
+            before = 0 if task.origin is None else task.n_bytes
+            task.into.hand_on(successor.n_bytes - before)
         del self._tasks[task.number]
         self._tasks[successor.number] = successor
         self._n_accepted[to.name] += 1
@@ -136,8 +140,15 @@ class OpenTasks:
         if task.into is not None:
             self.ended.setdefault(task.into, []).append(ended)
 
-    def hand_over(self) -> None:
-        """Put the noted ends into their queues: one wake-up of a waiting thread for many tasks."""
+    def hand_over(self) -> bool:
+        """Put the noted ends into their queues: one wake-up of a waiting thread for many tasks.
+
+        Whether tasks that waited for a queue to have room may go on.
+        """
+        have_drained = False
         while self.ended:
             into, ended = self.ended.popitem()
             into.put(ended)
+            if into.is_full and into.has_drained():
+                have_drained = True
+        return have_drained

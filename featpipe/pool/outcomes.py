@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from featpipe.pool.payload_store import PayloadStore
 
 
+#: Tasks of a queue wait while results of so many bytes are to be taken from it.
+MOST_WAITING_BYTES = 256 << 20
+#: `Pool.submit` refuses while payloads of so many bytes wait for workers.
+MOST_PAYLOAD_BYTES = 1 << 30
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Exactly one is made for every task: a value, or the error in its place.
@@ -74,11 +80,18 @@ class HubSide(Protocol):
     def wake(self) -> None:
         """Have the hub look for arriving tasks."""
 
+    def resume(self, into: Completions) -> None:
+        """Have tasks go on that waited for this queue to have room."""
+
 
 class Completions:
     """A queue of outcomes for the tasks that were submitted into it.
 
     A pool may have any number of them at a time, each used by a thread of its own.
+
+    What nobody takes is bounded: once results of 256 MiB wait in the queue, or so many that their
+    descriptors run short, its tasks that no worker has yet wait until some were taken. Tasks of
+    other queues go on.
 
     No outcome is lost to an interrupt (Ctrl-C) that is raised inside `get`, at whatever point and
     however often: it comes out of the next call. CPython raises the exceptions of signal handlers
@@ -93,6 +106,13 @@ class Completions:
         self._n_accepted = 0
         self._n_put = 0
         self._n_bytes_put = 0
+        #: A result in shared memory holds a descriptor or two: it counts as so many bytes at least.
+        self._least_bytes = MOST_WAITING_BYTES // max(1, payloads.most_viewed)
+        self._n_bytes_handed_on = 0
+        self.n_bytes_submitted = self.n_bytes_ended = 0
+        """Of the payloads of all tasks, counted by the submitter; and of those that have ended."""
+        self.is_full = False
+        """Whether its tasks wait; changed by the hub."""
         #: (count of the ends put before, the end, bytes of all results put so far), appended to by
         #: the hub.
         self._ends: deque[tuple[int, Ended, int]] = deque()
@@ -125,11 +145,34 @@ class Completions:
     def put(self, ended: list[Ended]) -> None:
         """Every task is in one of the lists, once."""
         for one in ended:
-            self._n_bytes_put += one.n_bytes
+            n_bytes = one.n_bytes
+            if one.reference is not None and n_bytes < self._least_bytes:
+                n_bytes = self._least_bytes
+            self._n_bytes_put += n_bytes
+            task = one.task
+            if task.origin is not None:
+                self._n_bytes_handed_on -= task.n_bytes
+                task = task.origin
+            self.n_bytes_ended += task.n_bytes
             self._ends.append((self._n_put, one, self._n_bytes_put))
             self._n_put += 1
+        if self._n_bytes_put - self._n_bytes_made > MOST_WAITING_BYTES:
+            self.is_full = True
         for _ in range(self._n_waiting):
             self._tokens.put(None)
+
+    def hand_on(self, n_bytes: int) -> None:
+        """So many more bytes are on their way from one role to the next."""
+        self._n_bytes_handed_on += n_bytes
+        if self._n_bytes_handed_on > MOST_WAITING_BYTES:
+            self.is_full = True
+
+    def has_drained(self) -> bool:
+        """Whether it was full, and is not any more."""
+        if self.is_full and self._has_room():
+            self.is_full = False
+            return True
+        return False
 
     def wake(self) -> None:
         """Have waiting threads look again; called by submitters too."""
@@ -150,6 +193,8 @@ class Completions:
         while self.n_open > 0:
             has_news = self._n_put != self._n_made or self._hub.closed_by is not None
             broken = self._make_ready() if has_news else None
+            if self.is_full and self._has_room():
+                self._hub.resume(self)
             # No call, so no interrupt, from here to the caller.
             if self._ready:
                 outcomes = self._ready
@@ -163,6 +208,10 @@ class Completions:
                 break
             self._wait(left)
         return []
+
+    def _has_room(self) -> bool:
+        n_bytes = max(self._n_bytes_put - self._n_bytes_made, self._n_bytes_handed_on)
+        return n_bytes <= MOST_WAITING_BYTES
 
     def _wait(self, timeout: float | None) -> None:
         """Wait for the hub, unless it has put something since."""

@@ -37,7 +37,7 @@ class PayloadStore:
     def __init__(self, loop: EventLoop, workers: WorkerTable) -> None:
         self._loop, self._workers = loop, workers
         self._addresses = AddressMap()
-        self._most_viewed = most_viewed()
+        self.most_viewed = most_viewed()
         self._own = SegmentStore(0, lambda _: None, self._withdraw)
         #: Workers' segments that results lie in, and those a forked child may still view.
         self._referenced: dict[int, Segment] = {}
@@ -73,7 +73,7 @@ class PayloadStore:
             self._addresses.add(segment)
             return view
 
-        are_too_many = len(self._referenced) > self._most_viewed
+        are_too_many = len(self._referenced) > self.most_viewed
         return unpack(body, flags, lambda _: reference.segment, None if are_too_many else view_of)
 
     def before_fork(self) -> None:

@@ -58,6 +58,11 @@ class PackedPayload(NamedTuple):
     keeps: object = None
     """Kept alive until then as well."""
 
+    @property
+    def n_bytes(self) -> int:
+        """Size of the payload, segments included."""
+        return len(self.body) + sum(segment.size for segment in self.segments)
+
 
 def pack(thing: object, take: Take, locate: Locate | None = None) -> PackedPayload:
     """Make ``thing`` ready to be sent. Raises whatever its pickling raises."""

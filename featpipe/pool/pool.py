@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from featpipe.errors import PoolClosed, UsageError
+from featpipe.errors import PoolClosed, PoolFull, UsageError
 from featpipe.pool import pickling
 from featpipe.pool.hub import Hub
-from featpipe.pool.outcomes import Completions
+from featpipe.pool.outcomes import MOST_PAYLOAD_BYTES, MOST_WAITING_BYTES, Completions
 from featpipe.pool.scheduler import State
 from featpipe.pool.task import Task
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 #: Time for idle workers to close their instances, in `close` and at the program's end.
 _CLOSE_S = 10.0
 _EXIT_S = 1.0
-#: `has_room` asks for results of so many bytes to be taken before more work is submitted.
-_MOST_WAITING_BYTES = 256 << 20
 #: Time for log handlers to take what was logged before the end of the pool.
 _LOGS_S = 2.0
 
@@ -98,6 +96,10 @@ class Pool:
         Never blocks: `has_room` tells whether more tasks keep the workers busier. Arrays that came
         in an outcome are sent on by reference; others are copied once, here.
 
+        Bytes are bounded at both ends. While payloads of 1 GiB of the same queue have not ended,
+        this refuses. While results of 256 MiB wait in it, its tasks wait, too: a caller that only
+        submits, and waits for their end without taking outcomes, waits for ever.
+
         ``tag`` is handed back in the outcome; ``deadline_s`` overrides the role's.
 
         Where a signal handler raises in here (Ctrl-C), the task was accepted or it was not; if it
@@ -105,6 +107,7 @@ class Pool:
 
         Raises:
             CannotTravel: the payload cannot be pickled; the path to the culprit is named.
+            PoolFull: take outcomes first.
             PoolBroken, PoolClosed: the pool has ended.
         """
         if self._hub.ended_by is not None or self._is_closed:
@@ -113,6 +116,9 @@ class Pool:
         if kind is None:
             raise UsageError(f"no role {role!r} in this pool", hint=f"roles: {list(self._roles)}")
         into = into or self._completions
+        if into.n_bytes_submitted - into.n_bytes_ended > MOST_PAYLOAD_BYTES:
+            _refuse_more(role)
+        packed = self._hub.payloads.pack(payload)
         number = next(self._numbers)
         task = Task(
             number,
@@ -122,10 +128,13 @@ class Pool:
             tag=tag,
             index=number,
             payload=payload if kind.bisect is not None else None,
-            packed=self._hub.payloads.pack(payload),
+            packed=packed,
+            n_bytes=packed.n_bytes if packed.segments else len(packed.body),
             into=into,
         )
         self._hub.submit(task, into)
+        # Afterwards: an interrupt in between makes the count too low, never too high.
+        into.n_bytes_submitted += task.n_bytes
         return task
 
     def completed(self, timeout: float | None = None) -> list[Outcome]:
@@ -200,7 +209,7 @@ class Pool:
 
         Not while results of many bytes wait in ``into`` to be taken: they come first.
         """
-        if (into or self._completions).n_bytes_waiting > _MOST_WAITING_BYTES:
+        if (into or self._completions).n_bytes_waiting > MOST_WAITING_BYTES:
             return False
         then = self._roles[role].then
         if then is not None and not self.has_room(then, into):
@@ -249,6 +258,13 @@ class Pool:
         if ended_by is not None:
             raise ended_by.raised()
         raise PoolClosed("the pool was closed")
+
+
+def _refuse_more(role: str) -> NoReturn:
+    raise PoolFull(
+        f"{role}: payloads of more than {MOST_PAYLOAD_BYTES:,} bytes wait for workers",
+        hint="take outcomes with completed() before you submit more; has_room() tells when",
+    )
 
 
 def _refuse_bad_chains(roles: Mapping[str, Role]) -> None:

@@ -9,6 +9,7 @@ blocks. Guarantees, for any order of facts:
   that is not 1, as many as it runs in a millisecond, by the pace of its role.
 - A task is charged for a lost worker only if that worker had begun it. One killed from outside is
   no reason to give the task up where the tasks beside it suffer the same (see `KillRate`).
+- A task whose queue of outcomes is full is sent once that has room; the tasks of others go on.
 - The number of starts is bounded by the number of finished tasks: respawning always ends.
 """
 
@@ -96,6 +97,8 @@ class _RoleQueue:
         self.slots = [_Slot(index, self) for index in range(len(role.devices))]
         self.waiting: deque[Task] = deque()
         self.retries: deque[Task] = deque()
+        self.held_back: deque[Task] = deque()
+        """Those whose queue of outcomes is full."""
         self.kills = KillRate()
         self.depth = role.prefetch
         """Tasks that a worker may hold now."""
@@ -114,7 +117,7 @@ class _RoleQueue:
 
     @property
     def n_waiting(self) -> int:
-        return len(self.waiting) + len(self.retries)
+        return len(self.waiting) + len(self.retries) + len(self.held_back)
 
     @property
     def n_ready(self) -> int:
@@ -213,6 +216,16 @@ class Scheduler:
         if not queue.waiting and not queue.retries and queue.n_there == len(queue.slots):
             return [Finish(task, None)]
         return [Finish(task, None), *self._fill(queue, now)]
+
+    def resume(self, now: float) -> list[Action]:
+        """Some queue of outcomes has room again: tasks held back for it come first."""
+        actions: list[Action] = []
+        for queue in self._queues.values():
+            if queue.held_back:
+                queue.waiting.extendleft(reversed(queue.held_back))
+                queue.held_back.clear()
+                actions += self._fill(queue, now)
+        return actions
 
     def lost(self, worker: int, loss: Loss, begun: int, now: float) -> list[Action]:
         """The worker's process has ended; ``begun`` is the number of the last task it began."""
@@ -373,6 +386,12 @@ class Scheduler:
         if self._is_over:
             return actions
         while queue.waiting or queue.retries:
+            if not queue.retries:
+                task = queue.waiting[0]
+                # What was handed on to this role goes on: it makes room.
+                if task.into is not None and task.into.is_full and task.origin is None:
+                    queue.held_back.append(queue.waiting.popleft())
+                    continue
             send = self._hand_out(queue, now)
             if send is None:
                 break

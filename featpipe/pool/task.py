@@ -99,12 +99,21 @@ class EndQueue(Protocol):
 
     arriving: deque[Task]
     """Submitted tasks that the hub has not seen yet."""
+    is_full: bool
+    """Whether its tasks wait: too many bytes of results are to be taken from it, or are on their
+    way from one role to the next."""
 
     def accept(self) -> None:
         """The hub has seen the first of the arriving tasks: it will be put."""
 
     def put(self, ended: list[Ended]) -> None:
         """These have ended."""
+
+    def hand_on(self, n_bytes: int) -> None:
+        """So many more bytes are on their way from one role to the next."""
+
+    def has_drained(self) -> bool:
+        """Whether it was full, and is not any more."""
 
     def wake(self) -> None:
         """Have waiting threads look again."""
@@ -136,6 +145,8 @@ class Task:
     """The payload of a piece, as the worker that cut it pickled it."""
     packed: PackedPayload | None = None
     """None once the task has ended."""
+    n_bytes: int = 0
+    """Of the payload."""
     into: EndQueue | None = None
     origin: Task | None = None
     """The submitted task whose value, handed on by `Role.then`, is the payload of this one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,19 @@ class Maker:
     def run(self, payload: tuple[int, float]) -> np.ndarray[Any, Any]:
         size, value = payload
         return np.full(size, value)
+
+
+class Gate:
+    """Tells what arrays are filled with, once another process has written to a named pipe."""
+
+    def __init__(self, path: str) -> None:
+        self._path: str | None = path
+
+    def run(self, array: np.ndarray[Any, Any]) -> float:
+        if self._path is not None:
+            Path(self._path).read_bytes()
+            self._path = None
+        return float(array[0])
 
 
 class Random:

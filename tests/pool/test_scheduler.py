@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from unittest.mock import create_autospec
 
 import hypothesis.strategies as st
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from featpipe.pool.actions import Action, Break, Finish, Halve, Kill, RequestStack, Send, Start
+from featpipe.pool.hub import Hub
+from featpipe.pool.outcomes import Completions
+from featpipe.pool.payload_store import PayloadStore
 from featpipe.pool.role import Role
 from featpipe.pool.scheduler import MOST_HELD, Scheduler
 from featpipe.pool.task import Cause, Loss, Task
@@ -30,6 +34,10 @@ LOSSES = [
 ]
 
 
+STORE = create_autospec(PayloadStore, instance=True, most_viewed=1)
+HUB = create_autospec(Hub, instance=True)
+
+
 class SchedulerMachine(RuleBasedStateMachine):
     """Plays the hub and the processes; keeps books of its own on who holds what."""
 
@@ -46,6 +54,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.ended: Counter[int] = Counter()
         self.condemned: set[int] = set()
         self.begun: dict[int, int] = {}
+        #: The scheduler sees no more of them than whether they are full.
+        self.queues = [Completions(STORE, HUB), Completions(STORE, HUB)]
+        self.sent: set[int] = set()
         #: Answers in a row that were quick.
         self.n_quick: Counter[str] = Counter()
         self.n_starts = 0
@@ -75,6 +86,9 @@ class SchedulerMachine(RuleBasedStateMachine):
                 assert not any(task in held for held in self.held.values()), "on one worker only"
                 self.held[worker].append(task)
                 self.refuse_too_many(worker)
+                is_retry = task.n_losses > 0 or task.number in self.sent
+                assert is_retry or task.into is None or not task.into.is_full
+                self.sent.add(task.number)
             case Finish(task, loss):
                 self.finish(task, loss)
             case Halve(task, loss):
@@ -111,7 +125,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         return self.scheduler.halved(pieces, self.now)
 
     def make(self, role: str, size: int) -> Task:
-        task = Task(next(self.numbers), role, deadline_s=10.0, can_halve=role == "batch")
+        number = next(self.numbers)
+        into = self.queues[number % 2]
+        task = Task(number, role, deadline_s=10.0, can_halve=role == "batch", into=into)
         self.open[task.number] = task
         self.size[task.number] = size
         return task
@@ -144,7 +160,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.act(self.scheduler.submit(self.make(role, size), self.now))
 
     @precondition(lambda self: not self.is_over)
-    @rule(role=st.sampled_from(["many", "one"]), n=st.integers(10, 60))
+    @rule(role=st.sampled_from(["many", "one"]), n=st.integers(10, 30))
     def submit_many(self, role: str, n: int) -> None:
         for _ in range(n):
             self.submit(role, 1)
@@ -165,7 +181,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.begun[worker] = self.held[worker][0].number
 
     @precondition(lambda self: not self.is_over and any(self.held.values()))
-    @rule(data=st.data(), seconds=st.sampled_from([0.0, 2e-5, 1.0]), n=st.integers(1, 40))
+    @rule(data=st.data(), seconds=st.sampled_from([0.0, 2e-5, 1.0]), n=st.integers(1, 30))
     def answers(self, data: st.DataObject, seconds: float, n: int) -> None:
         """So many times, by one worker."""
         busy = [w for w, held in self.held.items() if held and w not in self.condemned]
@@ -185,6 +201,17 @@ class SchedulerMachine(RuleBasedStateMachine):
         if worker in self.condemned:
             loss = Loss(Cause.TIMED_OUT, "too long")
         self.act(self.die(worker, loss))
+
+    @precondition(lambda self: not self.is_over)
+    @rule(number=st.integers(0, 1))
+    def becomes_full(self, number: int) -> None:
+        self.queues[number].is_full = True
+
+    @precondition(lambda self: not self.is_over)
+    @rule(number=st.integers(0, 1))
+    def has_room_again(self, number: int) -> None:
+        self.queues[number].is_full = False
+        self.act(self.scheduler.resume(self.now))
 
     @precondition(lambda self: not self.is_over)
     @rule(seconds=st.sampled_from([0.01, 0.06, 1.0, 11.0, 301.0]))
@@ -216,7 +243,9 @@ class SchedulerMachine(RuleBasedStateMachine):
                 assert self.scheduler.n_unfinished(role.name) == n_open
 
     def teardown(self) -> None:
-        """Left to well-behaved processes, everything that is open ends."""
+        """Left to well-behaved processes and callers, everything that is open ends."""
+        for number in range(2 * (not self.is_over)):
+            self.has_room_again(number)
         for _ in range(10_000):
             if self.is_over or not self.open:
                 return
