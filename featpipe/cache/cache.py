@@ -1,4 +1,4 @@
-"""One cache file, read: its dictionaries of vectors, its documents, and search over them.
+"""One cache, read: its dictionaries of vectors, its documents, and search over them.
 
 Everything opens by path, at any instant, also beside a running build, and pickles as its path.
 """
@@ -17,7 +17,7 @@ from featpipe.cache.search import SentenceSearch
 from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
 from featpipe.errors import UnknownSpace, UsageError
-from featpipe.store import Reader
+from featpipe.store import open_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """One cache file, opened for reading.
+    """One cache, a file or a folder, opened for reading.
 
     ::
 
@@ -36,14 +36,14 @@ class Cache:
         for document in cache.documents(): ...
 
     Args:
-        path: the file.
+        path: of the file or folder.
         checks_rows: see :meth:`open`.
 
     """
 
     def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:
         self.path = Path(path)
-        self.reader = Reader(self.path, checks_rows=checks_rows, name_rows=documents_of_rows)
+        self.reader = open_reader(self.path, checks_rows=checks_rows, name_rows=documents_of_rows)
         self.stored_documents = StoredDocuments(self.reader)
         self._searches: dict[str | None, SentenceSearch] = {}
 
@@ -52,14 +52,14 @@ class Cache:
         """Open by path.
 
         Args:
-            path: the file.
+            path: of the file or folder.
             checks_rows: hold each row against its checksum when it is first read, and again after
                 any write to the file; a damaged one is an error (DamagedRows). Without it, a first
                 read of many vectors takes a third of the time, and a damaged row is handed out as
                 it is.
 
         Raises:
-            UnreadableDictionary: no such file, not HDF5, or not ours.
+            UnreadableDictionary: no such file or folder, not HDF5, or not ours.
             NewerDictionary: written by a later featpipe.
 
         """
@@ -200,7 +200,7 @@ class Cache:
         self.reader.refresh()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, or those of the folder."""
         self.reader.close()
 
     def __repr__(self) -> str:

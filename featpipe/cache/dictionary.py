@@ -74,7 +74,7 @@ class Dictionary:
         return from_bfloat16(vector) if table.spec.columns[0].dtype == "bfloat16" else vector
 
     def __contains__(self, text: str) -> bool:
-        return self._reader.find_one(key_of(text)) >= 0
+        return self._reader.has(key_of(text))
 
     def __len__(self) -> int:
         """Number of stored vectors, of all levels."""
@@ -159,11 +159,8 @@ class Dictionary:
         """The text behind a key, None where the file holds a vector without its text."""
         if tables.TEXTS not in self._file:
             return None
-        stored = self._file.table(tables.TEXTS)
-        row = stored.find_one(key)
-        if row < 0:
-            return None
-        return decode(stored.ragged("text", row))
+        text = self._file.table(tables.TEXTS).ragged_of("text", key)
+        return None if text is None else decode(text)
 
     def _rows_of_level(self, table: TableReader) -> NDArray[np.int64]:
         return np.concatenate([np.zeros(0, np.int64), *self._kept(table, _MANY)])

@@ -1,13 +1,14 @@
 """Nearest rows of a space, exactly: every vector is compared, block by block.
 
-Guarantees: the k best of all rows, ties in the order of storing; memory for one block, whatever the
-size of the file. An approximate index may be faster from some millions of vectors on.
+Guarantees: the k best of all rows, ties in the order of storing; a score is a function of the two
+vectors alone, to the last bit; memory for one block, whatever the size of the file. An approximate
+index may be faster from some millions of vectors on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -71,53 +72,75 @@ def find_rows(
         raise UsageError(f"no metric {metric!r}", hint="choose from cosine, dot, euclidean")
     if metric == "cosine":
         queries = unit_rows(queries)
-    rows = np.empty((len(queries), 0), np.int64)
-    scores = np.empty((len(queries), 0), np.float32)
+    best = [_Best(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in queries]
     for numbers, vectors in blocks:
-        more = _scores(queries, vectors, metric)
-        rows, scores = _merge(rows, scores, numbers, more, k)
-    return rows, scores
+        rough, slack = _rough_scores(queries, vectors, metric)
+        for at, query in enumerate(queries):
+            near = _reaching(rough[at], k, 2 * float(slack[at]))
+            scores = _scores(query, vectors[near], metric)
+            best[at] = best[at].joined(numbers[near], scores, k)
+    n = len(best[0].rows) if best else 0
+    rows = np.array([one.rows for one in best], np.int64).reshape(len(best), n)
+    return rows, np.array([one.scores for one in best], np.float32).reshape(len(best), n)
+
+
+class _Best(NamedTuple):
+    """The best rows of a query so far, and their scores, best first."""
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+    def joined(self, rows: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> _Best:
+        """The k best of these and of more, by score, then by row."""
+        rows, scores = np.concatenate([self.rows, rows]), np.concatenate([self.scores, scores])
+        order = np.lexsort((rows, -scores))[:k]
+        return _Best(rows[order], scores[order])
+
+
+def _rough_scores(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], metric: Metric
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Scores (n_queries, n) of a block, squared distances negated, and their largest error (n,).
+
+    A product of matrices sums a row in an order that depends on its place among the others: the
+    last bits do, too. The error is bounded by that of any order (Higham, Accuracy and Stability of
+    Numerical Algorithms, section 3.1).
+    """
+    products = queries @ vectors.T
+    n_roundings = (vectors.shape[1] + 8) * np.finfo(np.float32).eps
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    own = np.sqrt(np.einsum("ij,ij->i", queries, queries))
+    longest = lengths.max(initial=0.0)
+    if metric == "dot":
+        return products, n_roundings * own * longest
+    if metric == "cosine":
+        # A vector of zeros has cosine 0 with every other.
+        whole = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+        return whole, np.asarray(2 * n_roundings * own, np.float32)
+    squared = (own * own)[:, None] + (lengths * lengths)[None, :] - 2 * products
+    return -squared, np.asarray(n_roundings * (own + longest) ** 2, np.float32)
+
+
+def _reaching(scores: NDArray[np.float32], k: int, slack: float) -> NDArray[np.intp]:
+    """All that may reach the k-th best score, not just any k of them: ties are broken by row."""
+    if len(scores) <= k:
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(scores, -k)[-k] - slack)
 
 
 def _scores(
-    queries: NDArray[np.float32], vectors: NDArray[np.float32], metric: Metric
+    query: NDArray[np.float32], vectors: NDArray[np.float32], metric: Metric
 ) -> NDArray[np.float32]:
-    products = queries @ vectors.T
-    if metric == "dot":
-        return products
-    squares = np.einsum("ij,ij->i", vectors, vectors)
+    """Scores (n,) of some rows: the same bits for a row in whatever company it is."""
+    asked, rows = query.astype(np.float64), vectors.astype(np.float64)
+    if metric == "euclidean":
+        apart = rows - asked
+        return np.asarray(-np.sqrt((apart * apart).sum(axis=1)), np.float32)
+    products = (rows * asked).sum(axis=1)
     if metric == "cosine":
-        lengths = np.sqrt(squares)
-        # A vector of zeros has cosine 0 with every other.
-        whole = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
-        return np.asarray(whole, np.float32)
-    own = np.einsum("ij,ij->i", queries, queries)
-    squared = own[:, None] + squares[None, :] - 2 * products
-    return np.asarray(-np.sqrt(np.maximum(squared, 0.0)), np.float32)
-
-
-def _merge(
-    rows: NDArray[np.int64],
-    scores: NDArray[np.float32],
-    numbers: NDArray[np.int64],
-    more: NDArray[np.float32],
-    k: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The k best of the earlier blocks and of one more, by score, then by row."""
-    n_kept = min(k, scores.shape[1] + more.shape[1])
-    out_rows = np.empty((len(scores), n_kept), np.int64)
-    out_scores = np.empty((len(scores), n_kept), np.float32)
-    for query in range(len(scores)):
-        candidates = np.arange(more.shape[1])
-        if more.shape[1] > n_kept:
-            # All that reach the k-th score, not just any k of them: the tie is broken below.
-            least = np.partition(more[query], -n_kept)[-n_kept]
-            candidates = np.flatnonzero(more[query] >= least)
-        all_scores = np.concatenate([scores[query], more[query, candidates]])
-        all_rows = np.concatenate([rows[query], numbers[candidates]])
-        best = np.lexsort((all_rows, -all_scores))[:n_kept]
-        out_rows[query], out_scores[query] = all_rows[best], all_scores[best]
-    return out_rows, out_scores
+        lengths = np.sqrt((rows * rows).sum(axis=1))
+        products = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    return np.asarray(products, np.float32)
 
 
 def unit_rows(vectors: NDArray[np.generic]) -> NDArray[np.float32]:

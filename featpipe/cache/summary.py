@@ -99,7 +99,7 @@ def summarise(cache: Cache) -> CacheSummary:
     occurrences, unique_rows = _count_units(reader, forgotten)
     return CacheSummary(
         path=str(cache.path),
-        file_bytes=cache.path.stat().st_size,
+        file_bytes=reader.file_bytes,
         documents=len(cache.stored_documents.places()),
         contents=_count_kept(reader, tables.DOCUMENTS, forgotten),
         units=sum(occurrences.values()),

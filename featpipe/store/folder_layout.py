@@ -48,6 +48,7 @@ REPORTS = "reports"
 #: A description holds the specs of some models: a longer one is another program's.
 _MOST_BYTES = 16 << 20
 _SHARD_FILE = re.compile(r"([0-9a-f]+)(?:\.([1-9][0-9]*))?\.h5")
+_REPORT = re.compile(r"(?:encode-(?P<shard>[0-9a-f]+)-[0-9]+|prepare-(?P<part>.+))\.done")
 _PART_FILE = re.compile(r"(.+)-([0-9]{4,})\.h5")
 
 
@@ -146,6 +147,23 @@ class FolderLayout:
             found.append((match[1], int(match[2]), file))
         return [file for _, _, file in sorted(found)]
 
+    def missing_files(self) -> dict[Path, int | None]:
+        """First files of jobs whose report says that they made some, and their shard, if of one.
+
+        Reports are read of those jobs only that have no file.
+        """
+        found: dict[Path, int | None] = {}
+        for name in _names(self.path / REPORTS):
+            match = _REPORT.fullmatch(name)
+            if match is None:
+                continue
+            shard = int(match["shard"], 16) if match["shard"] else None
+            folder, stem = (PARTS, match["part"]) if shard is None else (SHARDS, match["shard"])
+            file = self.path / folder / f"{stem}.h5"
+            if file not in found and not file.exists() and _made_files(self.path / REPORTS / name):
+                found[file] = shard
+        return found
+
     def _shard_of_file(self, file: Path) -> tuple[int, int]:
         match = _SHARD_FILE.fullmatch(file.name)
         if match is not None:
@@ -201,16 +219,24 @@ def read_description(folder: Path) -> dict[str, object]:
 
 def _published(folder: Path) -> list[Path]:
     """The files below a folder that claim to be of the cache; none where there is no folder."""
+    names = [name for name in _names(folder) if name.endswith(".h5") and name[0] != "."]
+    return [folder / name for name in sorted(names)]
+
+
+def _names(folder: Path) -> list[str]:
     try:
-        return sorted(
-            file
-            for file in folder.iterdir()
-            if file.suffix == ".h5" and not file.name.startswith(".")
-        )
+        return [entry.name for entry in folder.iterdir()]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise UnreadableDictionary(f"{folder} cannot be listed: {error.strerror}") from error
+
+
+def _made_files(report: Path) -> bool:
+    try:
+        return bool(json.loads(report.read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # no report of a job
 
 
 def _foreign(file: Path, names: str) -> UnreadableDictionary:

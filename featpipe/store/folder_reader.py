@@ -25,13 +25,16 @@ from featpipe.store.open_files import OPEN_FILES
 from featpipe.store.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from featpipe.store.reader import NameRows
     from featpipe.store.schema import TableSpec
     from featpipe.store.table_reader import TableReader
 
 #: Tables of the parts; results have a file of their own, all others are in the shards.
 PART_TABLES = frozenset({"documents", "sources", "runs"})
+#: Indices by row number of one file, which a reader of the whole goes without.
+FILE_TABLES = frozenset({"places"})
 RESULTS = "results"
 RESULTS_PREFIX = "results/"
 _REFRESH = "refresh the reader, or open the folder again"
@@ -50,14 +53,20 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """Raises OSError."""
-        status = path.stat()
+        """Of a file that is there, or is missing."""
+        try:
+            status = path.stat()
+        except OSError:
+            return cls(0, 0, 0, 0)
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     @property
     def identity(self) -> tuple[int, int]:
         """Of the file, whatever it holds."""
         return self.device, self.inode
+
+
+_MISSING = Stamp(0, 0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -74,10 +83,13 @@ class Member:
 class FolderReader(Reader):
     """A folder cache open for reading. Raises as `Reader` does; arguments as its."""
 
-    def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:
+    def __init__(
+        self, path: str | Path, *, checks_rows: bool = True, name_rows: NameRows | None = None
+    ) -> None:
         # Nothing of the file's Reader is made: every public method is defined here.
         self.path = Path(path).absolute()
         self.checks_rows = checks_rows
+        self._name_rows = name_rows
         self.descriptor = -1
         self.layout = FolderLayout.read(self.path)
         self._lock = threading.RLock()
@@ -91,7 +103,7 @@ class FolderReader(Reader):
         self._list()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_open_folder, (self.path, self.checks_rows))
+        return (_open_folder, (self.path, self.checks_rows, self._name_rows))
 
     def close(self) -> None:
         """Close the files. Arrays that were returned stay valid."""
@@ -126,6 +138,16 @@ class FolderReader(Reader):
                         raise
                     problems.append(error.message)
             return sorted(names)
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of all files that are read."""
+        return sum(member.stamp.n_bytes for member in self._members.values())
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read, in the order of their rows; with those that are missing."""
+        return [self._members[number].path for number in self._order]
 
     def foreign_objects(self) -> list[str]:
         """The paths of objects that another program put into a file, each after the file's name."""
@@ -185,22 +207,27 @@ class FolderReader(Reader):
 
     def _find_spec(self, name: str) -> TableSpec | None:
         """The schema of a table, from the first file that has it."""
+        problem: UnreadableDictionary | None = None
         for number in self._files_for(name):
-            if name in self._names_in(number):
-                return self.member(number).table(name).spec
+            try:
+                if name in self._names_in(number):
+                    return self.member(number).table(name).spec
+            except UnreadableDictionary as error:  # of one file; others may have the table, too
+                problem = problem or error
+        if problem is not None:
+            raise problem
         return None
 
     def _names_in(self, number: int, problems: list[str] | None = None) -> frozenset[str]:
         member = self._members[number]
         if member.names is None:
-            member.names = frozenset(self.member(number).tables(problems))
+            names = self.member(number).tables(problems)
+            member.names = frozenset(name for name in names if _kind_of(name) == member.kind)
         return member.names
 
     def _files_for(self, name: str) -> list[int]:
         """Numbers of the files that may have a table, in the order of their rows."""
-        kind = PARTS if name in PART_TABLES else SHARDS
-        if name.startswith(RESULTS_PREFIX):
-            kind = RESULTS
+        kind = _kind_of(name)
         return [number for number in self._order if self._members[number].kind == kind]
 
     def _route(self, name: str) -> Route:
@@ -230,10 +257,19 @@ class FolderReader(Reader):
         if member is None:
             raise DictionaryChanged(f"a file of {self.path} was replaced", hint=_REFRESH)
         try:
-            reader = Reader(member.path, checks_rows=self.checks_rows)
+            reader = Reader(
+                member.path,
+                checks_rows=self.checks_rows,
+                name_rows=lambda _, table, keys: self.documents_of(table, keys),
+            )
         except UnreadableDictionary as error:
             if member.path.exists():
                 raise
+            if member.stamp == _MISSING:
+                raise UnreadableDictionary(
+                    f"{member.path} is missing, and a report of its job says that it was made",
+                    hint="put it back; or remove the job's reports, and have it done again",
+                ) from error
             raise DictionaryChanged(f"{member.path} is gone", hint=_REFRESH) from error
         if reader.identity != member.stamp.identity:
             reader.close()
@@ -248,6 +284,10 @@ class FolderReader(Reader):
         reader = self.member(number)
         return reader.table(name) if name in reader else None
 
+    def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
+        """Documents that rows of these keys belong to, as far as they are known."""
+        return self._name_rows(self, table, keys) if self._name_rows else ()
+
     def _list(self) -> tuple[set[int], set[int]]:
         """Bring the files up to date; numbers of those that are gone, and of new or changed ones.
 
@@ -258,10 +298,7 @@ class FolderReader(Reader):
         changed: set[int] = set()
         settled = time.time_ns() - _SETTLED_NS
         for path, kind, shard in self._published():
-            try:
-                stamp = Stamp.of(path)
-            except OSError as error:
-                raise DictionaryChanged(f"{path} is gone: {error.strerror}") from error
+            stamp = Stamp.of(path)
             number = before.get((path, stamp.identity))
             if number is None:
                 number = next(self._numbers)
@@ -276,10 +313,16 @@ class FolderReader(Reader):
         return gone, changed
 
     def _published(self) -> Iterator[tuple[Path, str, int | None]]:
-        for path in self.layout.part_files():
+        parts, shards = self.layout.part_files(), self.layout.shard_files()
+        for file, shard in self.layout.missing_files().items():
+            if shard is None:
+                parts.append(file)
+            else:
+                shards[shard] = [file]
+        for path in parts:
             yield path, PARTS, None
-        for shard, files in self.layout.shard_files().items():
-            for path in files:
+        for shard in sorted(shards):
+            for path in shards[shard]:
                 yield path, SHARDS, shard
         if self.layout.results_file.exists():
             yield self.layout.results_file, RESULTS, None
@@ -313,16 +356,27 @@ class FolderReader(Reader):
             table.retire()
 
 
-def open_reader(path: str | Path, *, checks_rows: bool = True) -> Reader:
-    """A reader of a cache, in one file or in a folder.
+def _kind_of(name: str) -> str:
+    """Of the files that hold a table; "" for one that is about the rows of a single file."""
+    if name in PART_TABLES:
+        return PARTS
+    if name in FILE_TABLES:
+        return ""
+    return RESULTS if name.startswith(RESULTS_PREFIX) else SHARDS
+
+
+def open_reader(
+    path: str | Path, *, checks_rows: bool = True, name_rows: NameRows | None = None
+) -> Reader:
+    """A reader of a cache, in one file or in a folder; arguments as of `Reader`.
 
     Raises:
         UnreadableDictionary, NewerDictionary: as `Reader` and `FolderReader`.
     """
     if Path(path).is_dir():
-        return FolderReader(path, checks_rows=checks_rows)
-    return Reader(path, checks_rows=checks_rows)
+        return FolderReader(path, checks_rows=checks_rows, name_rows=name_rows)
+    return Reader(path, checks_rows=checks_rows, name_rows=name_rows)
 
 
-def _open_folder(path: Path, checks_rows: bool) -> FolderReader:
-    return FolderReader(path, checks_rows=checks_rows)
+def _open_folder(path: Path, checks_rows: bool, name_rows: NameRows | None) -> FolderReader:
+    return FolderReader(path, checks_rows=checks_rows, name_rows=name_rows)

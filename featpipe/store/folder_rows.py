@@ -75,6 +75,20 @@ class Segments:
         return found
 
 
+def cut_runs(
+    runs: Sequence[tuple[int, int, int]], is_kept: NDArray[np.bool_]
+) -> list[tuple[int, int, int]]:
+    """Runs of the kept rows; ``is_kept`` is of all rows of ``runs``, one run after the other."""
+    found, at = [], 0
+    for number, first, stop in runs:
+        kept = is_kept[at : at + stop - first].view(np.int8)
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], kept, [0]]))) + first
+        pairs = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+        found += [(number, begin, end) for begin, end in pairs]
+        at += stop - first
+    return found
+
+
 def grouped(numbers: Rows) -> Iterator[tuple[int, Rows]]:
     """(number, places where it stands) of each number that occurs, ascending."""
     if not len(numbers):

@@ -17,9 +17,9 @@ import numpy as np
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnreadableDictionary
 from featpipe.store.folder_layout import shard_of, shard_of_one
-from featpipe.store.folder_rows import Segments, grouped, in_order
+from featpipe.store.folder_rows import Segments, cut_runs, grouped, in_order
 from featpipe.store.keys import KEY_BYTES
-from featpipe.store.schema import END_SUFFIX, Ragged
+from featpipe.store.schema import END_SUFFIX, KEYS, Ragged
 from featpipe.store.table_reader import TableReader
 
 if TYPE_CHECKING:
@@ -125,14 +125,6 @@ class FolderTable(TableReader):
 
     # ---- rows
 
-    def rows(self) -> Rows:
-        """The numbers of all rows; of several with one key, which two parts may have, the first."""
-        rows = np.arange(self.n_rows)
-        if not self._spec.keyed or self._route.by_shard is not None or len(self._route.files) < 2:
-            return rows
-        keys = np.ascontiguousarray(self.column("keys")).view(f"V{KEY_BYTES}").reshape(-1)
-        return np.sort(np.unique(keys, return_index=True)[1])
-
     def bad_rows(self, start: int, stop: int) -> Rows:
         """Rows of start:stop whose bytes are not those that were written."""
         found = [np.zeros(0, np.int64)]
@@ -237,10 +229,12 @@ class FolderTable(TableReader):
 
     def find(self, keys: NDArray[np.uint8]) -> Rows:
         """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""
-        segments, wanted = self.segments, _as_keys(keys)
-        found = np.full(len(wanted), -1, np.int64)
-        for number, at in self._places_of(wanted, found):
-            own = self._member(number).find(wanted[at])
+        return self._find_in(self.segments, _as_keys(keys))
+
+    def _find_in(self, segments: Segments, keys: NDArray[np.uint8]) -> Rows:
+        found = np.full(len(keys), -1, np.int64)
+        for number, at in self._places_of(keys, found):
+            own = self._member(number).find(keys[at])
             is_there = own >= 0
             found[at[is_there]] = segments.numbers(number, own[is_there])
         return found
@@ -303,14 +297,32 @@ class FolderTable(TableReader):
 
     def _read_segments(self, before: Segments | None, changed: Collection[int] = ()) -> Segments:
         runs, known = (before.runs, before.known) if before else ([], {})
+        more = []
         for number in self._route.files:
             if before and number not in changed:
                 continue
             member = self._open(number)
             first, n_rows = known.get(number, 0), member.n_rows if member else 0
             if n_rows > first:
-                runs.append((number, first, n_rows))
-        return Segments.of(runs)
+                more.append((number, first, n_rows))
+        if self._spec.keyed and self._route.by_shard is None:
+            more = self._without_doubles(before, more)
+        return Segments.of([*runs, *more])
+
+    def _without_doubles(
+        self, before: Segments | None, runs: list[tuple[int, int, int]]
+    ) -> list[tuple[int, int, int]]:
+        """Runs of rows whose keys no earlier row has: two parts may have one document."""
+        if len(self._route.files) < 2 or not runs:
+            return runs
+        parts = [self._member(number).slice(KEYS, first, stop) for number, first, stop in runs]
+        keys = np.concatenate(parts)
+        is_new = np.zeros(len(keys), np.bool_)
+        items = np.ascontiguousarray(keys).view(f"V{KEY_BYTES}").reshape(-1)
+        is_new[np.unique(items, return_index=True)[1]] = True
+        if before is not None:
+            is_new &= self._find_in(before, keys) < 0
+        return cut_runs(runs, is_new)
 
     def extend(self, route: Route, changed: Collection[int]) -> bool:
         """Show the rows of more files, and more rows of these; whether the numbers stay valid.

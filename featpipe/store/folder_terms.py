@@ -128,10 +128,6 @@ class FolderVocabulary(FolderTable):
         here[own] = self.union.find(member.slice(KEYS, 0, member.n_rows))
         return here
 
-    def rows(self) -> Rows:
-        """The numbers of all rows."""
-        return np.arange(self.n_rows)
-
     def bad_rows(self, start: int, stop: int) -> Rows:
         """Rows of start:stop whose bytes are not those that were written."""
         found = [np.zeros(0, np.int64)]
@@ -143,10 +139,10 @@ class FolderVocabulary(FolderTable):
     def blocks(self, name: str) -> Iterator[AnyArray]:
         """A whole column, as one block."""
         if name in self._offsets:
-            _, lengths = self.ragged_many(name.removesuffix(END_SUFFIX), self.rows())
+            _, lengths = self.ragged_many(name.removesuffix(END_SUFFIX), np.arange(self.n_rows))
             yield np.cumsum(lengths).astype(np.uint64)
         else:
-            yield self.gather_bits(name, self.rows())
+            yield self.gather_bits(name, np.arange(self.n_rows))
 
     def slice(self, name: str, start: int, stop: int) -> AnyArray:
         """A copy of rows start:stop of a column."""
@@ -159,7 +155,7 @@ class FolderVocabulary(FolderTable):
 
     def n_values(self, name: str) -> int:
         """The number of values of a ragged column, over all rows."""
-        return int(self.ragged_many(name, self.rows())[1].sum())
+        return int(self.ragged_many(name, np.arange(self.n_rows))[1].sum())
 
     def find(self, keys: NDArray[np.uint8]) -> Rows:
         """Rows of these keys ((n, 16) uint8), -1 when absent: (n,) int64."""

@@ -100,6 +100,11 @@ class Reader:
             objects = walk_objects(self._structure, self._root, problems)
             return sorted(name for name, _, spec in objects if spec is not None)
 
+    @property
+    def file_bytes(self) -> int:
+        """Size of the file."""
+        return self.path.stat().st_size
+
     def foreign_objects(self) -> list[str]:
         """The paths of objects that another program put into the file, sorted."""
         with self._lock:

@@ -162,10 +162,6 @@ class TableReader:
 
     # ---- rows
 
-    def rows(self) -> NDArray[np.int64]:
-        """The numbers of all rows."""
-        return np.arange(self.now.n_rows)
-
     def bad_rows(self, start: int, stop: int) -> NDArray[np.int64]:
         """Rows of start:stop whose bytes are not those that were written."""
         return self.now.view.bad_rows(start, stop)

@@ -103,3 +103,18 @@ def test_a_text_of_the_cache_is_nearest_to_itself(
             np.testing.assert_allclose(np.asarray(best, np.float32), own, atol=2e-2)
         n_rows = sum(len(rows) for rows, _ in dictionary.blocks())
         assert n_rows == len(texts)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+def test_a_score_does_not_depend_on_the_place_of_its_row(metric: str) -> None:
+    rng = np.random.default_rng(5)
+    vectors = rng.standard_normal((3000, 61)).astype(np.float16).astype(np.float32)
+    queries = rng.standard_normal((3, 61)).astype(np.float32)
+    rows, scores = find_rows([(np.arange(3000), vectors)], queries, 25, metric)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(3000)
+        pieces = np.split(order, [1, 700, 1007])
+        blocks = [(piece, vectors[piece]) for piece in pieces]
+        other_rows, other_scores = find_rows(blocks, queries, 25, metric)
+        assert np.array_equal(other_rows, rows)
+        assert other_scores.tobytes() == scores.tobytes()

@@ -35,7 +35,7 @@ def split(source: Path, folder: Path, bits: int) -> FolderLayout:
         with Writer.open(layout.part_file("run", 0)) as writer:
             for name in PART_TABLES.intersection(reader.tables()):
                 table = reader.table(name)
-                writer.table(name, table.spec).append(rows_of(table, table.rows()))
+                writer.table(name, table.spec).append(rows_of(table, np.arange(table.n_rows)))
         tables = [reader.table(n) for n in reader.tables() if n not in PART_TABLES]
         shards = {t.name: shard_of(t.column("keys"), bits) for t in tables}
         for shard in range(layout.n_shards):

@@ -137,8 +137,13 @@ def test_a_document_of_two_parts_counts_once(tmp_path: Path) -> None:
     add_part(layout, "run", 1, ["b", "c"])
     with FolderReader(layout.path) as reader:
         table = reader.table("documents")
-        assert table.rows().tolist() == [0, 1, 3]
-        assert table.find(keys_of(["a", "b", "c", "d"])).tolist() == [0, 1, 3, -1]
+        assert table.n_rows == 3
+        assert table.find(keys_of(["a", "b", "c", "d"])).tolist() == [0, 1, 2, -1]
+        assert table.ragged_many("text", [0, 1, 2])[0].tobytes() == b"abc"
+        add_part(layout, "run", 2, ["d", "a", "e", "c", "d", "f"])
+        assert reader.refresh()
+        assert reader.table("documents") is table
+        assert table.ragged_many("text", range(table.n_rows))[0].tobytes() == b"abcdef"
 
 
 def test_a_replaced_file_makes_row_numbers_void_until_the_table_is_taken_again(
