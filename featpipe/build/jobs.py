@@ -44,11 +44,11 @@ __all__ = [
     "LocalEngine",
     "Seat",
     "SeatJobs",
-    "load_engine",
+    "find_engine",
     "run_job",
 ]
 
-#: Engines of other packages: name -> a function of the folder's address that gives an `Engine`.
+#: Engines of other packages: name -> an `EngineMaker`.
 ENGINES = "featpipe.engines"
 
 
@@ -103,7 +103,8 @@ class SeatJobs:
         if self._plan is None:
             self._plan = FolderPlan.read(self._folder)
         if job.kind == "encode":
-            return encode(self._folder, self._plan, job.number, self._opened)
+            plan = self._plan.for_space(self._folder, job.space)
+            return encode(self._folder, plan, job, self._opened)
         return prepare(self._folder, self._plan, self._find_run(job), job.number, self._opened)
 
     def stop_after_current(self) -> bool:
@@ -144,6 +145,12 @@ class Engine(Protocol):
 
         """
 
+    def stop_after_current(self) -> bool:
+        """Begin nothing new, and have the jobs under way publish what they have.
+
+        Safe in a signal handler.
+        """
+
 
 class LocalEngine:
     """Does jobs in this process, one after the other.
@@ -151,11 +158,18 @@ class LocalEngine:
     Args:
         folder: the cache.
         listen: as of `SeatJobs`.
+        address: of no meaning here.
+        n_seats: likewise: there is one.
 
     """
 
     def __init__(
-        self, folder: str | Path | Publisher, listen: Callable[[Progress], None] | None = None
+        self,
+        folder: str | Path | Publisher,
+        *,
+        listen: Callable[[Progress], None] | None = None,
+        address: str = "",  # noqa: ARG002  # as of every engine
+        n_seats: int | None = None,  # noqa: ARG002
     ) -> None:
         self._folder, self._listen = folder, listen
         self._jobs: SeatJobs | None = None
@@ -175,19 +189,42 @@ class LocalEngine:
         return self._jobs is not None and self._jobs.stop_after_current()
 
 
-def load_engine(name: str, folder: str) -> Engine:
-    """An engine by its name: ``local``, or one of an installed package.
+class EngineMaker(Protocol):
+    """Makes an engine: what an entry point of the group names."""
+
+    def __call__(
+        self,
+        folder: str,
+        *,
+        listen: Callable[[Progress], None] | None = None,
+        address: str = "",
+        n_seats: int | None = None,
+    ) -> Engine:
+        """The engine of one build.
+
+        Args:
+            folder: the cache.
+            listen: as of `SeatJobs`; an engine elsewhere may leave it uncalled.
+            address: of a cluster, such as ``ray://host:10001``; "" for the one at hand.
+            n_seats: the most that do jobs at a time, for an engine that has several.
+
+        """
+
+
+def find_engine(name: str) -> EngineMaker:
+    """An engine by its name or address: ``local``, or one of an installed package.
 
     Raises:
         UsageError: no engine of this name.
 
     """
     if name == "local":
-        return LocalEngine(folder)
+        return LocalEngine
+    name, _, _ = name.partition("://")
     found = {point.name: point for point in entry_points(group=ENGINES)}
     if name not in found:
         raise UsageError(
             f"no engine {name!r} is installed", hint=f"choose from {', '.join(['local', *found])}"
         )
-    engine: Engine = found[name].load()(folder)
-    return engine
+    maker: EngineMaker = found[name].load()
+    return maker

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Self
 from featpipe.build.departures import refuse_empty_roots
 from featpipe.build.dry_run import DryRun, open_or_empty
 from featpipe.build.intake import Intake
+from featpipe.build.other_caches import OtherCaches
 from featpipe.build.plan import Plan, make_plan, note_coarse
 from featpipe.build.progress import RunRecord
 from featpipe.build.roles import count_role, encode_role, prepare_role, read_limits
 from featpipe.build.run import CoarsePrecision, Run
+from featpipe.build.stored_units import StoredUnits
 from featpipe.cache.write import CacheWriter, write_role
 from featpipe.documents import Source
 from featpipe.documents.find import Found, absolute, search
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featpipe.build.dry_run import DryRunReport
+    from featpipe.build.intake import UnitIntake
     from featpipe.build.progress import Progress
     from featpipe.report import RunReport
 
@@ -66,6 +69,7 @@ class Pipeline:
         encoder: how texts become vectors: pooling, precision, stored dtype ...
         tagger: how entities are found.
         settings: levels, limits and deadlines.
+        also: further caches, files or folders, whose rows are copied instead of computed.
 
     Raises:
         CheckpointError: a model folder that cannot be used.
@@ -85,8 +89,10 @@ class Pipeline:
         encoder: EncoderSettings | None = None,
         tagger: TaggerSettings | None = None,
         settings: BuildSettings | None = None,
+        also: Sequence[str | Path] = (),
     ) -> None:
         self._cache = Path(cache)
+        self._also = also
         self._settings = settings or BuildSettings()
         self._is_builtin = is_builtin(model)
         self._make_plan = partial(
@@ -132,13 +138,40 @@ class Pipeline:
 
         """
         found = self._find(documents, include, exclude)
+        n_documents = len(found.sources)
+
+        def intake(reader: Reader) -> Intake:
+            return self._make_intake(found, reader, sync=sync)
+
+        return self._build(intake, n_documents, found.notes, listen or ignore)
+
+    def encode_stored(self, *, listen: Callable[[Progress], None] | None = None) -> RunReport:
+        """Give every text that the cache holds its features; no document is read.
+
+        With another model than before, the cache gains a space of vectors.
+
+        Raises:
+            UnreadableDictionary: there is no such cache.
+            DictionaryLocked, WriteFailed, PoolBroken: as :meth:`build`.
+
+        """
+        Reader(self._cache).close()
+        return self._build(StoredUnits, 0, (), listen or ignore)
+
+    def _build(
+        self,
+        intake: Callable[[Reader], UnitIntake],
+        n_documents: int,
+        notes: Sequence[str],
+        listen: Callable[[Progress], None],
+    ) -> RunReport:
         try:
-            return self._build(found, sync=sync, listen=listen or ignore)
+            return self._run_once(intake, self._start_record(n_documents, notes), listen)
         except CoarsePrecision as coarse:
             # No such vector was written. What was written, of documents, is not computed again.
             self.close()
             self._plan = self._plan_exact(coarse.least_cosine)
-            return self._build(found, sync=sync, listen=listen or ignore)
+            return self._run_once(intake, self._start_record(n_documents, notes), listen)
 
     def _plan_exact(self, cosine: float) -> Plan:
         """The plan in float32, for a model that rounds too much in the precision of this one."""
@@ -153,15 +186,23 @@ class Pipeline:
         held = _find_held(self._cache)
         return self._make_plan(encoder=encoder, tagger=tagger, held=held)
 
-    def _build(self, found: Found, *, sync: bool, listen: Callable[[Progress], None]) -> RunReport:
-        n_documents, plan = len(found.sources), self._plan
+    def _start_record(self, n_documents: int, notes: Sequence[str]) -> RunRecord:
+        plan = self._plan
         record = RunRecord(new_run_id(), n_documents, plan.levels, plan.checkpoints)
-        record.notes.extend(found.notes)
+        record.notes.extend(notes)
         record.notes.extend(self._notes(n_documents))
+        return record
+
+    def _run_once(
+        self,
+        intake: Callable[[Reader], UnitIntake],
+        record: RunRecord,
+        listen: Callable[[Progress], None],
+    ) -> RunReport:
         writer = self._own_cache(self._open_pool())
-        with Reader(self._cache) as reader:
-            intake = self._make_intake(found, reader, sync=sync)
-            self._run = Run(self._plan, writer, intake, reader, record, listen)
+        with Reader(self._cache) as reader, OtherCaches(self._also) as others:
+            units = intake(reader)
+            self._run = Run(self._plan, writer, units, reader, record, listen, others=others)
             try:
                 return self._run.finish()
             finally:

@@ -7,7 +7,7 @@ asks, and never when the cache holds its row.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.build.intake import KnownUnits
+    from featpipe.build.other_caches import FoundRows, OtherCaches
     from featpipe.build.plan import Plan
+    from featpipe.cache.tables import Rows
     from featpipe.store import Reader
 
 #: Seconds one task should take: long against a message (0.1 ms), short against a lost worker.
@@ -41,16 +43,25 @@ _STEADY_S, _STEADY_TASKS = 6.0, 8
 _PER_TEXT = 8
 
 
+class CopiedRows(NamedTuple):
+    """Rows for a table, which another cache has."""
+
+    table: str
+    rows: Rows
+
+
 class BuildQueue:
     """The units that the products of a plan lack, cut into tasks.
 
     Args:
         plan: with the tables to fill.
         reader: of the cache.
+        others: whose rows are copied.
 
     """
 
-    def __init__(self, plan: Plan, reader: Reader) -> None:
+    def __init__(self, plan: Plan, reader: Reader, others: OtherCaches | None = None) -> None:
+        self._specs, self._others = plan.specs, others
         n_workers = {"encode": len(plan.devices), "count": 1}
         self._reader = reader
         self._states = {p.table: UnitStates(p, reader) for p in plan.products}
@@ -72,12 +83,20 @@ class BuildQueue:
         """Cost of the units that wait for a worker."""
         return sum(queue.n_bytes for queue in self._queues.values())
 
-    def add(self, units: Units | KnownUnits) -> None:
-        """Queue what lacks a row; what lacks both rows of one trunk, in a queue of its own."""
-        missing = {
-            table: states.find_missing(self._reader, units.keys, units.levels)
-            for table, states in self._states.items()
-        }
+    def add(self, units: Units | KnownUnits) -> list[CopiedRows]:
+        """Queue what lacks a row; what lacks both rows of one trunk, in a queue of its own.
+
+        Returns the rows that other caches have, to be written instead.
+        """
+        missing: dict[str, NDArray[np.intp]] = {}
+        copied: list[CopiedRows] = []
+        for table, states in self._states.items():
+            rows = states.find_missing(self._reader, units.keys, units.levels)
+            for found in self._find_elsewhere(table, units.keys[rows]):
+                copied.append(CopiedRows(table, found.rows))
+                states.take_over(len(found.places))
+                rows = np.delete(rows, found.places)
+            missing[table] = rows
         if self._together:
             first, second = self._together
             both = np.intersect1d(missing[first], missing[second], assume_unique=True)
@@ -87,6 +106,12 @@ class BuildQueue:
         for table, rows in missing.items():
             if len(rows):
                 self._queues[table].add(units.take(rows))
+        return copied
+
+    def _find_elsewhere(self, table: str, keys: NDArray[np.uint8]) -> Iterable[FoundRows]:
+        if self._others is None or not len(keys):
+            return ()
+        return self._others.find(table, self._specs[table], keys)
 
     def next_task(self, role: str, *, is_last: bool) -> FeatureTask | None:
         """The next task for a role; None when there is none, or when it pays to wait for more.
@@ -163,9 +188,15 @@ class UnitStates:
         ]
         return np.array(fresh, np.intp)
 
-    def acknowledge(self, keys: NDArray[np.uint8]) -> None:
+    def take_over(self, n: int) -> None:
+        """So many of the units found missing are hits: another cache has their rows."""
+        self.n_issued -= n
+        self.n_hits += n
+
+    def acknowledge(self, keys: NDArray[np.uint8], *, is_copied: bool = False) -> None:
         """Their rows are durable and the reader has been refreshed."""
-        self.n_stored += len(keys)
+        if not is_copied:
+            self.n_stored += len(keys)
         self._under_way.difference_update(split_keys(keys))
 
     def give_up(self, keys: NDArray[np.uint8], reason: str) -> None:

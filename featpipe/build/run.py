@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.build.intake import UnitIntake
+    from featpipe.build.intake import KnownUnits, UnitIntake
     from featpipe.build.messages import FeatureBatch, FeatureTask, PreparedBatch, PrepareTask
+    from featpipe.build.other_caches import OtherCaches
     from featpipe.build.plan import Plan
     from featpipe.build.progress import Progress, RunRecord
     from featpipe.build.queue import UnitStates
     from featpipe.cache.tables import Rows
+    from featpipe.cache.texts import Units
     from featpipe.cache.write import CacheWriter, LocalTerms
     from featpipe.pool import Outcome
     from featpipe.report import RunReport
@@ -71,10 +73,11 @@ class Run:
         reader: of the cache, whose lock the writer holds.
         record: counts, for the report.
         listen: called with a :class:`Progress` a few times a second.
+        others: caches whose rows are copied.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a run works on, each made by the caller
         self,
         plan: Plan,
         writer: CacheWriter,
@@ -82,6 +85,8 @@ class Run:
         reader: Reader,
         record: RunRecord,
         listen: Callable[[Progress], None],
+        *,
+        others: OtherCaches | None = None,
     ) -> None:
         self._pool = writer.pool
         self._writer = writer
@@ -90,7 +95,7 @@ class Run:
         self._record = record
         self._reader = reader
         self._listen = listen
-        self._queue = BuildQueue(plan, reader)
+        self._queue = BuildQueue(plan, reader, others)
         self._open: Counter[str] = Counter()
         self._windows = {"prepare": 4, "encode": 2 * len(plan.devices) + 1, "count": 3}
         self._last_tick = 0.0
@@ -144,12 +149,17 @@ class Run:
             self._record.quarantined.extend(chunk.quarantined)
             self._record.counts += chunk.counts
             if chunk.known is not None:
-                self._queue.add(chunk.known)
+                self._add(chunk.known)
             if chunk.rows:
                 self._write(chunk.rows)
             if chunk.task is not None:
                 self._submit("prepare", chunk.task)
             self._tick()
+
+    def _add(self, units: Units | KnownUnits) -> None:
+        for table, rows in self._queue.add(units):
+            keys = np.array(rows["keys"], np.uint8)
+            self._write({table: rows}, None, (self._queue.states_of(table), keys), is_copied=True)
 
     def _hand_out(self) -> None:
         is_last = self._intake.is_exhausted and not self._open["prepare"]
@@ -189,7 +199,7 @@ class Run:
             self._submit("prepare", batch.rest)
         if batch.rows:
             self._write({name: rows for name, rows in batch.rows.items() if name in self._tables})
-        self._queue.add(batch.units)
+        self._add(batch.units)
 
     def _take_features(self, outcome: Outcome) -> None:
         task = cast("FeatureTask", outcome.payload)
@@ -228,6 +238,8 @@ class Run:
         rows: Mapping[str, Rows],
         terms: LocalTerms | None = None,
         units: tuple[UnitStates, NDArray[np.uint8]] | None = None,
+        *,
+        is_copied: bool = False,
     ) -> None:
         """Have rows written; ``units`` are those whose rows they are."""
 
@@ -236,7 +248,7 @@ class Run:
             self._reader.refresh()
             if units is not None:
                 states, keys = units
-                states.acknowledge(keys)
+                states.acknowledge(keys, is_copied=is_copied)
 
         self._writer.append(rows, terms, then=acknowledge)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from cache_contents import contents
 
 from featpipe.store.folder_layout import FolderLayout
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Rows = dict[bytes, tuple[bytes, ...]]
+Rows = dict[bytes, tuple[bytes, ...]]
 
 
 def folder_differences(folder: Path, one: Path) -> list[str]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs, run_job
 from featpipe.build.publish import open_folder

@@ -6,22 +6,21 @@ one further file, then a report. An attempt that was stopped publishes what it h
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
-import numpy as np
-
-from featpipe.build.intake import Chunk, KnownUnits
+from featpipe.build.other_caches import OtherCaches
 from featpipe.build.progress import RunRecord
 from featpipe.build.run import Run
 from featpipe.build.shards.folder_plan import layout_of
-from featpipe.build.shards.job import Job, JobReport
+from featpipe.build.shards.job import SPACE_MARK, Job, JobReport
 from featpipe.build.shards.outbox import SliceUnits, read_slice
 from featpipe.build.shards.stacked import StackedReader
 from featpipe.build.shards.work_file import discard, work_file
+from featpipe.build.stored_units import StoredUnits
 from featpipe.cache import tables
-from featpipe.cache.levels import level_bits
 from featpipe.cache.write import CacheWriter
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.store import Reader
@@ -31,22 +30,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from featpipe.build.plan import Plan
     from featpipe.build.publish import Publisher
     from featpipe.build.shards.folder_plan import FolderPlan
     from featpipe.build.shards.open_seat import OpenSeat
-    from featpipe.cache.tables import Rows
     from featpipe.report import RunReport
     from featpipe.store import TableSpec
 
-#: Units looked at together.
-_UNITS = 1 << 14
 
-
-def encode(folder: Publisher, plan: FolderPlan, number: int, opened: OpenSeat) -> JobReport:
+def encode(folder: Publisher, plan: FolderPlan, job: Job, opened: OpenSeat) -> JobReport:
     """Do the job, or find that it has been done.
+
+    Args:
+        folder: the cache.
+        plan: with the models of the job's space.
+        job: of the kind ``encode``.
+        opened: the seat.
 
     Raises:
         UsageError: no such shard.
@@ -54,9 +53,9 @@ def encode(folder: Publisher, plan: FolderPlan, number: int, opened: OpenSeat) -
         DictionaryLocked, WriteFailed, PoolBroken: as a build.
 
     """
-    if not 0 <= number < plan.n_shards:
-        raise UsageError(f"there is no shard {number}", hint=f"{plan.n_shards} were planned")
-    shard = Shard(folder, plan, number)
+    if not 0 <= job.number < plan.n_shards:
+        raise UsageError(f"there is no shard {job.number}", hint=f"{plan.n_shards} were planned")
+    shard = Shard(folder, plan, job)
     before = shard.done()
     if before is not None:
         return before
@@ -65,30 +64,46 @@ def encode(folder: Publisher, plan: FolderPlan, number: int, opened: OpenSeat) -
 
 
 class Shard:
-    """The files of one shard, and what is left to do for it."""
+    """The files of one shard, and what is left to do of a job on it.
 
-    def __init__(self, folder: Publisher, plan: FolderPlan, number: int) -> None:
-        self.folder, self.plan, self.number = folder, plan, number
-        self.job = Job("encode", number)
+    Args:
+        folder: the cache.
+        plan: with the models of the job's space.
+        job: of the kind ``encode``.
+        listing: names of the folder's outboxes and reports, where they were listed already.
+
+    """
+
+    def __init__(
+        self, folder: Publisher, plan: FolderPlan, job: Job, listing: Listing | None = None
+    ) -> None:
+        self.folder, self.plan, self.job = folder, plan, job
         self._layout = layout_of(plan)
-        self._stem = f"{REPORTS}/{self.job.name(self._layout)}"
-        self.outboxes = folder.list(OUTBOX)
-        """Names of those that are published."""
-        self.reports = [name for name in folder.list(REPORTS) if name.startswith(f"{self._stem}-")]
-        """Of jobs that are done, oldest first."""
+        listing = listing or Listing.of(folder)
+        self._stem = job.name(self._layout)
+        self.n_reports = len(listing.reports_of(self._stem))
+        """Of this job, all of which ended well."""
         self.covered: set[str] = set()
-        """Outboxes whose units the shard has."""
+        """Outboxes whose units are in files of the shard, or have been looked at."""
         self._last: JobReport | None = None
-        if self.reports:
-            self._last, facts = JobReport.from_json(folder.read(self.reports[-1]))
-            self.covered = set(cast("list[str]", facts["outboxes"]))
+        self._covered_here: set[str] = set()
+        every_space = f"encode-{self._layout.shard_name(job.number)}"
+        for stem, names in listing.reports_below(every_space).items():
+            last, facts = JobReport.from_json(folder.read(names[-1]))
+            covered = set(cast("list[str]", facts["outboxes"]))
+            self.covered |= covered
+            if stem == self._stem:
+                self._last, self._covered_here = last, covered
+        self.new = [name for name in listing.outboxes if name not in self.covered]
+        """Names of the other outboxes."""
 
     def done(self) -> JobReport | None:
         """The report, should nothing be left to do."""
         last = self._last
-        if last is None or not self.covered.issuperset(self.outboxes):
+        if last is None or self.new or self._covered_here != self.covered:
             return None
-        n_lost = sum(failed.n_units for failed in last.run.failed if failed.table == self._vectors)
+        vectors = self.plan.encoder.table
+        n_lost = sum(failed.n_units for failed in last.run.failed if failed.table == vectors)
         run = replace(
             last.run,
             n_hits=last.run.n_unique - n_lost,
@@ -98,10 +113,6 @@ class Shard:
             notes=(),
         )
         return replace(last, run=run, files=(), was_done=True)
-
-    @property
-    def _vectors(self) -> str:
-        return self.plan.encoder.table
 
     def files(self) -> list[str]:
         """Names of the published files, in order."""
@@ -116,12 +127,45 @@ class Shard:
 
     def file_name(self, addition: int) -> str:
         """Of the shard's file, or of an addition to it."""
-        return self._layout.shard_file(self.number, addition).as_posix()
+        return self._layout.shard_file(self.job.number, addition).as_posix()
+
+    def new_units(self) -> SliceUnits:
+        """Of the other outboxes."""
+        number, fetch = self.job.number, self.folder.fetch
+        return SliceUnits([read_slice(fetch(name), number) for name in self.new])
 
     def write_report(self, report: JobReport) -> None:
         """Say that everything up to these outboxes is done, unless another attempt has."""
-        facts = {"outboxes": sorted(self.covered.union(self.outboxes))}
-        self.folder.write(f"{self._stem}-{len(self.reports):04d}.done", report.to_json(**facts))
+        name = f"{REPORTS}/{self._stem}-{self.n_reports:04d}.done"
+        outboxes = sorted(self.covered.union(self.new))
+        self.folder.write(name, report.to_json(outboxes=outboxes))
+
+
+class Listing:
+    """Names of the outboxes and reports of a folder."""
+
+    def __init__(self, outboxes: Sequence[str], reports: Sequence[str]) -> None:
+        self.outboxes = outboxes
+        self._reports: dict[str, list[str]] = {}
+        for name in reports:
+            stem = name.removeprefix(f"{REPORTS}/").rpartition("-")[0]
+            self._reports.setdefault(stem, []).append(name)
+
+    @classmethod
+    def of(cls, folder: Publisher) -> Self:
+        """As they are now. Reports come after what they tell of, so they are listed first."""
+        reports = folder.list(REPORTS)
+        return cls(folder.list(OUTBOX), reports)
+
+    def reports_of(self, stem: str) -> list[str]:
+        """Of one job, oldest first."""
+        return self._reports.get(stem, [])
+
+    def reports_below(self, shard: str) -> dict[str, list[str]]:
+        """Of the jobs on a shard, for each space."""
+        found = {shard: self.reports_of(shard)}
+        found |= {s: n for s, n in self._reports.items() if s.startswith(f"{shard}{SPACE_MARK}")}
+        return {stem: names for stem, names in found.items() if names}
 
 
 class _Encoding:
@@ -134,37 +178,48 @@ class _Encoding:
     def finish(self) -> JobReport:
         """Compute, publish and report."""
         shard = self._shard
-        while True:
-            mine = shard.files()
-            name = shard.file_name(len(mine))
-            with work_file(shard.folder, self._opened.seat, name) as work:
+        with ExitStack() as stack:
+            lost: list[Path] = []
+            while True:
+                mine = shard.files()
+                name = shard.file_name(len(mine))
+                work = stack.enter_context(work_file(shard.folder, self._opened.seat, name))
                 if shard.folder.exists(name):  # published while this process waited
                     discard(work)
                     continue
-                report = self._fill(work, mine)
+                stack.callback(discard, work)
+                report = self._fill(work, mine, lost)
                 has_rows = _has_rows(work)
-                is_mine = not has_rows or shard.folder.publish(work, name)
-                discard(work)
-            if is_mine:
-                break
-        files = (name,) if has_rows else ()
-        done = JobReport(shard.job, report, files, is_done=not report.was_interrupted)
+                if not has_rows or shard.folder.publish(work, name):
+                    break
+                # Another attempt was faster. What it lacks is taken from this one's file.
+                lost.append(work)
+        done = JobReport(
+            shard.job,
+            report,
+            (name,) if has_rows else (),
+            is_done=not report.was_interrupted,
+        )
         if done.is_done:
             shard.write_report(done)
         return done
 
-    def _fill(self, work: Path, mine: Sequence[str]) -> RunReport:
+    def _fill(self, work: Path, mine: Sequence[str], lost: Sequence[Path]) -> RunReport:
         folder, opened = self._shard.folder, self._opened
         pool = opened.encoding_pool(self._plan, self._shard.plan.settings())
         writer = CacheWriter(pool, work)
         record = RunRecord(str(self._shard.job), 0, self._plan.levels, self._plan.checkpoints)
+        listen = opened.listen
         try:
             writer.append({})
             writer.settle()
-            with StackedReader([*map(folder.fetch, mine), work]) as stacked:
+            with (
+                StackedReader([*map(folder.fetch, mine), work]) as stacked,
+                OtherCaches([*opened.seat.also, *lost]) as others,
+            ):
                 reader = cast("Reader", stacked)  # which it stands for
-                units = _StoredAndNew(reader, self._new_units())
-                run = Run(self._plan, writer, units, reader, record, opened.listen)
+                units = StoredUnits(reader, self._shard.new_units())
+                run = Run(self._plan, writer, units, reader, record, listen, others=others)
                 with opened.running(run):
                     report = run.finish()
             writer.release()
@@ -172,66 +227,6 @@ class _Encoding:
             opened.drop(pool)
             raise
         return report
-
-    def _new_units(self) -> SliceUnits:
-        shard = self._shard
-        names = [name for name in shard.outboxes if name not in shard.covered]
-        return SliceUnits([read_slice(shard.folder.fetch(n), shard.number) for n in names])
-
-
-class _StoredAndNew:
-    """The units of a shard: the stored texts first, which may lack a row, then those of slices.
-
-    Levels are those of both.
-    """
-
-    def __init__(self, reader: Reader, slices: SliceUnits) -> None:
-        self.is_exhausted = False
-        self._reader, self._slices = reader, slices
-        self._chunks = self._all()
-
-    def next_chunk(self) -> Chunk | None:
-        """The next few units."""
-        chunk = next(self._chunks, None)
-        self.is_exhausted = chunk is None
-        return chunk
-
-    def find_departed(self) -> dict[str, str]:
-        """None: texts do not leave."""
-        return {}
-
-    def _all(self) -> Iterator[Chunk]:
-        slices = self._slices
-        # The reader's last file is not yet written to: what it holds is of a killed attempt.
-        known = level_bits(self._reader)
-        rows = self._find_stored(slices.keys)
-        stored = np.flatnonzero(rows >= 0)
-        bits = known.copy()
-        bits[rows[stored]] |= slices.levels[stored]
-        yield from self._stored(known, bits)
-        for units in slices.blocks(np.flatnonzero(rows < 0), _UNITS):
-            texts: Rows = {"keys": units.keys, "text": units.texts.ragged}
-            levels: Rows = {"text": units.keys, "bits": units.levels}
-            yield Chunk(known=units, rows={tables.TEXTS: texts, tables.TEXT_LEVELS: levels})
-
-    def _find_stored(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
-        if tables.TEXTS not in self._reader:
-            return np.full(len(keys), -1, np.int64)
-        return self._reader.table(tables.TEXTS).find(keys)
-
-    def _stored(self, known: NDArray[np.uint8], bits: NDArray[np.uint8]) -> Iterator[Chunk]:
-        if not len(bits):
-            return
-        texts = self._reader.table(tables.TEXTS)
-        for start in range(0, len(bits), _UNITS):
-            rows = np.arange(start, min(start + _UNITS, len(bits)))
-            keys = np.asarray(texts.gather("keys", rows), np.uint8)
-            levels = bits[rows]
-            changed = np.flatnonzero(levels != known[rows])
-            written: dict[str, Rows] = {}
-            if len(changed):
-                written = {tables.TEXT_LEVELS: {"text": keys[changed], "bits": levels[changed]}}
-            yield Chunk(known=KnownUnits(keys, levels, texts, rows), rows=written)
 
 
 def _shard_specs(plan: Plan) -> dict[str, TableSpec]:

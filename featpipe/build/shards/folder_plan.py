@@ -16,7 +16,13 @@ from featpipe.build.plan import make_plan
 from featpipe.cache.places import Preparation, preparation_spec
 from featpipe.encoders.builtin import BUILTIN, find_builtin_model, is_builtin
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings, explain_difference
-from featpipe.errors import CheckpointError, NewerDictionary, UnreadableDictionary, UsageError
+from featpipe.errors import (
+    CheckpointError,
+    NewerDictionary,
+    UnknownSpace,
+    UnreadableDictionary,
+    UsageError,
+)
 from featpipe.settings import BuildSettings
 from featpipe.store.folder_layout import DESCRIPTION, FORMAT, FolderLayout
 
@@ -44,6 +50,7 @@ class ModelPlan:
         model: the built-in one's name, a name in a hub, or a folder as the planner saw it.
         settings: with the precision that was settled.
         spec: every part of the fingerprint.
+        note: why this precision, in words, where the user left it open.
     """
 
     table: str
@@ -51,6 +58,7 @@ class ModelPlan:
     settings: Mapping[str, Any]  # the values of a JSON object
     spec: Mapping[str, Any]
     fingerprint: str
+    note: str = ""
 
     def path(self) -> str | Path:
         """The checkpoint on this machine."""
@@ -110,6 +118,29 @@ class FolderPlan:
                 "encoder": ModelPlan(**told["encoder"]),
                 "tagger": None if tagger is None else ModelPlan(**tagger),
             }
+        )
+
+    def for_space(self, folder: Publisher, space: str) -> FolderPlan:
+        """The same with the models of a further space; itself for ``""``.
+
+        Raises:
+            UnknownSpace: none of this name was planned.
+
+        """
+        if not space:
+            return self
+        try:
+            told = json.loads(folder.read(f"{SPACES}/{space}.json"))
+        except FileNotFoundError:
+            raise UnknownSpace(
+                f"{folder.address} has no plan for the space {space}",
+                hint=f"it has {', '.join(list_spaces(folder)) or 'none but its own'}",
+            ) from None
+        tagger = told["tagger"]
+        return replace(
+            self,
+            encoder=ModelPlan(**told["encoder"]),
+            tagger=None if tagger is None else ModelPlan(**tagger),
         )
 
     # ---- what a job computes
@@ -186,11 +217,11 @@ class Models:
 def plan_folder(
     folder: Publisher,
     models: Models,
-    settings: BuildSettings,
+    settings: BuildSettings | None,
     devices: tuple[str, ...],
     n_shards: int | None,
 ) -> FolderPlan:
-    """The plan of a folder, written if there is none.
+    """The plan of a folder, written if there is none; None stands for what the folder has.
 
     Raises:
         UsageError: the folder has another plan than what is asked for.
@@ -200,26 +231,61 @@ def plan_folder(
         plan = FolderPlan.read(folder)
         _refuse_changes(plan, models, settings, devices, n_shards)
         return plan
-    plan = _make(models, settings, devices, n_shards or 64)
+    plan = _make(models, settings or BuildSettings(), devices, n_shards or 64)
     if not folder.write(DESCRIPTION, plan.to_json()):  # another planner was faster
         return plan_folder(folder, models, settings, devices, n_shards)
     return plan
 
 
+def list_spaces(folder: Publisher) -> list[str]:
+    """Names of the further spaces that were planned."""
+    names = folder.list(SPACES)
+    return [name.removeprefix(f"{SPACES}/").removesuffix(".json") for name in names]
+
+
+def plan_space(
+    folder: Publisher, plan: FolderPlan, models: Models, devices: tuple[str, ...]
+) -> str:
+    """Plan a further model for all texts of a folder; the name of its space.
+
+    Returns "" for the folder's own models. Entities are found where a model for them is named.
+
+    Raises:
+        UsageError, CheckpointError: as `plan_folder`.
+
+    """
+    models = replace(models, ner=models.ner or "none")
+    encoder, tagger = plan_model(models, plan.settings(), devices)
+    if encoder.fingerprint == plan.encoder.fingerprint and tagger in (None, plan.tagger):
+        return ""
+    space = encoder.table.partition("/")[2]
+    if tagger is not None:
+        space += f"+{tagger.table.partition('/')[2]}"
+    content = {"encoder": asdict(encoder), "tagger": tagger and asdict(tagger)}
+    folder.write(f"{SPACES}/{space}.json", json.dumps(content, ensure_ascii=False).encode())
+    return space
+
+
 def plan_model(
     models: Models, settings: BuildSettings, devices: tuple[str, ...]
 ) -> tuple[ModelPlan, ModelPlan | None]:
-    """The plans of an encoder and of a tagger, precision settled for these devices."""
+    """The plans of an encoder and of a tagger, precision settled for these devices.
+
+    Mixed precision is chosen by itself only where it was measured to be safe for this model.
+    """
+    model = models.model or BUILTIN
     ner = None if models.ner == "none" else models.ner or BUILTIN
-    made = make_plan(
-        _path(models.model or BUILTIN),
-        models.encoder or EncoderSettings(),
-        None if ner is None else _path(ner),
-        models.tagger or TaggerSettings(),
-        settings,
-        devices,
-    )
-    encoder = _model_plan(models.model or BUILTIN, made.encoder, made)
+    of_encoder, of_tagger = models.encoder or EncoderSettings(), models.tagger or TaggerSettings()
+    tagger_path = None if ner is None else _path(ner)
+    made = make_plan(_path(model), of_encoder, tagger_path, of_tagger, settings, devices)
+    note = ""
+    if made.encoder.is_unproven:
+        note = "vectors in precision exact: mixed was not measured with this model yet"
+        if made.is_together:
+            of_tagger = replace(of_tagger, precision="exact")
+        of_encoder = replace(of_encoder, precision="exact")
+        made = make_plan(_path(model), of_encoder, tagger_path, of_tagger, settings, devices)
+    encoder = _model_plan(model, made.encoder, made, note or "; ".join(made.notes))
     if made.tagger is None or ner is None:
         return encoder, None
     return encoder, _model_plan(ner, made.tagger, made)
@@ -259,17 +325,20 @@ def _preparation_here(*, use_ocr: bool) -> dict[str, Any]:
 def _refuse_changes(
     plan: FolderPlan,
     models: Models,
-    settings: BuildSettings,
+    settings: BuildSettings | None,
     devices: tuple[str, ...],
     n_shards: int | None,
 ) -> None:
     lines = []
     if n_shards is not None and n_shards != plan.n_shards:
         lines.append(f"shards: {plan.n_shards} | {n_shards}")
-    asked = {"levels": list(settings.levels), "analyser": settings.analyser}
-    lines += explain_difference({"levels": list(plan.levels), "analyser": plan.analyser}, asked)
+    own: dict[str, object] = {"levels": list(plan.levels), "analyser": plan.analyser}
+    own["ocr"] = bool(plan.preparation["ocr"])
+    if settings is not None:
+        asked = {"levels": list(settings.levels), "analyser": settings.analyser}
+        lines += explain_difference(own, asked | {"ocr": settings.use_ocr})
     if models != Models():
-        lines += _explain_models(plan, models, settings, devices)
+        lines += _explain_models(plan, models, devices)
     if lines:
         raise UsageError(
             "the folder was planned otherwise:\n  " + "\n  ".join(lines),
@@ -278,9 +347,7 @@ def _refuse_changes(
         )
 
 
-def _explain_models(
-    plan: FolderPlan, models: Models, settings: BuildSettings, devices: tuple[str, ...]
-) -> list[str]:
+def _explain_models(plan: FolderPlan, models: Models, devices: tuple[str, ...]) -> list[str]:
     """Parts in which models asked for differ from those of the folder; its precision is kept."""
     asked = replace(
         models,
@@ -289,7 +356,7 @@ def _explain_models(
         encoder=_keep_precision(models.encoder or EncoderSettings(), plan.encoder),
         tagger=_keep_precision(models.tagger or TaggerSettings(), plan.tagger),
     )
-    encoder, tagger = plan_model(asked, settings, devices)
+    encoder, tagger = plan_model(asked, plan.settings(), devices)
     lines = [*explain_difference(plan.encoder.spec, encoder.spec)]
     if (tagger is None) != (plan.tagger is None):
         lines.append(f"entities: {_name(plan.tagger)} | {_name(tagger)}")
@@ -312,12 +379,14 @@ def _path(model: str | Path) -> str | Path:
     return find_builtin_model() if is_builtin(model) else model
 
 
-def _model_plan(asked: str | Path, made: EncoderPlan | TaggerPlan, plan: Plan) -> ModelPlan:
+def _model_plan(
+    asked: str | Path, made: EncoderPlan | TaggerPlan, plan: Plan, note: str = ""
+) -> ModelPlan:
     name = BUILTIN if is_builtin(asked) else str(asked)
     if name != BUILTIN and Path(name).is_dir():
         name = str(Path(name).absolute())
     spec = json.loads(plan.specs[made.table].attributes["spec"])
-    return ModelPlan(made.table, name, asdict(made.settings), spec, made.fingerprint)
+    return ModelPlan(made.table, name, asdict(made.settings), spec, made.fingerprint, note)
 
 
 def layout_of(plan: FolderPlan) -> FolderLayout:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["prepare", "encode"]
 
+#: Between a shard and a further space in the names of reports.
+SPACE_MARK = "+"
+
 #: Numbers of a run that are those of its jobs added up.
 _SUMMED = ("n_documents", "n_unique", "n_hits", "n_encoded", "n_departed")
 
@@ -32,22 +35,25 @@ class Job:
     Attributes:
         kind: ``prepare`` or ``encode``.
         number: of the shard, or of the part within its run.
-        run: that planned the part; "" for a shard.
+        run: that planned the part; "" for the last one.
+        space: of a further model, such as ``bge@3f2a9c71b0de``; "" for the folder's own.
     """
 
     kind: Kind
     number: int
     run: str = ""
+    space: str = ""
 
     def __str__(self) -> str:
         number = f"{self.run}-{self.number:04d}" if self.run else str(self.number)
-        return f"{self.kind} {number}"
+        return f"{self.kind} {number}{f' for {self.space}' if self.space else ''}"
 
     def name(self, layout: FolderLayout) -> str:
         """Of its reports."""
         if self.kind == "prepare":
             return f"prepare-{self.run}-{self.number:04d}"
-        return f"encode-{layout.shard_name(self.number)}"
+        space = f"{SPACE_MARK}{self.space}" if self.space else ""
+        return f"encode-{layout.shard_name(self.number)}{space}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class Seat:
         scratch: a local folder for files that are being written, which are then published whole;
             None: they grow in a hidden folder of the cache, where a loss costs a batch only.
         wait_s: how long to wait for another process that writes the same file in place.
+        also: further caches, files or folders, whose rows are copied instead of computed.
     """
 
     devices: tuple[str, ...] = ()
@@ -71,6 +78,7 @@ class Seat:
     memory: int | None = None
     scratch: str | None = None
     wait_s: float = 600.0
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

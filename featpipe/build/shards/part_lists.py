@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from featpipe.documents.find import absolute
-from featpipe.documents.source import GivenText, Source, expanded
-from featpipe.errors import DocumentError, UnreadableDictionary, UsageError
+from featpipe.documents.source import Source, expanded
+from featpipe.errors import DocumentError, UnreadableDictionary
 from featpipe.store.folder_layout import LISTS
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ def plan_run(
         notes: to be kept with the run.
 
     Raises:
-        UsageError: texts at hand, which no other machine can read.
         WriteFailed: disk full ...
 
     """
@@ -182,11 +181,6 @@ def _cut(sources: Sequence[Source], n_parts: int | None) -> Iterator[list[Source
 
 
 def _cost(source: Source) -> int:
-    if isinstance(source.part, GivenText):
-        raise UsageError(
-            f"{source.id} is a text at hand, which no other machine can read",
-            hint="write it to a file, or name a file as the cache",
-        )
     try:
         return source.n_bytes() + _FILE_BYTES
     except DocumentError:  # reading it says so

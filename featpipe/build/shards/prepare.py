@@ -76,6 +76,11 @@ def report_name(run: RunPlan, number: int) -> str:
     return f"{REPORTS}/prepare-{run.id}-{number:04d}.done"
 
 
+def is_unfinished(folder: Publisher, run: RunPlan) -> bool:
+    """Whether a part of a run is left to do."""
+    return any(not folder.exists(report_name(run, number)) for number in range(run.n_parts))
+
+
 class _Part:
     """The files of one part: ``RUN-0007.h5``, and ``RUN.1-0007.h5`` ... of further attempts."""
 
