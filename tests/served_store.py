@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from urllib.request import urlopen
 
-BUCKET = "bucket"
+import pytest
+
+_BUCKET = "bucket"
 
 
 @contextmanager
@@ -35,3 +37,17 @@ def served_store() -> Iterator[dict[str, str]]:
     finally:
         server.kill()
         server.wait()
+
+
+@pytest.fixture(scope="module")
+def s3_bucket() -> Iterator[str]:
+    """The URL of an empty bucket that a server on the loopback keeps."""
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+    pytest.importorskip("moto.server", reason="moto is not installed")
+    with served_store() as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()  # of those that know another address
+        s3fs.S3FileSystem().mkdir(_BUCKET)
+        yield f"s3://{_BUCKET}"
+        s3fs.S3FileSystem.clear_instance_cache()

@@ -17,7 +17,9 @@ Jobs ``prepare`` come first: ``encode`` computes what the outboxes hold when it 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import entry_points
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Protocol, Self
 
 from featpipe.build.publish import open_folder
@@ -83,7 +85,9 @@ class SeatJobs:
         seat: Seat,
         listen: Callable[[Progress], None] | None = None,
     ) -> None:
-        self._folder = open_folder(folder)
+        self._folder = open_folder(folder, seat.scratch)
+        if seat.scratch is None and self._folder.work_folder() is None:
+            seat = replace(seat, scratch=gettempdir())  # no file grows in an object store
         self._opened = OpenSeat(seat, listen)
         self._plan: FolderPlan | None = None
         self._runs: dict[str, RunPlan] = {}

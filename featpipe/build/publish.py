@@ -18,8 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from featpipe.errors import UnreadableDictionary, UsageError
+from featpipe.build.object_folder import ObjectFolder
+from featpipe.errors import UnreadableDictionary
 from featpipe.store.disk import Disk, writing
+from featpipe.store.object_store import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -182,18 +184,20 @@ def _blocks_of(file: Path) -> Iterator[bytes]:
             yield block
 
 
-def open_folder(folder: str | Path | Publisher) -> Publisher:
-    """The files of a folder cache, by its address.
+def open_folder(folder: str | Path | Publisher, local: str | Path | None = None) -> Publisher:
+    """The files of a folder cache, by its address: a path, or the URL of an object store.
+
+    Args:
+        folder: or its files, which are returned.
+        local: where files of an object store are fetched to; by default in the user's cache folder.
 
     Raises:
-        UsageError: an address that is no path.
+        MissingExtra: a package for this kind of object store is not installed.
+        UsageError: a kind of object store that is not known.
 
     """
     if not isinstance(folder, str | Path):
         return folder
-    if "://" in str(folder):
-        raise UsageError(
-            f"{folder} is the address of an object store, where jobs cannot publish",
-            hint="name a folder of a local or shared file system",
-        )
-    return LocalFolder(folder)
+    if is_url(folder):
+        return ObjectFolder(str(folder), local)
+    return LocalFolder(str(folder).removeprefix("file://"))

@@ -7,12 +7,11 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from served_store import BUCKET, served_store
+from served_store import s3_bucket
 
 from featpipe.errors import FeatpipeError, MissingExtra, StoreUnreachable, UsageError, WriteFailed
 from featpipe.store.fetched import FetchedFiles
@@ -20,17 +19,7 @@ from featpipe.store.object_store import ObjectStore, is_url
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
-
-@pytest.fixture(scope="module")
-def s3_bucket() -> Iterator[str]:
-    """The URL of an empty bucket that a server on the loopback keeps."""
-    pytest.importorskip("s3fs", reason="s3fs is not installed")
-    pytest.importorskip("moto.server", reason="moto is not installed")
-    with served_store() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        fsspec.filesystem("s3").mkdir(BUCKET)
-        yield f"s3://{BUCKET}"
+__all__ = ["s3_bucket"]  # a fixture
 
 
 @pytest.fixture(params=["memory", "s3"])
