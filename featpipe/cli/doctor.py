@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -25,14 +25,12 @@ from featpipe.cli.main import EXIT_LEFT_OUT
 from featpipe.cli.terminal import echo
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.checkpoint import describe_checkpoint
-from featpipe.errors import FeatpipeError, TaskFailed, raise_original
+from featpipe.errors import FeatpipeError
 from featpipe.interpreter import run_python
 from featpipe.pool.devices import count_cards, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from featpipe.encoders.trial import Trial
 
 State = Literal["ok", "warning", "problem"]
 
@@ -41,8 +39,8 @@ _GIB = 1 << 30
 #: A smaller shared memory file system cannot hold a batch of vectors.
 _LITTLE_SHM = 64 << 20
 _LITTLE_DISK = _GIB
-#: For a child that imports torch, and for one that loads a large model from a slow disk.
-_CHILD_S, _LOADING_S = 60.0, 600.0
+#: For a child that imports torch.
+_CHILD_S = 60.0
 _EXTRAS = {
     "numba": "fast", "pypdfium2": "docs", "rapidocr": "ocr", "fastapi": "serve", "kombu": "amqp",
     "opentelemetry-sdk": "otel", "pyarrow": "arrow", "xlsxwriter": "xlsx", "faiss-cpu": "ann",
@@ -55,18 +53,29 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 @click.command("doctor")
 @click.option("--cache", type=click.Path(path_type=Path), metavar="FILE",
               help="Look at this cache and its file system.")  # fmt: skip
-@click.option("--model", metavar="PATH|NAME", help="Load this model, and encode texts.")
+@click.option("--model", metavar="PATH|NAME",
+              help="Load this model, and measure its speed and precision.")  # fmt: skip
+@click.option("--for", "documents", metavar="DOCS",
+              help="With --model: how long these documents would take.")  # fmt: skip
 @click.option("--torch", "with_torch", is_flag=True, help="Import torch in a child and use cards.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object.")
 @click.pass_context
 def doctor(
-    ctx: click.Context, *, cache: Path | None, model: str | None, with_torch: bool, is_json: bool
+    ctx: click.Context,
+    *,
+    cache: Path | None,
+    model: str | None,
+    documents: str | None,
+    with_torch: bool,
+    is_json: bool,
 ) -> None:
     """Check Python, packages, devices, memory, file system, model and workers.
 
     Exit code 1 when something would stop a run; each finding says what to do.
     """
-    findings = examine(cache, model, with_torch=with_torch)
+    if documents is not None and model is None:
+        raise click.UsageError("--for estimates by a model; name it with --model")
+    findings = examine(cache, model, documents, with_torch=with_torch)
     if is_json:
         echo(as_json(findings))
     for finding in () if is_json else findings:
@@ -88,13 +97,18 @@ class Finding:
 
 
 def examine(
-    cache: Path | None = None, model: str | None = None, *, with_torch: bool = False
+    cache: Path | None = None,
+    model: str | None = None,
+    documents: str | None = None,
+    *,
+    with_torch: bool = False,
 ) -> list[Finding]:
     """Every finding, in a fixed order.
 
     Args:
         cache: the file to write; by default one in the working directory.
         model: checkpoint to check instead of the built-in one.
+        documents: a folder or file; how long ``model`` would take for them.
         with_torch: start a child that imports torch and computes on every card.
 
     """
@@ -109,7 +123,7 @@ def examine(
         ("file system", lambda: _check_file_system(place.absolute().parent)),
         ("kept files", _check_kept_files),
         ("cache", lambda: _check_cache(place) if cache else iter(())),
-        ("model", lambda: _check_model(model)),
+        ("model", lambda: _check_model(model, documents)),
         ("workers", _check_workers),
         ("torch", lambda: _check_torch() if with_torch else iter(())),
     ]
@@ -343,14 +357,14 @@ def _check_cache(path: Path) -> Iterator[Finding]:
     yield Finding("cache", "ok", f"{path}: {n_documents} documents; {spaces}")
 
 
-def _check_model(model: str | None) -> Iterator[Finding]:
+def _check_model(model: str | None, documents: str | None) -> Iterator[Finding]:
     named = [("model", model or str(find_builtin_model()))]
     if model is None:
         named.append(("entity model", str(find_builtin_model())))
     for check, name in named:
         try:
             found = describe_checkpoint(name)
-            same = _try_model(name) if model else ()
+            tried = list(_try_model(name, documents)) if model else []
         except (FeatpipeError, TimeoutError) as error:
             words = str(getattr(error, "message", error)).splitlines()[0]
             cure = getattr(error, "hint", None)
@@ -359,30 +373,30 @@ def _check_model(model: str | None) -> Iterator[Finding]:
             continue
         what = f"{found.path.name}: {found.architecture}, {found.dim} dimensions"
         yield Finding(check, "ok", what)
-        if same:
-            yield Finding(
-                check, "warning",
-                f"{' and '.join(same)} have the same vector: it does not know their characters",
-                "choose a model for the language of the documents",
-            )  # fmt: skip
+        yield from tried
 
 
-def _try_model(name: str) -> tuple[str, ...]:
-    """Have a child load the model and encode texts; two of them that have equal vectors.
+def _try_model(name: str, documents: str | None) -> Iterator[Finding]:
+    """What a child finds out that loads the model and encodes texts.
 
     Raises:
         FeatpipeError, TimeoutError: as of a worker of a build.
     """
-    from featpipe.pool import Pool, Role
+    from featpipe.cli.speed import describe_rate, describe_time, sample_documents, try_model
 
-    with Pool(
-        [Role("trial", "featpipe.encoders.trial:make_trial", threads=usable_cores())]
-    ) as pool:
-        try:
-            trial = cast("Trial", pool.call("trial", name, timeout=_LOADING_S))
-        except TaskFailed as error:
-            raise_original(error)
-    return trial.same
+    sample = None if documents is None else sample_documents(documents)
+    trial = try_model(name, () if sample is None else sample.texts)
+    if trial.same:
+        yield Finding(
+            "model", "warning",
+            f"{' and '.join(trial.same)} have the same vector: it does not know their characters",
+            "choose a model for the language of the documents",
+        )  # fmt: skip
+    for note in trial.notes:
+        yield Finding("model", "ok", note)
+    yield Finding("speed", "ok", describe_rate(trial))
+    if sample is not None and documents is not None:
+        yield Finding("time", "ok", describe_time(trial, sample, documents))
 
 
 def _check_workers() -> Iterator[Finding]:

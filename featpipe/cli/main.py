@@ -43,6 +43,7 @@ _COMMANDS = {
     "merge": ("cache_files", "merge", "Make one cache of several, without encoding."),
     "import": ("cache_files", "import_vectors", "Take over a file of one dataset per text."),
     "export": ("cache_files", "export", "Write tables as NumPy and JSON, or Parquet."),
+    "models": ("models", "models", "List the models of this machine, and how each would load."),
     "doctor": ("doctor", "doctor", "Check this machine, and say what cures it."),
 }
 

@@ -148,8 +148,10 @@ class Checkpoint:
         return tuple(by_number[str(number)] for number in range(len(by_number)))
 
 
-def describe_checkpoint(name: str | Path) -> Checkpoint:
+def describe_checkpoint(name: str | Path, *, may_download: bool = True) -> Checkpoint:
     """Describe the checkpoint in folder `name`, the built-in one by its name, or hub model `name`.
+
+    Without ``may_download`` a hub model must be in the local hub cache.
 
     Raises:
         CheckpointError: no such folder, no or unreadable config, damaged weight header, no
@@ -158,11 +160,12 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
         UnsupportedModel: a sentence-transformers module that cannot be reproduced, or an adapter
             that cannot be merged.
     """
-    whole = _find_folder(name)
+    whole = _find_folder(name, may_download=may_download)
     recipe = read_recipe(whole)
     adapter = read_adapter(recipe.model_folder)
     if adapter is not None:
-        return _describe_adapted(whole, recipe, adapter)
+        base = describe_checkpoint(adapter.base, may_download=may_download)
+        return _describe_adapted(whole, recipe, adapter, base)
     folder = recipe.model_folder
     config = _read_config(folder)
     weight_files = _find_weights(folder)
@@ -183,14 +186,14 @@ def describe_checkpoint(name: str | Path) -> Checkpoint:
     )
 
 
-def _describe_adapted(whole: Path, recipe: Recipe, adapter: Adapter) -> Checkpoint:
+def _describe_adapted(
+    whole: Path, recipe: Recipe, adapter: Adapter, base: Checkpoint
+) -> Checkpoint:
     """The base of an adapter, with the adapter's recipe if it has one, else with the base's.
 
     Raises:
-        CheckpointError: the base is not to be found, or the adapter has another tokenizer.
-        UnsupportedModel: an adapter of an adapter.
+        UnsupportedModel: an adapter of an adapter, or one that has another tokenizer.
     """
-    base = describe_checkpoint(adapter.base)
     if base.adapter is not None:
         raise UnsupportedModel(f"{adapter.folder} is an adapter of the adapter {base.folder}")
     _refuse_other_tokenizer(adapter.folder, base.path)
@@ -215,7 +218,7 @@ def _refuse_other_tokenizer(folder: Path, base: Path) -> None:
         )
 
 
-def _find_folder(name: str | Path) -> Path:
+def _find_folder(name: str | Path, *, may_download: bool) -> Path:
     """Absolute path of the checkpoint's folder, downloaded if need be.
 
     Raises:
@@ -230,7 +233,10 @@ def _find_folder(name: str | Path) -> Path:
         raise CheckpointError(f"{path} is a file; a checkpoint is a folder with config.json")
     if isinstance(name, Path) or name.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(name):
         raise CheckpointError(f"there is no checkpoint folder {path}", hint=_suggest(path))
-    return _find_in_hub_cache(name) or _download(name)
+    found = _find_in_hub_cache(name)
+    if found is None and not may_download:
+        raise CheckpointError(f"{name} is neither a folder nor in the local hub cache")
+    return found or _download(name)
 
 
 def find_by_model_name(name: str) -> list[Path]:
@@ -240,6 +246,17 @@ def find_by_model_name(name: str) -> list[Path]:
     owners = sorted(path.name for path in _hub_cache().glob(f"models--*--{name}"))
     names = (owner.removeprefix("models--").replace("--", "/") for owner in owners)
     return [path for path in map(_find_in_hub_cache, names) if path is not None]
+
+
+def list_hub_cache() -> dict[str, Path]:
+    """Folder by name of every model in the local hub cache that a name would load."""
+    found = {}
+    for repository in sorted(_hub_cache().glob("models--*")):
+        name = repository.name.removeprefix("models--").replace("--", "/")
+        folder = _find_in_hub_cache(name)
+        if folder is not None:
+            found[name] = folder
+    return found
 
 
 def _suggest(absent: Path) -> str:

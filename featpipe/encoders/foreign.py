@@ -233,12 +233,7 @@ class _Loading:
         kind: Untyped = transformers.AutoModel
         if self.checkpoint.architecture in _WITH_DECODER:
             kind = transformers.AutoModelForTextEncoding
-        elif self.checkpoint.config.get("is_encoder_decoder"):
-            raise UnsupportedModel(
-                f"{self.checkpoint.path} ({self.checkpoint.architecture}) has a decoder, whose"
-                " states are no vectors of texts",
-                hint=f"of such families, {', '.join(sorted(_WITH_DECODER))} are read",
-            )
+        refuse_decoder(self.checkpoint)
         if self.is_tagger:
             kind = transformers.AutoModelForTokenClassification
         try:
@@ -266,6 +261,20 @@ class _Loading:
         purpose = "tagger" if self.is_tagger else "encoder"
         model = f"{self.checkpoint.path} ({kind})"
         return UnsupportedModel(f"{model} is no {purpose} {suffix}: {error}")
+
+
+def refuse_decoder(checkpoint: Checkpoint) -> None:
+    """Refuse a model whose last states are those of a decoder.
+
+    Raises:
+        UnsupportedModel: it is one.
+    """
+    kind = checkpoint.architecture
+    if checkpoint.config.get("is_encoder_decoder") and kind not in _WITH_DECODER:
+        raise UnsupportedModel(
+            f"{checkpoint.path} ({kind}) has a decoder, whose states are no vectors of texts",
+            hint=f"of such families, {', '.join(sorted(_WITH_DECODER))} are read",
+        )
 
 
 def _compute_one(trunk: ForeignTrunk) -> None:
