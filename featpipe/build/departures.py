@@ -23,51 +23,75 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featpipe.cache.places import last_places
+import numpy as np
+
+from featpipe.cache.place_index import PlaceIndex
+from featpipe.cache.texts import join_keys
 from featpipe.documents.find import absolute, longer_ids, real_path
 from featpipe.documents.source import GivenText
 from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
+    from featpipe.cache.places import Place
     from featpipe.documents import Source
     from featpipe.store import Reader
 
-    #: Address -> (id, key of the content).
-    Places = Mapping[str, tuple[str, bytes]]
-
 _PART = re.compile(r"(.+)[!@]\d+", re.DOTALL)
+
+
+class Addresses:
+    """The addresses of a run's sources, eight bytes each. Two are mistaken once in 2^64 pairs."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self._hashes = np.unique(np.fromiter(map(hash, addresses), np.int64))
+
+    def __contains__(self, address: str) -> bool:
+        return bool(self.contain([address])[0])
+
+    def contain(self, addresses: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of these are among them: (n,)."""
+        return np.isin(np.fromiter(map(hash, addresses), np.int64), self._hashes, kind="sort")
 
 
 class Names:
     """The ids of a run's sources in a cache.
 
     Args:
-        places: of the cache.
+        places: of the cache before the run.
         given: addresses of all sources of the run.
 
     """
 
-    def __init__(self, places: Places, given: frozenset[str]) -> None:
+    def __init__(self, places: PlaceIndex, given: Addresses) -> None:
         self._places, self._given = places, given
-        self._holders = {id_: address for address, (id_, _) in places.items()}
+        #: Of sources that are new at their place: id -> address.
+        self._taken: dict[str, str] = {}
 
-    def name(self, source: Source, key: bytes | None) -> Source:
-        """The source with its id in the cache; ``key`` is that of its content, if known."""
-        known = self._places.get(source.address)
-        if known is not None and _end_alike(known[0], source.id):
-            return replace(source, id=known[0])
+    def name(self, source: Source, known: Place | None, key: bytes | None) -> Source:
+        """The source with its id in the cache.
+
+        Args:
+            source: as it was found.
+            known: what the cache has at its address.
+            key: of its content, if known.
+
+        """
+        if known is not None and _end_alike(known.id, source.id):
+            return replace(source, id=known.id) if known.id != source.id else source
         if isinstance(source.part, GivenText):
             return source
         for id_ in (source.id, *longer_ids(source)):
             if self._is_free(id_, source, key):
-                self._holders[id_] = source.address
+                self._taken[id_] = source.address
                 return replace(source, id=id_)
         return source
 
     def _is_free(self, id_: str, source: Source, key: bytes | None) -> bool:
-        holder = self._holders.get(id_)
+        holder = self._taken.get(id_) or self._holder_of(id_)
         if holder is None or holder == source.address:
             return True
         file = _file_of(holder)
@@ -77,36 +101,85 @@ class Names:
             return False
         if real_path(Path(file)) == real_path(source.path):
             return True
-        return self._places[holder][1] == key and _is_gone(file)
+        place = self._places.find_path(holder)
+        return place is not None and place.key == key and _is_gone(file)
+
+    def _holder_of(self, id_: str) -> str | None:
+        """The address of the document that has an id in the cache."""
+        held = self._places.find_id(id_)
+        return held[-1].path if held else None
 
 
 def find_departed(
-    reader: Reader, sources: Sequence[Source], roots: Sequence[str] | None
+    reader: Reader, sources: Sequence[Source], given: Addresses, roots: Sequence[str] | None
 ) -> dict[str, str]:
     """Address -> id of the places that leave, after a run over ``sources``.
 
-    ``roots`` are the folders and files that were given, where the cache is to follow them; else
-    None.
+    ``given`` are their addresses; ``roots`` the folders and files that were given, where the cache
+    is to follow them, else None. Memory: eight bytes for each place, besides the result.
     """
-    places = last_places(reader)
-    given = {source.address for source in sources}
-    seen: dict[bytes, list[tuple[str, str]]] = {}
-    for address in given & places.keys():
-        seen.setdefault(places[address][1], []).append((address, places[address][0]))
-    expanded = {str(source.path) for source in sources if source.part is not None}
-    ids_seen = {(_file_of(a), places[a][0]) for a in given & places.keys()} if expanded else set()
+    places = PlaceIndex(reader)
+    heads, n_others = _contents_seen(places, given)
+    if not n_others:
+        return {}
+    leaving = _Leaving(places, sources, given, roots)
     departed = {}
-    for address, (id_, key) in places.items():
-        if address in given or _is_text(address):
-            continue
-        file = _file_of(address)
-        if (
-            (file in expanded and (roots is not None or (file, id_) in ids_seen))
-            or _has_moved(file, address, id_, seen.get(key, ()), is_any=roots is not None)
-            or (roots is not None and _is_under(file, roots) and _is_gone(file))
-        ):
-            departed[address] = id_
+    for block in places.blocks():
+        is_given = given.contain([place.path for place in block])
+        same = np.isin(_heads_of(block), heads, kind="sort")
+        for at in np.flatnonzero(~is_given).tolist():
+            if leaving.is_leaving(block[at], is_elsewhere=bool(same[at])):
+                departed[block[at].path] = block[at].id
     return departed
+
+
+def _contents_seen(places: PlaceIndex, given: Addresses) -> tuple[NDArray[np.uint64], int]:
+    """The first eight bytes of the keys at given places, sorted; the number of other places."""
+    found, n_others = [np.zeros(0, np.uint64)], 0
+    for block in places.blocks():
+        is_given = given.contain([place.path for place in block])
+        found.append(_heads_of(block)[is_given])
+        n_others += int((~is_given).sum())
+    return np.unique(np.concatenate(found)), n_others
+
+
+def _heads_of(places: Sequence[Place]) -> NDArray[np.uint64]:
+    return join_keys([place.key for place in places]).view(np.uint64)[:, 0]
+
+
+class _Leaving:
+    """Decides on the places that a run did not see."""
+
+    def __init__(
+        self,
+        places: PlaceIndex,
+        sources: Sequence[Source],
+        given: Addresses,
+        roots: Sequence[str] | None,
+    ) -> None:
+        self._places, self._given, self._roots = places, given, roots
+        self._expanded = {str(path) for path in {s.path for s in sources if s.part is not None}}
+
+    def is_leaving(self, place: Place, *, is_elsewhere: bool) -> bool:
+        """Whether it leaves; ``is_elsewhere``: its content may have been seen at another place."""
+        if _is_text(place.path):
+            return False
+        file = _file_of(place.path)
+        if file in self._expanded and (self._roots is not None or self._has_id_in(file, place)):
+            return True
+        same = self._seen([place.key]) if is_elsewhere else ()
+        if _has_moved(file, place, same, is_any=self._roots is not None):
+            return True
+        return self._roots is not None and _is_under(file, self._roots) and _is_gone(file)
+
+    def _has_id_in(self, file: str, place: Place) -> bool:
+        """Whether the file gave another record with the id of this one."""
+        others = self._places.find_id(place.id)
+        return any(other.path in self._given and _file_of(other.path) == file for other in others)
+
+    def _seen(self, keys: Sequence[bytes]) -> list[Place]:
+        found = self._places.find_contents(keys)
+        return [place for place in found if place.path in self._given]
 
 
 def refuse_empty_roots(reader: Reader, sources: Sequence[Source], roots: Sequence[str]) -> None:
@@ -116,11 +189,10 @@ def refuse_empty_roots(reader: Reader, sources: Sequence[Source], roots: Sequenc
         UsageError: it is empty, perhaps because it is not mounted.
 
     """
-    files = [str(absolute(source.path)) for source in sources]
-    addresses = [_file_of(address) for address in last_places(reader)]
+    files = [str(absolute(path)) for path in {source.path for source in sources}]
     for root in roots:
         if Path(root).is_dir() and not any(_is_under(file, [root]) for file in files):
-            n_held = sum(_is_under(file, [root]) for file in addresses)
+            n_held = sum(_is_under(_file_of(place.path), [root]) for place in PlaceIndex(reader))
             if n_held:
                 raise UsageError(
                     f"{root} holds no document now, and the cache has {n_held} from there",
@@ -128,19 +200,18 @@ def refuse_empty_roots(reader: Reader, sources: Sequence[Source], roots: Sequenc
                 )
 
 
-def _has_moved(
-    file: str, address: str, id_: str, same: Sequence[tuple[str, str]], *, is_any: bool
-) -> bool:
+def _has_moved(file: str, place: Place, same: Sequence[Place], *, is_any: bool) -> bool:
     """Whether a place not seen has the content of one that was, and is that document."""
     if not same:
         return False
     if _is_gone(file):
-        return is_any or any(_end_alike(id_, other) for _, other in same)
-    part = address[len(file) :]
+        return is_any or any(_end_alike(place.id, other.id) for other in same)
+    part = place.path[len(file) :]
     real = real_path(Path(file))
+    files = [_file_of(other.path) for other in same]
     return any(
-        real == real_path(Path(_file_of(other))) and part == other[len(_file_of(other)) :]
-        for other, _ in same
+        real == real_path(Path(its_file)) and part == other.path[len(its_file) :]
+        for other, its_file in zip(same, files, strict=True)
     )
 
 

@@ -7,16 +7,18 @@ The identity of an unknown file is handed on, so that its worker need not hash i
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from itertools import starmap
+from itertools import islice, starmap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from featpipe.build.departures import Names, find_departed
+from featpipe.build.departures import Addresses, Names, find_departed
 from featpipe.build.messages import PrepareTask, UnreadFile
 from featpipe.cache import tables
-from featpipe.cache.places import last_places, read_identified, source_rows
+from featpipe.cache.place_index import PlaceIndex
+from featpipe.cache.places import read_identified, source_rows
 from featpipe.cache.texts import LEVEL_BIT, Texts, Units, join_keys
 from featpipe.errors import DocumentError
 from featpipe.report import Counts, Quarantined
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.places import Identity, Preparation
+    from featpipe.cache.places import Identity, Place, Preparation
     from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
     from featpipe.store import Reader
@@ -124,8 +126,10 @@ class Intake:
         self._reader = reader
         held = tables.DOCUMENTS in reader
         self._documents = reader.table(tables.DOCUMENTS) if held else None
-        self._last_place = last_places(reader)
-        self._names = Names(self._last_place, frozenset(s.address for s in self._given))
+        self._places = PlaceIndex(reader)
+        self._addresses = Addresses(source.address for source in self._given)
+        self._names = Names(self._places, self._addresses)
+        self._waiting: deque[tuple[Source, Place | None]] = deque()
         self._limits = limits
         self.is_exhausted = False
 
@@ -133,17 +137,24 @@ class Intake:
         """Identify the next few files; None when there are no more."""
         files = _Files()
         while not files.are_enough:
-            source = next(self._sources, None)
-            if source is None:
+            if not self._waiting and not self._find_places():
                 self.is_exhausted = True
                 break
-            self._sort_in(source, files)
+            self._sort_in(*self._waiting.popleft(), files)
         return self._make_chunk(files) if files.n_files else None
 
     def find_departed(self) -> dict[str, str]:
         """Address -> id of documents that leave the cache, once all files are taken in."""
         self._reader.refresh()
-        return find_departed(self._reader, self._given, self._roots)
+        return find_departed(self._reader, self._given, self._addresses, self._roots)
+
+    def _find_places(self) -> bool:
+        """Fetch the next few sources, and what the cache has at their places; False at the end."""
+        some = list(islice(self._sources, _CHUNK_KNOWN))
+        seen = self._places.present([source.address for source in some])
+        known = {one.place.path: one.place for one in seen}
+        self._waiting.extend((source, known.get(source.address)) for source in some)
+        return bool(some)
 
     def _make_chunk(self, files: _Files) -> Chunk:
         found = self._look_up([i.key for _, i in files.known]) if files.known else None
@@ -153,7 +164,7 @@ class Intake:
             # a text of these documents: they are read again.
             unread = [*starmap(UnreadFile, files.known), *files.unknown]
         known, counts = found or (None, Counts())
-        moved = self._find_moved(files.known) if found else None
+        moved = _rows_of_moved(files.moved) if found else None
         return Chunk(
             task=PrepareTask(tuple(unread)) if unread else None,
             known=known,
@@ -166,14 +177,16 @@ class Intake:
         """The units of stored documents, and their counts; None where one must be read again."""
         return find_units(self._reader, keys)
 
-    def _sort_in(self, source: Source, files: _Files) -> None:
+    def _sort_in(self, source: Source, place: Place | None, files: _Files) -> None:
         identity = None
         try:
             if self._documents is not None:
                 _, identity = read_identified(source, self._limits, self._preparation)
-                source = self._names.name(source, identity.key)
+                source = self._names.name(source, place, identity.key)
                 if self._documents.find_one(identity.key) >= 0:
                     files.known.append((source, identity))
+                    if place is None or (place.id, place.key) != (source.id, identity.key):
+                        files.moved.append((source, identity))
                     return
             files.n_bytes += source.n_bytes() * (_OCR_WEIGHT if self._preparation.ocr else 1)
         except DocumentError as error:
@@ -181,15 +194,11 @@ class Intake:
         else:
             files.unknown.append(UnreadFile(source, identity))
 
-    def _find_moved(self, known: list[tuple[Source, Identity]]) -> Rows | None:
-        moved = [
-            (source, identity.key)
-            for source, identity in known
-            if self._last_place.get(source.address) != (source.id, identity.key)
-        ]
-        if not moved:
-            return None
-        return source_rows([source for source, _ in moved], [key for _, key in moved])
+
+def _rows_of_moved(moved: list[tuple[Source, Identity]]) -> Rows | None:
+    if not moved:
+        return None
+    return source_rows([source for source, _ in moved], [identity.key for _, identity in moved])
 
 
 @dataclass(slots=True)
@@ -197,6 +206,8 @@ class _Files:
     """The files of a chunk while it is filled."""
 
     known: list[tuple[Source, Identity]] = field(default_factory=list)
+    moved: list[tuple[Source, Identity]] = field(default_factory=list)
+    """Those of the known ones that were at another place before, or had another id."""
     unknown: list[UnreadFile] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     n_bytes: int = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from featpipe.cache.dictionary import Dictionary
 from featpipe.cache.documents import StoredDocuments
 from featpipe.cache.forget import choose_documents, forget_documents
-from featpipe.cache.places import documents_of_rows
+from featpipe.cache.place_index import documents_of_rows
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level

@@ -5,37 +5,40 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.contents import ContentIndex
 from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.levels import level_bits
-from featpipe.cache.places import last_places
+from featpipe.cache.place_index import PlaceIndex, last_part
 from featpipe.cache.texts import LEVEL_BIT, check_level, decode, join_keys
 from featpipe.documents.find import absolute
 from featpipe.errors import DamagedRows, MissingDocuments, UnknownSpace
 from featpipe.store.damage import of_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from featpipe.cache.places import Place
     from featpipe.store import Reader, TableReader
     from featpipe.store.checksum import AnyArray
 
-    #: A table, another object where the file was replaced, and its number of rows.
-    _TableState = tuple[TableReader | None, int]
+    #: Of some tables each, another object where the file was replaced, and its number of rows.
+    _States = tuple[tuple[TableReader | None, int], ...]
 
 
-#: Documents that an error names.
-_NAMED = 5
+#: Documents that an error names, and ids that it compares with a wrong one.
+_NAMED, _COMPARED = 5, 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +133,11 @@ class StoredDocuments:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._names = _Names()
         self._lock = threading.Lock()
-        self._forgotten: tuple[_TableState, Forgotten] = (None, -1), Forgotten(reader)
-        self._levels: tuple[tuple[_TableState, ...], NDArray[np.uint8]] = (), np.zeros(0, np.uint8)
+        self._index: tuple[_States, PlaceIndex] | None = None
+        self._forgotten: tuple[_States, Forgotten] | None = None
+        self._levels: tuple[_States, NDArray[np.uint8]] | None = None
+        self._contents = ContentIndex()
 
     def __reduce__(self) -> tuple[type[StoredDocuments], tuple[Reader]]:
         """Pickle without the lock; the reader pickles as its path."""
@@ -145,18 +149,16 @@ class StoredDocuments:
         return self._reader.table(tables.DOCUMENTS)
 
     def __iter__(self) -> Iterator[CachedDocument]:
-        """One document per place, in the order in which places were first seen."""
-        places = self.places()
-        if not places:
-            return
-        rows = self.table.find(join_keys(key for _, key in places.values())).tolist()
-        for (path, (name, key)), row in zip(places.items(), rows, strict=True):
-            if row >= 0:
-                yield CachedDocument(name, path, row, key, self)
+        """One document per place, in the order in which places were first seen.
 
-    def places(self) -> dict[str, tuple[str, bytes]]:
-        """Absolute path -> (readable name, document key), as last seen there."""
-        return last_places(self._reader)
+        The first one costs as much in a large cache as in a small one.
+        """
+        for block in self._places().blocks():
+            yield from self._documents_at(block)
+
+    def n_places(self) -> int:
+        """How many places have a document, without reading them."""
+        return len(self._places())
 
     def find(self, name: str) -> CachedDocument | None:
         """The document of this id or path, if there is one.
@@ -170,14 +172,18 @@ class StoredDocuments:
     def find_all(self, name: str) -> list[CachedDocument]:
         """As `find`; several where they share the end of their ids."""
         with self._lock:
-            names = self._current()
-            exact = names.by_name.get(name) or names.by_name.get(_absolute(name))
-            if exact is not None:
-                return [exact]
+            self._reader.refresh()
+            places = self._places()
+            for whole in dict.fromkeys((name, _absolute(name))):
+                at = places.find_path(whole)
+                exact = self._documents_at([at] if at else [])
+                exact = exact or self._documents_at(places.find_id(whole))
+                if exact:
+                    return exact[:1]
             end = f"/{name.removeprefix('/')}"
             if name.endswith("/") or _exists(name):
                 return []
-            last = names.by_last.get(name.rpartition("/")[2], ())
+            last = self._documents_at(places.find_last_part(last_part(name)))
             return [one for one in last if f"/{one.id}".endswith(end) or one.path.endswith(end)]
 
     def find_content(self, bytes_hash: str, media_type: str | None = None) -> CachedDocument | None:
@@ -190,15 +196,24 @@ class StoredDocuments:
 
         """
         with self._lock:
-            names = self._current()
-            for document in names.unhashed:
-                if document.row not in names.hashed_rows:
-                    names.hashed_rows.add(document.row)
-                    same = names.by_hash.setdefault(str(document.meta["bytes_hash"]), {})
-                    same[str(document.meta["media_type"])] = document
-            names.unhashed.clear()
-            found = names.by_hash.get(bytes_hash, {})
-            return next(iter(found.values()), None) if media_type is None else found.get(media_type)
+            self._reader.refresh()
+            if tables.DOCUMENTS not in self._reader:
+                return None
+            kinds = self._contents.find(self.table, bytes_hash, media_type)
+            found = self._documents_at(self._places().find_contents(kinds))
+        same = [one for one in found if kinds[one.key] == kinds[found[0].key]]
+        return same[-1] if same else None
+
+    def _documents_at(self, places: Sequence[Place]) -> list[CachedDocument]:
+        """The documents of these places; none where no content is stored."""
+        if not places or tables.DOCUMENTS not in self._reader:
+            return []
+        rows = self.table.find(join_keys(place.key for place in places)).tolist()
+        return [
+            CachedDocument(place.id, place.path, row, place.key, self)
+            for place, row in zip(places, rows, strict=True)
+            if row >= 0
+        ]
 
     def require(self, name: str) -> CachedDocument:
         """As `find`.
@@ -215,11 +230,11 @@ class StoredDocuments:
                 f"{name!r} is the end of {len(found)} ids in {self._reader.path}",
                 hint=f"name one of them: {', '.join(one.id for one in found[:_NAMED])}",
             )
-        with self._lock:
-            ids = {document.id for document in self._names.by_name.values()}
-        near = get_close_matches(name, ids, n=3)
+        places = self._places()
+        some = [place.id for place in islice(places, _COMPARED)]
+        near = get_close_matches(name, some, n=3)
         raise MissingDocuments(
-            f"{self._reader.path} holds no document {name!r}, but {len(ids)} others",
+            f"{self._reader.path} holds no document {name!r}, but {len(places)} others",
             hint=f"nearest: {', '.join(near)}"
             if near
             else "featpipe documents list shows them; build-cache takes in others",
@@ -227,19 +242,22 @@ class StoredDocuments:
 
     def forgotten(self) -> Forgotten:
         """What only forgotten documents hold, as of the last refresh."""
-        state = self._log_state()
-        if state != self._forgotten[0]:
+        state = self._states(tables.SOURCES, tables.PLACES)
+        if self._forgotten is None or self._forgotten[0] != state:
             self._forgotten = state, Forgotten(self._reader)
         return self._forgotten[1]
 
-    def _log_state(self) -> _TableState:
-        return self._state_of(tables.SOURCES)
+    def _places(self) -> PlaceIndex:
+        """Places as of the last refresh."""
+        state = self._states(tables.SOURCES, tables.PLACES)
+        if self._index is None or self._index[0] != state:
+            self._index = state, PlaceIndex(self._reader)
+        return self._index[1]
 
-    def _state_of(self, name: str) -> _TableState:
-        if name not in self._reader:
-            return None, 0
-        table = self._reader.table(name)
-        return table, table.n_rows
+    def _states(self, *names: str) -> _States:
+        """What changes with the rows of these tables."""
+        held = (self._reader.table(n) if n in self._reader else None for n in names)
+        return tuple((table, table.n_rows if table else 0) for table in held)
 
     def are_of_level(self, texts: NDArray[np.uint8], level: str) -> NDArray[np.bool_]:
         """Whether the texts of these keys (n, 16) occur at a level in a document: (n,)."""
@@ -254,9 +272,8 @@ class StoredDocuments:
 
     def _level_bits(self) -> NDArray[np.uint8]:
         """Levels by row of ``/texts``, as of the last refresh."""
-        names = (tables.SOURCES, tables.DOCUMENTS, tables.TEXTS, tables.TEXT_LEVELS)
-        state = tuple(map(self._state_of, names))
-        if state != self._levels[0]:
+        state = self._states(tables.SOURCES, tables.DOCUMENTS, tables.TEXTS, tables.TEXT_LEVELS)
+        if self._levels is None or self._levels[0] != state:
             forgotten = self.forgotten()
             keep = forgotten.kept if forgotten.documents else None
             self._levels = state, level_bits(self._reader, keep)
@@ -287,35 +304,6 @@ class StoredDocuments:
         table = self._reader.table(f"entities/{matching[0]}")
         labels = json.loads(table.attributes["types"])
         return list(_place_entities(document, table, labels))
-
-    def _current(self) -> _Names:
-        """Names as they are now; read again only when the log of places has grown."""
-        self._reader.refresh()
-        state = self._log_state()
-        if state != self._names.state:
-            before, now = self._names, list(self)
-            names = _Names(state, {}, {}, now, before.by_hash, before.hashed_rows)
-            if state[0] is not before.state[0] or not before.hashed_rows <= {d.row for d in now}:
-                names = _Names(state, unhashed=now)  # another file, or documents have left
-            for document in names.unhashed:
-                names.by_name[document.path] = document
-                names.by_name.setdefault(document.id, document)
-                last = document.id.rpartition("/")[2]
-                names.by_last.setdefault(last, []).append(document)
-            self._names = names
-        return self._names
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Documents by path and id, and by hash and media type of their file, read when asked for."""
-
-    state: _TableState = (None, -1)
-    by_name: dict[str, CachedDocument] = field(default_factory=dict)
-    by_last: dict[str, list[CachedDocument]] = field(default_factory=dict)
-    unhashed: list[CachedDocument] = field(default_factory=list)
-    by_hash: dict[str, dict[str, CachedDocument]] = field(default_factory=dict)
-    hashed_rows: set[int] = field(default_factory=set)
 
 
 @contextmanager

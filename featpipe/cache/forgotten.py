@@ -20,6 +20,7 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.derived import complete, derived_tables
+from featpipe.cache.place_index import PlaceIndex, rows_holding
 from featpipe.cache.places import GONE, read_places
 from featpipe.cache.texts import Texts, join_keys, split_keys
 from featpipe.settings import LEVELS
@@ -85,22 +86,36 @@ class Forgotten:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        places = read_places(reader)
-        last = {place.path: place.key for place in places}
-        self.paths = frozenset(path for path, key in last.items() if key == GONE)
-        held: set[bytes] = set()
-        left: set[bytes] = set()
+        self.paths = _forgotten_paths(reader)
+        #: Keys of contents.
+        self.documents = frozenset(self._find_left() if self.paths else ())
+
+    def _find_left(self) -> set[bytes]:
+        """Keys of contents that were at the places which documents left, and at no other."""
+        log = self._reader.table(tables.SOURCES)
+        index = PlaceIndex(self._reader)
+        rows = index.rows_of_paths(self.paths)
+        left = {place.key for place in index.read(rows)} - {GONE}
+        others = np.setdiff1d(rows_holding(log, left), rows)
+        return left - {place.key for place in index.read(others)}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Ids and paths that no document has now, and one had."""
+        return self._names[1]
+
+    @property
+    def _kept_names(self) -> frozenset[str]:
+        return self._names[0]
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names of documents, and names of forgotten ones alone. Reads all places."""
         kept: set[str] = set()
         gone: set[str] = set()
-        for place in places if self.paths else ():
-            is_gone = place.path in self.paths
-            (left if is_gone else held).add(place.key)
-            (gone if is_gone else kept).update((place.path, place.id))
-        #: Keys of contents.
-        self.documents = frozenset(left - held - {GONE})
-        #: Ids and paths that no document has now, and those that one has.
-        self.names = frozenset(gone - kept)
-        self._kept_names = frozenset(kept)
+        for place in read_places(self._reader) if self.paths else ():
+            (gone if place.path in self.paths else kept).update((place.path, place.id))
+        return frozenset(kept), frozenset(gone - kept)
 
     def __bool__(self) -> bool:
         """Whether the file holds anything of forgotten documents."""
@@ -242,6 +257,15 @@ class Forgotten:
         notes = record["notes"]
         record["notes"] = [_FORGOTTEN if self._is_in(note) else note for note in notes]
         return json.dumps(record, ensure_ascii=False)
+
+
+def _forgotten_paths(reader: Reader) -> frozenset[str]:
+    """Paths that documents have left, and none is at."""
+    if tables.SOURCES not in reader:
+        return frozenset()
+    log, index = reader.table(tables.SOURCES), PlaceIndex(reader)
+    paths = {place.path for place in index.read(rows_holding(log, [GONE]))}
+    return frozenset(paths - {seen.place.path for seen in index.present(sorted(paths))})
 
 
 def _units_of(table: TableReader, rows: NDArray[np.int64]) -> Iterator[NDArray[np.void]]:

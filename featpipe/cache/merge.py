@@ -45,7 +45,7 @@ def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
     merged = merge_dictionaries(
         sources,
         output,
-        leave_out=lambda name: name.startswith("terms/"),
+        leave_out=lambda name: name == tables.PLACES or name.startswith("terms/"),
         pick_of=lambda reader: Forgotten(reader).pick,
     )
     with Writer.open(output) as writer:

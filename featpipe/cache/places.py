@@ -18,15 +18,17 @@ from featpipe.documents.load import BUILT_IN, added_identity, check_promise, reg
 from featpipe.documents.media_type import may_need_ocr
 from featpipe.documents.source import GivenText
 from featpipe.encoders.spec import fingerprint_of
-from featpipe.errors import DictionaryError, MissingExtra
+from featpipe.errors import MissingExtra
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
-    from featpipe.store import Reader
+    from featpipe.store import Reader, TableReader
 
 #: Stands for the key of a document in the row of a place that it left. No content has this key, so
 #: readers from before there were such rows find no document there either.
@@ -35,6 +37,9 @@ GONE = bytes(16)
 #: The state of a file that was changed less than this before is not trusted: a further change
 #: could leave the same size and times.
 _SETTLED_NS = 2_000_000_000
+
+#: Places read at a time.
+_BLOCK = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,37 +194,16 @@ class Place(NamedTuple):
     key: bytes
 
 
-def read_places(reader: Reader) -> list[Place]:
+def read_places(reader: Reader) -> Iterator[Place]:
     """Every row of ``/sources``, oldest first."""
-    if tables.SOURCES not in reader:
-        return []
-    table = reader.table(tables.SOURCES)
-    rows = np.arange(table.n_rows)
-    paths = Texts(*table.ragged_many("path", rows)).strings()
-    names = Texts(*table.ragged_many("id", rows)).strings()
-    return list(map(Place, paths, names, split_keys(np.asarray(table.gather("document", rows)))))
+    log = reader.table(tables.SOURCES) if tables.SOURCES in reader else None
+    for start in range(0, log.n_rows if log else 0, _BLOCK):
+        if log:
+            yield from read_rows(log, np.arange(start, min(start + _BLOCK, log.n_rows)))
 
 
-def last_places(reader: Reader) -> dict[str, tuple[str, bytes]]:
-    """Absolute path -> (readable name, key of the document last seen there), without those gone."""
-    found: dict[str, tuple[str, bytes]] = {}
-    for place in read_places(reader):
-        if place.key == GONE:
-            found.pop(place.path, None)
-        else:
-            found[place.path] = (place.id, place.key)
-    return found
-
-
-def documents_of_rows(reader: Reader, table: str, keys: Sequence[bytes]) -> list[str]:
-    """Ids of the documents whose rows of ``/documents`` have these keys; of other tables none.
-
-    For errors about damaged rows: where the log is damaged, too, they are not known.
-    """
-    if table != tables.DOCUMENTS:
-        return []
-    try:
-        places = last_places(reader).values()
-    except DictionaryError:
-        return []
-    return [name for name, key in places if key in keys]
+def read_rows(log: TableReader, rows: NDArray[np.int64]) -> list[Place]:
+    """These rows of ``/sources``."""
+    paths = Texts(*log.ragged_many("path", rows)).strings()
+    names = Texts(*log.ragged_many("id", rows)).strings()
+    return list(map(Place, paths, names, split_keys(np.asarray(log.gather("document", rows)))))

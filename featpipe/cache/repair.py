@@ -6,12 +6,15 @@ is: the next build computes both again from the documents, and nothing else.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.derived import complete
 from featpipe.settings import LEVELS
+from featpipe.store import Writer
 from featpipe.store.repair import Repair, repair_dictionary
 
 if TYPE_CHECKING:
@@ -30,7 +33,13 @@ _UNITS, _VOCABULARY = "/units", "/vocabulary"
 
 def repair_cache(path: str | Path) -> Repair:
     """As :func:`featpipe.store.repair.repair_dictionary`, for a cache."""
-    return repair_dictionary(path, order=_order, select=_Dependents().select)
+    repaired = repair_dictionary(path, order=_order, select=_Dependents().select)
+    if repaired.kept_as is None:
+        return repaired
+    with Writer.open(path) as writer:
+        complete(writer)
+    # The index of places is made anew, so that none of its rows is lost.
+    return replace(repaired, tables=tuple(t for t in repaired.tables if t.name != tables.PLACES))
 
 
 def _order(name: str) -> int:
@@ -46,6 +55,8 @@ class _Dependents:
 
     def select(self, source: RowSource, rows: Rows, written: Mapping[str, TableWriter]) -> Rows:
         """Of sound rows those that need no lost one."""
+        if source.name == tables.PLACES:  # they number rows
+            return rows[:0]
         if source.name == tables.DOCUMENTS and tables.TEXTS in written:
             return self._with_texts(source, rows, written[tables.TEXTS])
         if source.name.startswith("terms/"):

@@ -100,7 +100,7 @@ def summarise(cache: Cache) -> CacheSummary:
     return CacheSummary(
         path=str(cache.path),
         file_bytes=reader.file_bytes,
-        documents=len(cache.stored_documents.places()),
+        documents=cache.stored_documents.n_places(),
         contents=_count_kept(reader, tables.DOCUMENTS, forgotten),
         units=sum(occurrences.values()),
         units_by_level=occurrences,

@@ -9,6 +9,7 @@
     /documents                  keyed by content        text, meta, and per level spans and keys
     /sources                    log                     where a document was found; last row wins;
                                                         a key of zeros: it left this place
+    /places                     keyed by name           the index of /sources, by path and id
     /terms/<analyser>@<fp12>/   vocabulary (term, id) and units (ids per text)
     /runs                       log                     one JSON record per run
 
@@ -37,6 +38,7 @@ TEXTS = "texts"
 TEXT_LEVELS = "levels"
 DOCUMENTS = "documents"
 SOURCES = "sources"
+PLACES = "places"
 RUNS = "runs"
 
 #: Of extraction: values by key, and logs of JSON records.
@@ -142,6 +144,16 @@ def sources_spec() -> TableSpec:
         keyed=False,
         attributes={},
     )
+
+
+def places_spec() -> TableSpec:
+    """The index of ``/sources``: see `cache.place_index`. All but the keys are numbers of rows.
+
+    ``source`` is a row of ``/sources``, ``check`` its checksum; ``listed`` the row by which its
+    place has been listed since, ``first`` the first row of this table for the path.
+    """
+    names = ("source", "listed", "first", "check")
+    return TableSpec(tuple(Column(name, "uint32") for name in names), keyed=True, attributes={})
 
 
 def vocabulary_spec(spec: Mapping[str, object], fingerprint: str) -> TableSpec:

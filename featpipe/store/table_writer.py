@@ -156,6 +156,10 @@ class TableWriter:
         wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16).view("<u8")
         return self._index.find(wanted, self.n_rows)
 
+    def gather(self, name: str, rows: NDArray[np.int64]) -> AnyArray:
+        """These rows of a column with one value per row, appended ones included."""
+        return self._view(self._fixed[name]).gather(rows)
+
     def _find_new(
         self, batch: Batch, index: IndexWriter, ends: NDArray[np.intp]
     ) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from featpipe import Cache
 from featpipe.cache.forget import forget_documents
 from featpipe.cache.forgotten import Forgotten, compact_cache
 from featpipe.cache.merge import merge_caches
-from featpipe.cache.places import last_places
+from featpipe.cache.place_index import PlaceIndex
 from featpipe.cache.summary import summarise
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingDocuments
@@ -279,5 +279,5 @@ def test_readers_from_before_find_no_document_there_either(cache: Path) -> None:
         key = bytes(np.asarray(log.row("document", log.n_rows - 1)))
         assert bytes(np.asarray(log.ragged("path", log.n_rows - 1))).decode() == gone.path
         assert reader.table("documents").find_one(key) < 0
-        assert gone.path not in last_places(reader)
+        assert PlaceIndex(reader).find_path(gone.path) is None
         assert Forgotten(reader).names == {gone.id, gone.path}

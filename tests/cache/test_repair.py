@@ -13,7 +13,7 @@ from sentence_cache import write_documents
 
 from featpipe import Cache
 from featpipe.cache import tables
-from featpipe.cache.places import documents_of_rows
+from featpipe.cache.place_index import documents_of_rows
 from featpipe.cache.repair import repair_cache
 from featpipe.errors import DamagedRows
 from featpipe.store import Reader, key_of
