@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Derived, or about the run rather than the documents: a term's id is its turn in this file.
 IGNORED = {"index", "indexed", "checks", "id"}
+#: Numbers of rows, and their checksums.
+IGNORED_TABLES = {"places"}
 
 
 def contents(path: Path) -> dict[str, dict[bytes, tuple[bytes, ...]]]:
@@ -25,7 +27,7 @@ def contents(path: Path) -> dict[str, dict[bytes, tuple[bytes, ...]]]:
     tables: dict[str, dict[bytes, tuple[bytes, ...]]] = {}
 
     def visit(name: str, thing: object) -> None:
-        if isinstance(thing, h5py.Group) and "keys" in thing:
+        if isinstance(thing, h5py.Group) and "keys" in thing and name not in IGNORED_TABLES:
             rows = rows_of(thing)
             if "ids" in thing:
                 terms = terms_of(thing.parent["vocabulary"])

@@ -6,7 +6,7 @@ a few look-ups find all rows with a name, or the last. Rows of the log that the 
 are looked through once, all of them in a cache from before the index.
 
 Guarantee: answers are those of the log. The index holds checksums of the log's rows, which are
-salted by table; one that was made for another log is not used.
+salted by table; one that was made for another log, or for one of several files, is not used.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def n_covered(index: TableReader, log: TableReader) -> int:
         whole = np.flatnonzero(is_path & (sources < log.n_rows))
         if len(whole):
             last, source = int(whole[-1]) + start, int(sources[whole[-1]])
-            return source + 1 if index.row("check", last) == log.row("checks", source) else 0
+            made_for = index.slice("check", last, last + 1)
+            same = np.array_equal(made_for, log.slice("checks", source, source + 1))
+            return source + 1 if same else 0
     return 0
 
 
@@ -122,8 +124,8 @@ class Seen(NamedTuple):
 class PlaceIndex:
     """The places of a cache at one time.
 
-    Of the reader it uses ``table`` and ``in``, of tables ``n_rows``, ``find``, ``row``, ``slice``,
-    ``gather`` and ``ragged_many``. A reader without ``/places`` will do.
+    Of the reader it uses ``table`` and ``in``, of tables ``n_rows``, ``find``, ``slice``,
+    ``gather`` and ``ragged_many``. A reader without ``/places`` will do, or one of several files.
 
     Args:
         reader: of the cache.

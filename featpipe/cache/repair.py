@@ -38,8 +38,15 @@ def repair_cache(path: str | Path) -> Repair:
         return repaired
     with Writer.open(path) as writer:
         complete(writer)
-    # The index of places is made anew, so that none of its rows is lost.
-    return replace(repaired, tables=tuple(t for t in repaired.tables if t.name != tables.PLACES))
+        n_places = writer.table(tables.PLACES, tables.places_spec()).n_rows
+    # The index of places was made anew, whole.
+    return replace(
+        repaired,
+        tables=tuple(
+            replace(one, n_kept=n_places, n_dependent=0) if one.name == tables.PLACES else one
+            for one in repaired.tables
+        ),
+    )
 
 
 def _order(name: str) -> int:

@@ -21,7 +21,8 @@ from featpipe.store.verify import verify_dictionary
 
 #: Of each kind of table a column to damage.
 COLUMNS = {"documents": "text", "embeddings": "vectors", "entities": "scores", "levels": "bits",
-           "sources": "path", "texts": "text", "vocabulary": "term", "units": "ids"}  # fmt: skip
+           "places": "source", "sources": "path", "texts": "text",
+           "vocabulary": "term", "units": "ids"}  # fmt: skip
 
 
 def damage(path: Path, table: str, column: str, row: int) -> None:
