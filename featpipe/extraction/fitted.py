@@ -167,7 +167,13 @@ class FittedTemplate:
         documents = [(self._documents[number].features, one) for number, one in read]
         kind = field.type or _kind_of(field) or _infer_kind(field, documents)
         samples = [
-            sample_of(features, one.values_of(field.name), kind, one.spans.get(field.name, ()))
+            sample_of(
+                features,
+                one.values_of(field.name),
+                kind,
+                one.spans.get(field.name, ()),
+                is_selected=one.key is not None,
+            )
             for features, one in documents
         ]
         return fit_field(

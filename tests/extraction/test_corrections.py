@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from pages import features_of
 
 from featpipe import Cache, Extractor
 from featpipe.cli.main import featpipe
@@ -18,6 +19,7 @@ from featpipe.errors import UsageError
 from featpipe.extraction.corrections import Acceptance, Correction, Undo, read_record
 from featpipe.extraction.corrections_fold import accepted, fold, last_id
 from featpipe.extraction.corrections_log import CorrectionsLog, read_corrections
+from featpipe.extraction.scoring.field_model import sample_of
 from featpipe.extraction.template_file import load_template, load_uncorrected
 
 KEY = "0" * 32
@@ -299,3 +301,12 @@ def test_bad_lines_beside_a_template_are_logged_and_the_rest_counts(
     assert load_template(lease).samples[-1].key is not None
     assert "lease.corrections.jsonl:2: left out: is not whole JSON" in caplog.text
     assert len(read_corrections(log.path).records) == 2
+
+
+def test_what_was_selected_is_learnt_wherever_it_stands() -> None:
+    """A reviewer selects one of several places, more or less widely; all of them are samples."""
+    features = features_of("合同金额：人民币3,500元。\n总价3500元整，大写见下。\n编号A-7。")
+    chosen = sample_of(features, ["人民币3,500元"], "money", [(5, 14)], is_selected=True)
+    assert chosen.spans == sample_of(features, ["人民币3,500元"], "money").spans
+    assert len(chosen.spans) == 2
+    assert sample_of(features, ["3,5"], "money", [(8, 11)], is_selected=True).spans == ((8, 11),)

@@ -129,7 +129,7 @@ function saidList(said) {
     make("ul", {}, said.map((one) => make("li", {},
       make("span", {},
         make("strong", {}, one.field ? `${one.field}: ` : ""), say(`said_${one.verdict}`), one.values.length ? ` \u201c${one.values.join("\u201d, \u201c")}\u201d` : "", one.verdict === "accept" ? ` ${one.version}` : "",
-        make("span", { class: "quiet said-foot" }, [one.who, new Date(one.when).toLocaleString(language === "zh" ? "zh-CN" : "en-GB"), one.document,
+        make("span", { class: "quiet said-foot" }, [one.who, new Date(one.when).toLocaleString(language === "zh" ? "zh-CN" : "en-GB"), shorten(one.document),
           one.verdict !== "accept" && say(one.is_accepted ? "learnt" : "pending")].filter(Boolean).join(" · "))),
       button(say("v_undo"), () => takeBack(one.id), { class: "link", "aria-label": `${say("v_undo")}: ${one.field} ${say(`said_${one.verdict}`)}` })))));
 }
@@ -155,7 +155,9 @@ async function openItem(item, shallFocus = true) {
     drawReviewed();
     if (shallFocus) document.getElementById("verdict")?.focus({ preventScroll: true });
     review.candidates = await keeper.candidates(review.template, item.key, item.field);
-    if (turn === subjectOf(review.item ?? item)) drawVerdict();
+    if (turn !== subjectOf(review.item ?? item)) return;
+    drawVerdict();
+    if (review.hasCandidates) drawReviewedText(true);
   } catch (error) {
     if (turn !== subjectOf(review.item ?? item)) return;
     review.note = say("failed_request", error.message);

@@ -190,7 +190,11 @@ function drawReviewedText(shallReveal) {
   if (!shallReveal) return;
   const active = drawn.pieces.filter((piece) => piece.spans.some((span) => span.isActive));
   const piece = active.find((one) => one.spans.some((span) => span.isPick)) ?? active[0];
-  const reveal = () => (piece ? piece.scrollIntoView({ block: "center" }) : place.scrollTo(0, 0));
+  // Not by scrollIntoView, which would scroll the bar with the verdicts out of sight as well.
+  const reveal = () => {
+    const at = piece?.getBoundingClientRect();
+    place.scrollTop = at ? place.scrollTop + at.top - place.getBoundingClientRect().top - (place.clientHeight - at.height) / 2 : 0;
+  };
   reveal();
   requestAnimationFrame(reveal); // lines that were never drawn have taken their true height by now
 }
