@@ -30,7 +30,12 @@ from featpipe.encoders.forward import Forwarder
 from featpipe.encoders.memory import keep_freed_memory
 from featpipe.encoders.packing import Sequences
 from featpipe.encoders.pooling import pool
-from featpipe.encoders.precision import find_device, resolve_precision, running_threads
+from featpipe.encoders.precision import (
+    find_device,
+    is_coarse,
+    resolve_precision,
+    running_threads,
+)
 from featpipe.encoders.spec import Spec, TaggerSettings, fingerprint_of, tagger_spec
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import find_unknown
@@ -97,6 +102,8 @@ class Tagger:
         checkpoint = describe_checkpoint(name)
         with refuse_changes(checkpoint.files, checkpoint.path):
             spec = tagger_spec(checkpoint, replace(settings, precision=precision), device)
+            if settings.precision == "auto" and is_coarse(spec):
+                spec = tagger_spec(checkpoint, replace(settings, precision="exact"), device)
             share = trunk if isinstance(trunk, PackedBert) else None
             loaded, head = _load_trunk_and_head(checkpoint, spec, target, share)
             tokenizer = Tokenizer.load(checkpoint)

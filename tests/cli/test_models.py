@@ -67,7 +67,7 @@ def test_an_estimate_needs_a_model_and_documents(tmp_path: Path) -> None:
 
 
 def test_any_first_documents_of_a_sample_lie_evenly() -> None:
-    sources = [Source(Path(f"{number:02}"), f"{number:02}") for number in range(16)]
-    order = [int(source.path.name) for source in _spread(sources)]
+    sources = [Source(f"{number:02}", Path(f"{number:02}")) for number in range(16)]
+    order = [int(source.id) for source in _spread(sources)]
     assert order[:4] == [0, 8, 4, 12]
     assert sorted(order) == list(range(16))
