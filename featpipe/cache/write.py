@@ -340,19 +340,22 @@ class TermWriter:
         """The file's ids of distinct terms; new ones are added to the vocabulary, durably."""
         name = self._tables.vocabulary
         vocabulary = self._writer.table(name, self._specs[name])
-        if self._ids is None:
-            self._ids = self._read_ids()
+        known, self._ids = self._ids, None
+        if known is None or len(known) != vocabulary.n_rows:
+            known = self._read_ids()
         keys = keys_of(terms.strings())
         new = np.flatnonzero(vocabulary.find(keys) < 0)
         if len(new):
-            first = int(self._ids.max(initial=0)) + 1
+            first = int(known.max(initial=0)) + 1
             ids = np.arange(first, first + len(new), dtype=np.uint32)
             vocabulary.append({"keys": keys[new], "id": ids, "term": terms.take(new).ragged})
             # Durable before any row that refers to it: after a crash, an id that was lost could
-            # else be given to another term.
+            # else be given to another term. Of a commit that fails any rows may be in the file, so
+            # the ids are read again then.
             self._writer.commit()
-            self._ids = np.concatenate([self._ids, ids])
-        return self._ids[vocabulary.find(keys)]
+            known = np.concatenate([known, ids])
+        self._ids = known
+        return known[vocabulary.find(keys)]
 
     def _read_ids(self) -> NDArray[np.uint32]:
         """Ids by row of the vocabulary, as they are stored."""

@@ -71,8 +71,9 @@ class WritableFile(Allocation, Protocol):
 class TableWriter:
     """Append-only access to one table; made by :meth:`Writer.table`.
 
-    ``n_rows`` counts appended rows, committed or not. After a WriteFailed it is back at the last
-    commit: later rows have to be appended again.
+    ``n_rows`` counts appended rows, committed or not. After a WriteFailed, the next call of the
+    writer or of one of its tables takes all back to the last commit: later rows have to be appended
+    again.
     """
 
     def __init__(self, file: WritableFile, name: str, spec: TableSpec) -> None:
@@ -154,7 +155,8 @@ class TableWriter:
         if self._index is None:
             raise DictionaryError(f"table {self.name} has no keys to be found by")
         wanted = np.ascontiguousarray(keys, np.uint8).reshape(-1, 16).view("<u8")
-        return self._index.find(wanted, self.n_rows)
+        with self._file.changing():  # rows of a commit that failed are not found
+            return self._index.find(wanted, self.n_rows)
 
     def gather(self, name: str, rows: NDArray[np.int64]) -> AnyArray:
         """These rows of a column with one value per row, appended ones included."""

@@ -125,14 +125,16 @@ class Writer:
     def table(self, name: str, spec: TableSpec) -> TableWriter:
         """The table at ``name`` (any depth of groups), created when absent.
 
-        Raises DictionaryError when it exists with another schema or other attributes.
+        After a WriteFailed it is as of the last commit. Raises DictionaryError when it exists with
+        another schema or other attributes.
         """
         name = name.strip("/")
         known = self._tables.get(name)
         if known is not None:
             if known.spec != spec:
                 raise self._other_schema(name)
-            return known
+            with self.changing():  # whoever asks for it may count on its rows
+                return known
         if any(part in {"", ".", ".."} or "\0" in part for part in name.split("/")):
             raise DictionaryError(f"{name!r} cannot be the name of a table")
         with self.changing():
