@@ -179,8 +179,8 @@ class Victim:
         self.flip(bit)
         what = f"{self.state} {region} byte {bit // 8} bit {bit % 8}"
         outcome = self.check_reading(what)
-        # A column ahead of the others, and any announced end beyond what is used, are what a commit
-        # under way looks like.
+        # Columns ahead of the others or behind, and any announced end beyond what is used, are what
+        # a commit under way looks like.
         is_dead = region == "dead" or (region == "lengths" and self.state != "closed")
         if not is_dead and is_good(self.path):
             outcome.unnamed.append(what)
@@ -343,7 +343,7 @@ def regions_of(path: Path) -> dict[str, list[tuple[int, int]]]:
                 start, size = header_piece(path, header.address)
                 at = header.dims_address
                 found["headers"] += [(start, at - start), (at + 8, start + size - at - 8)]
-                found["headers" if label == view.leader else "lengths"].append((at, 8))
+                found["lengths"].append((at, 8))
                 if header.data_address != hdf5.UNDEFINED:
                     size = hdf5.BTREE_HEADER + (8 * (len(header.shape) + 2) + 8) * (
                         len(column.offsets) + 1

@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.store.verify import verify_dictionary
 from tests.store.crashing_disk import CountingDisk, KillingDisk
 from tests.store.other_readers import check_h5dump, check_pyfive
 from tests.store.workload import BATCHES, check_featpipe, check_plain, finish, write_batches
@@ -49,6 +50,8 @@ def check_after_kill(path: Path, n_acknowledged: int, *, with_h5dump: bool) -> N
         return
     check_plain(path, n_acknowledged)
     check_featpipe(path, n_acknowledged)
+    found = verify_dictionary(path, is_deep=True, asks_libhdf5=False)
+    assert found.is_good, f"a killed writer leaves no damage: {found}"
     if with_h5dump:
         check_h5dump(path)
         check_pyfive(path)

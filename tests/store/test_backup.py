@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,17 +58,23 @@ def texts_of(path: Path) -> list[str]:
         return texts
 
 
-@pytest.fixture
-def live(tmp_path: Path) -> subprocess.Popen[str]:
+def running_writer(path: Path) -> Iterator[subprocess.Popen[str]]:
     child = subprocess.Popen(
-        [sys.executable, "-c", WRITE_ON, str(tmp_path / "live.h5")],
+        [sys.executable, "-c", WRITE_ON, str(path)],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    yield child
-    child.kill()
-    child.communicate()
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    yield from running_writer(tmp_path / "live.h5")
 
 
 def read_acknowledged(child: subprocess.Popen[str]) -> int:
@@ -85,6 +93,38 @@ def test_a_backup_of_a_file_that_is_written_is_whole(
         assert len(texts) >= 20 * (acknowledged + 1)
         assert made.n_damaged == 0
     assert verify_dictionary(tmp_path / "copy.h5", is_deep=True).is_good
+
+
+@pytest.fixture(params=["btrfs", "xfs"])
+def reflinking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system that shares blocks, where one may be made and mounted."""
+    image, folder = tmp_path / "image", tmp_path / "mounted"
+    folder.mkdir()
+    make = shutil.which(f"mkfs.{request.param}")
+    if make is None or os.geteuid():
+        pytest.skip(f"needs mkfs.{request.param}, and the right to mount")
+    with image.open("wb") as file:
+        file.truncate(320 << 20)
+    subprocess.run([make, "-q", image], check=True, capture_output=True)
+    mount = ["mount", "-o", "loop", image, folder]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("file systems may not be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_clone_by_the_file_system_is_whole_while_the_original_is_written(
+    reflinking: Path,
+) -> None:
+    for live in running_writer(reflinking / "live.h5"):
+        for _ in range(5):
+            acknowledged = read_acknowledged(live)
+            made = back_up_dictionary(reflinking / "live.h5", reflinking / "copy.h5")
+            assert made.is_clone
+            assert len(texts_of(reflinking / "copy.h5")) >= 20 * (acknowledged + 1)
+        assert verify_dictionary(reflinking / "copy.h5", is_deep=True).is_good
 
 
 def test_a_clone_of_one_instant_is_closed_by_recovery(
@@ -155,3 +195,51 @@ def test_a_backup_that_fails_leaves_the_earlier_one(
     assert texts_of(target) == ["甲方"]
     assert verify_dictionary(target, is_deep=True).is_good
     assert sorted(tmp_path.iterdir()) == [source, target]
+
+
+@pytest.fixture
+def instants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The bytes of a file after each commit of a writer that is still at work."""
+    monkeypatch.setattr("featpipe.store.allocator.STEP", 1 << 16)
+    path, found = tmp_path / "live.h5", []
+    writer = Writer.open(path)
+    for number in range(6):
+        texts = [f"{number}-{i}" for i in range(50)]
+        rows = {"keys": keys_of(texts), "vectors": vectors_of(texts)}
+        writer.table("embeddings/a", VECTORS).append(rows)
+        writer.table("texts", TEXTS).append({"keys": keys_of(texts), "text": ragged_text(texts)})
+        writer.commit()
+        found.append(path.read_bytes())
+    writer.abandon()
+    return found
+
+
+def test_a_torn_copy_is_named_as_one(tmp_path: Path, instants: list[bytes]) -> None:
+    """Of two instants, as cp makes it: what comes first in the file is the older part."""
+    copy, n_torn = tmp_path / "copy.h5", 0
+    for at in range(0, len(instants[-1]), 4096):
+        copy.write_bytes(instants[3][:at] + instants[-1][at:])
+        found = verify_dictionary(copy, is_deep=True, asks_libhdf5=False)
+        assert found.is_good or found.is_torn, found
+        n_torn += found.is_torn
+        if found.is_torn:
+            assert "A TORN COPY" in str(found)
+            assert "featpipe backup" in str(found)
+    assert n_torn > 3
+
+
+def test_plain_damage_of_a_file_that_was_not_closed_is_no_torn_copy(
+    tmp_path: Path, instants: list[bytes]
+) -> None:
+    with Reader(tmp_path / "live.h5") as reader:
+        view = reader.table("texts").now.view
+        places = [view.values["text"].offset_of(0), view.fixed["text_end"].offset_of(299)]
+        places += [view.fixed["keys"].offset_of(299), view.fixed["checks"].offset_of(150)]
+    for place in places:
+        damaged = bytearray(instants[-1])
+        damaged[place] ^= 1
+        (tmp_path / "copy.h5").write_bytes(damaged)
+        found = verify_dictionary(tmp_path / "copy.h5", is_deep=True, asks_libhdf5=False)
+        assert not found.is_good
+        assert not found.is_torn
+        assert "DAMAGED" in str(found)
