@@ -62,7 +62,7 @@ class SurveyJob:
     @property
     def is_complete(self) -> bool:
         """Whether it has ended and has all values."""
-        return self._task.done() and not self.problem
+        return self._task.done() and not self._task.cancelled() and not self.problem
 
     @property
     def seconds(self) -> float:
@@ -83,9 +83,12 @@ class SurveyJob:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._n_workers * 2):  # the next task of each is on its way
                     group.create_task(self._work())
-        except* Failure as group_error:
-            self.problem = str(group_error.exceptions[0])
+        except* Failure as failures:
+            self.problem = str(failures.exceptions[0])
             logger.warning("review: %s", self.problem)
+        except* Exception:  # a survey with gaps must not pass for a whole one
+            self.problem = "an internal error; the log has it"
+            logger.exception("review: the survey ended")
         finally:
             self.ended = monotonic()
 
