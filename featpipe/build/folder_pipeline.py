@@ -94,6 +94,21 @@ class FolderPipeline:
             self._folder, self._models, self._settings, self._devices(), self._n_shards
         )
 
+    def plan_of_folder(self) -> FolderPlan:
+        """The plan that the folder has. Raises UnreadableDictionary."""
+        return FolderPlan.read(self._folder)
+
+    def plan_space(self) -> str:
+        """Plan the models for all texts of the folder; the name of their space.
+
+        Raises:
+            UnreadableDictionary: the folder has no plan.
+            CheckpointError, UsageError: models that cannot be used.
+
+        """
+        plan = self.plan_of_folder()
+        return plan_space(self._folder, plan, self._models, self._devices())
+
     def plan_documents(
         self,
         documents: Sequence[str | Path | Source],
@@ -169,8 +184,7 @@ class FolderPipeline:
             CheckpointError, UsageError: models that cannot be used.
 
         """
-        plan = FolderPlan.read(self._folder)
-        space = plan_space(self._folder, plan, self._models, self._devices())
+        space = self.plan_space()
         work = _Work(Total(f"models of {self._folder.address}"), 0, listen)
         with self._working(work):
             self._do([replace(job, space=space) for job in self._shards()], work)
@@ -193,7 +207,7 @@ class FolderPipeline:
         return self._seat.devices or default_devices()
 
     def _shards(self) -> list[Job]:
-        return [Job("encode", n) for n in range(FolderPlan.read(self._folder).n_shards)]
+        return [Job("encode", n) for n in range(self.plan_of_folder().n_shards)]
 
     @contextmanager
     def _working(self, work: _Work) -> Iterator[None]:

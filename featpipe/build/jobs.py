@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from featpipe.build.publish import open_folder
 from featpipe.build.shards.encode import encode
-from featpipe.build.shards.folder_plan import FolderPlan
-from featpipe.build.shards.job import Job, JobReport, Seat
+from featpipe.build.shards.folder_plan import FolderPlan, list_spaces
+from featpipe.build.shards.job import Job, JobReport, Kind, Seat
 from featpipe.build.shards.open_seat import OpenSeat
 from featpipe.build.shards.part_lists import read_run_plans
 from featpipe.build.shards.prepare import prepare
@@ -47,6 +47,7 @@ __all__ = [
     "Seat",
     "SeatJobs",
     "find_engine",
+    "list_jobs",
     "run_job",
 ]
 
@@ -67,6 +68,30 @@ def run_job(folder: str | Path | Publisher, job: Job, seat: Seat) -> JobReport:
     """
     with SeatJobs(folder, seat) as jobs:
         return jobs.run(job)
+
+
+def list_jobs(folder: str | Path | Publisher, kind: Kind, *, space: str | None = None) -> list[Job]:
+    """Every job of a kind, done or not: the parts of all runs, or the shards of every space.
+
+    Args:
+        folder: the cache.
+        kind: ``prepare`` or ``encode``.
+        space: encode for this one only; "" for the folder's own.
+
+    Raises:
+        UnreadableDictionary: the folder has no plan.
+        UnknownSpace: it has no such space.
+
+    """
+    opened = open_folder(folder)
+    plan = FolderPlan.read(opened)
+    if kind == "prepare":
+        runs = read_run_plans(opened)
+        return [Job(kind, number, run.id) for run in runs for number in range(run.n_parts)]
+    spaces = ["", *list_spaces(opened)] if space is None else [space]
+    for name in spaces:
+        plan.for_space(opened, name)
+    return [Job(kind, number, "", name) for name in spaces for number in range(plan.n_shards)]
 
 
 class SeatJobs:

@@ -1,66 +1,49 @@
-"""``featpipe build-cache``: documents in, one cache file out."""
+"""``featpipe build-cache``: documents in, one cache out, in a file or in a folder."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, lock_option, ocr_option
+from featpipe.cli.build_options import build_options
+from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, lock_option
 from featpipe.cli.progress import open_view
+from featpipe.cli.seat_options import also_option, make_seat, scratch_option, threads_option
 from featpipe.cli.terminal import echo
+from featpipe.errors import UsageError
 from featpipe.pool import stopping_in_two_steps
-from featpipe.settings import LEVELS, BuildSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from featpipe.build.jobs import Seat
     from featpipe.build.pipeline import Pipeline
-    from featpipe.encoders.spec import Dtype, OnTruncate, Pooling, Precision
+    from featpipe.build.progress import Progress
+    from featpipe.cli.build_options import Asked
     from featpipe.report import RunReport
+
+    Listener = Callable[[Progress], None]
 
 #: Quarantined documents listed one by one; the record in the cache holds all of them.
 _MOST_LISTED = 50
-
-#: Workers that read documents where OCR makes reading slow, each with its own copy of the engine.
-_MOST_READERS = 4
 
 
 @click.command("build-cache")
 @click.argument("documents", nargs=-1, required=True, metavar="DOCS...")
 @lock_option
-@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file; made when missing.")
-@click.option("--model", metavar="PATH|NAME", help="Encoder; by default the built-in zh-small.")
-@click.option("--ner", metavar="PATH|NAME|none", help="Entity model; by default the built-in one.")
-@click.option("--device", multiple=True, metavar="D", help="cpu, cuda:0 ...; repeat for more.")
+@click.option("--cache", metavar="FILE|FOLDER", help="The HDF5 file; made when missing.")
+@build_options
 @click.option("--workers", type=click.IntRange(min=1), help="CPU workers, where no --device is.")
-@click.option("--level", multiple=True, type=click.Choice(LEVELS), help="Default: all of them.")
-@click.option("--pooling", type=click.Choice(["mean", "cls", "max", "last"]))
-@click.option("--dtype", type=click.Choice(["float16", "float32", "bfloat16"]), default="float16")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "exact", "mixed", "approx"]),
-    default="auto",
-    help="auto: as the cache has it; else mixed where bfloat16 is 1.3 times as fast and, on your "
-    "texts, within .0001 of exact. "
-    "approx: int8, measured on your texts.",
-)
-@click.option("--max-length", type=click.IntRange(min=8), help="Tokens per window.")
-@click.option("--prompt", metavar="TEXT", help="Put before every text, such as 'passage: '.")
-@click.option("--prompt-name", metavar="NAME", help="Instead: one of the model's own prompts.")
-@click.option(
-    "--on-truncate",
-    type=click.Choice(["window", "error", "warn"]),
-    default="window",
-    help="Longer texts: read in windows, refused, or cut and counted.",
-)
-@click.option("--include", multiple=True, metavar="GLOB", help="Only such files inside folders.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="No such files inside folders.")
-@ocr_option
-@click.option("--deadline", type=click.FloatRange(min=0.1), metavar="SECONDS")
+@also_option
+@click.option("--shards", type=click.IntRange(min=1), help="Make the cache a folder of so many.")
+@click.option("--on", metavar="ENGINE", default="local", help="Build the folder on a cluster: ray.")
+@threads_option
+@click.option("--gpus", type=click.IntRange(min=1), help="Cards of a job, on a cluster.")
+@scratch_option
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
 @click.option("--sync", is_flag=True, help="What is gone from DOCS leaves the cache.")
 @click.option("--dry-run", is_flag=True, help="Count what would be done; write nothing.")
@@ -69,23 +52,15 @@ _MOST_READERS = 4
 def build_cache(
     ctx: click.Context,
     documents: tuple[str, ...],
-    cache: str,
-    model: str | None,
-    ner: str | None,
-    device: tuple[str, ...],
+    cache: str | None,
+    asked: Asked,
     workers: int | None,
-    level: tuple[str, ...],
-    pooling: Pooling | None,
-    dtype: Dtype,
-    precision: Precision,
-    max_length: int | None,
-    prompt: str | None,
-    prompt_name: str | None,
-    on_truncate: OnTruncate,
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
-    ocr: bool,
-    deadline: float | None,
+    also: tuple[str, ...],
+    shards: int | None,
+    on: str,
+    cpus: int | None,
+    gpus: int | None,
+    scratch: str | None,
     wait: float,
     sync: bool,
     dry_run: bool,
@@ -96,41 +71,77 @@ def build_cache(
     DOCS are files and folders (read to the bottom). What the cache holds is never computed again:
     run the command twice, or after an interruption, and only the rest is done. Files in folders
     that featpipe wrote, such as caches and results, are passed over; one that is named is an error.
-    """
-    from featpipe.build.pipeline import Pipeline
-    from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 
-    encoder = EncoderSettings(
-        pooling=pooling,
-        dtype=dtype,
-        precision=precision,
-        max_length=max_length,
-        prompt=prompt,
-        prompt_name=prompt_name,
-        on_truncate=on_truncate,
-    )
-    tagger = TaggerSettings(precision="auto" if precision == "approx" else precision)
-    settings = _build_settings(level, wait, deadline, use_ocr=ocr)
-    devices = device or ("cpu",) * (workers or 0) or None
-    chosen = _Chosen(documents, include, exclude, sync)
-    with Pipeline(
-        cache, model, ner, devices=devices, encoder=encoder, tagger=tagger, settings=settings
-    ) as pipeline:
-        if dry_run:
-            n_unreadable = _dry_run(pipeline, chosen, as_json=as_json)
-            ctx.exit(EXIT_LEFT_OUT if n_unreadable else 0)
-        report = _build(pipeline, chosen, as_json=as_json)
+    A cache alone, without --cache, gets the features of --model for all its texts: no document is
+    read.
+    """
+    target = Path(cache or _only_cache(documents))
+    chosen = _Chosen(documents if cache else (), asked.include, asked.exclude, sync)
+    if shards or on != "local" or target.is_dir():
+        _refuse_for_folders(sync=sync, dry_run=dry_run)
+        is_local = on == "local"
+        devices = asked.devices or _devices_of(gpus, workers if is_local else None)
+        # One machine with one disk has no use for scratch.
+        place = scratch or ("none" if is_local else None)
+        seat = make_seat(devices, cpus, place, also=also, wait_s=wait)
+        engine = _Engine(on, None if is_local else workers, shards)
+        report = _build_folder(target, asked, chosen, seat, engine, as_json=as_json)
+    else:
+        asked = replace(asked, devices=asked.devices or ("cpu",) * (workers or 0))
+        with _open_pipeline(target, asked, also, wait) as pipeline:
+            if dry_run:
+                n_unreadable = _dry_run(pipeline, chosen, as_json=as_json)
+                ctx.exit(EXIT_LEFT_OUT if n_unreadable else 0)
+            report = _build_file(pipeline, chosen, as_json=as_json)
+    ctx.exit(print_report(report, as_json=as_json))
+
+
+def _only_cache(documents: tuple[str, ...]) -> str:
+    """The cache that is named instead of documents.
+
+    Raises:
+        UsageError: something else is named, so that the cache is missing.
+
+    """
+    from featpipe.documents.own_files import describe_own_file
+    from featpipe.store.folder_layout import DESCRIPTION
+
+    first, *others = documents
+    is_cache = describe_own_file(Path(first)) == "a cache" or (Path(first) / DESCRIPTION).is_file()
+    if others or not is_cache:
+        raise UsageError("--cache is missing", hint="name the file that holds the features")
+    return first
+
+
+def _refuse_for_folders(*, sync: bool, dry_run: bool) -> None:
+    if sync:
+        raise UsageError(
+            "--sync is not for a folder cache", hint="merge it into one file, and follow with that"
+        )
+    if dry_run:
+        raise UsageError(
+            "--dry-run is not for a folder cache",
+            hint="featpipe shard plan, prepare, then status tells what encoding will cost",
+        )
+
+
+def _devices_of(gpus: int | None, workers: int | None) -> tuple[str, ...]:
+    return tuple(f"cuda:{number}" for number in range(gpus or 0)) or ("cpu",) * (workers or 0)
+
+
+def print_report(report: RunReport, *, as_json: bool) -> int:
+    """What was left out, and the summary; the exit code."""
     if not as_json:
         _print_left_out(report)
         echo(report.summary())
     if report.was_interrupted:
-        ctx.exit(EXIT_INTERRUPTED)
-    ctx.exit(0 if report.is_complete else EXIT_LEFT_OUT)
+        return EXIT_INTERRUPTED
+    return 0 if report.is_complete else EXIT_LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Documents of a run, as `Pipeline.build` takes them."""
+    """Documents of a run, as `Pipeline.build` takes them; none: the texts that are stored."""
 
     documents: tuple[str, ...]
     include: tuple[str, ...]
@@ -138,32 +149,75 @@ class _Chosen:
     sync: bool
 
 
-def _build_settings(
-    level: tuple[str, ...], wait_s: float, deadline_s: float | None, *, use_ocr: bool
-) -> BuildSettings:
-    settings = BuildSettings(
-        levels=tuple(name for name in LEVELS if name in level) or LEVELS,
-        lock_wait_s=wait_s,
-        use_ocr=use_ocr,
-        n_prepare_workers=min(os.cpu_count() or 1, _MOST_READERS) if use_ocr else 1,
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """How the jobs of a folder get done."""
+
+    on: str
+    n_seats: int | None
+    n_shards: int | None
+
+
+def _open_pipeline(cache: Path, asked: Asked, also: tuple[str, ...], wait_s: float) -> Pipeline:
+    from featpipe.build.pipeline import Pipeline
+
+    return Pipeline(
+        cache,
+        asked.model,
+        asked.ner,
+        devices=asked.devices or None,
+        encoder=asked.encoder,
+        tagger=asked.tagger,
+        settings=asked.settings(wait_s),
+        also=also,
     )
-    if deadline_s is None:
-        return settings
-    return replace(settings, document_deadline_s=deadline_s, ocr_deadline_s=deadline_s)
 
 
-def _build(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
-    with (
-        open_view(as_json=as_json) as view,
-        stopping_in_two_steps(pipeline.stop_after_current),
-    ):
-        report = pipeline.build(
+def _build_file(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
+    def work(listen: Listener) -> RunReport:
+        if not chosen.documents:
+            return pipeline.encode_stored(listen=listen)
+        return pipeline.build(
             chosen.documents,
             include=chosen.include,
             exclude=chosen.exclude,
             sync=chosen.sync,
-            listen=view.show,
+            listen=listen,
         )
+
+    return _watch(work, pipeline.stop_after_current, as_json=as_json)
+
+
+def _build_folder(
+    folder: Path, asked: Asked, chosen: _Chosen, seat: Seat, engine: _Engine, *, as_json: bool
+) -> RunReport:
+    from featpipe.build.folder_pipeline import FolderPipeline
+
+    pipeline = FolderPipeline(
+        folder,
+        asked.models(),
+        settings=asked.folder_settings(),
+        n_shards=engine.n_shards,
+        seat=seat,
+        on=engine.on,
+        n_seats=engine.n_seats,
+    )
+
+    def work(listen: Listener) -> RunReport:
+        if not chosen.documents:
+            return pipeline.encode_stored(listen=listen)
+        documents, include = chosen.documents, chosen.include
+        return pipeline.build(documents, include=include, exclude=chosen.exclude, listen=listen)
+
+    return _watch(work, pipeline.stop_after_current, as_json=as_json)
+
+
+def _watch(
+    work: Callable[[Listener], RunReport], stop: Callable[[], bool], *, as_json: bool
+) -> RunReport:
+    """Show the progress of a run, and let it be stopped."""
+    with open_view(as_json=as_json) as view, stopping_in_two_steps(stop):
+        report = work(view.show)
     if as_json:
         whole = {"event": "report", **report.as_dict(), "summary": report.summary()}
         echo(json.dumps(whole, ensure_ascii=False))

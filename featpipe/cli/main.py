@@ -26,6 +26,7 @@ from featpipe.settings import LOCK_VARIABLE, LOCKS
 #: Command name -> (module in this package, attribute of it, one line for the overview).
 _COMMANDS = {
     "build-cache": ("build_cache", "build_cache", "Turn documents into features, once."),
+    "shard": ("shard", "shard", "Plan and do the jobs of a folder cache, on many machines."),
     "extract": ("extract", "extract", "Extract the fields of templates from documents."),
     "reprocess": ("extract", "reprocess", "Bring results up to date with changed templates."),
     "template": ("template", "template", "Draft, check, import and correct templates."),

@@ -254,7 +254,13 @@ def plan_space(
         UsageError, CheckpointError: as `plan_folder`.
 
     """
-    models = replace(models, ner=models.ner or "none")
+    if models == Models():
+        return ""
+    of_encoder = models.encoder or EncoderSettings()
+    if models.model is None or _stable_name(models.model) == plan.encoder.model:
+        of_encoder = _keep_precision(of_encoder, plan.encoder)
+    models = replace(models, ner=models.ner or "none", encoder=of_encoder)
+    models = replace(models, model=models.model or plan.encoder.model)
     encoder, tagger = plan_model(models, plan.settings(), devices)
     if encoder.fingerprint == plan.encoder.fingerprint and tagger in (None, plan.tagger):
         return ""
@@ -382,11 +388,17 @@ def _path(model: str | Path) -> str | Path:
 def _model_plan(
     asked: str | Path, made: EncoderPlan | TaggerPlan, plan: Plan, note: str = ""
 ) -> ModelPlan:
-    name = BUILTIN if is_builtin(asked) else str(asked)
-    if name != BUILTIN and Path(name).is_dir():
-        name = str(Path(name).absolute())
     spec = json.loads(plan.specs[made.table].attributes["spec"])
-    return ModelPlan(made.table, name, asdict(made.settings), spec, made.fingerprint, note)
+    return ModelPlan(
+        made.table, _stable_name(asked), asdict(made.settings), spec, made.fingerprint, note
+    )
+
+
+def _stable_name(model: str | Path) -> str:
+    """A name that means the same from every folder."""
+    if is_builtin(model):
+        return BUILTIN
+    return str(Path(model).absolute()) if Path(model).is_dir() else str(model)
 
 
 def layout_of(plan: FolderPlan) -> FolderLayout:
