@@ -100,6 +100,10 @@ class Dictionary:
         """As :meth:`lookup`, by the keys (n, 16) of the texts."""
         return self._reader.look_up("vectors", keys)
 
+    def find_keys(self, keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Rows of the texts of these keys (n, 16), -1 where there is no vector: (n,)."""
+        return self._reader.find(keys)
+
     def nearest(
         self, vectors: ArrayLike, k: int = 10, *, metric: Metric = "cosine"
     ) -> list[list[Neighbour]]:
@@ -127,8 +131,13 @@ class Dictionary:
 
     def blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Every vector in the order of storing, in blocks: row numbers (n,), vectors (n, dim)."""
+        return self.blocks_of(self._rows_of_level(self._reader))
+
+    def blocks_of(
+        self, rows: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """As :meth:`blocks`, of these rows, which are ascending."""
         table, dim = self._reader, self.dim
-        rows = self._rows_of_level(table)
         step = max(1, BLOCK_VALUES // dim)
         for start in range(0, len(rows), step):
             some = rows[start : start + step]

@@ -41,7 +41,7 @@ LEFT, WAS_GONE, NO_PATH = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
 _EMPTY = blake2b(digest_size=16, person=b"featpipe-name-v1")
 #: Rows listed at a time: at first, so that one document costs little, and at most.
 _FIRST_BLOCK, _MOST_BLOCK = 64, 8192
-_COUNTED = 1 << 18
+_STREAMED, _COUNTED = 1 << 14, 1 << 18
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
@@ -137,16 +137,15 @@ class PlaceIndex:
         self._index = reader.table(tables.PLACES) if tables.PLACES in reader else None
         self.n_rows = self._log.n_rows if self._log else 0
         self.n_covered = n_covered(self._index, self._log) if self._index and self._log else 0
+        self._n_entries = self._index.n_rows if self._index and self.n_covered else 0
         self._later = _Later(self)
 
     def __len__(self) -> int:
         """How many places have a document."""
         n = self._later.n_listed
-        if self._index is not None and self.n_covered:
-            for start in range(0, self._index.n_rows, _COUNTED):
-                sources, listed = self._slice(start, min(start + _COUNTED, self._index.n_rows))
-                is_seen = sources < self.n_covered
-                n += int(((sources == listed) & is_seen).sum() - ((listed == LEFT) & is_seen).sum())
+        for start in range(0, self._n_entries, _COUNTED):
+            sources, listed, _ = self._columns(start, start + _COUNTED)
+            n += int((sources == listed).sum() - (listed == LEFT).sum())
         return n
 
     def __iter__(self) -> Iterator[Place]:
@@ -157,12 +156,40 @@ class PlaceIndex:
     def blocks(self) -> Iterator[list[Place]]:
         """Every place with a document, as last seen, in the order in which they were listed.
 
-        That is the order in which they were first seen since they were last gone. The first block
-        is small, and costs as much in a large cache as in a small one.
+        That is the order in which they were first seen since they were last gone. The first blocks
+        are small, and cost as much in a large cache as in a small one.
         """
-        for rows in self._listing():
+        step, start, seen = _FIRST_BLOCK, 0, -1
+        while start < min(self._n_entries, _STREAMED):
+            sources, listed, _ = self._columns(start, start + step)
+            seen = int(sources[listed != NO_PATH].max(initial=seen))
+            rows = sources[sources == listed]
             last = self._find_last([place.path for place in self.read(rows)])
             yield self.read(last[last[:, 1] == rows, 0])
+            start, step = start + step, 2 * step
+        if start < self._n_entries or self.n_rows > self.n_covered:
+            rest = self.rows_present()
+            rows = rest[rest[:, 1] > seen, 0]
+            for at in range(0, len(rows), _MOST_BLOCK):
+                yield self.read(rows[at : at + _MOST_BLOCK])
+
+    def rows_present(self) -> Numbers:
+        """Of every place with a document its last row of the log, and the one it is listed by.
+
+        Shape (n, 2), in the order of listing. Reads no names of what the index covers.
+        """
+        last = np.full(self._n_entries, -1, np.int32)  # by the first entry of a path
+        for start in range(0, self._n_entries, _COUNTED):
+            _, listed, first = self._columns(start, start + _COUNTED)
+            rows = np.flatnonzero(listed != NO_PATH)
+            last[first[rows]] = rows + start
+        found = np.zeros((int((last >= 0).sum()), 2), np.int64)
+        if self._index is not None and len(found):
+            for column, name in enumerate(("source", "listed")):
+                found[:, column] = self._index.gather(name, last[last >= 0])
+        found = self._later.continued(found)
+        found = found[found[:, 1] < NO_PATH]
+        return found[np.argsort(found[:, 1], kind="stable")]
 
     def find_path(self, path: str) -> Place | None:
         """The place of this path; None where no document is."""
@@ -243,25 +270,16 @@ class PlaceIndex:
             rows = np.asarray(self._index.gather("source", at)).tolist() + rows
         return rows
 
-    def _listing(self) -> Iterator[Numbers]:
-        """Rows of the log by which a place was listed once, in blocks."""
-        step, start = _FIRST_BLOCK, 0
-        n = self._index.n_rows if self._index is not None and self.n_covered else 0
-        while start < n:
-            stop = min(start + step, n)
-            sources, listed = self._slice(start, stop)
-            yield sources[(sources == listed) & (sources < self.n_covered)]
-            start, step = stop, min(2 * step, _MOST_BLOCK)
-        for start in range(self.n_covered, self.n_rows, _MOST_BLOCK):
-            rows = np.arange(start, min(start + _MOST_BLOCK, self.n_rows))
-            yield rows[[self._later.listed(row) == row for row in rows.tolist()]]
-
-    def _slice(self, start: int, stop: int) -> tuple[Numbers, Numbers]:
-        """The columns ``source`` and ``listed`` of some rows of the index."""
-        assert self._index is not None  # noqa: S101 - callers have looked
-        columns = (self._index.slice(name, start, stop) for name in ("source", "listed"))
-        sources, listed = (np.asarray(column).astype(np.int64) for column in columns)
-        return sources, listed
+    def _columns(self, start: int, stop: int) -> tuple[Numbers, Numbers, Numbers]:
+        """``source``, ``listed`` and ``first`` of the entries start:stop, as far as they count."""
+        index, stop = self._index, min(stop, self._n_entries)
+        if index is None:
+            return (np.zeros(0, np.int64),) * 3
+        names = ("source", "listed", "first")
+        columns = [np.asarray(index.slice(n, start, stop)).astype(np.int64) for n in names]
+        is_seen = columns[0] < self.n_covered
+        columns = [column[: int(is_seen.sum())] for column in columns]  # entries are in order
+        return columns[0], columns[1], columns[2]
 
 
 def documents_of_rows(reader: Reader, table: str, keys: Sequence[bytes]) -> list[str]:
@@ -291,6 +309,7 @@ class _Later:
         self._n = index.n_rows - index.n_covered
         self._listed: Numbers | None = None
         self._n_listed = 0
+        self._before: Numbers = np.zeros(0, np.int64)  #: covered rows that were the last of a path
         #: By kind: hashes of names, sorted, and the row of each.
         self._hashes: dict[bytes, tuple[Numbers, Numbers]] = {}
 
@@ -315,21 +334,33 @@ class _Later:
         """The row by which the place of a row is listed, as of this row."""
         return int(self._look_through()[row - self._first])
 
+    def continued(self, covered: Numbers) -> Numbers:
+        """The last rows of all paths, and by which they are listed, given those covered: (n, 2)."""
+        if not self._n:
+            return covered
+        listed = self._look_through()
+        hashes, rows = self._hashes[PATH]
+        rows = rows[np.append(hashes[1:] != hashes[:-1], [True])]
+        more = np.stack([rows, listed[rows - self._first]], axis=1)
+        return np.concatenate([covered[~np.isin(covered[:, 0], self._before)], more])
+
     def _look_through(self) -> Numbers:
         if self._listed is not None:
             return self._listed
         hashes = {kind: np.zeros(self._n, np.int64) for kind in (PATH, ID, LAST)}
         listed, last = np.zeros(self._n, np.int64), dict[int, int]()
+        before: list[Numbers] = []
         for start in range(0, self._n, _MOST_BLOCK):
             rows = np.arange(start, min(start + _MOST_BLOCK, self._n))
             places = self._index.read(rows + self._first)
-            before = self._index.find_covered([place.path for place in places])[:, 1].tolist()
-            for at, place, known in zip(rows.tolist(), places, before, strict=True):
+            known_rows, known = self._index.find_covered([place.path for place in places]).T
+            before.append(known_rows[known != LEFT])
+            for at, place, state in zip(rows.tolist(), places, known.tolist(), strict=True):
                 for kind, each in hashes.items():
                     each[at] = hash(name_of(kind, place))
                 path = int(hashes[PATH][at])
                 listed[at] = last[path] = next_listed(
-                    place, at + self._first, last.get(path, known)
+                    place, at + self._first, last.get(path, state)
                 )
         orders = {kind: np.argsort(each, kind="stable") for kind, each in hashes.items()}
         self._hashes = {
@@ -337,6 +368,7 @@ class _Later:
         }
         starts = listed == np.arange(self._n) + self._first
         self._n_listed = int(starts.sum() - (listed == LEFT).sum())
+        self._before = np.concatenate([np.zeros(0, np.int64), *before])
         self._listed = listed
         return listed
 

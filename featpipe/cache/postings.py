@@ -38,8 +38,6 @@ from featpipe.lexical.segment import SEGMENT_VERSION, Segment
 from featpipe.user_cache import ArrayFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from featpipe.lexical.backend import Backend
@@ -73,13 +71,12 @@ class Terms(NamedTuple):
 class Sentences(NamedTuple):
     """The sentences to index, by document.
 
-    ``names`` and ``rows`` (n,) are those of the documents in the table ``documents``; ``units``
-    holds the term ids of each distinct sentence by its key.
+    ``rows`` (n,) are those of the documents in the table ``documents``; ``units`` holds the term
+    ids of each distinct sentence by its key.
     """
 
     documents: TableReader
     units: TableReader
-    names: Sequence[str]
     rows: NDArray[np.int64]
 
     def read(self, begin: int) -> Terms:
@@ -115,14 +112,15 @@ def open_index(
     """
     folder = folder_of(cache, group)
     index, ends = _map_kept(folder, sentences, backend)
-    n_left = len(sentences.names) - ends[0]
+    n_left = len(sentences.rows) - ends[0]
     if not n_left:
         return index, np.ones(index.n_rows, np.bool_)
     if len(index.segments) >= _MAX_SEGMENTS or n_left >= ends[0]:
         index, ends = Index(backend=backend), (0, 0)
     number, n_before = len(index.segments), index.n_rows
     terms = sentences.read(ends[0])
-    index.add_many(sentences.names[ends[0] :], terms.ids, terms.lengths, terms.n_sentences)
+    added = range(ends[0], len(sentences.rows))
+    index.add_many(added, terms.ids, terms.lengths, terms.n_sentences)
     if terms.has_terms.all():  # else the checksums of the terms could not show that more came
         about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": ends}
         arrays = _checks(sentences, ends) | {"n_sentences": terms.n_sentences}
@@ -175,7 +173,7 @@ def _add_mapped(
     n_sentences = arrays["n_sentences"]
     if n_sentences.min(initial=0) < 0 or int(n_sentences.sum()) != segment.n_rows:
         raise ValueError("sentences of documents do not add up")
-    index.add_segment(sentences.names[begins[0] : ends[0]], segment, n_sentences)
+    index.add_segment(range(begins[0], ends[0]), segment, n_sentences)
     return ends
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from logging import getLogger
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     Level = Literal["sentence", "document"]
 
 logger = getLogger(__name__)
+
+#: Documents whose sentences are looked up at a time.
+_DOCUMENTS = 4096
 
 #: Share of BM25 in a hybrid score, where nothing was tuned. With a weak model 0.5 loses against
 #: BM25 alone and 0.8 does not (``eval_retrieval`` scores both); a better model deserves less.
@@ -85,6 +88,17 @@ class QueryEncoder(Protocol):
         ...
 
 
+class _VectorRows(NamedTuple):
+    """The rows of a space that sentences have: ``distinct``, and of each sentence its ``number``.
+
+    A number of -1 stands for no vector. ``n_rows`` had the space then.
+    """
+
+    n_rows: int
+    distinct: NDArray[np.int64]
+    number: NDArray[np.int32]
+
+
 class SentenceSearch:
     """An index over the sentences of a cache as it is now; its postings are derived once.
 
@@ -108,12 +122,11 @@ class SentenceSearch:
         # Before anything is read: rows that another thread sees meanwhile make this one outdated.
         self._n_places = self._count_rows(tables.SOURCES)
         self._n_counted = self._count_rows(self.terms_table)
-        self._documents = {document.path: document for document in cache.stored_documents}
-        self._rows = np.array([d.row for d in self._documents.values()], np.int64)
+        self._places, self._rows = cache.stored_documents.rows_present()
+        self._vectors: dict[str, _VectorRows] = {}
         sentences = Sentences(
             documents=cache.stored_documents.table,
             units=cache.reader.table(self.terms_table),
-            names=list(self._documents),
             rows=self._rows,
         )
         self._index, self._has_terms = open_index(
@@ -182,9 +195,8 @@ class SentenceSearch:
         scores = self._index.scores([ids])[0][rows]
         order = np.argsort(-scores, kind="stable")
         if level == "document":
-            names = [name for name, _ in self._index.locate(rows[order])]
-            firsts = {name: at for at, name in reversed(list(enumerate(names)))}
-            order = order[sorted(firsts.values())]
+            documents, _ = self._index.locate_numbers(rows[order])
+            order = order[np.sort(np.unique(documents, return_index=True)[1])]
         return rows[order[:k]], scores[order[:k]]
 
     def search_hybrid(
@@ -227,12 +239,6 @@ class SentenceSearch:
         return [replace(hit, query_prompt=encoder.query_prompt) for hit in hits]
 
     @cached_property
-    def _keys(self) -> NDArray[np.uint8]:
-        """Of every row of the index, in order: (n, 16)."""
-        keys, _ = self._cache.stored_documents.table.ragged_many("sentence_keys", self._rows)
-        return np.ascontiguousarray(np.asarray(keys).reshape(-1, 16)[self._has_terms])
-
-    @cached_property
     def _numbers(self) -> NDArray[np.int64]:
         """Of every row of the index, which sentence of its document it is: (n,)."""
         _, sizes = self._cache.stored_documents.table.ragged_many("sentence_keys", self._rows)
@@ -249,32 +255,54 @@ class SentenceSearch:
     def _similarities(
         self, vector: NDArray[np.floating], dictionary: Dictionary
     ) -> NDArray[np.float64]:
-        distinct, inverse = np.unique(self._keys.view("V16").ravel(), return_inverse=True)
-        stored, found = dictionary.lookup_keys(distinct.view(np.uint8).reshape(-1, 16))
-        matrix = np.asarray(stored, np.float32)
+        """Cosines (n,) of all rows of the index; of one without a vector 0.
+
+        Each is a function of two vectors alone, to the last bit. Memory for a block of vectors.
+        """
+        rows = self._vector_rows(dictionary)
         query = np.asarray(vector, np.float32)
-        norms = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
-        cosines = np.divide(matrix @ query, norms, out=np.zeros(len(matrix)), where=norms > 0)
-        return np.where(found, cosines, 0.0)[inverse].astype(np.float64)
+        cosines = np.zeros(len(rows.distinct) + 1)  # the last stands for no vector
+        at, length = 0, np.linalg.norm(query)
+        for _, vectors in dictionary.blocks_of(rows.distinct):
+            norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * length
+            products = np.einsum("ij,j->i", vectors, query)
+            found = cosines[at : at + len(vectors)]
+            np.divide(products, norms, out=found, where=norms > 0)
+            at += len(vectors)
+        return cosines[rows.number]
+
+    def _vector_rows(self, dictionary: Dictionary) -> _VectorRows:
+        """The rows of the sentences in a dictionary, kept for further queries."""
+        known = self._vectors.get(dictionary.name)
+        if known is None or known.n_rows != len(dictionary):
+            found = [np.zeros(0, np.int64)]
+            for documents in np.array_split(self._rows, len(self._rows) // _DOCUMENTS + 1):
+                keys, _ = self._cache.stored_documents.table.ragged_many("sentence_keys", documents)
+                found.append(dictionary.find_keys(np.asarray(keys, np.uint8).reshape(-1, 16)))
+            rows = np.concatenate(found)[self._has_terms]
+            distinct, number = np.unique(rows, return_inverse=True)
+            if len(distinct) and distinct[0] < 0:  # no vector
+                distinct, number = distinct[1:], number - 1
+            known = _VectorRows(len(dictionary), distinct, number.astype(np.int32))
+            self._vectors = {dictionary.name: known}
+        return known
 
     def _count_rows(self, table: str) -> int:
         reader = self._cache.reader
         return reader.table(table).n_rows if table in reader else 0
 
     def _hits(self, rows: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
-        places = self._index.locate(rows)
+        documents, numbers = self._index.locate_numbers(rows)
         if self.n_without_terms:  # the index counts only the sentences it has
-            numbers = self._numbers[rows].tolist()
-            places = [(path, number) for (path, _), number in zip(places, numbers, strict=True)]
-        return [
-            self._hit(path, number, float(score))
-            for (path, number), score in zip(places, scores, strict=True)
-        ]
+            numbers = self._numbers[rows]
+        found = zip(documents.tolist(), numbers.tolist(), scores.tolist(), strict=True)
+        return [self._hit(document, number, score) for document, number, score in found]
 
-    def _hit(self, path: str, number: int, score: float) -> Hit:
-        document = self._documents[path]
+    def _hit(self, at: int, number: int, score: float) -> Hit:
+        stored = self._cache.stored_documents
+        document = stored.document_at(int(self._places[at]), int(self._rows[at]))
         start, end = document.spans("sentence")[number].tolist()
-        return Hit(document.id, path, start, end, document.text[start:end], score)
+        return Hit(document.id, document.path, start, end, document.text[start:end], score)
 
 
 def _find_group(cache: OpenCache, analyser: str | None) -> str:

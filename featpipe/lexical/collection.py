@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Lengths = NDArray[np.int64]
     Sizes = Sequence[int] | NDArray[np.int64]
+    #: Names, or in a collection without names the next numbers.
+    Documents = Sequence[str] | range
 
 
 class Collection:
@@ -27,13 +29,16 @@ class Collection:
 
     A *row* is a sentence; rows are numbered through the documents in the order in which they were
     added. Term ids are the caller's: numbers from 0 on, the same number for the same term.
+    Documents have names, or all of them are numbered.
     """
 
     def __init__(self, okapi: Okapi | None, backend: Backend) -> None:
         self.okapi = okapi or Okapi()
         self._backend = choose_backend(backend)
         self._parts: list[WeightedSegment] = []
-        self._sizes: dict[str, int] = {}
+        self._names: dict[str, None] = {}
+        self._sizes = np.zeros(0, np.int64)
+        self._ends: NDArray[np.int64] | None = None
         self._row_counts = np.zeros(0, np.int64)
         self._n_rows = 0
         self._n_tokens = 0
@@ -41,8 +46,8 @@ class Collection:
 
     @property
     def documents(self) -> list[str]:
-        """Names of the documents, in the order of their rows."""
-        return list(self._sizes)
+        """Names of the documents, in the order of their rows; none where they are numbered."""
+        return list(self._names)
 
     @property
     def segments(self) -> list[Segment]:
@@ -68,13 +73,17 @@ class Collection:
     def locate(self, rows: NDArray[np.int64]) -> list[tuple[str, int]]:
         """Document and number of the sentence in it, for each row."""
         names = self.documents
-        ends = np.cumsum(list(self._sizes.values()))
-        numbers = np.searchsorted(ends, rows, side="right")
-        begins = np.concatenate(([0], ends))[numbers]
-        return [
-            (names[number], sentence)
-            for number, sentence in zip(numbers.tolist(), (rows - begins).tolist(), strict=True)
-        ]
+        numbers, sentences = (found.tolist() for found in self.locate_numbers(rows))
+        return [(names[at], sentence) for at, sentence in zip(numbers, sentences, strict=True)]
+
+    def locate_numbers(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number of the document and of the sentence in it, for each row: (n,) both."""
+        if self._ends is None:
+            self._ends = np.cumsum(self._sizes)
+        numbers = np.searchsorted(self._ends, rows, side="right").astype(np.int64)
+        return numbers, rows - (self._ends - self._sizes)[numbers]
 
     def add(self, document: str, ids: Ids, lengths: Lengths) -> None:
         """Add a document's sentences: term ids end to end, and the number of terms of each.
@@ -85,7 +94,7 @@ class Collection:
         self.add_many([document], ids, lengths, [len(lengths)])
 
     def add_many(
-        self, documents: Sequence[str], ids: Ids, lengths: Lengths, n_sentences: Sizes
+        self, documents: Documents, ids: Ids, lengths: Lengths, n_sentences: Sizes
     ) -> None:
         """Add documents as one segment; ``n_sentences`` holds the number of rows of each document.
 
@@ -97,7 +106,7 @@ class Collection:
             documents, Segment.from_ids(ids, lengths, backend=self._backend), n_sentences
         )
 
-    def add_segment(self, documents: Sequence[str], segment: Segment, n_sentences: Sizes) -> None:
+    def add_segment(self, documents: Documents, segment: Segment, n_sentences: Sizes) -> None:
         """Add documents whose postings are mapped, or derived already.
 
         Raises:
@@ -107,7 +116,10 @@ class Collection:
         if not len(documents):
             return
         self._parts.append(WeightedSegment(segment))
-        self._sizes.update(zip(documents, map(int, n_sentences), strict=True))
+        if not isinstance(documents, range):
+            self._names.update(dict.fromkeys(documents))
+        self._sizes = np.concatenate([self._sizes, np.asarray(n_sentences, np.int64)])
+        self._ends = None
         self._count_terms(segment)
         self._n_rows += segment.n_rows
         self._n_tokens += len(segment.ids)
@@ -124,9 +136,15 @@ class Collection:
         self._row_counts = np.concatenate((self._row_counts, np.zeros(n_missing, np.int64)))
         self._row_counts[segment.terms] += counts
 
-    def _check_new(self, documents: Sequence[str], n_sentences: Sizes) -> None:
-        known = [name for name in documents if name in self._sizes]
-        if known or len(set(documents)) < len(documents) or len(documents) != len(n_sentences):
+    def _check_new(self, documents: Documents, n_sentences: Sizes) -> None:
+        known: list[str] = []
+        if isinstance(documents, range):
+            n = len(self._sizes)
+            is_new = documents == range(n, n + len(documents)) and not self._names
+        else:
+            known = [name for name in documents if name in self._names]
+            is_new = len(set(documents)) == len(documents) and len(self._names) == len(self._sizes)
+        if known or not is_new or len(documents) != len(n_sentences):
             raise UsageError(
                 f"document {known[0]!r} is in the index" if known else "documents do not add up"
             )

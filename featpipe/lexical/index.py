@@ -137,8 +137,7 @@ class Index(Collection):
         return part.factors
 
     def _top_documents(self, queries: Sequence[Query], k: int) -> Ranking:
-        sizes = np.array(list(self._sizes.values()), np.int64)
-        sizes = sizes[sizes > 0]
+        sizes = self._sizes[self._sizes > 0]
         ranking = _empty_ranking(len(queries), min(k, len(sizes)))
         for number, query in enumerate(queries):
             scores = self.scores([query])[0]
