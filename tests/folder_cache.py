@@ -12,9 +12,14 @@ from featpipe.build.publish import open_folder
 from featpipe.build.shards.folder_plan import Models, plan_folder
 from featpipe.build.shards.part_lists import plan_run
 from featpipe.documents.find import search
+from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.settings import BuildSettings
 
 SHARED = "本公司及董事会全体成员保证公告内容的真实、准确、完整，不存在虚假记载。"
+
+
+EXACT = EncoderSettings(precision="exact")
+TAGGER = TaggerSettings(precision="exact")
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,13 @@ class Pair:
     documents: Path
     file: Path
     folder: Path
+    encoder: Path
+    tagger: Path
+
+    @property
+    def models(self) -> Models:
+        """Those of both; a precision that is chosen depends on the texts."""
+        return Models(self.encoder, self.tagger, EXACT, TAGGER)
 
 
 def write_documents(folder: Path, numbers: range) -> None:
@@ -58,10 +70,9 @@ def build_folder(
 
 def build_pair(folder: Path, encoder: Path, tagger: Path) -> Pair:
     """Twenty documents; the folder gets ten of them by a second run."""
-    pair = Pair(folder / "docs", folder / "one.h5", folder / "corpus.fp")
-    models = Models(encoder, tagger)
+    pair = Pair(folder / "docs", folder / "one.h5", folder / "corpus.fp", encoder, tagger)
     for numbers in (range(10), range(10, 20)):
         write_documents(pair.documents, numbers)
-        build_folder(pair.folder, pair.documents, models)
-        build(pair.file, pair.documents, encoder, ner=tagger)
+        build_folder(pair.folder, pair.documents, pair.models)
+    build(pair.file, pair.documents, encoder, ner=tagger, encoder=EXACT, tagger=TAGGER)
     return pair

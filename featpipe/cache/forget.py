@@ -7,17 +7,22 @@ killed before it, all are still there. Their rows stay in the file until it is c
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from glob import has_magic
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from featpipe.cache import tables
 from featpipe.cache.places import gone_rows
 from featpipe.cache.write import CacheWriter
+from featpipe.store.disk import Disk, writing
+from featpipe.store.folder_layout import FolderLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from featpipe.cache.documents import CachedDocument, StoredDocuments
 
@@ -71,5 +76,25 @@ def forget_documents(
     if not documents:
         return
     places = {document.path: document.id for document in documents}
-    with CacheWriter.open(cache, {tables.SOURCES: tables.sources_spec()}, wait_s=wait_s) as writer:
+    if cache.is_dir():
+        _publish_part(FolderLayout.read(cache), places)
+    else:
+        _append(cache, places, wait_s)
+
+
+def _append(file: Path, places: Mapping[str, str], wait_s: float) -> None:
+    specs = {tables.SOURCES: tables.sources_spec()}
+    with CacheWriter.open(file, specs, wait_s=wait_s) as writer:
         writer.append({tables.SOURCES: gone_rows(places)})
+
+
+def _publish_part(layout: FolderLayout, places: Mapping[str, str]) -> None:
+    """A part of its own, after all others: published files are not written any more."""
+    with TemporaryDirectory(prefix=".forget-", dir=layout.path) as folder:
+        written = Path(folder) / "part.h5"
+        _append(written, places, 0.0)
+        part = layout.next_part(f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z")
+        with writing(part):
+            part.parent.mkdir(exist_ok=True)
+            os.link(written, part)  # fails where another process has just taken the name
+            Disk().sync_directory(part.parent)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ from featpipe.cache.place_index import PlaceIndex, rows_holding
 from featpipe.cache.places import GONE, read_places
 from featpipe.cache.texts import Texts, join_keys, split_keys
 from featpipe.settings import LEVELS
-from featpipe.store import Reader, Writer
+from featpipe.store import Writer, open_reader
 from featpipe.store.rewrite import compact_dictionary, copy_table, rows_of, sound_blocks
 from featpipe.store.schema import KEYS
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.store import TableReader
+    from featpipe.store import Reader, TableReader
     from featpipe.store.rewrite import Compaction
     from featpipe.store.schema import ColumnData
 
@@ -67,7 +68,7 @@ def without_forgotten(path: str | Path) -> Iterator[Path]:
     Raises:
         WriteFailed: no room for the copy, in the folder for temporary files.
     """
-    with Reader(path) as reader:
+    with open_reader(path) as reader:
         forgotten = Forgotten(reader)
         if not forgotten:
             yield Path(path)
@@ -85,7 +86,7 @@ class Forgotten:
     """What only forgotten documents hold, in a cache as its reader sees it now."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+        self._reader = self._terms = reader
         self.paths = _forgotten_paths(reader)
         #: Keys of contents.
         self.documents = frozenset(self._find_left() if self.paths else ())
@@ -116,6 +117,17 @@ class Forgotten:
         for place in read_places(self._reader) if self.paths else ():
             (gone if place.path in self.paths else kept).update((place.path, place.id))
         return frozenset(kept), frozenset(gone - kept)
+
+    def settle(self) -> None:
+        """Read all that it depends on now, since the files are about to change."""
+        if self:
+            _ = self._units, self._values, self._names
+
+    def of_file(self, reader: Reader) -> Forgotten:
+        """The same of one file of a folder, which counts its own ids of terms."""
+        own = copy(self)
+        own._terms = reader
+        return own
 
     def __bool__(self) -> bool:
         """Whether the file holds anything of forgotten documents."""
@@ -189,7 +201,7 @@ class Forgotten:
 
     def _ids_in_use(self, group: str) -> NDArray[np.uint32]:
         """Ids of terms that a kept unit has."""
-        units = self._reader.table(f"{group}/units")
+        units = self._terms.table(f"{group}/units")
         used = [np.zeros(0, np.uint32)]
         for rows, _ in sound_blocks(units):
             ids, _lengths = units.ragged_many("ids", self.kept(units, rows))

@@ -20,13 +20,15 @@ from featpipe.documents import hash_file
 from featpipe.encoders.builtin import space_name
 from featpipe.encoders.spec import fingerprint_of
 from featpipe.errors import UnreadableDictionary
-from featpipe.store import Reader, Writer
+from featpipe.store import Writer, open_reader
 from featpipe.store.import_vectors import Import
 from featpipe.store.import_vectors import import_vectors as store_vectors
 from featpipe.store.rewrite import Merge, merge_dictionaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from featpipe.store import Reader
 
 _BLOCK = 8192
 
@@ -50,7 +52,7 @@ def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
     )
     with Writer.open(output) as writer:
         for source in sources:
-            with Reader(source) as reader:
+            with open_reader(source) as reader:
                 for names in _term_tables(reader):
                     _take_terms(reader, names, Path(output), writer)
         complete(writer)

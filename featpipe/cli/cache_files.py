@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -192,8 +193,9 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
     Exit code 1 when something is wrong; `featpipe repair` keeps the good rows.
     """
     from featpipe.store.verify import verify_dictionary
+    from featpipe.store.verify_folder import verify_folder
 
-    found = verify_dictionary(cache, is_deep=deep)
+    found = (verify_folder if Path(cache).is_dir() else verify_dictionary)(cache, is_deep=deep)
     echo(str(found))
     ctx.exit(0 if found.is_good else EXIT_LEFT_OUT)
 
@@ -209,8 +211,9 @@ def repair(ctx: click.Context, cache: str) -> None:
     is kept beside it as FILE.damaged. A good file is not changed. Exit code 1 when rows were lost.
     """
     from featpipe.cache.repair import repair_cache
+    from featpipe.cache.repair_folder import repair_folder
 
-    done = repair_cache(cache)
+    done = repair_folder(cache) if Path(cache).is_dir() else repair_cache(cache)
     echo(str(done))
     ctx.exit(0 if done.is_whole else EXIT_LEFT_OUT)
 
@@ -224,9 +227,10 @@ def compact(cache: str) -> None:
     What only forgotten documents hold is freed: no byte of their texts, vectors, entities and names
     is left. Readers that have the old file open keep it until they refresh.
     """
+    from featpipe.cache.compact_folder import compact_folder
     from featpipe.cache.forgotten import compact_cache
 
-    echo(str(compact_cache(cache)))
+    echo(str(compact_folder(cache) if Path(cache).is_dir() else compact_cache(cache)))
 
 
 @click.command("backup")
@@ -241,8 +245,10 @@ def backup(ctx: click.Context, cache: str, target: str) -> None:
     blocks between files (Btrfs, XFS). Exit code 1 when damaged rows of SRC were left out.
     """
     from featpipe.store.backup import back_up_dictionary
+    from featpipe.store.backup_folder import back_up_folder
 
-    made = back_up_dictionary(cache, target)
+    is_folder = Path(cache).is_dir()
+    made = back_up_folder(cache, target) if is_folder else back_up_dictionary(cache, target)
     echo(str(made))
     ctx.exit(EXIT_LEFT_OUT if made.n_damaged else 0)
 
@@ -251,19 +257,34 @@ def backup(ctx: click.Context, cache: str, target: str) -> None:
 @click.argument("caches", nargs=-1, required=True, metavar="FILE FILE...")
 @lock_option
 @click.option("-o", "--output", required=True, metavar="FILE", help="Must not exist.")
+@click.option("--into", type=int, metavar="N", help="Of one folder, a folder with N shards.")
 @click.pass_context
-def merge(ctx: click.Context, caches: tuple[str, ...], output: str) -> None:
-    """Write the union of several caches, such as those of several machines.
+def merge(ctx: click.Context, caches: tuple[str, ...], output: str, into: int | None) -> None:
+    """Write the union of several caches, files or folders, such as those of several machines.
 
-    Nothing is encoded; a text that several of them hold is kept once. Exit code 1 when the same
-    key has different bytes in two of them (named; the first one's are kept), or rows were damaged.
+    Nothing is encoded; a text that several of them hold is kept once. With --into a folder of many
+    shards becomes one of few, which is read faster. Exit code 1 when the same key has different
+    bytes in two of them (named; the first one's are kept), or rows were damaged.
     """
     from featpipe.cache.merge import merge_caches
 
+    if into is not None:
+        _narrow(ctx, caches, output, into)
+        return
     merged = merge_caches(caches, output)
     echo(str(merged))
     is_whole = not (merged.conflicts or merged.n_damaged or merged.unread)
     ctx.exit(0 if is_whole else EXIT_LEFT_OUT)
+
+
+def _narrow(ctx: click.Context, caches: tuple[str, ...], output: str, n_shards: int) -> None:
+    from featpipe.cache.merge_folder import narrow_folder
+
+    if len(caches) != 1 or not Path(caches[0]).is_dir():
+        raise click.UsageError("--into joins the shards of one folder; name it alone")
+    merged = narrow_folder(caches[0], output, n_shards)
+    echo(str(merged))
+    ctx.exit(0 if merged.is_whole else EXIT_LEFT_OUT)
 
 
 @click.command("import")

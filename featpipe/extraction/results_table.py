@@ -22,6 +22,7 @@ from featpipe.cache.texts import Texts
 from featpipe.cache.write import CacheWriter
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.store import Ragged, TableSpec
+from featpipe.store.folder_layout import results_file_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,7 +116,7 @@ class ResultsWriter:
     """
 
     def __init__(self, cache: Path, wait_s: float = 0.0) -> None:
-        self._writer = CacheWriter.open(cache, _SPECS, wait_s=wait_s)
+        self._writer = CacheWriter.open(results_file_of(cache), _SPECS, wait_s=wait_s)
 
     def write(
         self,

@@ -17,7 +17,7 @@ import numpy as np
 
 from featpipe.errors import DictionaryError, MissingExtra
 from featpipe.store.disk import writing
-from featpipe.store.reader import Reader
+from featpipe.store.folder_reader import open_reader
 from featpipe.store.rewrite import sound_blocks
 from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
 
@@ -59,7 +59,7 @@ def export_npy(
     """
     files: list[Path] = []
     counts = {}
-    with Reader(source) as reader:
+    with open_reader(source) as reader:
         mode = _folder_mode(source)
         for name in reader.tables() if tables is None else tables:
             table = reader.table(name)
@@ -141,7 +141,7 @@ def export_parquet(
     except ImportError:
         raise MissingExtra("Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'") from None
     files, counts = [], {}
-    with Reader(source) as reader:
+    with open_reader(source) as reader:
         mode = _folder_mode(source)
         for name in reader.tables() if tables is None else tables:
             table = reader.table(name)

@@ -117,6 +117,14 @@ class FolderLayout:
         """Documents of one part of a run."""
         return self.path / PARTS / f"{run}-{number:04d}.h5"
 
+    def next_part(self, run: str) -> Path:
+        """The name of a part that comes after all others, of this run if its id is late enough."""
+        parts = self.part_files()
+        match = _PART_FILE.fullmatch(parts[-1].name) if parts else None
+        if match is not None and match[1] >= run:
+            return self.part_file(match[1], int(match[2]) + 1)
+        return self.part_file(run, 0)
+
     def outbox_file(self, run: str, number: int) -> Path:
         """Texts of that part, sorted by shard."""
         return self.path / OUTBOX / f"{run}-{number:04d}.h5"
@@ -181,6 +189,15 @@ class FolderLayout:
                     hint=f"put it back, or build again: featpipe shard status {self.path}",
                 )
         return [files[addition] for addition in range(len(files))]
+
+
+def results_file_of(cache: Path) -> Path:
+    """The file that results of a cache are written to: the cache itself, or one of the folder.
+
+    Raises:
+        UnreadableDictionary, NewerDictionary: a folder that is not a cache.
+    """
+    return FolderLayout.read(cache).results_file if cache.is_dir() else cache
 
 
 def read_description(folder: Path) -> dict[str, object]:

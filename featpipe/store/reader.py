@@ -101,6 +101,11 @@ class Reader:
             return sorted(name for name, _, spec in objects if spec is not None)
 
     @property
+    def files(self) -> list[Path]:
+        """The file."""
+        return [self.path]
+
+    @property
     def file_bytes(self) -> int:
         """Size of the file."""
         return self.path.stat().st_size

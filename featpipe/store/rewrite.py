@@ -23,6 +23,7 @@ import numpy as np
 from featpipe.atomic_write import Access
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store.disk import Disk, writing
+from featpipe.store.folder_reader import open_reader
 from featpipe.store.opening import compaction_of
 from featpipe.store.reader import Reader
 from featpipe.store.schema import KEYS, Column, Ragged
@@ -207,16 +208,21 @@ def merge_dictionaries(
         raise DictionaryError(f"{path} exists already", hint="merge into a new file")
     merging = _Merging(path, leave_out, pick_of)
     try:
-        access = Access.common(map(Path, sources))
+        access = Access.common(file for source in sources for file in _files_of(source))
         with Writer.open(path, access=access) as writer, Reader(path) as merged:
             for source in sources:
-                with Reader(source) as reader:
+                with open_reader(source) as reader:
                     merging.add(reader, writer, merged)
     except BaseException:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         raise
     return merging.result()
+
+
+def _files_of(source: str | Path) -> list[Path]:
+    with open_reader(source) as reader:
+        return reader.files
 
 
 class _Merging:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from folder_cache import SHARED, Pair, build_pair
+from building import build, stored_terms
+from folder_cache import EXACT, SHARED, Pair, build_folder, build_pair
 
 from featpipe import Cache
+from featpipe.cache.compact_folder import compact_folder
+from featpipe.cache.forgotten import compact_cache, without_forgotten
+from featpipe.cache.levels import level_bits
+from featpipe.cache.merge import merge_caches
+from featpipe.cache.merge_folder import narrow_folder
+from featpipe.cache.repair_folder import repair_folder
 from featpipe.cache.search import SentenceSearch
 from featpipe.cache.summary import read_runs, summarise
+from featpipe.cache.texts import split_keys
+from featpipe.errors import DictionaryError, UnreadableDictionary, UsageError
 from featpipe.settings import LEVELS
+from featpipe.store import Reader, Writer, open_reader
+from featpipe.store.backup_folder import back_up_folder
+from featpipe.store.export import export_npy
 from featpipe.store.folder_layout import FolderLayout
+from featpipe.store.rewrite import equal_rows
+from featpipe.store.verify_folder import verify_folder
 
 if TYPE_CHECKING:
     from featpipe.lexical.backend import Backend
@@ -154,3 +170,186 @@ def test_a_cache_travels_as_its_path(folder: Cache) -> None:
     with pickle.loads(pickle.dumps(folder)) as other:  # noqa: S301 - of this test
         assert other.path == folder.path
         assert SHARED in other.dictionary()
+
+
+@pytest.fixture
+def own(pair: Pair, tmp_path: Path) -> Path:
+    """A copy of the folder, to be changed."""
+    return Path(shutil.copytree(pair.folder, tmp_path / "own.fp"))
+
+
+@pytest.fixture
+def own_file(pair: Pair, tmp_path: Path) -> Path:
+    return Path(shutil.copyfile(pair.file, tmp_path / "own.h5"))
+
+
+def equal_but_for_runs(ours: Path, theirs: Path) -> bool:
+    """Whether two caches hold the same rows, those of runs and the marks of logs aside."""
+    with open_reader(ours) as a, open_reader(theirs) as b:
+        names = [n for n in b.tables() if b.table(n).spec.keyed and n != "places"]
+        assert [n for n in a.tables() if n in names] == names
+        for name in names:
+            one, other = a.table(name), b.table(name)
+            if name.endswith("/vocabulary"):
+                assert set(split_keys(one.column("keys"))) == set(split_keys(other.column("keys")))
+                continue
+            rows = one.find(np.asarray(other.column("keys")))
+            assert one.n_rows == other.n_rows
+            assert (rows >= 0).all()
+            if not name.endswith("/units"):
+                assert equal_rows(one, rows, other, np.arange(other.n_rows)).all()
+    with Cache.open(ours) as cache, Cache.open(theirs) as other_cache:
+        assert stored_terms(cache) == stored_terms(other_cache)
+        for level in LEVELS:
+            texts = sorted(cache.dictionary(level=level).texts())
+            assert texts == sorted(other_cache.dictionary(level=level).texts())
+    return True
+
+
+def test_merged_into_one_file_it_is_that_of_one_machine(pair: Pair, tmp_path: Path) -> None:
+    merged = merge_caches([pair.folder], tmp_path / "merged.h5")
+    assert not merged.conflicts
+    assert equal_but_for_runs(tmp_path / "merged.h5", pair.file)
+    both = merge_caches([pair.file, pair.folder], tmp_path / "both.h5")
+    assert not both.conflicts
+    assert equal_but_for_runs(tmp_path / "both.h5", pair.file)
+    again = build(tmp_path / "merged.h5", pair.documents, pair.encoder, encoder=EXACT)
+    assert again.n_encoded == 0
+
+
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_joined_into_fewer_shards_it_holds_the_same(
+    pair: Pair, tmp_path: Path, n_shards: int
+) -> None:
+    narrow_folder(pair.folder, tmp_path / "narrow.fp", n_shards)
+    assert len(FolderLayout.read(tmp_path / "narrow.fp").shard_files()) == n_shards
+    assert equal_but_for_runs(tmp_path / "narrow.fp", pair.file)
+    assert verify_folder(tmp_path / "narrow.fp", is_deep=True, asks_libhdf5=False).is_good
+
+
+def test_it_cannot_be_joined_into_more_shards_or_over_another(pair: Pair, tmp_path: Path) -> None:
+    for n_shards in (0, 3, 4, 8):
+        with pytest.raises(UsageError, match="4 shards"):
+            narrow_folder(pair.folder, tmp_path / "narrow.fp", n_shards)
+    (tmp_path / "narrow.fp").mkdir()
+    with pytest.raises(DictionaryError, match="exists"):
+        narrow_folder(pair.folder, tmp_path / "narrow.fp", 2)
+
+
+def test_forgotten_documents_are_gone_as_from_the_file(own: Path, own_file: Path) -> None:
+    names = ["docs/03.txt", "docs/04.txt", "docs/12.txt"]
+    for path in (own, own_file):
+        with Cache.open(path) as cache:
+            assert len(cache.forget(*names)) == 3
+            assert cache.find_document(names[0]) is None
+    with Cache.open(own) as ours, Cache.open(own_file) as theirs:
+        assert len(list(ours.documents())) == 17
+        assert [d.path for d in ours.documents()] == [d.path for d in theirs.documents()]
+        assert sorted(ours.dictionary()) == sorted(theirs.dictionary())
+        assert ours.search(QUERIES[0], 50) == theirs.search(QUERIES[0], 50)
+    assert sum(file.n_unwanted for file in compact_folder(own).files) > 0
+    compact_cache(own_file)
+    assert equal_but_for_runs(own, own_file)
+    with open_reader(own) as a, open_reader(own_file) as b:
+        assert level_bits_by_text(a) == level_bits_by_text(b)
+    assert "第12号合同".encode() not in b"".join(
+        file.read_bytes() for kind in ("parts", "shards") for file in (own / kind).iterdir()
+    )
+    assert verify_folder(own, is_deep=True, asks_libhdf5=False).is_good
+
+
+def level_bits_by_text(reader: Reader) -> dict[bytes, int]:
+    keys = split_keys(reader.table("texts").column("keys"))
+    return dict(zip(keys, level_bits(reader).tolist(), strict=True))
+
+
+def test_many_additions_of_a_shard_become_one_file(own: Path, pair: Pair) -> None:
+    layout = FolderLayout.read(own)
+    base, addition = layout.shard_files()[2]
+    for number in range(2, 10):
+        Writer.open(layout.shard_file(2, number)).close()
+    done = compact_folder(own)
+    assert done.n_folded == 9
+    assert layout.shard_files()[2] == [base]
+    assert layout.shard_files()[1] == [layout.shard_file(1), layout.shard_file(1, 1)]
+    assert equal_but_for_runs(own, pair.file)
+    assert not addition.exists()
+
+
+def test_exported_tables_have_the_rows_of_the_file(pair: Pair, tmp_path: Path) -> None:
+    for name, path in (("folder", pair.folder), ("one", pair.file)):
+        with without_forgotten(path) as source:
+            export_npy(source, tmp_path / name)
+    for table in ("documents", "texts"):
+        lines = [
+            {
+                json.dumps({k: v for k, v in json.loads(line).items() if k != "row"})
+                for line in (tmp_path / name / table / "rows.jsonl").read_text().splitlines()
+            }
+            for name in ("folder", "one")
+        ]
+        assert lines[0] == lines[1]
+        ends = np.load(tmp_path / "folder" / table / "text_end.npy")
+        assert ends[-1] == len(np.load(tmp_path / "folder" / table / "text.npy"))
+        assert (np.diff(ends.astype(np.int64)) >= 0).all()
+
+
+def test_a_backup_has_every_file_and_follows_its_folder(own: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.fp"
+    back_up_folder(own, copy)
+    assert equal_but_for_runs(copy, own)
+    names = {file.relative_to(own) for file in own.rglob("*") if file.is_file()}
+    assert {file.relative_to(copy) for file in copy.rglob("*") if file.is_file()} == names
+    layout = FolderLayout.read(own)
+    for number in range(2, 11):
+        Writer.open(layout.shard_file(2, number)).close()
+    compact_folder(own)
+    with Cache.open(own) as cache:
+        cache.forget("docs/05.txt")
+    back_up_folder(own, copy)
+    assert equal_but_for_runs(copy, own)
+    with Cache.open(copy) as cache:
+        assert cache.find_document("docs/05.txt") is None
+    for target in (own, tmp_path, own / "cache.json"):
+        with pytest.raises(DictionaryError, match="name another folder"):
+            back_up_folder(own, target)
+
+
+def test_damage_is_named_and_repaired_and_done_again(own: Path, pair: Pair) -> None:
+    layout = FolderLayout.read(own)
+    damaged = layout.shard_file(1)
+    with Reader(damaged) as reader:
+        place = reader.table("texts").now.view.values["text"].offset_of(1)
+    with damaged.open("r+b") as file:
+        file.seek(place)
+        file.write(b"\x00")
+    layout.shard_file(3).unlink()
+    layout.shard_file(3, 1).unlink()
+    found = verify_folder(own, is_deep=True, asks_libhdf5=False)
+    assert not found.is_good
+    assert "1.h5: DAMAGED" in str(found)
+    assert "3.h5 is missing" in str(found)
+    done = repair_folder(own)
+    assert not done.is_whole
+    assert set(done.again) == {damaged, layout.shard_file(3)}
+    build_folder(own, pair.documents, pair.models)
+    assert verify_folder(own, is_deep=True, asks_libhdf5=False).is_good
+    assert equal_but_for_runs(own, pair.file)
+    assert str(repair_folder(own)).endswith("nothing to repair")
+
+
+def test_rows_of_other_shards_are_named_by_a_deep_check(own: Path) -> None:
+    layout = FolderLayout.read(own)
+    shutil.copyfile(layout.shard_file(1), layout.shard_file(2, 2))
+    shutil.copyfile(layout.shard_file(1), layout.shard_file(1, 2))
+    assert verify_folder(own).is_good
+    problems = "\n".join(verify_folder(own, is_deep=True, asks_libhdf5=False).problems)
+    assert "2.2.h5: texts: " in problems
+    assert "belong to other shards" in problems
+    assert "1.2.h5: texts: " in problems
+    assert "in an earlier file of the shard" in problems
+
+
+def test_what_needs_one_file_says_so_with_the_next_step(own: Path) -> None:
+    with pytest.raises(UnreadableDictionary, match=r"needs a cache in one file[\s\S]*merge"):
+        Writer.open(own)

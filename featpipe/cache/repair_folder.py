@@ -1,0 +1,89 @@
+"""Repairs a cache in a folder: each damaged file, and what must be done again because of it.
+
+The reports of a job whose file lost rows, or is missing, are removed: the next build has it done
+again, and computes what is missing and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featpipe.cache.repair import repair_cache
+from featpipe.errors import UnreadableDictionary
+from featpipe.store.disk import writing
+from featpipe.store.folder_layout import PARTS, REPORTS, FolderLayout
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featpipe.store.repair import Repair
+
+_ATTEMPT = re.compile(r"\.[0-9]+(?=-[0-9]+\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRepair:
+    """Result of a repair: ``again`` are the files whose jobs are to be done again."""
+
+    path: Path
+    files: tuple[Repair, ...]
+    missing: tuple[Path, ...]
+    again: tuple[Path, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was lost."""
+        return not self.missing and all(file.is_whole for file in self.files)
+
+    def __str__(self) -> str:
+        damaged = [file for file in self.files if file.kept_as is not None]
+        if not damaged and not self.missing:
+            return f"{self.path}: good, nothing to repair"
+        lines = [*map(str, damaged), *(f"{file}: missing" for file in self.missing)]
+        lines += [f"{file.name}: its job is to be done again" for file in self.again]
+        return "\n".join((f"{self.path}: repaired; build it again for what was lost", *lines))
+
+
+def repair_folder(path: str | Path) -> FolderRepair:
+    """Put files of the sound rows in the place of damaged ones; good ones are left as they are.
+
+    Raises:
+        UnreadableDictionary: a file of another name; or one of which nothing can be saved, after
+            all others were repaired.
+        DictionaryLocked, WriteFailed: what was repaired before stays so.
+    """
+    layout = FolderLayout.read(path)
+    files = [*layout.part_files(), *(f for each in layout.shard_files().values() for f in each)]
+    files += [layout.results_file] if layout.results_file.exists() else []
+    missing = tuple(layout.missing_files())
+    done: list[Repair] = []
+    hopeless: list[str] = []
+    for file in files:
+        try:
+            done.append(repair_cache(file))
+        except UnreadableDictionary as error:
+            hopeless.append(error.message)
+    again = [file for file in missing if _have_done_again(layout, file)]
+    again += [one.path for one in done if not one.is_whole and _have_done_again(layout, one.path)]
+    if hopeless:
+        raise UnreadableDictionary(
+            "\n".join(hopeless), hint="move these files out of the folder, and repair it again"
+        )
+    return FolderRepair(layout.path, tuple(done), missing, tuple(again))
+
+
+def _have_done_again(layout: FolderLayout, file: Path) -> bool:
+    """Remove the reports of the job that made a file; whether it is of a job."""
+    if file == layout.results_file:
+        return False
+    if file.parent.name == PARTS:
+        names = f"prepare-{_ATTEMPT.sub('', file.stem)}.done"
+    else:
+        names = f"encode-{file.stem.partition('.')[0]}-*.done"
+    reports = list((layout.path / REPORTS).glob(names))
+    for report in reports:
+        with writing(report):
+            report.unlink(missing_ok=True)
+    return bool(reports)
