@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class StubJob:
     number: int
     what: str = ""
+    kind: str = "prepare"
 
     def __str__(self) -> str:
         return f"job {self.number}"

@@ -28,7 +28,7 @@ from featpipe.pool.devices import default_devices
 from featpipe.settings import BuildSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featpipe.build.jobs import Engine, EngineMaker
     from featpipe.build.publish import Publisher
@@ -215,7 +215,9 @@ class FolderPipeline:
         self._engine = self._make_engine(self._folder.address, listen=work.show)
         try:
             yield
+            work.note(self._engine.notes)
         finally:
+            self._engine.close()
             self._engine = None
 
     def _do(self, jobs: Sequence[Job], work: _Work) -> None:
@@ -252,6 +254,10 @@ class _Work:
         """That of a job under way."""
         if self._listen is not None:
             self._listen(self._now(_sum(self._base, progress)))
+
+    def note(self, lines: Iterable[str]) -> None:
+        """What the engine has to tell."""
+        self._total.notes.update(dict.fromkeys(lines))
 
     def finish(self) -> RunReport:
         """The report of the whole."""

@@ -32,7 +32,7 @@ from featpipe.build.shards.prepare import prepare
 from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from featpipe.build.progress import Progress
@@ -165,6 +165,10 @@ class SeatJobs:
 class Engine(Protocol):
     """Gets jobs done: each at least once, in any order, anywhere. It carries no data."""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is to be told of the runs, such as machines that were lost, in words."""
+
     def run(self, jobs: Iterable[Job], seat: Seat) -> Iterator[JobReport]:
         """The report of every job, as they end.
 
@@ -179,6 +183,9 @@ class Engine(Protocol):
 
         Safe in a signal handler.
         """
+
+    def close(self) -> None:
+        """End what runs have left open. There is no further run."""
 
 
 class LocalEngine:
@@ -216,6 +223,14 @@ class LocalEngine:
         """End with the job under way, which publishes what it has; safe in a signal handler."""
         self._is_stopping = True
         return self._jobs is not None and self._jobs.stop_after_current()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """None: reports of jobs tell all."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing is left open."""
 
 
 class EngineMaker(Protocol):

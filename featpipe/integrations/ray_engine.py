@@ -100,7 +100,8 @@ class RayEngine:
 
         Args:
             jobs: of one kind.
-            seat: of each actor: ``threads`` are its cores, ``cuda:0``, ``cuda:1`` ... its cards.
+            seat: of each actor: ``threads`` are its cores, ``cuda:0``, ``cuda:1`` ... its cards,
+                which it has for ``encode`` only.
 
         Raises:
             PoolBroken: there was no seat for ``wait_s``, or none can start.
@@ -108,7 +109,7 @@ class RayEngine:
 
         """
         todo = list(jobs)
-        demand = Demand.of(seat)
+        demand = Demand.of(todo, seat)
         n_seats = min(self._workers or _count_fitting(demand), len(todo))
         dispatch: Dispatch[Job] = Dispatch(todo, n_seats, patience_s=self._patience_s)
         everyone = self._take_seats(n_seats, demand)

@@ -24,7 +24,7 @@ from featpipe.errors import FeatpipeError
 from featpipe.pool.devices import usable_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from featpipe.build.jobs import Job, JobReport, Seat
@@ -59,10 +59,13 @@ class Demand:
     seat: Seat
 
     @classmethod
-    def of(cls, seat: Seat) -> Demand:
-        """Of a seat as an engine is asked for it."""
+    def of(cls, jobs: Sequence[Job], seat: Seat) -> Demand:
+        """Of jobs of one kind, on seats as an engine is asked for them: reading needs no card."""
+        n_cpus = max(1, seat.threads or 1)
         n_gpus = sum(device.startswith("cuda") for device in seat.devices)
-        return cls(max(1, seat.threads or 1), n_gpus, seat)
+        if n_gpus and jobs and jobs[0].kind == "prepare":
+            return cls(n_cpus, 0, replace(seat, devices=("cpu",) * n_cpus))
+        return cls(n_cpus, n_gpus, seat)
 
     def __str__(self) -> str:
         return f"{self.n_cpus} CPU" + (f" and {self.n_gpus} GPU" if self.n_gpus else "")

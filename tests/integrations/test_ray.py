@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 pytest.importorskip("ray", reason="ray is not installed")
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+from building import build
+from compare_folder import compare_folder
+from encode_counts import LOG_PATH, LOG_VARIABLE, n_computed
 from ray_cluster import Nodes, running_cluster
 from ray_stub import Opening, StubJob, StubReport
+from tiny_checkpoints import CHINESE
 
 from featpipe.build.jobs import Seat
+from featpipe.build.shards.folder_plan import Models
 from featpipe.errors import DictionaryLocked, WriteFailed
 from featpipe.integrations import ray as on_ray
 from featpipe.integrations.ray_engine import RayEngine
@@ -28,9 +38,13 @@ def leaves_nothing_behind() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nodes() -> Iterator[Nodes]:
-    with running_cluster() as nodes, on_ray.connected():
-        yield nodes
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    log = tmp_path_factory.mktemp("computed") / "log"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOG_VARIABLE, str(log))
+        paths = [LOG_PATH, Path(__file__).parents[1]]
+        with running_cluster(paths=paths) as nodes, on_ray.connected():
+            yield nodes
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=10)
     assert not alive, f"child processes left behind: {alive}"
 
@@ -43,6 +57,13 @@ def jobs(n: int, **what: int) -> list[StubJob]:
 
 def numbers(reports: list[StubReport]) -> list[int]:
     return sorted(report.job.number for report in reports)
+
+
+def wait_until(holds: Callable[[], bool], run: Future[object]) -> None:
+    """Until something holds, or a run that it should have come before has ended."""
+    while not holds():
+        with suppress(TimeoutError):
+            pytest.fail(f"it ended too early: {run.result(timeout=0.02)}")
 
 
 def test_seats_have_cores_of_their_own_and_keep_their_workers(tmp_path: Path) -> None:
@@ -90,48 +111,28 @@ def test_a_job_that_fails_everywhere_is_raised_when_the_others_have_ended(tmp_pa
 
 def test_a_run_that_is_stopped_ends_with_what_seats_have(tmp_path: Path) -> None:
     engine = RayEngine(Opening(tmp_path), workers=1)
-
-    def stop() -> None:
-        while not (tmp_path / "0.begun").exists():
-            pass_on.wait(0.05)
+    todo = jobs(4, waits_for_the_signal_to_stop=0)
+    with ThreadPoolExecutor(1) as beside:
+        run = beside.submit(lambda: list(engine.run(todo, SEAT)))
+        wait_until((tmp_path / "0.begun").exists, run)
         engine.stop_after_current()
-
-    pass_on = threading.Event()
-    stopping = threading.Thread(target=stop)
-    stopping.start()
-    reports = list(engine.run(jobs(4, waits_for_the_signal_to_stop=0), SEAT))
-    stopping.join()
+        reports = run.result()
     assert [(report.job.number, report.is_done) for report in reports] == [(0, False)]
 
 
 def test_a_job_on_a_frozen_node_is_done_by_an_idle_seat(nodes: Nodes, tmp_path: Path) -> None:
-    frozen: list[object] = []
     todo = [
         StubJob(0, "meets_another_seat"),
         StubJob(1, "meets_another_seat"),
         StubJob(2, "is_frozen_once"),
     ]
     engine = RayEngine(Opening(tmp_path), patience_s=2.0)
-
-    def freeze() -> None:
-        while not (tmp_path / "2.begun").exists():
-            over.wait(0.05)
-        pid = int((tmp_path / "2.begun").read_text())
-        number = next(n for n in (0, 1) if nodes.seat(n).pid == pid)
-        with nodes.frozen(number):
-            frozen.append(number)
-            over.wait()
-
-    over = threading.Event()
-    freezing = threading.Thread(target=freeze)
-    freezing.start()
-    try:
-        reports = list(engine.run(todo, SEAT))
-    finally:
-        over.set()
-        freezing.join()
-    assert numbers(reports) == [0, 1, 2]
-    assert frozen
+    begun = tmp_path / "2.begun"
+    with ThreadPoolExecutor(1) as beside:
+        run = beside.submit(lambda: list(engine.run(todo, SEAT)))
+        wait_until(lambda: begun.exists() and bool(begun.read_text()), run)
+        with nodes.frozen(nodes.of_process(int(begun.read_text()))):
+            assert numbers(run.result()) == [0, 1, 2]
 
 
 def test_of_two_builds_of_one_folder_the_second_is_refused_by_name(
@@ -148,3 +149,35 @@ def test_of_two_builds_of_one_folder_the_second_is_refused_by_name(
     monkeypatch.undo()
     with on_ray.leased("/data/corpus.fp"):
         pass
+
+
+def write_documents(folder: Path) -> Path:
+    """Some thousand different texts."""
+    chance = random.Random(11)  # noqa: S311 - texts, not secrets
+    folder.mkdir()
+    for number in range(12):
+        lines = ("".join(chance.choices(CHINESE[:200], k=30)) + "。" for _ in range(40))
+        (folder / f"{number:02d}.txt").write_text("\n".join(lines), "utf-8")
+    return folder
+
+
+def test_a_build_one_of_whose_nodes_is_killed_has_the_rows_of_one_machine(
+    nodes: Nodes, tmp_path: Path, encoder_folder: Path
+) -> None:
+    documents = write_documents(tmp_path / "docs")
+    build(tmp_path / "one.h5", documents, encoder_folder)
+
+    log, folder = Path(os.environ[LOG_VARIABLE]), tmp_path / "corpus.fp"
+    with ThreadPoolExecutor(1) as beside:
+        run = beside.submit(
+            on_ray.build, documents, folder, shards=4, workers=2,
+            models=Models(encoder_folder, "none"),
+        )  # fmt: skip
+        wait_until(lambda: n_computed(log) > 0, run)
+        nodes.kill(nodes.alive[0])
+        nodes.add()
+        report = run.result()
+    assert report.is_complete
+    assert report.n_loaded == 12
+    assert any("seats were lost and replaced" in note for note in report.notes)
+    assert compare_folder(folder, tmp_path / "one.h5").words == []

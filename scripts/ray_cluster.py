@@ -1,11 +1,13 @@
-"""A Ray cluster of the tests' own: a head without cores, and nodes of one core each."""
+"""A Ray cluster on this machine: a head without cores, and nodes of one core each.
+
+For tests and benchmarks: seats and nodes can be killed and frozen.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from ray.cluster_utils import Cluster
 
 _STORE_BYTES = 80 << 20
@@ -26,26 +30,32 @@ class Nodes:
         self._nodes: dict[int, object] = {}
 
     @property
-    def address(self) -> str:
-        return str(self._cluster.address)
+    def alive(self) -> list[int]:
+        """Nodes that were not killed."""
+        return sorted(self._nodes)
 
     def add(self) -> int:
-        number = len(self._nodes)
+        """Another node joins; its number."""
+        number = max(self._nodes, default=-1) + 1
         node = self._cluster.add_node(num_cpus=1, object_store_memory=_STORE_BYTES)
         self._nodes[number] = node
         return number
 
     def kill(self, number: int) -> None:
         """The raylet by SIGKILL: its workers end by themselves."""
-        self._cluster.remove_node(self._nodes[number], allow_graceful=False)
+        self._cluster.remove_node(self._nodes.pop(number), allow_graceful=False)
 
     def seat(self, number: int) -> psutil.Process | None:
-        """The process of the seat on a node."""
+        """The process of the seat on a node; None where there is none at present."""
         with suppress(psutil.NoSuchProcess):
             for child in self._raylet(number).children():
                 if child.cmdline() and "FeatpipeSeat" in child.cmdline()[0]:
                     return child
         return None
+
+    def of_process(self, pid: int) -> int:
+        """The node that a worker runs on."""
+        return next(n for n in self._nodes if psutil.Process(pid).ppid() == self._raylet(n).pid)
 
     @contextmanager
     def frozen(self, number: int) -> Iterator[None]:
@@ -67,15 +77,20 @@ class Nodes:
 
 
 @contextmanager
-def running_cluster(n_nodes: int = 2) -> Iterator[Nodes]:
-    """A cluster; it takes 10 seconds to start. Programs find it by RAY_ADDRESS."""
+def running_cluster(n_nodes: int = 2, *, paths: Sequence[Path] = ()) -> Iterator[Nodes]:
+    """A cluster; it takes 10 seconds to start. Programs find it by RAY_ADDRESS.
+
+    ``paths``: where its processes find modules, besides this project.
+    """
     from ray.cluster_utils import Cluster
 
     before = os.environ.copy()
-    here = Path(__file__).parent
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(here), str(here.parent)])
+    here = Path(__file__).resolve().parent
+    every = [*map(str, paths), str(here.parent), *filter(None, [before.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(every)
     with tempfile.TemporaryDirectory(prefix="fp") as folder:
         os.environ["RAY_TMPDIR"] = folder
+        os.environ["TMPDIR"] = folder  # where seats divide the cores among themselves
         cluster = Cluster(
             initialize_head=True,
             head_node_args={
