@@ -190,7 +190,8 @@ def _listed(name: str, lines: list[str]) -> list[str]:
 def verify(ctx: click.Context, cache: str, deep: bool) -> None:
     """Check FILE, also beside a running build. Damage is named, with what can be saved.
 
-    Exit code 1 when something is wrong; `featpipe repair` keeps the good rows.
+    With --deep, a copy that cp made of a file while it was written is called what it is: torn. Exit
+    code 1 when something is wrong; `featpipe repair` keeps the good rows.
     """
     from featpipe.store.verify import verify_dictionary
     from featpipe.store.verify_folder import verify_folder

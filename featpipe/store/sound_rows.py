@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 #: Time of the last change, in nanoseconds, and size; None for a file that was closed.
 State: TypeAlias = "tuple[int, int] | None"
 
+#: Looking at the file's state takes most of the time of a single row that is known.
+_LOOK_EVERY_S = 0.001
 SETTLED_S = 2.5
 HOLDS_S = 600.0
 
@@ -55,13 +57,14 @@ class SoundRows:
     Args:
         state: of the file, before the first of the rows is read.
         n_rows: of the table.
+
     """
 
-    __slots__ = ("_is_settled", "_n_rows", "_since", "_sound", "_state")
+    __slots__ = ("_is_settled", "_since", "_sound", "_state", "n_rows")
 
     def __init__(self, state: State, n_rows: int) -> None:
         self._state = state
-        self._n_rows = n_rows
+        self.n_rows = n_rows
         self._since = monotonic()
         self._is_settled = False
         self._sound: dict[str, NDArray[np.bool_]] = {}  # by what was checked, a byte a row
@@ -69,7 +72,7 @@ class SoundRows:
     def as_of(self, state: State, n_rows: int) -> SoundRows:
         """What still holds: these rows, or none if the file has changed or much time has passed."""
         age = monotonic() - self._since
-        if not self.holds_in(state) or n_rows != self._n_rows or age > HOLDS_S:
+        if not self.holds_in(state) or n_rows != self.n_rows or age > HOLDS_S:
             return SoundRows(state, n_rows)
         self._is_settled = self._is_settled or age > SETTLED_S
         return self
@@ -94,7 +97,7 @@ class SoundRows:
         if self._is_settled:
             for part in parts:
                 if part not in self._sound:
-                    self._sound[part] = np.zeros(self._n_rows, np.bool_)
+                    self._sound[part] = np.zeros(self.n_rows, np.bool_)
                 self._sound[part][rows] = True
 
 
@@ -104,16 +107,18 @@ class RowGuard:
     Its methods raise DamagedRows; they do nothing when the file's rows are not to be checked.
     """
 
-    __slots__ = ("_file", "_sound")
+    __slots__ = ("_file", "_look_at", "_sound")
 
     def __init__(self, file: CheckedFile) -> None:
         self._file = file
         self._sound = SoundRows(None, 0)
+        self._look_at = 0.0
 
     def sound_rows(self, n_rows: int) -> SoundRows:
         """The rows known to be sound, to be asked for before rows are read."""
         if self._file.checks_rows:
             self._sound = self._sound.as_of(self._state(), n_rows)
+            self._look_at = monotonic() + _LOOK_EVERY_S
         return self._sound
 
     def require(
@@ -146,10 +151,16 @@ class RowGuard:
             raise self.damage(view, rows[are_bad])
         sound.add(rows, parts)
 
-    def require_one(self, view: TableView, row: int, sound: SoundRows, ragged: str = "") -> None:
-        """One row that is read as it lies in the file; as :meth:`require`, in less time."""
+    def require_one(self, view: TableView, row: int, n_rows: int, ragged: str = "") -> None:
+        """One row that is handed out as it lies in the file; as :meth:`require`, in less time.
+
+        A write is noticed a millisecond late: after that the view shows it as well.
+        """
         if not self._file.checks_rows:
             return
+        sound = self._sound
+        if n_rows != sound.n_rows or monotonic() > self._look_at:
+            sound = self.sound_rows(n_rows)
         parts = view.checks.parts((ragged,) if ragged else ())
         if sound.has(row, parts):
             return

@@ -257,7 +257,7 @@ class TableReader:
     def _row(self, now: Snapshot, name: str, row: int) -> AnyArray:
         found = self._fixed(now, name).row(row)
         self._require_whole(now)
-        self._guard.require_one(now.view, row, self._guard.sound_rows(now.n_rows))
+        self._guard.require_one(now.view, row, now.n_rows)
         return found
 
     def ragged(self, name: str, row: int) -> AnyArray:
@@ -265,7 +265,7 @@ class TableReader:
         now = self._checked()
         _check_range(now, row, row + 1)
         values = self._values(now, name)
-        self._guard.require_one(now.view, row, self._guard.sound_rows(now.n_rows), name)
+        self._guard.require_one(now.view, row, now.n_rows, name)
         start, stop = self._bounds(now, name, row, row + 1).tolist()
         found = values.slice(start, stop)
         self._require_whole(now)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from featpipe.errors import DamagedRows
-from featpipe.store import Reader, keys_of, sound_rows
+from featpipe.store import Reader, Writer, keys_of, sound_rows
 from featpipe.store.sound_rows import HOLDS_S, SETTLED_S
 from tests.store.damage import TEXTS_IN_FILE, write_victim
+from tests.store.samples import VECTORS, vectors_of
 from tests.store.test_damage import flip, offset_of
 from tests.store.test_released_layouts import FIXTURES
 
@@ -110,6 +111,7 @@ def test_what_was_sound_is_checked_again_after_a_write_and_after_a_while(
         clock.now += SETTLED_S + 1
         read(table)
         flip(path, place)
+        clock.now += 0.002  # single rows notice a write a millisecond late
         with pytest.raises(DamagedRows, match=str(ROW)):
             read(table)
 
@@ -163,3 +165,17 @@ def test_rows_that_are_known_are_not_summed_again(
         monkeypatch.setattr(type(checks), "are_bad", count)
         table.gather("vectors", [3, 1, 7, 2])
         assert summed == [7]
+
+
+def test_rows_that_were_written_just_now_are_read_singly(path: Path, clock: Clock) -> None:
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        table.row("vectors", ROW)
+        clock.now += SETTLED_S + 1
+        table.row("vectors", ROW)
+        with Writer.open(path) as writer:
+            rows = {"keys": keys_of(["neu"]), "vectors": vectors_of(["neu"])}
+            writer.table("embeddings/a", VECTORS).append(rows)
+            writer.commit()
+            reader.refresh()
+            assert np.array_equal(table.row("vectors", table.n_rows - 1), vectors_of(["neu"])[0])
