@@ -4,9 +4,10 @@
 
 Peers: one dataset per key (h5py), one chunked matrix (h5py), LMDB, SQLite, one file per key; and
 as the limits of what can be, for reading a raw memory map, for writing a bare file that gets the
-vectors alone by one pwrite and one sync a batch (nobody durable is much above 1 there). Every store
-is first asked for the same vectors and must give the same answer. Rounds are interleaved; a ratio
-is taken within each round, and its median is the figure. The last line is one JSON object.
+vectors alone by one pwrite and one sync a batch, and one that gets the same writes and syncs as
+ours (nobody durable is much above 1 there). Every store is first asked for the same vectors and
+must give the same answer. Rounds are interleaved; a ratio is taken within each round, and its
+median is the figure. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from store_peers import (
     FilePerKey,
     Lmdb,
     RawFile,
+    SameWrites,
     Sqlite,
 )
 
@@ -96,9 +98,16 @@ def make_data(n: int) -> tuple[list[str], NDArray[np.uint8], NDArray[np.float16]
 
 
 def write_all(
-    stores: Sequence[Peer | RawFile], keys: NDArray[np.uint8], vectors: NDArray[np.float16]
+    stores: Sequence[Peer | RawFile],
+    same: SameWrites,
+    keys: NDArray[np.uint8],
+    vectors: NDArray[np.float16],
 ) -> Rounds:
-    """Durable appends of one batch at a time; a round is a tenth of the rows, store after store."""
+    """Durable appends of one batch at a time; a round is a tenth of the rows, store after store.
+
+    ``same`` repeats what the first store, ours, has written in the round.
+    """
+    same.repeat()  # what opening wrote
     rounds = Rounds()
     slices = [slice(i, i + BATCH) for i in range(0, len(keys), BATCH)]
     n_rounds = 10
@@ -111,6 +120,8 @@ def write_all(
                     store.append(keys[piece], vectors[piece])
 
             rounds.take(store.name, write)
+            if store is stores[0]:
+                rounds.take(same.name, same.repeat)
     return rounds
 
 
@@ -370,9 +381,14 @@ def measure_writing(
     stores: Sequence[Peer], limit: RawFile, keys: NDArray[np.uint8], vectors: NDArray[np.float16]
 ) -> dict[str, float]:
     """Durable appends, sizes, and the same answers from all."""
-    wrote = write_all([*stores, limit], keys, vectors)
+    ours = stores[0]
+    if not isinstance(ours, Dictionary):
+        raise TypeError("the first store is ours")
+    same = SameWrites(ours.path.parent, ours.disk)
+    wrote = write_all([*stores, limit], same, keys, vectors)
     wrote.show("durable write", len(keys) // 10)
     limit.close()
+    same.close()
     for store in stores:
         store.finish()
     check_answers(stores, keys, vectors)
@@ -388,6 +404,7 @@ def measure_writing(
         "write_vs_sqlite": wrote.figure(Sqlite.name),
         "write_vs_h5py_fsync": wrote.figure(ChunkedMatrix.name),
         "write_vs_raw_file": wrote.figure(RawFile.name),
+        "write_vs_same_writes": wrote.figure(SameWrites.name),
     }
 
 

@@ -15,6 +15,7 @@ import lmdb
 import numpy as np
 
 from featpipe.store import Column, Reader, TableSpec, Writer
+from featpipe.store.disk import Disk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,64 @@ def occupied(path: Path) -> int:
     return sum(file.stat().st_blocks * 512 for file in files)
 
 
+class TracingDisk(Disk):
+    """Notes where the writer writes how much, and when it syncs."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int, int]] = []  #: (what, offset or size, bytes)
+
+    def write(self, descriptor: int, offset: int, data: bytes | memoryview) -> None:
+        """Noted, then done."""
+        self.calls.append(("write", offset, memoryview(data).nbytes))
+        super().write(descriptor, offset, data)
+
+    def start(self, descriptor: int, offset: int, size: int) -> None:
+        """Noted, then done."""
+        self.calls.append(("start", offset, size))
+        super().start(descriptor, offset, size)
+
+    def resize(self, descriptor: int, size: int) -> None:
+        """Noted, then done."""
+        self.calls.append(("resize", size, 0))
+        super().resize(descriptor, size)
+
+    def sync(self, descriptor: int) -> None:
+        """Noted, then done."""
+        self.calls.append(("sync", 0, 0))
+        super().sync(descriptor)
+
+
+class SameWrites:
+    """No store: a bare file that gets the same writes and syncs as ours, and computes nothing."""
+
+    name = "bare file, same writes and syncs"
+
+    def __init__(self, folder: Path, disk: TracingDisk) -> None:
+        self._trace = disk
+        self._disk = Disk()
+        self._bytes = memoryview(os.urandom(1 << 20))
+        self._descriptor = os.open(folder / "same", os.O_RDWR | os.O_CREAT)
+
+    def repeat(self) -> None:
+        """What the writer did since the last time."""
+        calls, self._trace.calls = self._trace.calls, []
+        for what, at, size in calls:
+            if what == "write":
+                for start in range(0, size, len(self._bytes)):
+                    part = self._bytes[: min(len(self._bytes), size - start)]
+                    self._disk.write(self._descriptor, at + start, part)
+            elif what == "start":
+                self._disk.start(self._descriptor, at, size)
+            elif what == "resize":
+                self._disk.resize(self._descriptor, at)
+            else:
+                self._disk.sync(self._descriptor)
+
+    def close(self) -> None:
+        """The file."""
+        os.close(self._descriptor)
+
+
 class Dictionary:
     """Ours."""
 
@@ -62,7 +121,8 @@ class Dictionary:
 
     def __init__(self, folder: Path, dim: int) -> None:
         self.path = folder / "featpipe.h5"
-        self._writer = Writer.open(self.path)
+        self.disk = TracingDisk()
+        self._writer = Writer.open(self.path, disk=self.disk)
         self._table = self._writer.table("vectors", TableSpec((Column("vectors", "f2", (dim,)),)))
 
     def append(self, keys: Keys, vectors: Vectors) -> None:
