@@ -75,9 +75,11 @@ def build_cache(
     A cache alone, without --cache, gets the features of --model for all its texts: no document is
     read.
     """
-    target = Path(cache or _only_cache(documents))
+    from featpipe.store.object_store import is_url
+
+    target = cache or _only_cache(documents)
     chosen = _Chosen(documents if cache else (), asked.include, asked.exclude, sync)
-    if shards or on != "local" or target.is_dir():
+    if shards or on != "local" or is_url(target) or Path(target).is_dir():
         _refuse_for_folders(sync=sync, dry_run=dry_run)
         is_local = on == "local"
         devices = asked.devices or _devices_of(gpus, workers if is_local else None)
@@ -158,7 +160,7 @@ class _Engine:
     n_shards: int | None
 
 
-def _open_pipeline(cache: Path, asked: Asked, also: tuple[str, ...], wait_s: float) -> Pipeline:
+def _open_pipeline(cache: str, asked: Asked, also: tuple[str, ...], wait_s: float) -> Pipeline:
     from featpipe.build.pipeline import Pipeline
 
     return Pipeline(
@@ -189,7 +191,7 @@ def _build_file(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunRep
 
 
 def _build_folder(
-    folder: Path, asked: Asked, chosen: _Chosen, seat: Seat, engine: _Engine, *, as_json: bool
+    folder: str, asked: Asked, chosen: _Chosen, seat: Seat, engine: _Engine, *, as_json: bool
 ) -> RunReport:
     from featpipe.build.folder_pipeline import FolderPipeline
 

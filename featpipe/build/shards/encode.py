@@ -187,13 +187,15 @@ class _Encoding:
                 if shard.folder.exists(name):  # published while this process waited
                     discard(work)
                     continue
-                stack.callback(discard, work)
                 report = self._fill(work, mine, lost)
                 has_rows = _has_rows(work)
                 if not has_rows or shard.folder.publish(work, name):
                     break
                 # Another attempt was faster. What it lacks is taken from this one's file.
                 lost.append(work)
+            # Not where an error was raised: the next attempt goes on in the same file.
+            for file in (*lost, work):
+                discard(file)
         done = JobReport(
             shard.job,
             report,
