@@ -7,7 +7,8 @@
 The peer is one machine that writes one file: every end state must hold its rows, byte by byte, each
 once. Nodes are simulated: Ray's processes on this machine, one core a node. Counted besides: texts
 computed twice (a log in the encode workers), seconds until a build with a frozen node has ended,
-memory of a driver with 100,000 jobs.
+memory of a driver with 100,000 jobs; and, without Ray, the processor time of a folder's build over
+that of one file's, and of a merge.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from compare_folder import compare_folder
+from distribution_costs import cpu_vs_one_machine, merge_rows_per_cpu_s
 from encode_counts import LOG_PATH, LOG_VARIABLE, count_twice, n_computed
 from harness import ROOT, Report, make_parser, read_lines
 
@@ -269,6 +272,15 @@ def build_single(bench_folder: Path, documents: Path, model: Path) -> tuple[Path
     return single, int(done.stdout)
 
 
+def costs(options: argparse.Namespace, report: Report, folder: Path, model: Path) -> None:
+    """What a folder costs beside one file, without engine; shards of about a minute."""
+    documents = folder / "documents of a minute"
+    write_documents(options, documents, 12 if options.quick else 800)
+    ratios = cpu_vs_one_machine(folder, documents, model, 2, rounds=1 if options.quick else 3)
+    report.note("cpu_vs_one_machine", median(ratios), digits=3)
+    report.note("merge_rows_per_cpu_s", merge_rows_per_cpu_s(folder, folder / "cpu-0.fp"), digits=0)
+
+
 def measure(options: argparse.Namespace, report: Report, folder: Path) -> None:
     """Every case on one cluster."""
     from ray_cluster import running_cluster
@@ -276,6 +288,7 @@ def measure(options: argparse.Namespace, report: Report, folder: Path) -> None:
     documents, model = folder / "documents", save_model(folder / "model")
     write_documents(options, documents, 12 if options.quick else 40)
     single, n_texts = build_single(folder, documents, model)
+    costs(options, report, folder, model)
     os.environ[LOG_VARIABLE] = str(folder / "computed")
     with running_cluster(2, paths=[LOG_PATH]) as nodes:
         bench = Bench(folder, documents, model, single, nodes)

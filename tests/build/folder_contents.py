@@ -7,9 +7,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+from cache_contents import contents
 from compare_folder import compare_folder, gather
 
-__all__ = ["folder_differences", "gather"]
+__all__ = ["contents", "folder_differences", "gather"]
 
 
 def folder_differences(folder: Path, one: Path) -> list[str]:

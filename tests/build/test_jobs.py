@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs, run_job
 from featpipe.build.publish import open_folder
 from featpipe.build.shards.folder_plan import Models, plan_folder
 from featpipe.build.shards.part_lists import RunPlan, plan_run
+from featpipe.cache.levels import level_bits
+from featpipe.cache.texts import split_keys
 from featpipe.documents.find import search
 from featpipe.errors import CheckpointError, UnreadableDictionary, UsageError
 from featpipe.settings import BuildSettings
+from featpipe.store import Reader
+from featpipe.store.folder_reader import open_reader
 from tests.build.folder_contents import folder_differences
 from tests.building import build
 
@@ -77,6 +83,34 @@ def test_two_parts_and_four_shards_hold_what_one_file_does(
     assert sum(r.run.n_unchanged for r in again) == 12
     assert [r.was_done for r in again] == [False] * 2 + [True] * N_SHARDS
     assert folder_differences(folder, one_machine) == []
+
+
+def test_later_documents_are_added_and_nothing_published_is_written_again(
+    tmp_path: Path, corpus: Path, models: Models, one_machine: Path
+) -> None:
+    folder, one, more = tmp_path / "corpus.fp", tmp_path / "one.h5", tmp_path / "more"
+    run_all(folder, plan(folder, corpus, models))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    more.mkdir()
+    (more / "known.txt").write_text((corpus / "01.txt").read_text("utf-8"), "utf-8")
+    # A sentence that was a part of a paragraph before is a paragraph by itself now.
+    (more / "new.txt").write_text("分1期支付。\n此前没有的一段。", "utf-8")
+    reports = run_all(folder, plan(folder, more, models))
+    total = [sum(getattr(r.run, name) for r in reports) for name in ("n_loaded", "n_unchanged")]
+    assert total == [2, 1]
+    shutil.copyfile(one_machine, one)
+    build(one, more, Path(str(models.model)), ner=models.ner)
+    assert folder_differences(folder, one) == []
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (folder / "shards" / "0.2.h5").exists()
+    with open_reader(folder) as reader, Reader(one) as expected:
+        assert levels_by_key(reader) == levels_by_key(expected)
+
+
+def levels_by_key(reader: Reader) -> dict[bytes, int]:
+    texts = reader.table("texts")
+    keys = np.asarray(texts.gather("keys", np.arange(texts.n_rows)))
+    return dict(zip(split_keys(keys), level_bits(reader).tolist(), strict=True))
 
 
 def test_on_scratch_only_whole_files_reach_the_folder(
