@@ -17,7 +17,8 @@ from featpipe.documents.own_files import describe_own_file
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
 from featpipe.errors import CheckpointError, FeatpipeError, TemplateError, UsageError
-from featpipe.extraction.samples import import_doccano, import_label_studio
+from featpipe.extraction.doccano import read_doccano
+from featpipe.extraction.label_studio import read_label_studio
 from featpipe.extraction.template_file import load_template, load_templates
 from featpipe.html_report.results import read_file
 from featpipe.service.routes.extract import plain_name
@@ -40,8 +41,8 @@ def _samples_of(path: Path) -> object:
         ("t.json", DEEP, load_template, TemplateError),
         ("t.toml", f"a = {DEEP}", load_template, TemplateError),
         ("s.jsonl", DEEP, _samples_of, TemplateError),
-        ("d.jsonl", DEEP, import_doccano, TemplateError),
-        ("l.json", DEEP, import_label_studio, TemplateError),
+        ("d.jsonl", DEEP, read_doccano, TemplateError),
+        ("l.json", DEEP, read_label_studio, TemplateError),
         ("m.json", DEEP, lambda path: read_job(path.read_text(), {}), UsageError),
         ("config.json", DEEP, lambda path: describe_checkpoint(path.parent), CheckpointError),
     ],

@@ -1,4 +1,4 @@
-"""``featpipe template``: draft, check, import and correct templates."""
+"""``featpipe template``: draft, check and correct templates, and exchange their samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("template")
 def template() -> None:
-    """Draft a template, check one, import labelled samples, or learn from corrections."""
+    """Draft a template, check one, exchange samples with labelling tools, learn corrections."""
 
 
 @template.command("new")
@@ -92,16 +92,85 @@ def _print_checked(name: str, checked: Checked) -> None:
     "--from", "form", required=True, type=click.Choice(["doccano", "label-studio", "table"])
 )
 @click.option("--table", default="samples", help="Name of the database table.")
-def import_samples(source: str, form: str, table: str) -> None:
+@click.option("--template", "template_file", metavar="FILE", help="Leave out labels of no field.")
+@click.option("--cache", metavar="FILE", help="Leave out documents whose text is another there.")
+@click.option("--partial", is_flag=True, help="A label that a text does not have is unknown there.")
+@click.pass_context
+def import_samples(  # one argument per option
+    ctx: click.Context,
+    source: str,
+    form: str,
+    table: str,
+    template_file: str | None,
+    cache: str | None,
+    partial: bool,
+) -> None:
     """Print samples labelled elsewhere as JSON Lines: keep them as NAME.samples.jsonl.
 
-    SOURCE is an export, an SQLite file, or an SQLAlchemy URL.
+    SOURCE is an export of Label Studio (JSON) or doccano (JSONL), an SQLite file, or an SQLAlchemy
+    URL. What `template export` wrote comes back as it was, except for what was labelled anew. In
+    other texts a label of the file that is not there has no value; with --partial it is unknown.
+    What cannot be used is named on standard error with its reason, and the rest is imported.
     """
-    from featpipe.extraction import samples as imports
+    from contextlib import nullcontext
 
-    readers = {"doccano": imports.import_doccano, "label-studio": imports.import_label_studio}
-    samples = imports.import_table(source, table) if form == "table" else readers[form](source)
-    click.echo(imports.render_samples(samples), nl=False)
+    from featpipe.cache.cache import Cache
+    from featpipe.extraction.label_exchange import import_labels
+    from featpipe.extraction.samples import import_table, render_samples
+    from featpipe.extraction.template_file import load_uncorrected
+
+    if form == "table":
+        click.echo(render_samples(import_table(source, table)), nl=False)
+        return
+    known = None if template_file is None else load_uncorrected(template_file)
+    with nullcontext() if cache is None else Cache.open(cache) as opened:
+        found = import_labels(source, form, is_partial=partial, template=known, cache=opened)
+    click.echo(render_samples(found.samples), nl=False)
+    for left_out in found.left_out:
+        echo(f"{source}: {left_out}", err=True)
+    echo(f"samples {len(found.samples)} imported, {len(found.left_out)} left out", err=True)
+    ctx.exit(EXIT_LEFT_OUT if found.left_out else 0)
+
+
+@template.command("export")
+@click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--to",
+    "form",
+    required=True,
+    type=click.Choice(["doccano", "label-studio", "label-studio-config"]),
+)
+@click.option("--cache", metavar="FILE", help="Where the sample documents are.")
+@click.pass_context
+def export_samples(ctx: click.Context, template_file: str, form: str, cache: str | None) -> None:
+    """Print the samples of TEMPLATE, accepted corrections included, for a labelling tool.
+
+    doccano takes JSONL, Label Studio JSON; label-studio-config prints the labelling configuration
+    of a project. Values that a sample does not place are located. `template import` takes the
+    tool's own export back without loss; without --cache, only samples that hold their texts go out.
+    """
+    from featpipe.extraction.doccano import write_doccano
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.label_exchange import export_cached, export_texts
+    from featpipe.extraction.label_studio import labelling_config, write_label_studio
+    from featpipe.extraction.template_file import load_template
+
+    loaded = load_template(template_file)
+    if form == "label-studio-config":
+        click.echo(labelling_config(loaded), nl=False)
+        return
+    if cache is None:
+        exported = export_texts(loaded)
+    else:
+        with Extractor(template_file, cache, checkpoints="none") as extractor:
+            exported = export_cached(loaded, extractor.engine)
+    write = write_doccano if form == "doccano" else write_label_studio
+    names = [spec.name for spec in loaded.fields]
+    click.echo(write(exported.samples, names), nl=False)
+    for left_out in exported.left_out:
+        echo(f"{template_file}: {left_out}", err=True)
+    echo(f"samples {len(exported.samples)} exported, {len(exported.left_out)} left out", err=True)
+    ctx.exit(EXIT_LEFT_OUT if exported.left_out else 0)
 
 
 @template.command("learn")

@@ -167,14 +167,14 @@ def supersede(template: Template, identities: Sequence[str]) -> Template:
             reviewed.setdefault(identity, set()).update(sample.fields)
     names = [spec.name for spec in template.fields]
     samples = tuple(
-        _without(sample, reviewed.get(identity, set()), names) if sample.key is None else sample
+        without(sample, reviewed.get(identity, set()), names) if sample.key is None else sample
         for sample, identity in zip(template.samples, identities, strict=True)
     )
     return template.model_copy(update={"samples": samples})
 
 
-def _without(sample: SampleSpec, fields: set[str], names: Sequence[str]) -> SampleSpec:
-    """The sample without what it tells of some fields."""
+def without(sample: SampleSpec, fields: set[str], names: Sequence[str]) -> SampleSpec:
+    """The sample without what it tells of some fields; ``names`` are all of its template."""
     if not any(sample.is_read_for(name) for name in fields):
         return sample
     none: dict[str, tuple[str, ...]] = dict.fromkeys(names, ()) if sample.complete else {}

@@ -332,10 +332,7 @@ class ExtractionEngine:
 
     def version(self, name: str, key: str) -> CachedDocument | None:
         """The cached document of a key (32 hex digits), under its name or wherever it lies now."""
-        known = self.cache.find_document(name)
-        if known is not None and known.key.hex() == key:
-            return known
-        return next((one for one in self.cache.documents() if one.key.hex() == key), None)
+        return find_version(self.cache, name, key)
 
     def _found_sample(self, found: CachedDocument | Document) -> SampleDocument:
         if isinstance(found, Document):
@@ -345,6 +342,17 @@ class ExtractionEngine:
         made = _sample_document(found.text, missing, lambda: self.pages.page_of_cached(found))
         made.key = found.key
         return made
+
+
+def find_version(cache: Cache, name: str, key: str | None) -> CachedDocument | None:
+    """The document of a key (32 hex digits), under its name or wherever it lies now.
+
+    Without a key: the document of the name.
+    """
+    known = cache.find_document(name)
+    if key is None or (known is not None and known.key.hex() == key):
+        return known
+    return next((one for one in cache.documents() if one.key.hex() == key), None)
 
 
 def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:

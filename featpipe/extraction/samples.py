@@ -1,8 +1,7 @@
-"""Samples: drafted from a document, or imported from doccano, Label Studio and database tables.
+"""Samples: drafted from a document, or imported from a database table; as JSON Lines.
 
-Imports give :class:`SampleSpec` values with inline texts and exact spans, to be put into a template
-or written as ``name.samples.jsonl`` beside it. Labelled texts were read for every label of their
-export; a table of values tells of each document only the fields that it has rows for.
+A table of values tells of each document only the fields that it has rows for. Files of labelling
+tools are in :mod:`featpipe.extraction.labels`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from featpipe.errors import MissingExtra, TemplateError
 from featpipe.extraction.scoring.locate import infer_type
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.features import PageFeatures
 
-    Json = dict[str, Any]  # Any: the values of a JSON object
     Row = tuple[Any, ...]  # Any: whatever the columns of a database hold
 
 #: ``label：value`` at the start of a line or behind a stop; a label is short and has no marks.
@@ -96,92 +94,6 @@ def _quoted(text: str) -> str:
 
 #: Columns a table of samples has: which document, which field, which value.
 TABLE_COLUMNS = ("document", "field", "value")
-
-
-def import_doccano(path: str | Path) -> list[SampleSpec]:
-    """A doccano JSONL export of sequence labelling, old (``label``) or new (``entities``).
-
-    Raises:
-        TemplateError: a line of another format.
-
-    """
-    path = Path(path)
-    samples = []
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            samples.append(_doccano_sample(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise TemplateError(f"{path}:{number}: is no doccano export: {error!r}") from error
-    return _read_for_all_labels(samples)
-
-
-def import_label_studio(path: str | Path) -> list[SampleSpec]:
-    """A Label Studio JSON export with text spans; only the first annotation of a task is read.
-
-    Raises:
-        TemplateError: a file of another format.
-
-    """
-    path = Path(path)
-    try:
-        samples = [_label_studio_task(task) for task in _tasks_of(path.read_text("utf-8"))]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise TemplateError(f"{path}: is no Label Studio export: {error!r}") from error
-    return _read_for_all_labels(samples)
-
-
-def _tasks_of(text: str) -> list[Json]:
-    tasks = json.loads(text)
-    if not isinstance(tasks, list):
-        raise TypeError("not a list of tasks")
-    return tasks
-
-
-def _label_studio_task(task: Json) -> SampleSpec:
-    data = task["data"]
-    texts = [value for value in data.values() if isinstance(value, str)]
-    text = data["text"] if "text" in data else texts[0]
-    annotations = task.get("annotations") or task.get("completions") or [{"result": []}]
-    spans = [
-        (r["value"]["start"], r["value"]["end"], r["value"]["labels"][0])
-        for r in annotations[0]["result"]
-        if "labels" in r.get("value", {})
-    ]
-    return _sample(text, spans)
-
-
-def _doccano_sample(row: Json) -> SampleSpec:
-    labels = row.get("label", row.get("labels"))
-    spans = (
-        [(e["start_offset"], e["end_offset"], e["label"]) for e in row["entities"]]
-        if labels is None
-        else [(a, b, name) for a, b, name in labels]
-    )
-    return _sample(cast("str", row.get("text", row.get("data"))), spans)
-
-
-def _sample(text: str, labelled: Iterable[tuple[int, int, str]]) -> SampleSpec:
-    fields: dict[str, list[str]] = {}
-    spans: dict[str, list[tuple[int, int]]] = {}
-    for start, end, name in labelled:
-        if not 0 <= start < end <= len(text):
-            raise ValueError(f"span {start}:{end} is not inside its text")
-        spans.setdefault(name, []).append((start, end))
-        if text[start:end] not in fields.setdefault(name, []):
-            fields[name].append(text[start:end])
-    return SampleSpec(
-        text=text,
-        fields={name: tuple(values) for name, values in fields.items()},
-        spans={name: tuple(places) for name, places in spans.items()},
-    )
-
-
-def _read_for_all_labels(samples: Sequence[SampleSpec]) -> list[SampleSpec]:
-    """Each text without a label that others of the export have has no value of it."""
-    none: dict[str, tuple[str, ...]] = {name: () for one in samples for name in one.fields}
-    return [one.model_copy(update={"fields": none | one.fields}) for one in samples]
 
 
 def import_table(source: str, table: str) -> list[SampleSpec]:

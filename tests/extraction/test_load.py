@@ -13,10 +13,7 @@ from pages import features_of
 from featpipe.errors import TemplateError
 from featpipe.extraction.samples import (
     draft_template,
-    import_doccano,
-    import_label_studio,
     import_table,
-    render_samples,
 )
 from featpipe.extraction.template_file import load_template, load_templates
 
@@ -149,47 +146,6 @@ def test_a_draft_is_a_template_whose_values_are_in_its_sample(tmp_path: Path) ->
         "项目名称": "text", "招标人": "organisation", "中标价": "money", "工期": "period"
     }  # fmt: skip
     assert all(v in text for f in template.fields for v in template.samples[0].values_of(f.name))
-
-
-TEXT = "甲方：海南毓坤有限公司\u2028乙方"
-DOCCANO_OLD = {"text": TEXT, "label": [[3, 11, "甲方"]]}
-DOCCANO_NEW = {"text": TEXT, "entities": [{"start_offset": 3, "end_offset": 11, "label": "甲方"}]}
-LABEL_STUDIO = {
-    "data": {"text": TEXT},
-    "annotations": [{"result": [{"value": {"start": 3, "end": 11, "labels": ["甲方"]}}]}],
-}
-
-
-def test_exports_of_other_tools_become_samples(tmp_path: Path) -> None:
-    lines = tmp_path / "d.jsonl"
-    rows = [json.dumps(row, ensure_ascii=False) for row in (DOCCANO_OLD, DOCCANO_NEW)]
-    lines.write_text("\n".join(rows), "utf-8")
-    studio = tmp_path / "l.json"
-    studio.write_text(json.dumps([LABEL_STUDIO]), "utf-8")
-    samples = [*import_doccano(lines), *import_label_studio(studio)]
-    assert len(samples) == 3
-    assert len(set(render_samples(samples).rstrip("\n").split("\n"))) == 1
-    assert samples[0].spans["甲方"] == ((3, 11),)
-    assert samples[0].values_of("甲方") == ("海南毓坤有限公司",)
-
-
-def test_a_text_without_a_label_that_its_export_has_was_read_for_it(tmp_path: Path) -> None:
-    lines = tmp_path / "d.jsonl"
-    none = {"text": "没有当事人。", "label": []}
-    rows = [json.dumps(row, ensure_ascii=False) for row in (DOCCANO_OLD, none)]
-    lines.write_text("\n".join(rows), "utf-8")
-    first, second = import_doccano(lines)
-    assert dict(second.fields) == dict.fromkeys(first.fields, ())
-    assert second.is_read_for("甲方")
-    assert not second.is_read_for("乙方")
-
-
-@pytest.mark.parametrize("line", ['{"text": "短", "label": [[0, 9, "x"]]}', "[1]", '{"label": 3}'])
-def test_a_line_that_is_no_export_is_named(tmp_path: Path, line: str) -> None:
-    file = tmp_path / "d.jsonl"
-    file.write_text(f"{json.dumps(DOCCANO_OLD)}\n{line}\n", "utf-8")
-    with pytest.raises(TemplateError, match=r"d\.jsonl:2: is no doccano export"):
-        import_doccano(file)
 
 
 def test_samples_come_from_a_database_table(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from featpipe import Extractor
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingExtra, TemplateError
 from featpipe.extraction.results_file import write_extractions
-from featpipe.extraction.samples import import_doccano, import_label_studio, import_table
+from featpipe.extraction.samples import import_table
 from featpipe.extraction.template_file import load_template
 
 ROWS = [("a.txt", "甲方", "某甲公司"), ("a.txt", "甲方", "某乙公司"), ("b.txt", "金额", "3万元")]
-TEXT = "甲方：海南毓坤有限公司，联系人：唐振"
 
 
 @pytest.fixture
@@ -83,57 +82,6 @@ def test_an_imported_table_becomes_a_template_by_the_command(
     )
     template = load_template(tmp_path / "t.toml")
     assert [s.values_of("甲方") for s in template.samples] == [("某甲公司", "某乙公司"), ()]
-
-
-def label_studio(result: list[object], **more: object) -> dict[str, object]:
-    return {"id": 1, "data": {"text": TEXT}, "annotations": [{"id": 2, "result": result}], **more}
-
-
-SPAN = {"start": 3, "end": 11, "text": "海南毓坤有限公司", "labels": ["甲方"]}
-PERSON = {"start": 16, "end": 18, "text": "唐振", "labels": ["联系人"]}
-
-
-@pytest.mark.parametrize(
-    ("task", "fields"),
-    [
-        (label_studio([{"type": "labels", "value": SPAN}, {"type": "labels", "value": PERSON}]),
-         {"甲方": ("海南毓坤有限公司",), "联系人": ("唐振",)}),
-        (label_studio([]), {}),
-        (label_studio([{"type": "choices", "value": {"choices": ["合同"]}}]), {}),
-        ({"data": {"content": TEXT}, "completions": [{"result": [{"value": SPAN}]}]},
-         {"甲方": ("海南毓坤有限公司",)}),
-        ({"data": {"text": TEXT}}, {}),
-    ],
-)  # fmt: skip
-def test_label_studio_tasks_of_every_make_are_read(
-    tmp_path: Path, task: dict[str, object], fields: dict[str, tuple[str, ...]]
-) -> None:
-    file = tmp_path / "l.json"
-    file.write_text(json.dumps([task], ensure_ascii=False), "utf-8")
-    (sample,) = import_label_studio(file)
-    assert dict(sample.fields) == fields
-    for name, spans in sample.spans.items():
-        assert tuple(TEXT[a:b] for a, b in spans) == fields[name]
-
-
-TOO_LONG = label_studio([{"value": {"start": 0, "end": 99, "labels": ["x"]}}])
-
-
-@pytest.mark.parametrize("content", ["{}", "[1]", '[{"data": {}}]', "[", json.dumps([TOO_LONG])])
-def test_what_is_no_label_studio_export_is_named(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "l.json"
-    file.write_text(content, "utf-8")
-    with pytest.raises(TemplateError, match=r"l\.json: is no Label Studio export"):
-        import_label_studio(file)
-
-
-def test_doccano_spans_may_overlap_and_repeat(tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    row = {"id": 7, "text": TEXT, "label": [[3, 11, "甲方"], [3, 5, "地点"], [3, 11, "甲方"]]}
-    file.write_text(json.dumps(row) + "\n\n" + json.dumps({"text": TEXT, "labels": []}), "utf-8")
-    first, second = import_doccano(file)
-    assert dict(first.fields) == {"甲方": ("海南毓坤有限公司",), "地点": ("海南",)}
-    assert dict(second.fields) == {"甲方": (), "地点": ()}
 
 
 def test_a_sample_with_spans_teaches_exactly_those(cache: Path, tmp_path: Path) -> None:
