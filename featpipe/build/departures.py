@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from featpipe.documents import Source
     from featpipe.store import Reader
 
-_PART = re.compile(r"(.+)[!@]\d+", re.DOTALL)
+#: A member of an archive, or a record: by its hash, in caches from before by its offset.
+_PART = re.compile(r"(.+)(?:!\d+|@(?:\d+|[0-9a-f]{16}(?:\.\d+)?))", re.DOTALL)
 
 
 class Addresses:

@@ -278,16 +278,19 @@ class StoredDocuments:
 
     def are_of_level(self, texts: NDArray[np.uint8], level: str) -> NDArray[np.bool_]:
         """Whether the texts of these keys (n, 16) occur at a level in a document: (n,)."""
-        bits = self._level_bits()
+        return np.asarray((self.bits_of(texts) & LEVEL_BIT[level]) != 0)
+
+    def bits_of(self, texts: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Levels of the texts of these keys (n, 16), as bits of `LEVEL_BIT`; 0 of others: (n,)."""
+        bits = self.level_bits()
         if not len(bits):
-            return np.zeros(len(texts), np.bool_)
+            return np.zeros(len(texts), np.uint8)
         rows = self._reader.table(tables.TEXTS).find(texts)
         # A text that was stored since has no bits yet.
         is_known = (rows >= 0) & (rows < len(bits))
-        is_known &= (bits[np.where(is_known, rows, 0)] & LEVEL_BIT[level]) != 0
-        return np.asarray(is_known)
+        return np.asarray(np.where(is_known, bits[np.where(is_known, rows, 0)], 0), np.uint8)
 
-    def _level_bits(self) -> NDArray[np.uint8]:
+    def level_bits(self) -> NDArray[np.uint8]:
         """Levels by row of ``/texts``, as of the last refresh."""
         state = self._states(tables.SOURCES, tables.DOCUMENTS, tables.TEXTS, tables.TEXT_LEVELS)
         if self._levels is None or self._levels[0] != state:

@@ -124,7 +124,10 @@ def open_index(
     if terms.has_terms.all():  # else the checksums of the terms could not show that more came
         about = {"segment": SEGMENT_VERSION, "cache": str(cache.resolve()), "begins": ends}
         arrays = _checks(sentences, ends) | {"n_sentences": terms.n_sentences}
-        _keep(folder, number, about, arrays, index.segments[-1])
+        if _keep(folder, number, about, arrays, index.segments[-1]):
+            # Mapped, they take no memory of this process.
+            mapped, covered = _map_kept(folder, sentences, backend)
+            index = mapped if covered[0] == len(sentences.rows) else index
     return index, np.concatenate((np.ones(n_before, np.bool_), terms.has_terms))
 
 
@@ -197,7 +200,8 @@ def _keep(
     about: dict[str, object],
     arrays: dict[str, Array],
     segment: Segment,
-) -> None:
+) -> bool:
+    """Keep a segment; whether it could be written."""
     whole = {**arrays, "ids": segment.ids, "lengths": segment.lengths, **segment.derived()}
     try:
         ArrayFile.write(folder / f"{number}{_SUFFIX}", about, whole)
@@ -205,9 +209,10 @@ def _keep(
         if folder not in _logged:
             _logged.add(folder)
             logger.warning("postings are derived anew in each process: %s", error)
-        return
+        return False
     with suppress(OSError):
         _tidy(folder, number)
+    return True
 
 
 def _tidy(folder: Path, last: int) -> None:

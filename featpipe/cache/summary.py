@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.cache import tables
-from featpipe.cache.texts import Texts
+from featpipe.cache.levels import blocks_of
+from featpipe.cache.texts import LEVEL_BIT, Texts
 from featpipe.errors import UsageError
 from featpipe.report import RunReport, report_from_dict
 from featpipe.settings import LEVELS
@@ -17,9 +18,14 @@ from featpipe.settings import LEVELS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numpy.typing import NDArray
+
     from featpipe.cache.cache import Cache
     from featpipe.cache.forgotten import Forgotten
-    from featpipe.store import Reader
+    from featpipe.store import Reader, TableReader
+
+#: Rows looked up at a time.
+_BLOCK = 1 << 16
 
 
 def read_runs(cache: Cache) -> list[RunReport]:
@@ -94,9 +100,10 @@ class CacheSummary:
 
 
 def summarise(cache: Cache) -> CacheSummary:
-    """Count everything. Reads keys and offsets, no vectors."""
+    """Count everything. Reads keys and offsets, no vectors; memory: a byte for each text."""
     reader, forgotten = cache.reader, cache.stored_documents.forgotten()
-    occurrences, unique_rows = _count_units(reader, forgotten)
+    occurrences = _count_units(reader, forgotten)
+    levels = _count_levels(cache.stored_documents.level_bits())
     return CacheSummary(
         path=str(cache.path),
         file_bytes=reader.file_bytes,
@@ -104,13 +111,13 @@ def summarise(cache: Cache) -> CacheSummary:
         contents=_count_kept(reader, tables.DOCUMENTS, forgotten),
         units=sum(occurrences.values()),
         units_by_level=occurrences,
-        unique_by_level={level: len(rows) for level, rows in unique_rows.items()},
+        unique_by_level=levels,
         texts=_count_kept(reader, tables.TEXTS, forgotten),
         spaces=tuple(
-            _summarise_space(reader, name, unique_rows, forgotten) for name in cache.spaces()
+            _summarise_space(cache, reader.table(f"embeddings/{name}")) for name in cache.spaces()
         ),
         entities={
-            name: _count_entities(reader, name, forgotten)
+            name: _count_values(reader.table(f"entities/{name}"), "labels", forgotten)
             for name in cache.stored_documents.taggers()
         },
         terms={
@@ -124,37 +131,41 @@ def summarise(cache: Cache) -> CacheSummary:
     )
 
 
-def _count_units(
-    reader: Reader, forgotten: Forgotten
-) -> tuple[dict[str, int], dict[str, np.ndarray]]:
-    """Occurrences per level, and per level the rows of its distinct texts in ``/texts``."""
-    none = np.empty(0, np.int64)
+def _count_units(reader: Reader, forgotten: Forgotten) -> dict[str, int]:
+    """Occurrences of units by level."""
     if tables.DOCUMENTS not in reader or tables.TEXTS not in reader:
-        return dict.fromkeys(LEVELS, 0), dict.fromkeys(LEVELS, none)
-    documents, texts = reader.table(tables.DOCUMENTS), reader.table(tables.TEXTS)
-    rows = forgotten.kept_rows(documents)
-    counts, unique = {}, {}
-    for level in LEVELS:
-        keys, lengths = documents.ragged_many(f"{level}_keys", rows)
-        counts[level] = int(lengths.sum())
-        found = texts.find(np.asarray(keys).reshape(-1, 16))
-        unique[level] = np.unique(found[found >= 0])
-    return counts, unique
+        return dict.fromkeys(LEVELS, 0)
+    documents = reader.table(tables.DOCUMENTS)
+    return {level: _count_values(documents, f"{level}_keys", forgotten) for level in LEVELS}
 
 
-def _summarise_space(
-    reader: Reader, name: str, unique_rows: Mapping[str, np.ndarray], forgotten: Forgotten
-) -> SpaceSummary:
-    table = reader.table(f"embeddings/{name}")
-    vectors = table.spec.columns[0]
-    covered = {}
-    for level, rows in unique_rows.items():
-        keys = np.asarray(reader.table(tables.TEXTS).gather("keys", rows)) if len(rows) else None
-        covered[level] = 0 if keys is None else int((table.find(keys) >= 0).sum())
-    spec = json.loads(table.attributes["spec"])
+def _count_values(table: TableReader, column: str, forgotten: Forgotten) -> int:
+    """Values of a ragged column, without those of forgotten rows."""
+    if not forgotten:
+        return table.n_values(column)
+    blocks = blocks_of(table, column)
+    return sum(len(table.ragged_many(column, forgotten.kept(table, rows))[0]) for rows in blocks)
+
+
+def _count_levels(bits: NDArray[np.uint8]) -> dict[str, int]:
+    """How many of some texts occur at each level."""
+    return {level: int(np.count_nonzero(bits & bit)) for level, bit in LEVEL_BIT.items()}
+
+
+def _summarise_space(cache: Cache, table: TableReader) -> SpaceSummary:
+    stored = cache.stored_documents
+    forgotten, n_vectors = stored.forgotten(), 0
+    covered = dict.fromkeys(LEVELS, 0)
+    for start in range(0, table.n_rows, _BLOCK):
+        rows = forgotten.kept(table, np.arange(start, min(start + _BLOCK, table.n_rows)))
+        n_vectors += len(rows)
+        bits = stored.bits_of(np.asarray(table.gather("keys", rows), np.uint8))
+        for level, n in _count_levels(bits).items():
+            covered[level] += n
+    vectors, spec = table.spec.columns[0], json.loads(table.attributes["spec"])
     return SpaceSummary(
-        name=name,
-        n_vectors=len(forgotten.kept_rows(table)),
+        name=table.name.partition("/")[2],
+        n_vectors=n_vectors,
         dim=int(vectors.shape[0]),
         dtype=str(spec.get("dtype", vectors.dtype)),
         fingerprint=table.attributes["fingerprint"],
@@ -163,14 +174,15 @@ def _summarise_space(
     )
 
 
-def _count_entities(reader: Reader, tagger: str, forgotten: Forgotten) -> int:
-    table = reader.table(f"entities/{tagger}")
-    _, lengths = table.ragged_many("labels", forgotten.kept_rows(table))
-    return int(lengths.sum())
-
-
 def _count_kept(reader: Reader, name: str, forgotten: Forgotten) -> int:
-    return len(forgotten.kept_rows(reader.table(name))) if name in reader else 0
+    if name not in reader:
+        return 0
+    table = reader.table(name)
+    if not forgotten:
+        return table.n_rows
+    starts = range(0, table.n_rows, _BLOCK)
+    blocks = (np.arange(start, min(start + _BLOCK, table.n_rows)) for start in starts)
+    return sum(len(forgotten.kept(table, rows)) for rows in blocks)
 
 
 def _count_rows(reader: Reader, name: str) -> int:

@@ -14,6 +14,7 @@ import os
 import re
 import zipfile
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from stat import S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ class Source:
         if isinstance(self.part, ZipMember):
             return f"{self.path}!{self.part.number}"
         if isinstance(self.part, JsonLine):
-            return f"{self.path}@{self.part.start}"
+            return f"{self.path}@{self.part.name}"
         return str(self.path)
 
     def n_bytes(self) -> int:
@@ -159,10 +160,15 @@ class ZipMember:
 
 @dataclass(frozen=True, slots=True, order=True)
 class JsonLine:
-    """A record ``{"id": ..., "text": ...}``: where its line starts, and how long it is."""
+    """A record ``{"id": ..., "text": ...}``: where its line starts, and how long it is.
+
+    ``name`` is its line's hash, with a number from the second of equal lines on: a record keeps it
+    wherever it moves in the file.
+    """
 
     start: int
     n_bytes: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -248,6 +254,7 @@ def in_zip(source: Source) -> Iterator[Source]:
 def in_jsonl(source: Source) -> Iterator[Source]:
     """Every line that is not blank; its id is the record's, or the line's number."""
     seen: set[str] = set()
+    lines: dict[bytes, int] = {}
     start = 0
     with source.path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -255,7 +262,12 @@ def in_jsonl(source: Source) -> Iterator[Source]:
                 name = _record_id(line) or f"line {number}"
                 name = name if name not in seen else f"{name} (line {number})"
                 seen.add(name)
-                yield Source(f"{source.id}/{name}", source.path, JsonLine(start, len(line)))
+                content = blake2b(line.strip(), digest_size=8).digest()
+                n_equal = lines[content] = lines.get(content, 0) + 1
+                address = content.hex() + (f".{n_equal}" if n_equal > 1 else "")
+                yield Source(
+                    f"{source.id}/{name}", source.path, JsonLine(start, len(line), address)
+                )
             start += len(line)
 
 

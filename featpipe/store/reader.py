@@ -54,6 +54,7 @@ class Reader:
         self._name_rows = name_rows
         self._lock = threading.RLock()
         self._tables: dict[str, TableReader] = {}
+        self._names: tuple[str, ...] | None = None  #: of all tables, once asked for
         self.descriptor = -1
         self._mapping: FileMap
         self._structure: Structure
@@ -97,8 +98,13 @@ class Reader:
         UnreadableDictionary, since they may have been tables.
         """
         with self._lock:
-            objects = walk_objects(self._structure, self._root, problems)
-            return sorted(name for name, _, spec in objects if spec is not None)
+            names = self._names if problems is None else None
+            if names is None:
+                objects = walk_objects(self._structure, self._root, problems)
+                names = tuple(sorted(name for name, _, spec in objects if spec is not None))
+            if problems is None:
+                self._names = names
+            return list(names)
 
     @property
     def files(self) -> list[Path]:
@@ -226,6 +232,7 @@ class Reader:
             self._mapping = FileMap(self.descriptor, self.path)
         self._structure = Structure(self._mapping.buffer, str(self.path))
         self._root = find_root(self._structure, str(self.path))
+        self._names = None
         self._announced_root = root
         if is_other_file:
             former, self._tables = self._tables, {}

@@ -172,6 +172,64 @@ def test_records_and_members_that_are_gone_leave(place: Path, cache: Path, build
     }
 
 
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_record_in_front_moves_no_other(
+    place: Path, cache: Path, build: Build, *, has_ids: bool
+) -> None:
+    def write(names: str) -> None:
+        records = [{"id": name} if has_ids else {} for name in names]
+        lines = [
+            json.dumps(record | {"text": f"记录{name}。"})
+            for record, name in zip(records, names, strict=True)
+        ]
+        (place / "r.jsonl").write_text("\n".join(lines), "utf-8")
+
+    def texts() -> dict[str, str]:
+        with Cache.open(cache) as opened:
+            return {d.path: d.text for d in opened.documents()}
+
+    write("甲乙丙乙")
+    build(place / "r.jsonl")
+    before = texts()
+    assert sorted(before.values()) == ["记录丙。", "记录乙。", "记录乙。", "记录甲。"]
+    with Cache.open(cache) as opened:
+        n_rows = opened.reader.table(tables.SOURCES).n_rows
+    write("丁甲乙丙乙")
+    report = build(place / "r.jsonl")
+    assert (report.n_unchanged, report.n_loaded) == (4, 5)
+    after = texts()
+    assert before.items() <= after.items()
+    assert "记录丁。" in after.values()
+    assert len(after) == 5
+    if has_ids:
+        with Cache.open(cache) as opened:  # the new one, and the second 乙: its id has the line
+            assert opened.reader.table(tables.SOURCES).n_rows == n_rows + 2
+
+
+def test_records_that_a_cache_has_by_their_offset_are_known(
+    place: Path, cache: Path, build: Build
+) -> None:
+    lines = [json.dumps({"id": name, "text": f"记录{name}。"}) for name in "甲乙丙"]
+    (place / "r.jsonl").write_text("\n".join(lines), "utf-8")
+    build(place / "r.jsonl")
+    with Cache.open(cache) as opened:
+        documents = list(opened.documents())
+        opened.forget(*(document.id for document in documents))
+    starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(3)]
+    old = [str(place / f"r.jsonl@{start}") for start in starts]
+    with Writer.open(cache) as writer:
+        sources = [Source(d.id, Path(path)) for d, path in zip(documents, old, strict=True)]
+        rows = source_rows(sources, [d.key for d in documents])
+        writer.table(tables.SOURCES, tables.sources_spec()).append(rows)
+        writer.commit()
+    with Cache.open(cache) as opened:
+        assert opened.document(old[1]).text == "记录乙。"
+    report = build(place / "r.jsonl")
+    assert (report.n_unchanged, report.n_encoded, report.n_departed) == (3, 0, 3)
+    assert held(cache).keys() == {d.id for d in documents}
+    assert build(place / "r.jsonl").n_departed == 0
+
+
 def test_texts_at_hand_stay(
     place: Path, cache: Path, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
