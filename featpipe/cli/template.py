@@ -120,6 +120,8 @@ def import_samples(  # one argument per option
     from featpipe.extraction.template_file import load_uncorrected
 
     if form == "table":
+        if template_file or cache or partial:
+            raise click.UsageError("--template, --cache and --partial are for labelled texts")
         click.echo(render_samples(import_table(source, table)), nl=False)
         return
     known = None if template_file is None else load_uncorrected(template_file)

@@ -454,6 +454,13 @@ def test_unknown_fields_are_named_and_the_rest_is_imported(tmp_path: Path, templ
     assert json.loads(result.stdout)["fields"] == {"甲方": ["海南毓坤有限公司"]}
 
 
+def test_options_of_labelled_texts_are_refused_for_tables(tmp_path: Path) -> None:
+    (tmp_path / "s.db").touch()
+    result = call("template", "import", tmp_path / "s.db", "--from", "table", "--partial")
+    assert result.exit_code == 2
+    assert "are for labelled texts" in result.stderr
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_cached_samples_go_out_and_come_back(
     cache: Path, templates: Path, tmp_path: Path, form: str
