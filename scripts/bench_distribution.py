@@ -8,7 +8,7 @@ The peer is one machine that writes one file: every end state must hold its rows
 once. Nodes are simulated: Ray's processes on this machine, one core a node. Counted besides: texts
 computed twice (a log in the encode workers), seconds until a build with a frozen node has ended,
 memory of a driver with 100,000 jobs; and, without Ray, the processor time of a folder's build over
-that of one file's, and of a merge.
+that of one file's, and of a merge, and the time of look-ups over 1,024 shards.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from compare_folder import compare_folder
 from distribution_costs import cpu_vs_one_machine, merge_rows_per_cpu_s
+from distribution_lookups import lookup10k_1024_vs_one_file
 from encode_counts import LOG_PATH, LOG_VARIABLE, count_twice, n_computed
 from harness import ROOT, Report, make_parser, read_lines
 
@@ -289,6 +290,8 @@ def measure(options: argparse.Namespace, report: Report, folder: Path) -> None:
     write_documents(options, documents, 12 if options.quick else 40)
     single, n_texts = build_single(folder, documents, model)
     costs(options, report, folder, model)
+    n_rows = 50_000 if options.quick else 500_000
+    lookup10k_1024_vs_one_file(report, folder / "lookups", n_rows)
     os.environ[LOG_VARIABLE] = str(folder / "computed")
     with running_cluster(2, paths=[LOG_PATH]) as nodes:
         bench = Bench(folder, documents, model, single, nodes)

@@ -64,6 +64,19 @@ class Segments:
         at = np.searchsorted(self.starts, rows, side="right") - 1
         return self.files[at], rows - self.starts[at] + self.firsts[at]
 
+    def numbers_of(self, files: Rows, rows: Rows) -> Rows:
+        """As :meth:`numbers`, of rows in several files."""
+        if len(self.known) != len(self.files):  # some have several runs
+            found = np.full(len(rows), -1, np.int64)
+            for file, at in grouped(files):
+                found[at] = self.numbers(file, rows[at])
+            return found
+        n = max(int(self.files.max(initial=-1)), int(files.max(initial=-1))) + 1
+        starts, sizes = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        starts[self.files] = self.starts[:-1] - self.firsts
+        sizes[self.files] = self.firsts + np.diff(self.starts)
+        return np.where(rows < sizes[files], rows + starts[files], -1)
+
     def numbers(self, file: int, rows: Rows) -> Rows:
         """The numbers of a file's rows in the whole table; -1 for those not in it yet."""
         found = np.full(len(rows), -1, np.int64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +20,8 @@ from featpipe.errors import DictionaryChanged, DictionaryError, UnreadableDictio
 from featpipe.store.folder_layout import shard_of, shard_of_one
 from featpipe.store.folder_rows import Segments, cut_runs, grouped, in_order
 from featpipe.store.keys import KEY_BYTES
-from featpipe.store.schema import END_SUFFIX, KEYS, Ragged
+from featpipe.store.schema import BFLOAT16, END_SUFFIX, KEYS, Ragged, from_bfloat16
+from featpipe.store.shard_lookup import ShardLookup
 from featpipe.store.table_reader import TableReader
 
 if TYPE_CHECKING:
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from featpipe.store.table_reader import Snapshot, StoredType
 
     Rows = NDArray[np.int64]
+
+
+#: From so many keys, the files of all shards are looked into at once.
+_MANY = 8
 
 
 class MemberFiles(Protocol):
@@ -84,6 +90,9 @@ class FolderTable(TableReader):
         self._lock = threading.Lock()
         self._is_retired = False
         self._compared: set[int] = set()  #: files whose schema was compared
+        #: By column, for the route that they were made for.
+        self._lookups: dict[str, tuple[Route, ShardLookup]] = {}
+        self._lookup_lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -233,22 +242,68 @@ class FolderTable(TableReader):
 
     def _find_in(self, segments: Segments, keys: NDArray[np.uint8]) -> Rows:
         found = np.full(len(keys), -1, np.int64)
-        for number, at in self._places_of(keys, found):
-            own = self._member(number).find(keys[at])
+        left = np.arange(len(keys))
+        if self._is_for_all_at_once(keys):
+            with self._lookup("") as lookup:
+                seen = lookup.find(keys)
+                numbers = lookup.numbers
+            is_there = (seen.files >= 0) & ~seen.is_open
+            files = numbers[seen.files[is_there]]
+            found[is_there] = segments.numbers_of(files, seen.rows[is_there])
+            left = np.flatnonzero(seen.is_open)
+        rows = found[left]
+        for number, at in self._places_of(keys[left], rows):
+            own = self._member(number).find(keys[left[at]])
             is_there = own >= 0
-            found[at[is_there]] = segments.numbers(number, own[is_there])
+            rows[at[is_there]] = segments.numbers(number, own[is_there])
+        found[left] = rows
         return found
+
+    def _is_for_all_at_once(self, keys: NDArray[np.uint8]) -> bool:
+        return self._spec.keyed and self._route.by_shard is not None and len(keys) >= _MANY
+
+    @contextmanager
+    def _lookup(self, name: str) -> Iterator[ShardLookup]:
+        """The look-up in the files of all shards, of the keys and one column."""
+        self._require_valid()
+        with self._lookup_lock:
+            route = self._route
+            known = self._lookups.get(name)
+            if known is None or known[0] is not route:
+                made = ShardLookup(self._open, route.by_shard or {}, route.bits, name)
+                known = self._lookups[name] = route, made
+            yield known[1]
 
     def look_up(self, name: str, keys: NDArray[np.uint8]) -> tuple[AnyArray, NDArray[np.bool_]]:
         """A column's rows by key: (n, *shape), zeros where absent, and (n,) whether present."""
         wanted = _as_keys(keys)
-        rows = np.full(len(wanted), -1, np.int64)
-        found = self._any_member().look_up(name, wanted[:0])[0]
-        found = np.zeros((len(wanted), *found.shape[1:]), found.dtype)
-        for number, at in self._places_of(wanted, rows):
-            found[at], is_there = self._member(number).look_up(name, wanted[at])
+        if not self._is_for_all_at_once(wanted):
+            return self._look_up_by_file(name, wanted)
+        with self._lookup(name) as lookup:
+            found, seen = lookup.look_up(wanted)
+        if found is None:
+            return self._look_up_by_file(name, wanted)
+        is_there = (seen.files >= 0) & ~seen.is_open
+        if self._is_bfloat16(name):
+            found = from_bfloat16(found)
+        left = np.flatnonzero(seen.is_open)
+        if len(left):
+            found[left], is_there[left] = self._look_up_by_file(name, wanted[left])
+        return found, is_there
+
+    def _look_up_by_file(
+        self, name: str, keys: NDArray[np.uint8]
+    ) -> tuple[AnyArray, NDArray[np.bool_]]:
+        rows = np.full(len(keys), -1, np.int64)
+        none = self._any_member().look_up(name, keys[:0])[0]
+        found = np.zeros((len(keys), *none.shape[1:]), none.dtype)
+        for number, at in self._places_of(keys, rows):
+            found[at], is_there = self._member(number).look_up(name, keys[at])
             rows[at[is_there]] = number
         return found, rows >= 0
+
+    def _is_bfloat16(self, name: str) -> bool:
+        return any(c.name == name and c.dtype == BFLOAT16 for c in self._spec.columns)
 
     def find_one(self, key: bytes) -> int:
         """The row of one key; -1 when absent."""

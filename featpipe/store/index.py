@@ -260,10 +260,10 @@ class KeyIndex:
         raise IndexDamaged
 
 
-_N_BITS = np.array([number.bit_count() for number in range(256)], np.uint8)  #: by byte
+N_BITS = np.array([number.bit_count() for number in range(256)], np.uint8)  #: by byte
 
 #: Bits in which two sound keys differ: 64 of 128, and fewer than this with probability 2^-50.
-_MIN_DISTANCE = 20
+MIN_DISTANCE = 20
 
 
 def find_altered(
@@ -282,16 +282,16 @@ def find_altered(
             break
         entry, keys, slot = entry[going], keys[going], slot[going]
         row = np.minimum(entry.astype(np.int64) - 1, n_rows - 1)
-        n_bits = _N_BITS[(stored.gather(row) ^ keys).view(np.uint8)].sum(axis=1)
-        found.append(row[n_bits < _MIN_DISTANCE])
+        n_bits = N_BITS[(stored.gather(row) ^ keys).view(np.uint8)].sum(axis=1)
+        found.append(row[n_bits < MIN_DISTANCE])
         slot = (slot + 1) & index.mask
     return np.unique(np.concatenate(found))
 
 
 def is_near(keys: NDArray[np.uint64], stored: ColumnView, row: int) -> bool:
     """Whether a row's stored key is nearly one of ``keys`` ((n, 2) uint64)."""
-    n_bits = _N_BITS[(stored.slice(row, row + 1) ^ keys).view(np.uint8)].sum(axis=1)
-    return bool((n_bits < _MIN_DISTANCE).any())
+    n_bits = N_BITS[(stored.slice(row, row + 1) ^ keys).view(np.uint8)].sum(axis=1)
+    return bool((n_bits < MIN_DISTANCE).any())
 
 
 def _compare(

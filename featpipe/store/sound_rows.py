@@ -77,6 +77,10 @@ class SoundRows:
         self._is_settled = self._is_settled or age > SETTLED_S
         return self
 
+    def flags(self, part: str) -> NDArray[np.bool_] | None:
+        """Which rows were found sound in a part, a byte a row; None when none, or too long ago."""
+        return self._sound.get(part) if monotonic() - self._since <= HOLDS_S else None
+
     def holds_in(self, state: State) -> bool:
         """Whether this is still the state of the file."""
         return state is not None and state == self._state
@@ -120,6 +124,15 @@ class RowGuard:
             self._sound = self._sound.as_of(self._state(), n_rows)
             self._look_at = monotonic() + _LOOK_EVERY_S
         return self._sound
+
+    @property
+    def known(self) -> SoundRows:
+        """The rows found sound so far, in the state of the file at that time."""
+        return self._sound
+
+    def is_unchanged(self, sound: SoundRows) -> bool:
+        """Whether the file is as it was when these rows were found sound."""
+        return sound.holds_in(self._state())
 
     def require(
         self,

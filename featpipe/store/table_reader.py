@@ -22,6 +22,7 @@ from featpipe.store.index import (
     is_near,
 )
 from featpipe.store.keys import KEY_BYTES
+from featpipe.store.row_checks import FIXED
 from featpipe.store.schema import BFLOAT16, Column, from_bfloat16
 from featpipe.store.sound_rows import RowGuard
 
@@ -74,6 +75,23 @@ class StoredType(NamedTuple):
     shape: tuple[int, ...]
 
 
+class Known(NamedTuple):
+    """What look-ups in the files of many shards at once need of one of them.
+
+    Attributes:
+        now: the table.
+        key_index: of its rows.
+        sound: the rows found sound; ``flags`` a byte for each, where there are some.
+        has_unsound: whether keys of damaged rows are in the index.
+    """
+
+    now: Snapshot
+    key_index: KeyIndex
+    sound: SoundRows
+    flags: NDArray[np.bool_] | None
+    has_unsound: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One table at one time. It is replaced as a whole, so a thread sees the old or the new one."""
@@ -119,6 +137,7 @@ class TableReader:
         self._check_at = 0.0
         self._is_replaced = False
         self._ready: Snapshot | None = None  #: the snapshot whose rows the index holds
+        self._known: Known | None = None
 
     @property
     def name(self) -> str:
@@ -395,6 +414,41 @@ class TableReader:
         """One key's values of a ragged column, as :meth:`ragged`; None when absent."""
         row = self.find_one(key)
         return None if row < 0 else self.ragged(name, row)
+
+    def known(self) -> Known:
+        """What is known of the file; the same object until that changes."""
+        now = self.now
+        index = self._index if self._ready is now else self._ready_index(now)
+        sound = self._guard.known
+        flags, known = sound.flags(FIXED), self._known
+        if (
+            known is None
+            or known.now is not now
+            or known.key_index is not index
+            or known.sound is not sound
+            or known.flags is not flags
+        ):
+            known = self._known = Known(now, index, sound, flags, bool(len(self._unsound)))
+        return known
+
+    def is_still(self, known: Known) -> bool:
+        """Whether what was read since :meth:`known` are the bytes that were found sound."""
+        if known.now.mapping.guard.is_broken or self._is_replaced:
+            return False
+        guard = known.key_index.guard
+        if guard is not None and guard.is_broken:
+            return False
+        if self._file.checks_rows:
+            return self._guard.is_unchanged(known.sound)
+        try:
+            return lseek(self._file.descriptor, 0, SEEK_END) >= known.now.reach
+        except OSError:  # closed
+            return False
+
+    @property
+    def checks_rows(self) -> bool:
+        """Whether rows are checked before they are handed out."""
+        return self._file.checks_rows
 
     def _ready_index(self, now: Snapshot) -> KeyIndex:
         """The index with every row of ``now``."""

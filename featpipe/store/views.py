@@ -46,6 +46,11 @@ class FileMap:
         self.buffer = memoryview(self.bytes)
         self.guard = GuardedRange(self.bytes)
 
+    @property
+    def address(self) -> int:
+        """Of the first byte in memory."""
+        return self.guard.start
+
     def rows(self, dtype: np.dtype[np.generic], shape: tuple[int, ...], row_bytes: int) -> AnyArray:
         """The whole file as rows of this type: (size // row_bytes, *shape), a view."""
         return np.ndarray((self.size // row_bytes, *shape), dtype, buffer=self.bytes)
