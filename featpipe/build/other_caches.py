@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
 
-from featpipe.store.folder_reader import open_reader
+from featpipe.store.open_reader import open_reader
 from featpipe.store.rewrite import rows_of
 
 if TYPE_CHECKING:

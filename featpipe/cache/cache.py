@@ -6,7 +6,6 @@ Everything opens by path, at any instant, also beside a running build, and pickl
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from featpipe.cache.dictionary import Dictionary
@@ -17,17 +16,18 @@ from featpipe.cache.search import SentenceSearch
 from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
 from featpipe.errors import UnknownSpace, UsageError
-from featpipe.store import open_reader
+from featpipe.store import local_path, open_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from featpipe.cache.documents import CachedDocument
     from featpipe.cache.search import Hit, Level, QueryEncoder
 
 
 class Cache:
-    """One cache, a file or a folder, opened for reading.
+    """One cache, a file, a folder or a folder in an object store, opened for reading.
 
     ::
 
@@ -36,34 +36,44 @@ class Cache:
         for document in cache.documents(): ...
 
     Args:
-        path: of the file or folder.
-        checks_rows: see :meth:`open`.
+        path: see :meth:`open`.
+        checks_rows: see there.
+        local: see there.
 
     """
 
-    def __init__(self, path: str | Path, *, checks_rows: bool = True) -> None:
-        self.path = Path(path)
+    def __init__(
+        self, path: str | Path, *, checks_rows: bool = True, local: str | Path | None = None
+    ) -> None:
+        self.path = local_path(path, local)
         self.reader = open_reader(self.path, checks_rows=checks_rows, name_rows=documents_of_rows)
         self.stored_documents = StoredDocuments(self.reader)
         self._searches: dict[str | None, SentenceSearch] = {}
 
     @classmethod
-    def open(cls, path: str | Path, *, checks_rows: bool = True) -> Self:
+    def open(
+        cls, path: str | Path, *, checks_rows: bool = True, local: str | Path | None = None
+    ) -> Self:
         """Open by path.
 
         Args:
-            path: of the file or folder.
+            path: of the file or folder; or the URL of a folder in an object store, such as
+                ``s3://bucket/corpus.fp``. Its files are fetched whole when they are first needed.
             checks_rows: hold each row against its checksum when it is first read, and again after
                 any write to the file; a damaged one is an error (DamagedRows). Without it, a first
                 read of many vectors takes a third of the time, and a damaged row is handed out as
                 it is.
+            local: where files of an object store are kept; by default below
+                ``$FEATPIPE_CACHE_DIR``. Nothing is removed there: it may be at any time.
 
         Raises:
             UnreadableDictionary: no such file or folder, not HDF5, or not ours.
             NewerDictionary: written by a later featpipe.
+            StoreUnreachable: the object store does not answer, or refuses.
+            MissingExtra: a package for this kind of object store is not installed.
 
         """
-        return cls(path, checks_rows=checks_rows)
+        return cls(path, checks_rows=checks_rows, local=local)
 
     def spaces(self) -> list[str]:
         """Names of all spaces, such as ``zh-small@3f2a9c71b0de``."""

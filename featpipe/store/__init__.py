@@ -5,8 +5,9 @@
 handle whole files.
 """
 
-from featpipe.store.folder_reader import FolderReader, open_reader
+from featpipe.store.folder_reader import FolderReader
 from featpipe.store.keys import key_of, keys_of
+from featpipe.store.open_reader import local_path, open_reader
 from featpipe.store.reader import Reader
 from featpipe.store.schema import Column, Ragged, TableSpec
 from featpipe.store.table_reader import TableReader
@@ -24,5 +25,6 @@ __all__ = [
     "Writer",
     "key_of",
     "keys_of",
+    "local_path",
     "open_reader",
 ]

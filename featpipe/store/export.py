@@ -17,7 +17,7 @@ import numpy as np
 
 from featpipe.errors import DictionaryError, MissingExtra
 from featpipe.store.disk import writing
-from featpipe.store.folder_reader import open_reader
+from featpipe.store.open_reader import open_reader
 from featpipe.store.rewrite import sound_blocks
 from featpipe.store.schema import END_SUFFIX, KEYS, Column, Ragged
 

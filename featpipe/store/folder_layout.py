@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from featpipe.errors import NewerDictionary, UnreadableDictionary
+from featpipe.errors import NewerDictionary, UnreadableDictionary, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +44,8 @@ OUTBOX = "outbox"
 SHARDS = "shards"
 LISTS = "lists"
 REPORTS = "reports"
+#: In a local folder that stands for one in an object store: holds its URL.
+FETCHED_FROM = ".fetched-from"
 
 #: A description holds the specs of some models: a longer one is another program's.
 _MOST_BYTES = 16 << 20
@@ -71,14 +73,25 @@ class FolderLayout:
     bits: int
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
+    def read(cls, path: str | Path, *, is_fetched: bool = False) -> Self:
         """The layout of an existing folder, from its ``cache.json``.
+
+        Args:
+            path: of the folder.
+            is_fetched: it may stand for a cache in an object store, and lack files of it.
 
         Raises:
             UnreadableDictionary: no such folder, or one that is not a cache.
             NewerDictionary: written by a later featpipe.
+            UsageError: it stands for a cache in an object store.
         """
         folder = Path(path).absolute()
+        url = None if is_fetched else fetched_from(folder)
+        if url is not None:
+            raise UsageError(
+                f"{folder} holds local copies of some files of {url}",
+                hint=f"copy {url} as a whole to a local folder, work on that, and copy it back",
+            )
         description = read_description(folder)
         bits = description.get("bits")
         if not isinstance(bits, int) or isinstance(bits, bool) or not 0 <= bits <= MAX_BITS:
@@ -136,7 +149,7 @@ class FolderLayout:
             UnreadableDictionary: a file of another name; one that additions need is missing.
         """
         found: dict[int, dict[int, Path]] = {}
-        for file in _published(self.path / SHARDS):
+        for file in self._published(SHARDS):
             number, addition = self._shard_of_file(file)
             found.setdefault(number, {})[addition] = file
         return {number: self._in_order(number, found[number]) for number in sorted(found)}
@@ -148,7 +161,7 @@ class FolderLayout:
             UnreadableDictionary: a file of another name.
         """
         found: list[tuple[str, int, Path]] = []
-        for file in _published(self.path / PARTS):
+        for file in self._published(PARTS):
             match = _PART_FILE.fullmatch(file.name)
             if match is None:
                 raise _foreign(file, "RUN-0000.h5")
@@ -161,16 +174,52 @@ class FolderLayout:
         Reports are read of those jobs only that have no file.
         """
         found: dict[Path, int | None] = {}
-        for name in _names(self.path / REPORTS):
+        for name in self.names(REPORTS):
             match = _REPORT.fullmatch(name)
             if match is None:
                 continue
             shard = int(match["shard"], 16) if match["shard"] else None
             folder, stem = (PARTS, match["part"]) if shard is None else (SHARDS, match["shard"])
             file = self.path / folder / f"{stem}.h5"
-            if file not in found and not file.exists() and _made_files(self.path / REPORTS / name):
+            is_there = file in found or self.exists(f"{folder}/{file.name}")
+            if not is_there and self._made_files(f"{REPORTS}/{name}"):
                 found[file] = shard
         return found
+
+    # ---- what the folder holds
+
+    def names(self, below: str) -> list[str]:
+        """Names in one of its folders; none where there is no such folder.
+
+        Raises:
+            UnreadableDictionary: it cannot be listed.
+        """
+        folder = self.path / below
+        try:
+            return [entry.name for entry in folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UnreadableDictionary(f"{folder} cannot be listed: {error.strerror}") from error
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of this name, relative to the folder."""
+        return (self.path / name).exists()
+
+    def read_file(self, name: str) -> bytes:
+        """All bytes of a small file. Raises OSError."""
+        return (self.path / name).read_bytes()
+
+    def _published(self, below: str) -> list[Path]:
+        """The files in one of its folders that claim to be of the cache."""
+        names = [name for name in self.names(below) if name.endswith(".h5") and name[0] != "."]
+        return [self.path / below / name for name in sorted(names)]
+
+    def _made_files(self, report: str) -> bool:
+        try:
+            return bool(json.loads(self.read_file(report))["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False  # no report of a job
 
     def _shard_of_file(self, file: Path) -> tuple[int, int]:
         match = _SHARD_FILE.fullmatch(file.name)
@@ -197,7 +246,15 @@ def results_file_of(cache: Path) -> Path:
     Raises:
         UnreadableDictionary, NewerDictionary: a folder that is not a cache.
     """
-    return FolderLayout.read(cache).results_file if cache.is_dir() else cache
+    return FolderLayout.read(cache, is_fetched=True).results_file if cache.is_dir() else cache
+
+
+def fetched_from(folder: Path) -> str | None:
+    """The URL that a local folder stands for; None for any other folder."""
+    try:
+        return (folder / FETCHED_FROM).read_text("utf-8")
+    except OSError:
+        return None
 
 
 def read_description(folder: Path) -> dict[str, object]:
@@ -232,28 +289,6 @@ def read_description(folder: Path) -> dict[str, object]:
             hint="pip install --upgrade featpipe",
         )
     return description
-
-
-def _published(folder: Path) -> list[Path]:
-    """The files below a folder that claim to be of the cache; none where there is no folder."""
-    names = [name for name in _names(folder) if name.endswith(".h5") and name[0] != "."]
-    return [folder / name for name in sorted(names)]
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [entry.name for entry in folder.iterdir()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UnreadableDictionary(f"{folder} cannot be listed: {error.strerror}") from error
-
-
-def _made_files(report: Path) -> bool:
-    try:
-        return bool(json.loads(report.read_bytes())["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # no report of a job
 
 
 def _foreign(file: Path, names: str) -> UnreadableDictionary:

@@ -91,7 +91,7 @@ class FolderReader(Reader):
         self.checks_rows = checks_rows
         self._name_rows = name_rows
         self.descriptor = -1
-        self.layout = FolderLayout.read(self.path)
+        self.layout = self._read_layout()
         self._lock = threading.RLock()
         self._folder_tables: dict[str, FolderTable] = {}
         #: By number; a file that replaces another has a number of its own.
@@ -130,7 +130,7 @@ class FolderReader(Reader):
         """
         with self._lock:
             names: set[str] = set()
-            for number in list(self._members):
+            for number in self._surveyed():
                 try:
                     names |= self._names_in(number, problems)
                 except UnreadableDictionary as error:
@@ -208,7 +208,8 @@ class FolderReader(Reader):
     def _find_spec(self, name: str) -> TableSpec | None:
         """The schema of a table, from the first file that has it."""
         problem: UnreadableDictionary | None = None
-        for number in self._files_for(name):
+        surveyed = set(self._surveyed())
+        for number in filter(surveyed.__contains__, self._files_for(name)):
             try:
                 if name in self._names_in(number):
                     return self.member(number).table(name).spec
@@ -258,7 +259,7 @@ class FolderReader(Reader):
             raise DictionaryChanged(f"a file of {self.path} was replaced", hint=_REFRESH)
         try:
             reader = Reader(
-                member.path,
+                self._local(member),
                 checks_rows=self.checks_rows,
                 name_rows=lambda _, table, keys: self.documents_of(table, keys),
             )
@@ -271,10 +272,28 @@ class FolderReader(Reader):
                     hint="put it back; or remove the job's reports, and have it done again",
                 ) from error
             raise DictionaryChanged(f"{member.path} is gone", hint=_REFRESH) from error
-        if reader.identity != member.stamp.identity:
+        if not self._is_of(reader, member):
             reader.close()
             raise DictionaryChanged(f"{member.path} was replaced by another file", hint=_REFRESH)
         return reader
+
+    def _surveyed(self) -> list[int]:
+        """Numbers of the files whose tables are those of the cache."""
+        return list(self._members)
+
+    def _read_layout(self) -> FolderLayout:
+        return FolderLayout.read(self.path)
+
+    def _stamp(self, path: Path) -> Stamp:
+        return Stamp.of(path)
+
+    def _local(self, member: Member) -> Path:
+        """Where the file can be opened."""
+        return member.path
+
+    def _is_of(self, reader: Reader, member: Member) -> bool:
+        """Whether the opened file is the one that was listed."""
+        return reader.identity == member.stamp.identity
 
     def member_table(self, number: int, name: str) -> TableReader | None:
         """The table in the file of this number; None where the file has none of this name."""
@@ -298,7 +317,7 @@ class FolderReader(Reader):
         changed: set[int] = set()
         settled = time.time_ns() - _SETTLED_NS
         for path, kind, shard in self._published():
-            stamp = Stamp.of(path)
+            stamp = self._stamp(path)
             number = before.get((path, stamp.identity))
             if number is None:
                 number = next(self._numbers)
@@ -363,19 +382,6 @@ def _kind_of(name: str) -> str:
     if name in FILE_TABLES:
         return ""
     return RESULTS if name.startswith(RESULTS_PREFIX) else SHARDS
-
-
-def open_reader(
-    path: str | Path, *, checks_rows: bool = True, name_rows: NameRows | None = None
-) -> Reader:
-    """A reader of a cache, in one file or in a folder; arguments as of `Reader`.
-
-    Raises:
-        UnreadableDictionary, NewerDictionary: as `Reader` and `FolderReader`.
-    """
-    if Path(path).is_dir():
-        return FolderReader(path, checks_rows=checks_rows, name_rows=name_rows)
-    return Reader(path, checks_rows=checks_rows, name_rows=name_rows)
 
 
 def _open_folder(path: Path, checks_rows: bool, name_rows: NameRows | None) -> FolderReader:

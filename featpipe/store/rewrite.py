@@ -23,7 +23,7 @@ import numpy as np
 from featpipe.atomic_write import Access
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store.disk import Disk, writing
-from featpipe.store.folder_reader import open_reader
+from featpipe.store.open_reader import open_reader
 from featpipe.store.opening import compaction_of
 from featpipe.store.reader import Reader
 from featpipe.store.schema import KEYS, Column, Ragged

@@ -1,72 +1,70 @@
-"""A folder cache in an object store is built by the same jobs, of the same rows, whatever dies."""
+"""A folder cache in an object store: the rows of one machine, whatever dies; read in pieces."""
 
 from __future__ import annotations
 
 import logging
+import pickle
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from building import build
+from folder_cache import write_documents
 from served_store import s3_bucket
 
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+from compare_folder import compare_folder
+
+from featpipe import Cache
 from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs
 from featpipe.build.object_folder import ObjectFolder
 from featpipe.build.publish import LocalFolder, open_folder
 from featpipe.build.shards.folder_plan import Models, plan_folder
 from featpipe.build.shards.part_lists import RunPlan, plan_run
 from featpipe.documents.find import search
+from featpipe.encoders.spec import EncoderSettings
+from featpipe.errors import UnreadableDictionary, UsageError
 from featpipe.settings import BuildSettings
+from featpipe.store import fetched_folder, key_of
 from featpipe.store.fetched import FetchedFiles
+from featpipe.store.folder_layout import shard_of_one
 from featpipe.store.object_store import ObjectStore
-from tests.build.folder_contents import folder_differences
 
 __all__ = ["s3_bucket"]  # a fixture
 
-N_SHARDS = 2
+N_SHARDS = 4
+EXACT = EncoderSettings(precision="exact")
 
 
-@pytest.fixture
-def models(encoder_folder: Path) -> Models:
-    return Models(encoder_folder, "none")
+@dataclass(frozen=True)
+class Built:
+    """The same documents in an object store and in one file."""
+
+    url: str
+    file: Path
+    reports: list[JobReport]
+    scratch: Path
 
 
 def plan(url: str, documents: Path, models: Models) -> RunPlan:
-    folder = open_folder(url)
-    plan_folder(folder, models, BuildSettings(), ("cpu",), N_SHARDS)
-    return plan_run(
-        folder,
-        search([documents]).sources,
-        BuildSettings(),
-        n_parts_asked=2,
-        is_unfinished=lambda _: False,
-    )
+    folder, settings = open_folder(url), BuildSettings()
+    plan_folder(folder, models, settings, ("cpu",), N_SHARDS)
+    sources = search([documents]).sources
+    return plan_run(folder, sources, settings, n_parts_asked=2, is_unfinished=lambda _: False)
 
 
-def run_all(url: str, run: RunPlan, scratch: Path) -> list[JobReport]:
-    with SeatJobs(url, Seat(("cpu",), threads=1, scratch=str(scratch))) as jobs:
-        reports = [jobs.run(Job("prepare", number, run.id)) for number in range(run.n_parts)]
-        return reports + [jobs.run(Job("encode", number)) for number in range(N_SHARDS)]
+def seat(scratch: Path) -> Seat:
+    return Seat(("cpu",), threads=1, scratch=str(scratch))
 
 
-def fetch_all(url: str, to: Path) -> Path:
-    files = FetchedFiles(ObjectStore(url), to)
-    for name in files.listing:
-        files.path(name)
-    return files.folder
-
-
-def test_rows_are_those_of_one_machine_though_jobs_are_killed_while_they_publish(
-    s3_bucket: str, tmp_path: Path, corpus: Path, models: Models
-) -> None:
-    url, scratch = f"{s3_bucket}/{uuid4().hex}/corpus.fp", tmp_path / "scratch"
-    run = plan(url, corpus, models)
+def kill_while_it_publishes(url: str, scratch: Path) -> None:
+    """A process that has encoded a shard and begins to put it."""
     code = (
         "import os, signal, sys\n"
         "from featpipe.build.jobs import Job, Seat, SeatJobs\n"
@@ -79,18 +77,104 @@ def test_rows_are_those_of_one_machine_though_jobs_are_killed_while_they_publish
         "with SeatJobs(sys.argv[1], Seat(('cpu',), threads=1, scratch=sys.argv[2])) as jobs:\n"
         "    jobs.run(Job('encode', 0))\n"
     )
-    with SeatJobs(url, Seat(("cpu",), threads=1, scratch=str(scratch))) as jobs:
-        for number in range(run.n_parts):
-            jobs.run(Job("prepare", number, run.id))
-    command = [sys.executable, "-c", code, url, str(scratch)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    done = subprocess.run([sys.executable, "-c", code, url, str(scratch)], check=False)
+    assert done.returncode == -signal.SIGKILL
     assert ObjectStore(url).list("shards") == {}
-    reports = run_all(url, run, scratch)
-    assert all(report.is_done for report in reports)
-    build(tmp_path / "one.h5", corpus, Path(str(models.model)), ner="none")
-    assert folder_differences(fetch_all(url, tmp_path / "copy"), tmp_path / "one.h5") == []
-    left = [path for path in scratch.rglob("*.h5*") if "featpipe-" in str(path)]
-    assert left == []
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, s3_bucket: str, encoder_folder: Path) -> Built:
+    folder = tmp_path_factory.mktemp("built")
+    url, scratch, documents = f"{s3_bucket}/corpus.fp", folder / "scratch", folder / "docs"
+    write_documents(documents, range(8))
+    run = plan(url, documents, Models(encoder_folder, "none", EXACT))
+    with SeatJobs(url, seat(scratch)) as jobs:
+        reports = [jobs.run(Job("prepare", number, run.id)) for number in range(run.n_parts)]
+    kill_while_it_publishes(url, scratch)
+    with SeatJobs(url, seat(scratch)) as jobs:
+        reports += [jobs.run(Job("encode", number)) for number in range(N_SHARDS)]
+    build(folder / "one.h5", documents, encoder_folder, encoder=EXACT)
+    return Built(url, folder / "one.h5", reports, scratch)
+
+
+def shard_file(text: str) -> str:
+    return f"{shard_of_one(key_of(text), 2)}.h5"
+
+
+def test_rows_are_those_of_one_machine_though_a_job_was_killed_while_it_published(
+    built: Built, tmp_path: Path
+) -> None:
+    assert all(report.is_done for report in built.reports)
+    files = FetchedFiles(ObjectStore(built.url), tmp_path)
+    for name in files.listing:
+        files.path(name)
+    assert compare_folder(files.folder, built.file).words == []
+    work = [path for path in built.scratch.rglob("*.h5*") if "featpipe-" in str(path)]
+    assert work == []
+
+
+def test_it_is_read_as_the_file_is(built: Built, tmp_path: Path) -> None:
+    with Cache.open(built.url, local=tmp_path) as ours, Cache.open(built.file) as theirs:
+        dictionary = theirs.dictionary()
+        for text in dictionary.texts():
+            assert ours.dictionary()[text].tobytes() == dictionary[text].tobytes()
+        assert [d.text for d in ours.documents()] == [d.text for d in theirs.documents()]
+
+
+def test_one_text_costs_one_shard_and_the_next_process_fetches_nothing(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetched_folder, "_FEW_FILES", 0)
+    with Cache.open(built.url, local=tmp_path) as cache, Cache.open(built.file) as theirs:
+        assert list(cache.path.rglob("*.h5")) == []
+        dictionary = cache.dictionary()
+        typical = {path.name for path in cache.path.rglob("*.h5")}
+        assert len(typical) == 2  # a part and a shard, whose tables are those of the cache
+        text = next(t for t in theirs.dictionary().texts() if shard_file(t) not in typical)
+        assert dictionary[text].tobytes() == theirs.dictionary()[text].tobytes()
+        fetched = {path.name for path in cache.path.rglob("*.h5")}
+        assert fetched == {*typical, shard_file(text)}
+        n_documents, n_texts = len(list(cache.documents())), len(list(dictionary.texts()))
+    code = (
+        "import pickle, sys; from featpipe.store.object_store import ObjectStore\n"
+        "def fetch(self, name, to): raise SystemExit(f'fetched {name}')\n"
+        "ObjectStore.fetch = fetch\n"
+        "cache = pickle.loads(bytes.fromhex(sys.argv[1]))\n"
+        "print(len(list(cache.documents())), len(list(cache.dictionary().texts())))\n"
+        "cache.close()"
+    )
+    with Cache.open(built.url, local=tmp_path) as cache:
+        command = [sys.executable, "-c", code, pickle.dumps(cache).hex()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [str(n_documents), str(n_texts)], done.stderr
+
+
+def test_what_is_published_later_is_seen_after_a_refresh(built: Built, tmp_path: Path) -> None:
+    source, store = ObjectStore(built.url), ObjectStore(f"memory://bucket/{uuid4().hex}")
+    names = list(source.list())
+    late = next(name for name in names if name.startswith("parts/"))
+    for name in names:
+        if name != late and not name.startswith("reports/"):
+            store.put_new(name, source.read(name))
+    with Cache.open(store.url, local=tmp_path) as cache:
+        n_before = len(list(cache.documents()))
+        store.put_new(late, source.read(late))
+        cache.refresh()
+        assert n_before < len(list(cache.documents())) == 8
+
+
+def test_local_copies_are_not_written_to(built: Built, tmp_path: Path) -> None:
+    with (
+        Cache.open(built.url, local=tmp_path) as cache,
+        pytest.raises(UsageError, match="holds local copies of some files of s3://bucket"),
+    ):
+        cache.forget(next(iter(cache.documents())).path)
+
+
+def test_a_url_without_a_cache_is_named(tmp_path: Path) -> None:
+    url = f"memory://bucket/{uuid4().hex}"
+    with pytest.raises(UnreadableDictionary, match=f"{url} has no cache.json"):
+        Cache.open(url, local=tmp_path)
 
 
 def test_a_store_without_conditional_writes_is_named(
