@@ -230,19 +230,22 @@ def expanded(source: Source) -> list[Source]:
     # Pipes and devices are never opened; reading one raises.
     if source.part is None and suffix in {".jsonl", ".zip"} and source.path.is_file():
         try:
-            if suffix == ".jsonl" and _holds_texts(source.path):
+            if suffix == ".jsonl" and holds_texts(source.path):
                 return list(in_jsonl(source))
-            if suffix == ".zip" and _is_archive(source.path):
+            if suffix == ".zip" and is_archive(source.path):
                 return list(in_zip(source))
         except DAMAGED_ZIP:
             pass  # damaged, or changed in between: reading it raises
     return [source]
 
 
-def in_zip(source: Source) -> Iterator[Source]:
-    """Every file in a zip archive, with the archive's id before its own name."""
+def in_zip(source: Source, start: int = 0, stop: int | None = None) -> Iterator[Source]:
+    """Every file in a zip archive, with the archive's id before its own name.
+
+    ``start`` and ``stop`` are numbers of members.
+    """
     with zipfile.ZipFile(source.path) as archive:
-        for number, info in enumerate(archive.infolist()):
+        for number, info in enumerate(archive.infolist()[start:stop], start):
             name = _readable_name(info)
             parts = [part for part in PurePosixPath(name).parts if part not in {"/", "..", "."}]
             if info.is_dir() or not parts or any(part in _LITTER for part in parts):
@@ -251,13 +254,20 @@ def in_zip(source: Source) -> Iterator[Source]:
             yield Source(f"{source.id}/{name}", source.path, ZipMember(number))
 
 
-def in_jsonl(source: Source) -> Iterator[Source]:
-    """Every line that is not blank; its id is the record's, or the line's number."""
+def in_jsonl(
+    source: Source, start: int = 0, stop: int | None = None, first: int = 1
+) -> Iterator[Source]:
+    """Every line that is not blank; its id is the record's, or the line's number.
+
+    ``start`` and ``stop`` are bytes at which lines begin, ``first`` is the number of the first one.
+    """
     seen: set[str] = set()
     lines: dict[bytes, int] = {}
-    start = 0
     with source.path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        file.seek(start)
+        for number, line in enumerate(file, first):
+            if stop is not None and start >= stop:
+                break
             if line.strip():
                 name = _record_id(line) or f"line {number}"
                 name = name if name not in seen else f"{name} (line {number})"
@@ -291,7 +301,7 @@ def _given(name: str, text: str) -> Source:
     return Source(name, Path(f"<{name}>"), GivenText(text))
 
 
-def _is_archive(path: Path) -> bool:
+def is_archive(path: Path) -> bool:
     """Whether a file is a zip that can be listed, and not an Office file with another suffix."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -316,7 +326,7 @@ def _readable_name(info: zipfile.ZipInfo) -> str:
     return info.filename
 
 
-def _holds_texts(path: Path) -> bool:
+def holds_texts(path: Path) -> bool:
     """Whether the first record of a file has a text; any other JSONL is a plain file."""
     try:
         with path.open("rb") as file:

@@ -14,9 +14,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from featpipe.documents.find import absolute
+from featpipe.documents.media_type import DAMAGED_ZIP
+from featpipe.documents.ranges import Range, in_range, ranges_of
 from featpipe.documents.source import Source, expanded
 from featpipe.errors import DocumentError, UnreadableDictionary
 from featpipe.store.folder_layout import LISTS
@@ -123,7 +125,7 @@ def plan_run(
     digest = blake2b(digest_size=16)
     n_parts = 0
     for part in _cut(sources, n_parts_asked):
-        lines = "".join(f"{_line(source)}\n" for source in part).encode()
+        lines = "".join(f"{json.dumps(piece.line())}\n" for piece in part).encode()
         digest.update(lines)
         folder.write(run.list_name(n_parts), lines)
         n_parts += 1
@@ -162,22 +164,46 @@ def _next_id(before: Sequence[RunPlan]) -> str:
     return now if now > last else f"{last}1"
 
 
-def _cut(sources: Sequence[Source], n_parts: int | None) -> Iterator[list[Source]]:
+class _Piece(NamedTuple):
+    """A file, or a range of one."""
+
+    source: Source
+    cost: int
+    part: Range | None = None
+
+    def line(self) -> dict[str, object]:
+        """As a list has it."""
+        # JSON in ASCII: a path may hold bytes that are not UTF-8, as lone surrogates.
+        line: dict[str, object] = {"id": self.source.id, "path": str(absolute(self.source.path))}
+        return line if self.part is None else line | {"range": self.part}
+
+
+def _cut(sources: Sequence[Source], n_parts: int | None) -> Iterator[list[_Piece]]:
     """Parts of about the same cost, in order; none is empty."""
     costs = [_cost(source) for source in sources]
     total = sum(costs)
     n = n_parts or max(-(-total // _PART_BYTES), -(-len(sources) // _PART_FILES))
-    part: list[Source] = []
+    pieces = (p for s, c in zip(sources, costs, strict=True) for p in _pieces(s, c, total // n))
+    part: list[_Piece] = []
     before, current = 0, 0
-    for source, cost in zip(sources, costs, strict=True):
-        place = (2 * before + cost) * n // (2 * total)
+    for piece in pieces:
+        place = (2 * before + piece.cost) * n // (2 * total)
         if part and place != current:
             yield part
             part = []
-        part.append(source)
-        before, current = before + cost, place
+        part.append(piece)
+        before, current = before + piece.cost, place
     if part:
         yield part
+
+
+def _pieces(source: Source, cost: int, most: int) -> Iterator[_Piece]:
+    """Ranges of a file that is larger than a part."""
+    ranges = ranges_of(source, max(1, most)) if cost > most else []
+    if not ranges:
+        yield _Piece(source, cost)
+    for part in ranges:
+        yield _Piece(source, cost // len(ranges), part)
 
 
 def _cost(source: Source) -> int:
@@ -187,11 +213,11 @@ def _cost(source: Source) -> int:
         return _FILE_BYTES
 
 
-def _line(source: Source) -> str:
-    path = str(absolute(source.path))
-    # ASCII: a path may hold bytes that are not UTF-8, as lone surrogates.
-    return json.dumps({"id": source.id, "path": path})
-
-
-def _sources_of(line: Mapping[str, str]) -> Iterable[Source]:
-    return sorted(expanded(Source(line["id"], Path(line["path"]))))
+def _sources_of(line: Mapping[str, Any]) -> Iterable[Source]:
+    source = Source(line["id"], Path(line["path"]))
+    if "range" not in line:
+        return sorted(expanded(source))
+    try:
+        return sorted(in_range(source, Range(*line["range"])))
+    except DAMAGED_ZIP:
+        return [source]  # gone or changed since: reading it says so
