@@ -19,9 +19,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 import time
 from contextlib import ExitStack, contextmanager
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from featpipe.build.folder_pipeline import FolderPipeline
@@ -81,8 +84,9 @@ def build(  # noqa: PLR0913  # the one public door: each argument is one decisio
             default as many as it has room for.
         gpus: cards of each seat that encodes.
         cpus: cores of each seat.
-        scratch: a local folder of the nodes for files that are being written, by default their
-            temporary one; ``none``: files grow in the cache, and a loss costs a batch only.
+        scratch: a local folder of the nodes for files that are being written, by default the
+            temporary one; ``none``: files grow in the cache, and a loss costs a batch only. That
+            needs a shared file system with locks, and a frozen node keeps its lock.
         address: of the cluster; by default ``RAY_ADDRESS``, else the one this machine belongs to.
             Inside a running Ray job, that job's.
         models: encoder and tagger; by default the folder's own.
@@ -102,7 +106,7 @@ def build(  # noqa: PLR0913  # the one public door: each argument is one decisio
         models,
         settings=settings,
         n_shards=shards,
-        seat=Seat(devices, threads=cpus, scratch=scratch),
+        seat=Seat(devices, cpus, scratch=None if scratch == "none" else scratch or gettempdir()),
         on=lambda folder, **_: ClusterEngine(folder, address=address or "", n_seats=workers),
     )
     documents = [source] if isinstance(source, str | os.PathLike) else list(source)
@@ -184,7 +188,8 @@ def connected(address: str | None = None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS") or "auto"
     try:
         _knock(address)
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        with _keeping_handler():
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
         words = str(error).splitlines()[0]
         raise UsageError(
@@ -195,6 +200,15 @@ def connected(address: str | None = None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _keeping_handler() -> Iterator[None]:
+    """Ray's own handler of SIGTERM would end a build at once that is to end in two steps."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _knock(address: str) -> None:

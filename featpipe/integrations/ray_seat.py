@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 _MOST_CPU_WORKERS = 8
 
 
-#: The scratch folder that is none: files grow in the cache itself.
-IN_PLACE = "none"
-
-
 class Worker(Protocol):
     """Does jobs one after the other, and keeps what it started for the next one."""
 
@@ -149,11 +145,8 @@ class FeatpipeSeat:
     def _seat(self) -> Seat:
         demand, asked = self._demand, self._demand.seat
         devices = asked.devices or ("cpu",) * min(demand.n_cpus, _MOST_CPU_WORKERS)
-        scratch = None if asked.scratch == IN_PLACE else asked.scratch or tempfile.gettempdir()
         memory = asked.memory or _memory_of(demand)
-        return replace(
-            asked, devices=devices, threads=demand.n_cpus, memory=memory, scratch=scratch
-        )
+        return replace(asked, devices=devices, threads=demand.n_cpus, memory=memory)
 
     def _take_cores(self) -> None:
         """Run on cores that no other seat of this machine runs on.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -29,7 +31,7 @@ from featpipe.errors import DictionaryLocked, WriteFailed
 from featpipe.integrations import ray as on_ray
 from featpipe.integrations.ray_engine import RayEngine
 
-SEAT = Seat(threads=1)
+SEAT = Seat(threads=1, scratch=tempfile.gettempdir())
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +45,11 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LOG_VARIABLE, str(log))
         paths = [LOG_PATH, Path(__file__).parents[1]]
-        with running_cluster(paths=paths) as nodes, on_ray.connected():
-            yield nodes
+        with running_cluster(paths=paths) as nodes:
+            before = signal.getsignal(signal.SIGTERM)
+            with on_ray.connected():
+                assert signal.getsignal(signal.SIGTERM) is before
+                yield nodes
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=10)
     assert not alive, f"child processes left behind: {alive}"
 
