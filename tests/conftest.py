@@ -7,9 +7,13 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+
+if TYPE_CHECKING:
+    from folder_cache import Pair
 
 # Before torch is imported. By default its threads spin while they wait for one another: on two
 # processors that others use as well, the same calls took fifty times as long, beyond any limit.
@@ -62,6 +66,16 @@ def tagger_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tiny_checkpoints import save_tagger
 
     return save_tagger(tmp_path_factory.mktemp("taggers") / "tiny-ner")
+
+
+@pytest.fixture(scope="session")
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, encoder_folder: Path, tagger_folder: Path
+) -> Pair:
+    """A folder cache, and the file of the same documents; neither is to be changed."""
+    from folder_cache import build_pair
+
+    return build_pair(tmp_path_factory.mktemp("pair"), encoder_folder, tagger_folder)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from building import build, stored_terms
-from folder_cache import EXACT, SHARED, Pair, build_folder, build_pair
+from folder_cache import EXACT, SHARED, Pair, build_folder
 
 from featpipe import Cache
 from featpipe.cache.compact_folder import compact_folder
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from featpipe.lexical.backend import Backend
 
 QUERIES = ("合同金额为万元", "违约方承担违约金", "深圳科技有限公司", "没有这样的词语xyz", "")
-
-
-@pytest.fixture(scope="module")
-def pair(
-    tmp_path_factory: pytest.TempPathFactory, encoder_folder: Path, tagger_folder: Path
-) -> Pair:
-    return build_pair(tmp_path_factory.mktemp("pair"), encoder_folder, tagger_folder)
 
 
 @pytest.fixture

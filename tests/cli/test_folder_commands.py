@@ -1,0 +1,118 @@
+"""Commands take a folder cache wherever they take a file, and answer as of that file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from featpipe.cli.main import featpipe
+
+if TYPE_CHECKING:
+    from folder_cache import Pair
+
+QUERY = "合同金额为万元"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(featpipe, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def own(pair: Pair, tmp_path: Path) -> Path:
+    """A copy of the folder, to be changed."""
+    return Path(shutil.copytree(pair.folder, tmp_path / "own.fp"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("search", "CACHE", QUERY, "--json"),
+        ("search", "CACHE", QUERY, "--level", "document", "-k", "3"),
+        ("documents", "list", "CACHE", "--json"),
+        ("documents", "list", "CACHE", "*0.txt"),
+        ("documents", "show", "CACHE", "docs/07.txt", "--json"),
+    ],
+    ids=lambda command: " ".join(command[:2]) + command[-1],
+)
+def test_answers_are_those_of_the_file(pair: Pair, command: tuple[str, ...]) -> None:
+    ours, theirs = (
+        run(*(str(path) if word == "CACHE" else word for word in command))
+        for path in (pair.folder, pair.file)
+    )
+    assert ours.exit_code == theirs.exit_code == 0, ours.output
+    assert ours.output == theirs.output
+    assert ours.output.strip()
+
+
+def test_a_folder_is_inspected_and_its_runs_are_listed(pair: Pair) -> None:
+    ours, theirs = (
+        json.loads(run("inspect", p, "--json").output) for p in (pair.folder, pair.file)
+    )
+    for name in ("path", "file_bytes", "runs"):
+        ours.pop(name)
+        theirs.pop(name)
+    assert ours == theirs
+    listed = run("runs", "list", pair.folder)
+    assert listed.output.count("build-cache") >= 2
+    assert run("runs", "show", pair.folder, "last").exit_code == 0
+
+
+def test_a_folder_is_verified_compacted_backed_up_and_repaired(own: Path, tmp_path: Path) -> None:
+    for command in (
+        ("verify", own),
+        ("compact", own),
+        ("backup", own, tmp_path / "copy.fp"),
+        ("backup", own, tmp_path / "copy.fp"),
+        ("repair", tmp_path / "copy.fp"),
+        ("verify", tmp_path / "copy.fp"),
+    ):
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+    assert "good (structure only)" in done.output
+
+
+def test_damage_is_told_by_the_exit_code(own: Path) -> None:
+    shutil.copy(own / "shards" / "1.h5", own / "shards" / "9.h5")
+    found = run("verify", own)
+    assert found.exit_code == 1
+    assert "9.h5 is no file of this cache" in found.output
+
+
+def test_a_folder_is_merged_and_narrowed(pair: Pair, tmp_path: Path) -> None:
+    assert run("merge", pair.folder, "-o", tmp_path / "one.h5").exit_code == 0
+    assert run("merge", pair.folder, "-o", tmp_path / "two.fp", "--into", 2).exit_code == 0
+    for path in (tmp_path / "one.h5", tmp_path / "two.fp"):
+        assert run("search", path, QUERY).output == run("search", pair.file, QUERY).output
+    refused = run("merge", pair.folder, "-o", tmp_path / "x.fp", "--into", 3)
+    assert "cannot have 3" in str(refused.exception)
+    both = run("merge", pair.folder, pair.file, "-o", tmp_path / "x.fp", "--into", 2)
+    assert both.exit_code == 2
+    assert "one folder" in both.output
+
+
+def test_documents_are_forgotten(own: Path) -> None:
+    assert run("documents", "forget", own, "docs/0?.txt", "--yes").exit_code == 0
+    assert len(run("documents", "list", own).output.splitlines()) == 10
+    assert run("compact", own).exit_code == 0
+    assert len(run("documents", "list", own).output.splitlines()) == 10
+    again = run("documents", "forget", own, "docs/10.txt")
+    assert again.exit_code == 0
+    assert len(run("documents", "list", own).output.splitlines()) == 9
+
+
+def test_a_folder_is_exported(pair: Pair, tmp_path: Path) -> None:
+    assert run("export", pair.folder, tmp_path / "out", "--table", "texts").exit_code == 0
+    texts = (tmp_path / "out" / "texts" / "rows.jsonl").read_text("utf-8").splitlines()
+    assert len({json.loads(line)["text"] for line in texts}) == len(texts) > 50
+
+
+def test_vectors_are_not_imported_into_a_folder(own: Path, pair: Pair) -> None:
+    done = run("import", pair.file, "--cache", own, "--group", "texts")
+    assert done.exit_code
+    assert "needs a cache in one file" in str(done.exception)
+    assert "featpipe merge" in str(done.exception)
