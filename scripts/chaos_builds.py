@@ -72,8 +72,9 @@ def _complete(home: Home, cache: Path, tally: Tally) -> None:
         tally.add("wrong", f"verify: {found}")
 
 
-def _kills(home: Home, dice: random.Random) -> Disturbance:  # noqa: ARG001  # one signature
-    return Disturbance(kills=True, every_s=dice.choice([0.3, 1.0, 3.0]))
+def _kills(home: Home, dice: random.Random) -> Disturbance:
+    # By the speed of the machine: where no worker lives until it is ready, a build cannot end.
+    return Disturbance(kills=True, every_s=home.quiet_s * dice.choice([0.02, 0.05, 0.15]))
 
 
 def _stops(home: Home, dice: random.Random) -> Disturbance:  # noqa: ARG001

@@ -72,10 +72,14 @@ class SoundRows:
     def as_of(self, state: State, n_rows: int) -> SoundRows:
         """What still holds: these rows, or none if the file has changed or much time has passed."""
         age = monotonic() - self._since
-        if not self.holds_in(state) or n_rows != self.n_rows or age > HOLDS_S:
+        if not self.holds_in(state) or n_rows != self.n_rows:
             return SoundRows(state, n_rows)
         self._is_settled = self._is_settled or age > SETTLED_S
-        return self
+        if age <= HOLDS_S:
+            return self
+        anew = SoundRows(state, n_rows)
+        anew._is_settled = True  # it has been seen in this state for long
+        return anew
 
     def flags(self, part: str) -> NDArray[np.bool_] | None:
         """Which rows were found sound in a part, a byte a row; None when none, or too long ago."""
