@@ -7,6 +7,8 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -292,3 +294,31 @@ def test_a_closed_reader_says_so(layout: FolderLayout) -> None:
     for ask in (reader.refresh, lambda: table.find(keys_of(TEXT)), lambda: table.n_rows):
         with pytest.raises(DictionaryError, match="closed"):
             ask()
+
+
+def test_threads_share_one_reader_while_files_appear(layout: FolderLayout) -> None:
+    keys, expected = keys_of(TEXT), vectors_of(TEXT)
+    is_over = threading.Event()
+
+    def read() -> int:
+        n_rounds = 0
+        while not is_over.is_set() or not n_rounds:
+            table = reader.table("embeddings/a")
+            rows = table.find(keys)
+            assert np.array_equal(table.gather("vectors", rows), expected)
+            found, is_there = table.look_up("vectors", keys)
+            assert is_there.all()
+            assert np.array_equal(found, expected)
+            n_rounds += 1
+        return n_rounds
+
+    with FolderReader(layout.path) as reader, ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(read) for _ in range(3)]
+        try:
+            for step in range(1, 6):
+                add_texts(layout, [f"{step} {i}" for i in range(60)], addition=step)
+                assert reader.refresh()
+        finally:
+            is_over.set()
+        assert all(future.result() for future in running)
+        assert reader.table("embeddings/a").n_rows == len(TEXT) + 5 * 60
