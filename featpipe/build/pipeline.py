@@ -24,8 +24,7 @@ from featpipe.build.run import CoarsePrecision, Run
 from featpipe.build.stored_units import StoredUnits
 from featpipe.cache.write import CacheWriter, write_role
 from featpipe.documents import Source
-from featpipe.documents.find import Found, absolute, search
-from featpipe.documents.source import GivenText
+from featpipe.documents.find import Found, at_absolute_paths, search
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
 from featpipe.errors import FeatpipeError
@@ -267,11 +266,7 @@ class Pipeline:
         found = Found([])
         if paths or not given:
             found = search(paths, include, exclude, expand=True, own=self._cache)
-        sources = [
-            s if isinstance(s.part, GivenText) else replace(s, path=absolute(s.path))
-            for s in (*given, *found.sources)
-        ]
-        return replace(found, sources=sources)
+        return replace(found, sources=list(at_absolute_paths([*given, *found.sources])))
 
     def _notes(self, n_documents: int) -> Iterator[str]:
         yield from self._plan.notes

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.documents.own_files import describe_own_file
-from featpipe.documents.source import Source, expanded, printable
+from featpipe.documents.source import GivenText, Source, expanded, printable
 from featpipe.errors import MissingDocuments, UsageError
 
 if TYPE_CHECKING:
@@ -381,6 +381,23 @@ def longer_ids(source: Source) -> Iterator[str]:
         yield from (
             f"{'/'.join(parts[at:-1])}/{source.id}" for at in reversed(range(len(parts) - 1))
         )
+
+
+def at_absolute_paths(sources: Iterable[Source]) -> Iterator[Source]:
+    """The same sources by `absolute` paths, texts as they are; each folder is resolved once."""
+    folders: dict[Path, str] = {}
+    given = whole = Path()
+    for source in sources:
+        if isinstance(source.part, GivenText):
+            yield source
+            continue
+        if source.path is not given:  # the records of one file share its path
+            given = source.path
+            if given.parent not in folders:
+                folders[given.parent] = real_path(given.parent)
+            resolved = Path(folders[given.parent]) / given.name
+            whole = given if resolved == given else resolved
+        yield source if whole is given else replace(source, path=whole)
 
 
 def absolute(path: Path) -> Path:

@@ -311,6 +311,12 @@ def _compare(
 #: Rows that readers may have to index themselves, besides a quarter of the table.
 _MIN_BACKLOG = 4096
 
+#: An index of so many slots is not built at once when the next size is due, but before, from this
+#: share of its capacity on, several rows for each that is added: no commit waits for all keys.
+GRADUAL_SLOTS = 1 << 20
+_GROWS_FROM = 0.5
+_ROWS_EACH = 8
+
 
 class IndexWriter:
     """The writer's side of an index: kept in memory, written to the file behind the rows.
@@ -325,6 +331,7 @@ class IndexWriter:
         self._group = group
         self._keys = keys
         self._index = KeyIndex.empty(capacity_for(0))
+        self._next: KeyIndex | None = None  #: of the next size, with the first rows
         self._n_placed = 0  #: slots allocated in the file
         self._n_published = self._n_pending = 0
         self._slots_address = self._count_address = 0
@@ -366,15 +373,29 @@ class IndexWriter:
             self._catch_up(n_rows)
         else:
             self._index.add(keys, ends)
+            self._prepare_next(n_rows, len(keys))
+
+    def _prepare_next(self, n_rows: int, n_added: int) -> None:
+        """Add some more rows to the index of the next size, once this one fills up."""
+        capacity = len(self._index.slots)
+        if capacity < GRADUAL_SLOTS or n_rows < capacity * _GROWS_FROM:
+            return
+        if self._next is None:
+            self._next = KeyIndex.empty(2 * capacity)
+        self._next.extend(self._keys(), min(n_rows, self._next.n_rows + _ROWS_EACH * n_added))
 
     def _catch_up(self, n_rows: int) -> None:
-        if capacity_for(n_rows) > len(self._index.slots):
-            self._index = KeyIndex.built(self._keys(), n_rows)
-        else:
+        if capacity_for(n_rows) <= len(self._index.slots):
             self._index.extend(self._keys(), n_rows)
+            return
+        following, self._next = self._next, None
+        if following is None or len(following.slots) != capacity_for(n_rows):
+            following = KeyIndex.empty(capacity_for(n_rows))
+        following.extend(self._keys(), n_rows)
+        self._index = following
 
     def _rebuild(self, n_rows: int) -> None:
-        self._index = KeyIndex.built(self._keys(), n_rows)
+        self._index, self._next = KeyIndex.built(self._keys(), n_rows), None
         self._n_placed = 0
 
     def _place(self) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from featpipe.store import Column, Reader, TableSpec, Writer
+from featpipe.store import index as index_module
 from featpipe.store.index import IndexDamaged, KeyIndex, capacity_for
 from featpipe.store.views import ColumnView, FileMap
 
@@ -84,3 +86,37 @@ def test_of_two_rows_with_one_key_the_first_is_found(path: Path, n_asked: int) -
     index.extend(column, 2000)
     index.extend(column, 4000)
     assert np.array_equal(index.find(keys[:n_asked], column, 4000), np.arange(n_asked))
+
+
+def test_a_large_index_grows_by_a_few_rows_each_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No append waits until all keys are in a larger index."""
+    n_added = 0
+    add = KeyIndex.add
+
+    def counted(self: KeyIndex, keys: NDArray[np.uint64], *ends: NDArray[np.intp]) -> None:
+        nonlocal n_added
+        n_added += len(keys)
+        add(self, keys, *ends)
+
+    monkeypatch.setattr(KeyIndex, "add", counted)
+    monkeypatch.setattr(index_module, "GRADUAL_SLOTS", 1024)
+    all_keys = np.random.default_rng(1).integers(0, 256, (20_000, 16), np.uint8)
+    numbers = np.arange(20_000, dtype=np.int64)
+    most = 0
+    with Writer.open(path) as writer:
+        table = writer.table("t", TableSpec((Column("number", "int64"),)))
+        for start in range(0, 20_000, 40):
+            n_added, part = 0, slice(start, start + 40)
+            table.append({"keys": all_keys[part], "number": numbers[part]})
+            most = max(most, n_added)
+            if start % 1000 == 0:
+                writer.commit()
+                assert table.find(all_keys[: start + 80]).tolist() == [
+                    *range(start + 40), *[-1] * 40,
+                ]  # fmt: skip
+    assert most <= 40 * 10
+    with Reader(path) as reader:
+        assert reader.table("t").has_whole_index()
+        assert reader.table("t").find(all_keys).tolist() == numbers.tolist()
