@@ -17,6 +17,7 @@ from featpipe.cache.tables import find_named
 from featpipe.cache.texts import check_level
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.store import local_path, open_reader
+from featpipe.store.folder_layout import fetched_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,11 @@ class Cache:
 
         """
         return cls(path, checks_rows=checks_rows, local=local)
+
+    @property
+    def address(self) -> str:
+        """The path, or the URL of a folder in an object store."""
+        return fetched_from(self.path) or str(self.path)
 
     def spaces(self) -> list[str]:
         """Names of all spaces, such as ``zh-small@3f2a9c71b0de``."""
@@ -214,7 +220,7 @@ class Cache:
         self.reader.close()
 
     def __repr__(self) -> str:
-        return f"<Cache {self.path}>"
+        return f"<Cache {self.address}>"
 
     def __enter__(self) -> Self:
         return self
@@ -231,8 +237,8 @@ class Cache:
         if len(matching) == 1:
             return matching[0]
         asked = "a space must be named" if space is None else f"space {space!r}"
-        what = f"{asked}: {self.path} holds {', '.join(known) or 'none'}"
-        raise UnknownSpace(what, hint=f"featpipe inspect {self.path}")
+        what = f"{asked}: {self.address} holds {', '.join(known) or 'none'}"
+        raise UnknownSpace(what, hint=f"featpipe inspect {self.address}")
 
 
 def _open_cache(kind: type[Cache], path: Path, checks_rows: bool) -> Cache:

@@ -105,7 +105,7 @@ def summarise(cache: Cache) -> CacheSummary:
     occurrences = _count_units(reader, forgotten)
     levels = _count_levels(cache.stored_documents.level_bits())
     return CacheSummary(
-        path=str(cache.path),
+        path=cache.address,
         file_bytes=reader.file_bytes,
         documents=cache.stored_documents.n_places(),
         contents=_count_kept(reader, tables.DOCUMENTS, forgotten),

@@ -10,6 +10,7 @@ import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT, lock_option
 from featpipe.cli.terminal import echo
+from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
     from featpipe.cache.cache import Cache
@@ -196,7 +197,7 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
     from featpipe.store.verify import verify_dictionary
     from featpipe.store.verify_folder import verify_folder
 
-    found = (verify_folder if Path(cache).is_dir() else verify_dictionary)(cache, is_deep=deep)
+    found = (verify_folder if _is_folder(cache) else verify_dictionary)(cache, is_deep=deep)
     echo(str(found))
     ctx.exit(0 if found.is_good else EXIT_LEFT_OUT)
 
@@ -214,7 +215,7 @@ def repair(ctx: click.Context, cache: str) -> None:
     from featpipe.cache.repair import repair_cache
     from featpipe.cache.repair_folder import repair_folder
 
-    done = repair_folder(cache) if Path(cache).is_dir() else repair_cache(cache)
+    done = repair_folder(cache) if _is_folder(cache) else repair_cache(cache)
     echo(str(done))
     ctx.exit(0 if done.is_whole else EXIT_LEFT_OUT)
 
@@ -231,7 +232,7 @@ def compact(cache: str) -> None:
     from featpipe.cache.compact_folder import compact_folder
     from featpipe.cache.forgotten import compact_cache
 
-    echo(str(compact_folder(cache) if Path(cache).is_dir() else compact_cache(cache)))
+    echo(str(compact_folder(cache) if _is_folder(cache) else compact_cache(cache)))
 
 
 @click.command("backup")
@@ -248,7 +249,7 @@ def backup(ctx: click.Context, cache: str, target: str) -> None:
     from featpipe.store.backup import back_up_dictionary
     from featpipe.store.backup_folder import back_up_folder
 
-    is_folder = Path(cache).is_dir()
+    is_folder = _is_folder(cache)
     made = back_up_folder(cache, target) if is_folder else back_up_dictionary(cache, target)
     echo(str(made))
     ctx.exit(EXIT_LEFT_OUT if made.n_damaged else 0)
@@ -281,7 +282,7 @@ def merge(ctx: click.Context, caches: tuple[str, ...], output: str, into: int | 
 def _narrow(ctx: click.Context, caches: tuple[str, ...], output: str, n_shards: int) -> None:
     from featpipe.cache.merge_folder import narrow_folder
 
-    if len(caches) != 1 or not Path(caches[0]).is_dir():
+    if len(caches) != 1 or not _is_folder(caches[0]):
         raise click.UsageError("--into joins the shards of one folder; name it alone")
     merged = narrow_folder(caches[0], output, n_shards)
     echo(str(merged))
@@ -349,3 +350,20 @@ def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> No
     export = export_parquet if parquet else export_npy
     with without_forgotten(cache) as source:
         echo(str(export(source, folder, tables=table or None)))
+
+
+def _is_folder(cache: str) -> bool:
+    """Whether a cache is a folder, and not a file.
+
+    Raises:
+        UsageError: it is in an object store.
+
+    """
+    from featpipe.store.object_store import is_url
+
+    if is_url(cache):
+        raise UsageError(
+            f"{cache} is in an object store, and this command works on local files",
+            hint="copy it as a whole to a local folder, work on that, and copy it back",
+        )
+    return Path(cache).is_dir()

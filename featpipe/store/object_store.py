@@ -165,10 +165,15 @@ class ObjectStore:
             self._files.get_file(self._path(name), str(to))
 
     def _put(self, path: str, content: bytes | Path, mode: str) -> None:
-        if isinstance(content, Path):
-            self._files.put_file(str(content), path, mode=mode)
-        else:
-            self._files.pipe_file(path, content, mode=mode)
+        try:
+            if isinstance(content, Path):
+                self._files.put_file(str(content), path, mode=mode)
+            else:
+                self._files.pipe_file(path, content, mode=mode)
+        except FileNotFoundError as error:
+            if error.filename is not None:  # the local file
+                raise
+            raise OSError(str(error)) from error  # no such bucket
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root

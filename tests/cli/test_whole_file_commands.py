@@ -13,7 +13,7 @@ from featpipe.cache import tables
 from featpipe.cache.cache import Cache
 from featpipe.cache.texts import Texts
 from featpipe.cli.main import featpipe
-from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary
+from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary, UsageError
 from featpipe.store import Reader, Writer, key_of, keys_of
 
 SPACE = "embeddings/m@0123456789ab"
@@ -181,3 +181,9 @@ def test_a_flipped_bit_is_named_and_repaired_away(tmp_path: Path) -> None:
     make_cache(path, ["合同", "金额", "甲方名称"])
     with Reader(path) as reader:
         assert reader.table(SPACE).n_rows == 3
+
+
+@pytest.mark.parametrize("command", [["verify"], ["repair"], ["compact"], ["backup", "copy.h5"]])
+def test_commands_on_whole_files_refuse_an_object_store(command: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"s3://bucket/corpus\.fp is in an object store"):
+        featpipe.main([command[0], "s3://bucket/corpus.fp", *command[1:]], standalone_mode=False)

@@ -150,6 +150,12 @@ def test_a_store_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) 
         s3fs.S3FileSystem.clear_instance_cache()
 
 
+def test_a_bucket_that_does_not_exist_is_named(s3_bucket: str) -> None:
+    store = ObjectStore(f"{s3_bucket}-of-nobody/corpus.fp")
+    with pytest.raises(StoreUnreachable, match=r"of-nobody/corpus.fp cannot be given cache.json"):
+        store.put_new("cache.json", b"{}")
+
+
 @pytest.mark.parametrize(
     ("url", "expected", "hint"),
     [
