@@ -8,7 +8,6 @@ The soft limit (``RLIMIT_NOFILE``) is raised towards the hard one as far as the 
 from __future__ import annotations
 
 import errno
-import resource
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -86,6 +85,8 @@ class OpenFiles:
     def _limit(self) -> int:
         if self._capacity is not None:
             return self._capacity
+        import resource  # of POSIX systems: what reads no folder does without
+
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY:
             return _MOST_FILES
