@@ -18,8 +18,7 @@ from featpipe.cache.texts import split_keys
 from featpipe.documents.find import search
 from featpipe.errors import CheckpointError, UnreadableDictionary, UsageError
 from featpipe.settings import BuildSettings
-from featpipe.store import Reader
-from featpipe.store.folder_reader import open_reader
+from featpipe.store import Reader, open_reader
 from tests.build.folder_contents import folder_differences
 from tests.building import build
 
