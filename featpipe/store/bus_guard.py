@@ -23,7 +23,7 @@ import signal
 import sys
 import threading
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
@@ -63,25 +63,35 @@ class GuardedRange:
             _ranges.add(self)
 
 
+class _Installed(NamedTuple):
+    libc: ctypes.CDLL
+    former: ctypes.Array[ctypes.c_char]
+    handler: ctypes._CFunctionType
+
+
 _ranges: WeakSet[GuardedRange] = WeakSet()
 _lock = threading.Lock()
-_installed: list[object] = []  #: what the handler needs for as long as the process lives
+_installed: list[_Installed] = []  #: what the handler needs for as long as the process lives
 
 
 def _install() -> None:
-    if _installed or sys.platform != "linux" or platform.machine() not in _MACHINES:
+    """Make ours the handler of SIGBUS; others, such as Ray's, may have taken its place since."""
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
         return
-    libc = ctypes.CDLL(None)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    libc.pread.restype = ctypes.c_ssize_t
-    libc.pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
-    former = ctypes.create_string_buffer(_ACTION.size)
-    handler = _HANDLER(_make_handler(libc, former))
+    if not _installed:
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+        libc.pread.restype = ctypes.c_ssize_t
+        libc.pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+        former = ctypes.create_string_buffer(_ACTION.size)
+        _installed.append(_Installed(libc, former, _HANDLER(_make_handler(libc, former))))
+    libc, former, handler = _installed[0]
     address = ctypes.cast(handler, ctypes.c_void_p).value
-    action = _ACTION.pack(address, _SA_SIGINFO | _SA_ONSTACK | _SA_NODEFER, 0)
-    if libc.sigaction(int(signal.SIGBUS), action, former) == 0:
-        _installed.extend((libc, former, handler))
+    now = ctypes.create_string_buffer(_ACTION.size)
+    if libc.sigaction(int(signal.SIGBUS), None, now) == 0 and _ACTION.unpack(now)[0] != address:
+        action = _ACTION.pack(address, _SA_SIGINFO | _SA_ONSTACK | _SA_NODEFER, 0)
+        libc.sigaction(int(signal.SIGBUS), action, former)
 
 
 def _make_handler(
@@ -90,7 +100,11 @@ def _make_handler(
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
     protection, size = mmap.PROT_READ | mmap.PROT_WRITE, mmap.PAGESIZE
 
+    default = _ACTION.pack(0, 0, 0)  # SIG_DFL
+    is_given_up = False
+
     def handle(number: int, info: int, _: object) -> None:
+        nonlocal is_given_up
         address = ctypes.c_uint64.from_address(info + _FAULT_ADDRESS).value
         page = address - address % size
         for each in list(_ranges):
@@ -103,7 +117,8 @@ def _make_handler(
                 each.is_broken = True
                 libc.mmap(page, each.stop - page, protection, flags, -1, 0)
             return
-        # Not ours: the read faults again, under the former handler.
-        libc.sigaction(number, former, None)
+        # Not ours: the read faults again, under the former handler, which may call this one.
+        libc.sigaction(number, default if is_given_up else former, None)
+        is_given_up = True
 
     return handle

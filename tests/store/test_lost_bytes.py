@@ -123,3 +123,37 @@ def _fill(path: Path) -> None:
                 file.write(bytes(4096))
         except OSError:
             return
+
+
+def test_the_guard_comes_back_after_another_handler_took_its_place(tmp_path: Path) -> None:
+    """As Ray and faulthandler install theirs; a fault that is not ours still ends the process."""
+    path = tmp_path / "c.h5"
+    write(path)
+    program = (
+        "import ctypes, faulthandler, os, sys\n"
+        "from featpipe.errors import DictionaryError\n"
+        "from featpipe.store import Reader, keys_of\n"
+        "path = sys.argv[1]\n"
+        "Reader(path).close()\n"
+        "faulthandler.enable()\n"
+        "reader = Reader(path)\n"
+        "table = reader.table('embeddings/a')\n"
+        "os.truncate(path, 4096)\n"
+        "try:\n"
+        "    table.look_up('vectors', keys_of(['第1条']))\n"
+        "except DictionaryError:\n"
+        "    print('refused', flush=True)\n"
+        "os.kill(os.getpid(), 7)\n"
+        "os.kill(os.getpid(), 7)\n"
+        "os.kill(os.getpid(), 7)\n"
+        "print('alive')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, path],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.stdout == "refused\n", done.stderr
+    assert done.returncode == -7
