@@ -6,6 +6,7 @@ Terms are counted anew, since their ids are those of one file.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.tables import Rows
-    from featpipe.store import Reader, TableReader, TableSpec
+    from featpipe.store import TableReader, TableSpec
 
 #: Groups of tables whose rows are the same in every cache.
 _GROUPS = frozenset({"embeddings", "entities"})
@@ -45,13 +46,9 @@ class OtherCaches:
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
-        self._readers: list[Reader] = []
-        try:
-            for path in paths:
-                self._readers.append(open_reader(path))
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as opened:
+            self._readers = [opened.enter_context(open_reader(path)) for path in paths]
+            self._files = opened.pop_all()
         self._tables: dict[str, list[TableReader]] = {}
 
     def __enter__(self) -> Self:
@@ -62,8 +59,7 @@ class OtherCaches:
 
     def close(self) -> None:
         """Close them."""
-        for reader in self._readers:
-            reader.close()
+        self._files.close()
 
     def find(self, table: str, spec: TableSpec, keys: NDArray[np.uint8]) -> Iterator[FoundRows]:
         """The rows of these keys (n, 16), from each cache those that the earlier ones lack.

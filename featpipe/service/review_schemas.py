@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from featpipe.extraction.corrections import Identity, Key, Person, new_id
-from featpipe.service.schemas import Name
+from featpipe.service.schemas import FoundValue, Name
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -75,17 +75,9 @@ class SaidBody(BaseModel):
     version: str = ""
 
 
-class ReviewedValue(BaseModel):
+class ReviewedValue(FoundValue):
     """A value as found; ``is_right``: what was said of it, null for nothing."""
 
-    text: str
-    value: str
-    unit: str
-    bound: str
-    start: int
-    end: int
-    page: int | None
-    probability: float
     nearest: str
     remark: str
     is_right: bool | None = None

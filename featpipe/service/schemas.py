@@ -71,8 +71,8 @@ class BatchLine(ExtractBody):
     id: Annotated[str, StringConstraints(max_length=256)] | int | None = None
 
 
-class ValueBody(BaseModel):
-    """One value; ``text`` is the document's text from ``start`` to ``end``."""
+class FoundValue(BaseModel):
+    """A value; ``text`` is the document's text from ``start`` to ``end``."""
 
     text: str
     value: str
@@ -82,6 +82,11 @@ class ValueBody(BaseModel):
     end: int
     page: int | None
     probability: float
+
+
+class ValueBody(FoundValue):
+    """One value, with what its probability rests on."""
+
     parts: dict[str, float]
     nearest: str
     places: list[list[int]]

@@ -21,8 +21,7 @@ from featpipe.build.shards.stacked import StackedReader
 from featpipe.build.shards.work_file import discard, work_file
 from featpipe.build.stored_units import StoredUnits
 from featpipe.cache import tables
-from featpipe.cache.write import CacheWriter
-from featpipe.errors import FeatpipeError, UsageError
+from featpipe.errors import UsageError
 from featpipe.store import Reader
 from featpipe.store.folder_layout import OUTBOX, REPORTS
 
@@ -209,26 +208,18 @@ class _Encoding:
     def _fill(self, work: Path, mine: Sequence[str], lost: Sequence[Path]) -> RunReport:
         folder, opened = self._shard.folder, self._opened
         pool = opened.encoding_pool(self._plan, self._shard.plan.settings())
-        writer = CacheWriter(pool, work)
         record = RunRecord(str(self._shard.job), 0, self._plan.levels, self._plan.checkpoints)
         listen = opened.listen
-        try:
-            writer.append({})
-            writer.settle()
-            with (
-                StackedReader([*map(folder.fetch, mine), work]) as stacked,
-                OtherCaches([*opened.seat.also, *lost]) as others,
-            ):
-                reader = cast("Reader", stacked)  # which it stands for
-                units = StoredUnits(reader, self._shard.new_units())
-                run = Run(self._plan, writer, units, reader, record, listen, others=others)
-                with opened.running(run):
-                    report = run.finish()
-            writer.release()
-        except FeatpipeError:
-            opened.drop(pool)
-            raise
-        return report
+        with (
+            opened.writing(pool, work) as writer,
+            StackedReader([*map(folder.fetch, mine), work]) as stacked,
+            OtherCaches([*opened.seat.also, *lost]) as others,
+        ):
+            reader = cast("Reader", stacked)  # which it stands for
+            units = StoredUnits(reader, self._shard.new_units())
+            run = Run(self._plan, writer, units, reader, record, listen, others=others)
+            with opened.running(run):
+                return run.finish()
 
 
 def _shard_specs(plan: Plan) -> dict[str, TableSpec]:

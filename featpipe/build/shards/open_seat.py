@@ -11,12 +11,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from featpipe.build.roles import count_role, encode_role, prepare_role
+from featpipe.cache.write import CacheWriter
 from featpipe.cache.write_files import write_files_role
+from featpipe.errors import FeatpipeError
 from featpipe.pool import Pool
 from featpipe.pool.devices import check_devices, default_devices, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
+    from pathlib import Path
 
     from featpipe.build.plan import Plan
     from featpipe.build.progress import Progress
@@ -114,7 +117,20 @@ class OpenSeat:
 
         return self._pool(("encode", plan.encoder, plan.tagger, settings), roles)
 
-    def drop(self, pool: Pool) -> None:
+    @contextmanager
+    def writing(self, pool: Pool, work: Path) -> Iterator[CacheWriter]:
+        """The writer of a work file, which lets go of it at the end; an error closes the pool."""
+        writer = CacheWriter(pool, work)
+        try:
+            writer.append({})
+            writer.settle()
+            yield writer
+            writer.release()
+        except FeatpipeError:
+            self._drop(pool)
+            raise
+
+    def _drop(self, pool: Pool) -> None:
         """Close a pool that is of no further use, such as one whose writer failed."""
         for key in [key for key, kept in self._pools.items() if kept is pool]:
             del self._pools[key]

@@ -23,9 +23,9 @@ from featpipe.build.shards.stacked import StackedReader
 from featpipe.build.shards.work_file import discard, work_file
 from featpipe.cache import tables
 from featpipe.cache.texts import join_keys
-from featpipe.cache.write import CacheWriter, TermTables
+from featpipe.cache.write import TermTables
 from featpipe.encoders.spec import EncoderSettings
-from featpipe.errors import FeatpipeError, UsageError
+from featpipe.errors import UsageError
 from featpipe.report import Counts
 from featpipe.settings import LEVELS
 from featpipe.store import Reader
@@ -127,22 +127,16 @@ class _Part:
             f"{self._run.id}-{self._number:04d}", len(sources), plan.levels, self._checkpoints()
         )
         pool = opened.reading_pool(plan, settings)
-        writer = CacheWriter(pool, work)
         known = [self._folder.fetch(name) for name in (*self._earlier(), *mine)]
-        try:
-            writer.append({})
-            writer.settle()
-            with StackedReader([*known, work]) as stacked:
-                reader = cast("Reader", stacked)  # which it stands for
-                intake = PartIntake(sources, preparation, reader, read_limits(settings))
-                run = Run(plan, writer, intake, reader, record, opened.listen)
-                with opened.running(run):
-                    report = run.finish()
-            writer.release()
-        except FeatpipeError:
-            opened.drop(pool)
-            raise
-        return report
+        with (
+            opened.writing(pool, work) as writer,
+            StackedReader([*known, work]) as stacked,
+        ):
+            reader = cast("Reader", stacked)  # which it stands for
+            intake = PartIntake(sources, preparation, reader, read_limits(settings))
+            run = Run(plan, writer, intake, reader, record, opened.listen)
+            with opened.running(run):
+                return run.finish()
 
     def _checkpoints(self) -> dict[str, str]:
         models = (self._plan.encoder, self._plan.tagger)

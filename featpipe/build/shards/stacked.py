@@ -6,6 +6,7 @@ the highest ones.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -30,13 +31,9 @@ class StackedReader:
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._readers: list[Reader] = []
-        try:
-            for path in paths:
-                self._readers.append(Reader(path))
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as opened:
+            self._readers = [opened.enter_context(Reader(path)) for path in paths]
+            self._files = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -46,8 +43,7 @@ class StackedReader:
 
     def close(self) -> None:
         """Close every file."""
-        for reader in self._readers:
-            reader.close()
+        self._files.close()
 
     def __contains__(self, name: str) -> bool:
         return any(name in reader for reader in self._readers)
