@@ -27,6 +27,7 @@ from tests.store.damage import (
     Victim,
     build_again,
     content_of,
+    overwrite,
     write_rows,
     write_victim,
 )
@@ -35,11 +36,10 @@ from tests.store.test_released_layouts import FIXTURES, check_fixture
 
 
 def flip(path: Path, offset: int, mask: int = 1) -> None:
-    with path.open("r+b") as file:
+    with path.open("rb") as file:
         file.seek(offset)
         byte = file.read(1)[0]
-        file.seek(offset)
-        file.write(bytes([byte ^ mask]))
+    overwrite(path, offset, bytes([byte ^ mask]))
 
 
 def offset_of(path: Path, table: str, column: str, row: int) -> int:

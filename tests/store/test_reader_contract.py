@@ -22,8 +22,10 @@ from featpipe.store import (
     sound_rows,
 )
 from featpipe.store.rewrite import equal_rows, sound_blocks
+from tests.store.damage import overwrite
 from tests.store.folders import split
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vectors_of
+from tests.store.test_damage import flip
 
 TEXT = [f"句子 {i}" * (i % 5) + str(i) for i in range(700)]
 N_DOCUMENTS = 60
@@ -252,9 +254,7 @@ def test_damaged_rows_are_named_and_others_read(opened: Opened) -> None:
     with Reader(path) as one:
         own = one.table("embeddings/a")
         address = own.now.view.fixed["vectors"].offset_of(own.find_one(key_of(TEXT[5])))
-    with path.open("r+b") as file:
-        file.seek(address)
-        file.write(b"\x99\x99")
+    overwrite(path, address, b"\x99\x99")
     assert table.bad_rows(0, table.n_rows).tolist() == [row]
     for ask in (
         lambda: table.get("vectors", key_of(TEXT[5])),
@@ -281,11 +281,7 @@ def test_a_damaged_key_is_not_taken_for_an_absent_one(opened: Opened) -> None:
     with Reader(path) as one:
         own = one.table("embeddings/a")
         address = own.now.view.fixed["keys"].offset_of(own.find_one(key_of(TEXT[5])))
-    with path.open("r+b") as file:
-        file.seek(address + 3)
-        old = file.read(1)[0]
-        file.seek(address + 3)
-        file.write(bytes([old ^ 1]))
+    flip(path, address + 3)
     for wanted in (TEXT, TEXT[:6]):
         with open_reader(opened.reader.path) as reader, pytest.raises(DamagedRows):
             reader.table("embeddings/a").find(keys_of(wanted))

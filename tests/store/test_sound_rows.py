@@ -14,7 +14,7 @@ import pytest
 from featpipe.errors import DamagedRows
 from featpipe.store import Reader, Writer, keys_of, sound_rows
 from featpipe.store.sound_rows import HOLDS_S, SETTLED_S
-from tests.store.damage import TEXTS_IN_FILE, write_victim
+from tests.store.damage import TEXTS_IN_FILE, overwrite, write_victim
 from tests.store.samples import VECTORS, vectors_of
 from tests.store.test_damage import flip, offset_of
 from tests.store.test_released_layouts import FIXTURES
@@ -129,8 +129,7 @@ def test_a_file_overwritten_in_place_gives_no_rows_of_the_other(
         for _ in range(2):
             table.gather("vectors", np.arange(table.n_rows))
             clock.now += SETTLED_S + 1
-        with path.open("r+b") as file:
-            file.write(other.read_bytes())
+        overwrite(path, 0, other.read_bytes())
         with pytest.raises(DamagedRows):
             table.gather("vectors", [ROW])
 
