@@ -10,6 +10,7 @@ import numpy as np
 from featpipe.cache import tables
 from featpipe.cache.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
 from featpipe.cache.texts import decode
+from featpipe.cache.vector_pieces import as_float32, for_each_piece, stored_blocks
 from featpipe.store import key_of, keys_of
 from featpipe.store.schema import from_bfloat16
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from featpipe.cache.documents import StoredDocuments
     from featpipe.cache.nearest import Metric
+    from featpipe.cache.vector_pieces import Take
     from featpipe.store import Reader, TableReader
 
 #: Rows read at a time when a whole table is walked.
@@ -137,17 +139,12 @@ class Dictionary:
         self, rows: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """As :meth:`blocks`, of these rows, which are ascending."""
-        table, dim = self._reader, self.dim
-        step = max(1, BLOCK_VALUES // dim)
-        for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            if len(some) == some[-1] - some[0] + 1:
-                block = table.slice("vectors", int(some[0]), int(some[-1]) + 1)
-                if table.spec.columns[0].dtype == "bfloat16":
-                    block = from_bfloat16(block)
-            else:
-                block = table.gather("vectors", some)
-            yield some, np.asarray(block, np.float32)
+        for some, block in stored_blocks(self._reader, rows, BLOCK_VALUES):
+            yield some, as_float32(block)
+
+    def for_each_piece(self, rows: NDArray[np.int64], take: Take) -> None:
+        """Call ``take`` with the vectors of these rows, ascending, in pieces by several threads."""
+        for_each_piece(self._reader, rows, take)
 
     def keys(self) -> NDArray[np.uint8]:
         """Keys (n, 16) of what :meth:`blocks` lists, in its order."""

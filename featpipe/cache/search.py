@@ -17,6 +17,7 @@ from featpipe.cache import tables
 from featpipe.cache.postings import Sentences, open_index
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.lexical.fusion import combine
+from featpipe.lexical.score_numpy import best_rows
 from featpipe.lexical.terms import ANALYSERS, Analyser
 from featpipe.store import keys_of
 
@@ -91,12 +92,14 @@ class QueryEncoder(Protocol):
 class _VectorRows(NamedTuple):
     """The rows of a space that sentences have: ``distinct``, and of each sentence its ``number``.
 
-    A number of -1 stands for no vector. ``n_rows`` had the space then.
+    A number of -1 stands for no vector. ``n_rows`` had the space then. ``lengths`` are those of
+    the distinct vectors, None until they were read for the first time.
     """
 
     n_rows: int
     distinct: NDArray[np.int64]
     number: NDArray[np.int32]
+    lengths: NDArray[np.float32] | None = None
 
 
 class SentenceSearch:
@@ -217,12 +220,17 @@ class SentenceSearch:
             k: how many.
             weight: of BM25, in [0, 1].
 
+        Raises:
+            UsageError: k below 1, or a weight outside its bounds.
+
         """
+        if k < 1:
+            raise UsageError(f"k must be at least 1, not {k}")
         if not self.n_sentences:
             return []
         words = self._index.scores([self._ids(query)])[0]
         scores = combine(words, self._similarities(vector, dictionary), weight)
-        best = np.argsort(-scores, kind="stable")[:k]
+        best = best_rows(scores, min(k, len(scores)))
         return self._hits(best, scores[best])
 
     def search_encoded(
@@ -257,18 +265,24 @@ class SentenceSearch:
     ) -> NDArray[np.float64]:
         """Cosines (n,) of all rows of the index; of one without a vector 0.
 
-        Each is a function of two vectors alone, to the last bit. Memory for a block of vectors.
+        Each is a function of two vectors alone, to the last bit. Memory for pieces of vectors.
         """
         rows = self._vector_rows(dictionary)
         query = np.asarray(vector, np.float32)
-        cosines = np.zeros(len(rows.distinct) + 1)  # the last stands for no vector
-        at, length = 0, np.linalg.norm(query)
-        for _, vectors in dictionary.blocks_of(rows.distinct):
-            norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * length
-            products = np.einsum("ij,j->i", vectors, query)
-            found = cosines[at : at + len(vectors)]
-            np.divide(products, norms, out=found, where=norms > 0)
-            at += len(vectors)
+        products = np.empty(len(rows.distinct), np.float32)
+        has_lengths = rows.lengths is not None
+        lengths = np.empty_like(products) if rows.lengths is None else rows.lengths
+
+        def take(at: slice, vectors: NDArray[np.float32]) -> None:
+            products[at] = np.einsum("ij,j->i", vectors, query)
+            if not has_lengths:
+                lengths[at] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+
+        dictionary.for_each_piece(rows.distinct, take)
+        self._vectors = {dictionary.name: rows._replace(lengths=lengths)}
+        norms = lengths * np.linalg.norm(query)
+        cosines = np.zeros(len(products) + 1)  # the last stands for no vector
+        np.divide(products, norms, out=cosines[:-1], where=norms > 0)
         return cosines[rows.number]
 
     def _vector_rows(self, dictionary: Dictionary) -> _VectorRows:
