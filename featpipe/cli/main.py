@@ -29,7 +29,7 @@ _COMMANDS = {
     "shard": ("shard", "shard", "Plan and do the jobs of a folder cache, on many machines."),
     "extract": ("extract", "extract", "Extract the fields of templates from documents."),
     "reprocess": ("extract", "reprocess", "Bring results up to date with changed templates."),
-    "template": ("template", "template", "Draft, check, import and correct templates."),
+    "template": ("template", "template", "Draft, check, evaluate and correct templates."),
     "search": ("search", "search", "Find sentences by words and meaning."),
     "report": ("report", "report", "Write one page: what was extracted, and from where."),
     "documents": ("documents", "documents", "List, show and forget the documents of a cache."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT, ocr_option
+from featpipe.cli.template_quality import evaluate
 from featpipe.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 @click.group("template")
 def template() -> None:
-    """Draft a template, check one, exchange samples with labelling tools, learn corrections."""
+    """Draft a template, check and evaluate it, exchange samples, learn corrections."""
+
+
+template.add_command(evaluate)
 
 
 @template.command("new")

@@ -91,6 +91,23 @@ class FittedTemplate:
         """The sample documents, in order."""
         return tuple(document.features for document in self._documents)
 
+    @property
+    def sample_identities(self) -> tuple[str, ...]:
+        """Of each sample: equal for samples of the same text with the same inputs."""
+        return tuple(document.identity for document in self._documents)
+
+    @property
+    def sample_keys(self) -> tuple[bytes | None, ...]:
+        """Of each sample: the key of its document in the cache, None if it does not hold it."""
+        return tuple(document.key for document in self._documents)
+
+    def with_samples(self, numbers: Sequence[int], models: ModelCache) -> FittedTemplate:
+        """The template with some of its samples only, by number."""
+        samples = tuple(self.template.samples[number] for number in numbers)
+        kept = self.template.model_copy(update={"samples": samples})
+        documents = [self._documents[number] for number in numbers]
+        return FittedTemplate(kept, documents, self.space, models)
+
     def known_in(self, field: str) -> set[bytes]:
         """Keys of the cached documents of which a sample tells the values of a field."""
         keys = (self._documents[number].key for number, _ in self._read_for(field))

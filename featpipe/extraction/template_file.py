@@ -163,7 +163,18 @@ def _place_of(error: ErrorDetails) -> tuple[int | str, ...]:
 
 def _with_samples(template: Template, file: Path) -> Template:
     """The template with the samples of the JSON Lines file beside it."""
-    samples = list(template.samples)
+    samples = (*template.samples, *read_samples(template, file))
+    return template.model_copy(update={"samples": samples})
+
+
+def read_samples(template: Template, file: Path) -> list[SampleSpec]:
+    """The samples of a JSON Lines file, checked against the fields of a template.
+
+    Raises:
+        TemplateError: unreadable, or a line that is no sample; the message names the line.
+
+    """
+    samples = []
     for number, row in _read_lines(file):
         where = f"{file}:{number}"
         try:
@@ -173,7 +184,7 @@ def _with_samples(template: Template, file: Path) -> Template:
         for place in template.unknown_in(sample):
             raise TemplateError(f"{where}: a value for {place[-1]!r}, which is no field")
         samples.append(sample)
-    return template.model_copy(update={"samples": tuple(samples)})
+    return samples
 
 
 def _read(file: Path) -> str:
