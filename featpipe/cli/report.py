@@ -13,6 +13,7 @@ from featpipe.cli.terminal import echo
 @click.argument("cache", metavar="FILE")
 @click.option("-o", "--output", required=True, metavar="PAGE", help="The HTML file to write.")
 @click.option("--results", metavar="JSONL", help="Of `extract -o`; else what `reprocess` left.")
+@click.option("--templates", metavar="PATH", help="Tells samples and types; else `reprocess` did.")
 @click.option("--compare", metavar="RUN", help="Run of reprocess, `previous`, or a JSONL file.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N")
 @click.option("--space", metavar="NAME", help="Vectors of the map, when FILE has several.")
@@ -20,6 +21,7 @@ def report(
     cache: str,
     output: str,
     results: str | None,
+    templates: str | None,
     compare: str | None,
     limit: int,
     space: str | None,
@@ -38,6 +40,7 @@ def report(
         compare=compare or None,
         limit=limit,
         space=space or None,
+        templates=Path(templates) if templates else None,
     )
     with Cache.open(cache) as opened:
         size = write_report(opened, output, settings)

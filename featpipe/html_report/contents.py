@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.results import ExtractedValue
+    from featpipe.html_report.known_fields import KnownFields
     from featpipe.html_report.results import Results
 
 #: Characters of a document's text that the page holds; it names the number when there are more.
@@ -50,6 +51,8 @@ class Entry(TypedDict):
     """A document in the table of contents."""
 
     id: str
+    key: str
+    """Of the document's version, 32 hex digits; "" where the cache does not hold it."""
     title: str
     kind: str
     chars: int
@@ -57,6 +60,8 @@ class Entry(TypedDict):
     labels: list[int]
     """Entities per label, by the label's number."""
     notes: list[str]
+    samples: list[tuple[int, int]]
+    """(template, field) of which the document is a sample."""
     values: list[ValueRow | NothingFound]
 
 
@@ -81,12 +86,16 @@ class Contents:
     Args:
         results: the values.
         tagger: the entities' tagger, None for none.
+        known: what is known of the templates' fields.
 
     """
 
-    def __init__(self, results: Results, tagger: str | None) -> None:
+    def __init__(
+        self, results: Results, tagger: str | None, known: KnownFields | None = None
+    ) -> None:
         self.results = results
         self.tagger = tagger
+        self.known = known or {}
         self.templates = results.field_names()
         self.labels, self.parts = Names(), Names()
         self.entries: list[Entry] = []
@@ -97,7 +106,8 @@ class Contents:
         text = shown(document.text)
         entities, counts = self._entities(document)
         values, details = self._values(document.path)
-        self.entries.append(_entry(document, text, counts, values))
+        samples = self._sampled_in(document)
+        self.entries.append(_entry(document, text, counts, values) | {"samples": samples})
         lists = {name: _list(document.meta.get(name)) for name in ("headings", "tables", "pages")}
         self.blocks.append(
             {"text": text[:MOST_CHARACTERS], "entities": entities, **lists, "details": details}
@@ -107,8 +117,8 @@ class Contents:
         """Append a document of the results that the cache does not hold: values without a text."""
         values, details = self._values(place)
         self.entries.append(
-            {"id": shown(place), "title": shown(place), "kind": "", "chars": 0, "pages": 0,
-             "labels": [], "notes": [], "values": values}
+            {"id": shown(place), "key": "", "title": shown(place), "kind": "", "chars": 0,
+             "pages": 0, "labels": [], "notes": [], "samples": [], "values": values}
         )  # fmt: skip
         self.blocks.append({"text": None, "details": details})
 
@@ -144,6 +154,14 @@ class Contents:
                 values.append(NothingFound(number))
         return values, details
 
+    def _sampled_in(self, document: CachedDocument) -> list[tuple[int, int]]:
+        return [
+            (number, at)
+            for number, (template, names) in enumerate(self.templates.items())
+            for at, name in enumerate(names)
+            if (field := self.known.get(template, {}).get(name)) and document.key in field.samples
+        ]
+
     def _detail(self, value: ExtractedValue) -> list[object]:
         parts: list[float] = []
         for name, weight in sorted(value.parts.items(), key=lambda part: -abs(part[1])):
@@ -169,12 +187,14 @@ def _entry(
     meta = document.meta
     return {
         "id": shown(document.id),
+        "key": document.key.hex(),
         "title": shown(str(meta.get("title") or _first_line(text))),
         "kind": str(meta.get("media_type", "")),
         "chars": len(text),
         "pages": len(_list(meta.get("pages"))),
         "labels": counts,
         "notes": [shown(str(note)) for note in _list(meta.get("notes"))],
+        "samples": [],
         "values": values,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,14 @@ from featpipe.atomic_write import check_writable, write_atomically
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
 from featpipe.html_report.contents import Contents, choose_documents
+from featpipe.html_report.known_fields import KnownField, read_known_fields
 from featpipe.html_report.page import report_pieces, shown
 from featpipe.html_report.results import Results, compare, list_runs, read_file, read_stored
+from featpipe.html_report.review_order import review_order
 from featpipe.html_report.space_map import draw_maps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
@@ -38,6 +41,8 @@ class ReportSettings:
             of results; the page lists the differences from it.
         limit: most documents, those with values first.
         space: the vectors of the maps; by default the first space of the cache.
+        templates: file or folder of the templates, which tell the samples and the types of the
+            fields; by default as ``reprocess`` left them in the cache.
 
     """
 
@@ -45,6 +50,7 @@ class ReportSettings:
     compare: str | None = None
     limit: int = 1000
     space: str | None = None
+    templates: Path | None = None
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -70,6 +76,7 @@ def write_report(
         UsageError: no such run; a file of results that cannot be used; a path that cannot be
             written.
         UnknownSpace: no such space.
+        TemplateError: the templates cannot be used.
 
     """
     check_writable(Path(path))
@@ -77,7 +84,8 @@ def write_report(
     documents = list(cache.documents())
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)
     chosen = choose_documents(documents, now, settings.limit)
-    contents = Contents(now, next(iter(cache.stored_documents.taggers()), None))
+    known = read_known_fields(cache, settings.templates)
+    contents = Contents(now, next(iter(cache.stored_documents.taggers()), None), known)
     for document in chosen:
         contents.add(document)
     for place in _absent(now, documents)[: settings.limit - len(chosen)]:
@@ -102,11 +110,16 @@ def render_contents(
         "mode": "report",
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "cache": shown(cache.path.name),
+        "id": blake2b(str(cache.path.resolve()).encode(), digest_size=8).hexdigest(),
         "space": dictionary.name if dictionary else "",
         "in_cache": len(documents),
         "templates": [
-            {"name": shown(name), "fields": [shown(f) for f in fields]}
+            _describe_template(name, fields, contents.known.get(name, {}))
             for name, fields in contents.templates.items()
+        ],
+        "queue": [
+            review_order(name, chosen, contents.results, contents.known.get(name, {}))
+            for name in contents.templates
         ],
         "labels": contents.labels.listed,
         "parts": contents.parts.listed,
@@ -116,6 +129,18 @@ def render_contents(
         "maps": draw_maps(dictionary, chosen, contents.entries) if dictionary else [],
         "results": shown(contents.results.name),
         "tagger": contents.tagger or "",
+    }
+
+
+def _describe_template(
+    name: str, fields: Sequence[str], known: Mapping[str, KnownField]
+) -> dict[str, object]:
+    listed = [known.get(field, KnownField()) for field in fields]
+    return {
+        "name": shown(name),
+        "fields": [shown(field) for field in fields],
+        "is_many": [field.is_many for field in listed],
+        "models": [field.model for field in listed],
     }
 
 

@@ -123,7 +123,7 @@ def test_nothing_in_a_document_is_obeyed(
     assert page.query_selector("mark.value").inner_text() == "</script><script>"
     page.hover("mark.value >> nth=0")
     assert "<img src=x onerror=window.hacked=7>" in page.inner_text("#card")
-    for tab in ("fields", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
     assert page.evaluate("window.hacked") is None
     assert page.query_selector_all("img, iframe, object, embed, base") == []
@@ -169,18 +169,19 @@ def test_every_word_is_said_in_both_languages(page_file: Path, open_page: Open) 
     assert [t.inner_text() for t in page.query_selector_all(".tab")] == [
         "文档",
         "字段",
+        "审阅",
         "变化",
         "运行",
         "地图",
     ]
-    for tab in ("fields", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
         assert "undefined" not in page.inner_text("#app")
     page.focus("#language")
     page.keyboard.press("Enter")
     assert page.evaluate("document.documentElement.lang") == "en"
     assert page.evaluate("document.activeElement.id") == "language"
-    for tab in ("fields", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
         shown = re.sub(r"\s", "", page.inner_text("#app"))
         assert "undefined" not in shown
@@ -195,7 +196,7 @@ def test_the_page_is_reached_by_keyboard_alone(page_file: Path, open_page: Open)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.focus("#tab-documents")
-    for name in ("fields", "changes", "runs", "map"):
+    for name in ("fields", "review", "changes", "runs", "map"):
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.id") == f"tab-{name}"
     page.focus('.point[tabindex="0"]')
@@ -243,7 +244,7 @@ def test_text_is_legible_and_nothing_runs_over_the_edge(
     page_file: Path, open_page: Open, scheme: str, width: int
 ) -> None:
     page = open_page(page_file, color_scheme=scheme, viewport={"width": width, "height": 800})
-    for tab in ("fields", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CONTRAST) == []

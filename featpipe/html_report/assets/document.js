@@ -217,13 +217,27 @@ function valueList(entry, values, reveal) {
       make("dl", {}, template.fields.map((name, field) => {
         const found = values.filter((value) => value.template === number && value.field === field);
         return [
-          make("dt", { vars: { hue: hueOf(field) } }, make("span", { class: "dot" }), name),
+          make("dt", { vars: { hue: hueOf(field) } }, make("span", { class: "dot" }), name, reviewLink(entry, number, field)),
           found.length
             ? found.map((value) => make("dd", {}, valueButton(value, reveal)))
             : make("dd", { class: "quiet absent" }, say("nothing_found")),
+          saidMark(entry, number, field),
         ];
       }).flat(2)));
   }));
+}
+
+/** The way to say something of a field, where the report has the text. */
+function reviewLink(entry, template, field) {
+  if (isService || !entry.key) return null;
+  const label = `${say("review")}: ${facts.templates[template].fields[field]}`;
+  return button(say("review"), () => reviewField(facts.docs.indexOf(entry), template, field), { class: "link review-link", "aria-label": label });
+}
+
+/** What was said of a field: its value is the old one until that is learnt. */
+function saidMark(entry, template, field) {
+  const said = !isService && entry.key && saidOf(entry, template, field);
+  return said ? make("dd", { class: "said-mark" }, `\u2713 ${said}`) : null;
 }
 
 function valueButton(value, reveal) {

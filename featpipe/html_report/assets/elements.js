@@ -79,6 +79,15 @@ function meter(p) {
     make("span", { class: "number" }, chance(p)));
 }
 
+/** The plain scale, by the number as it is written: what reads 90 % is sure. */
 function grade(p) {
-  return p >= 0.9 ? "sure" : p >= 0.6 ? "likely" : "doubtful";
+  const written = Math.round(p * 100);
+  return written >= 90 ? "sure" : written >= 60 ? "likely" : "doubtful";
+}
+
+/** Hand over a file to keep. */
+function saveFile(parts, type, name) {
+  const link = make("a", { href: URL.createObjectURL(new Blob(parts, { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

@@ -177,9 +177,6 @@ class Grid {
     const quote = (text) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     const lines = [[say("document"), ...this.template.fields],
       ...this.shown.map(({ entry, cells }) => [entry.id, ...cells.map((cell) => cell.map((v) => v.text).join("; "))])];
-    const blob = new Blob(["\ufeff", lines.map((line) => line.map(quote).join(",")).join("\r\n")], { type: "text/csv" });
-    const link = make("a", { href: URL.createObjectURL(blob), download: `${this.template.name}.csv` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    saveFile(["\ufeff", lines.map((line) => line.map(quote).join(",")).join("\r\n")], "text/csv", `${this.template.name}.csv`);
   }
 }

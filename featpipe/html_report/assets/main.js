@@ -4,7 +4,8 @@ const VIEWS = {
   extract: extractView, documents: documentsView, fields: fieldsView, changes: changesView, runs: runsView, map: mapView,
   review: reviewView, proposal: proposalView,
 };
-const names = facts.has_review ? ["review", "proposal", "extract"] : isService ? ["extract"] : ["documents", "fields", "changes", "runs", "map"];
+const names = facts.has_review ? ["review", "proposal", "extract"] : isService ? ["extract"]
+  : ["documents", "fields", facts.queue.some((listed) => listed.length) && "review", "changes", "runs", "map"].filter(Boolean);
 
 function drawPage() {
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";

@@ -1,14 +1,7 @@
 // The review: a queue of values to look at, the most useful first. Who keeps what is said is behind
-// `keeper`: the service, asked over HTTP. Everything else here is the same for any keeper.
+// `keeper`: the service, asked over HTTP, or the page of a report. Everything else is the same.
 
-const keeper = {
-  queue: (template, field) => request("review/queue", { template, ...(field && { field }) }),
-  document: (template, key) => request("review/document", { template, key }),
-  candidates: (template, key, field) => request("review/candidates", { template, key, field }),
-  changes: (template) => request("review/changes", { template }),
-  say: (body) => request("review/corrections", {}, body),
-  accept: (body) => request("review/accept", {}, body),
-};
+const keeper = isService ? serviceKeeper : pageKeeper;
 
 const review = {
   template: "", field: "", who: kept.get("who") || "",
@@ -16,22 +9,6 @@ const review = {
   item: null, block: null, candidates: null, hasCandidates: false, value: 0, picked: null, find: "", match: 0,
   mine: [], skipped: new Set(), timer: 0, turn: 0, isBusy: false, isSaidOpen: false,
 };
-
-/** One question to the service. A request that was not answered is sent once more: its id counts once. */
-async function request(path, query, body, isSecond = false) {
-  const address = `${path}?${new URLSearchParams(query)}`;
-  const post = body && { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers() } };
-  let answer;
-  try {
-    answer = await fetch(body ? path : address, post ?? { headers: headers() });
-  } catch {
-    if (body && !isSecond) return request(path, query, body, true);
-    throw new Error(say("no_answer"));
-  }
-  const content = await answer.json().catch(() => null);
-  if (!answer.ok) throw new Error(reasonOf(content, answer));
-  return content;
-}
 
 function reviewView() {
   if (!facts.templates.length) {
@@ -81,6 +58,7 @@ async function loadQueue() {
   drawQueue();
   if (isNew && review.item) openItem(review.item, false);
   else if (!review.item) drawReviewed();
+  if (!keeper.isShared) return;
   const isGrowing = !review.queue || review.queue.n_done < review.queue.n_documents;
   review.timer = setTimeout(loadQueue, isGrowing ? 800 : 15000);
 }
@@ -105,7 +83,7 @@ function drawQueue() {
     make("p", { class: "count quiet", role: "status" }, queue
       ? [say("n_left", spell(queue.n_left)), isReading && say("n_read", spell(queue.n_done), spell(queue.n_documents)), queue.version && say("version", queue.version)].filter(Boolean).join(" · ")
       : say("review_reading")),
-    queue?.is_pending && make("p", { class: "queue-act" }, button(say("see_changes"), () => openView("proposal"), { class: "primary" })),
+    keeper.act(queue),
     queue?.said.length > 0 && saidList(queue.said),
     make("ul", { class: "items" }, (queue?.items ?? []).map(queueEntry),
       queue && !queue.items.length && !isReading && make("li", { class: "empty" }, say("review_none"))));
@@ -130,7 +108,7 @@ function saidList(said) {
       make("span", {},
         make("strong", {}, one.field ? `${one.field}: ` : ""), say(`said_${one.verdict}`), one.values.length ? ` \u201c${one.values.join("\u201d, \u201c")}\u201d` : "", one.verdict === "accept" ? ` ${one.version}` : "",
         make("span", { class: "quiet said-foot" }, [one.who, new Date(one.when).toLocaleString(language === "zh" ? "zh-CN" : "en-GB"), shorten(one.document),
-          one.verdict !== "accept" && say(one.is_accepted ? "learnt" : "pending")].filter(Boolean).join(" · "))),
+          keeper.stateOf(one)].filter(Boolean).join(" · "))),
       button(say("v_undo"), () => takeBack(one.id), { class: "link", "aria-label": `${say("v_undo")}: ${one.field} ${say(`said_${one.verdict}`)}` })))));
 }
 
@@ -165,6 +143,8 @@ async function openItem(item, shallFocus = true) {
   }
 }
 
+const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
 /** Keep a verdict on the value in question, then go on to the next. */
 async function tell(verdict, spans = [], isFurther = false) {
   const { item } = review, value = item?.values[review.value];
@@ -172,7 +152,7 @@ async function tell(verdict, spans = [], isFurther = false) {
   const about = value && verdict !== "none" && !isFurther ? [value.start, value.end] : null;
   const places = verdict === "confirm" ? [about] : spans;
   const body = {
-    id: [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
+    id: newId(),
     template: review.template, verdict, who: review.who, document: item.document, key: item.key, field: item.field,
     spans: places, about, shown: item.values.map(({ start, end }) => [start, end]),
   };
@@ -233,7 +213,7 @@ function putOff() {
 
 const KEYS = {
   y: () => tellRight(), n: () => tell("none"), x: () => review.item?.values.length && tell("reject"),
-  a: () => toggleCandidates(), u: () => takeBack(), s: () => putOff(), v: () => turnValue(),
+  a: () => keeper.hasCandidates && toggleCandidates(), u: () => takeBack(), s: () => putOff(), v: () => turnValue(),
   "/": () => document.getElementById("find-text")?.focus(),
   Enter: () => review.picked && tell("correct", [[review.picked.start, review.picked.end]]),
   "+": () => review.picked && review.candidates?.is_many && tell("correct", [[review.picked.start, review.picked.end]], true),

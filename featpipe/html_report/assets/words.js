@@ -122,6 +122,10 @@ const WORDS = {
     k_up: "up", k_down: "down", k_new: "new", k_other: "other", k_gone: "gone", once_accepted: "After",
     told: "told by a reviewer", took: (n, texts) => `${n} s, ${texts} texts encoded`, back_to_review: "Back to the review",
     version: (v) => `version ${v}`,
+    save_corrections: (name) => `Save ${name}`, saved: "saved", unsaved: "not saved yet", all_saved: "All is saved. Learn from the file with:",
+    n_unsaved: (n) => `${n} correction${plural(n)} kept in this page, not in a file yet`,
+    keeps_nothing: "This browser keeps nothing for a page of this kind: save before you close it.",
+    page_full: "the browser has no room for more: save the file and clear the data of this page",
   },
   zh: {
     product: "证据",
@@ -241,6 +245,10 @@ const WORDS = {
     k_up: "上升", k_down: "下降", k_new: "新增", k_other: "改变", k_gone: "消失", once_accepted: "采纳后",
     told: "审阅者给出", took: (n, texts) => `用时 ${n} 秒，新编码 ${texts} 条`, back_to_review: "返回审阅",
     version: (v) => `版本 ${v}`,
+    save_corrections: (name) => `保存 ${name}`, saved: "已存入文件", unsaved: "尚未存入文件", all_saved: "已全部存入文件。用它学习：",
+    n_unsaved: (n) => `${n} 条审阅意见保存在本页，尚未存入文件`,
+    keeps_nothing: "此浏览器不为本页保留数据：关闭前请先保存。",
+    page_full: "浏览器没有空间了：请保存文件，并清除本页数据",
   },
 };
 

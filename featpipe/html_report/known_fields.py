@@ -1,0 +1,108 @@
+"""What is known of the fields of a report's templates besides their values.
+
+These are their definitions, and which documents are samples of them. It is read from the template
+files where they are given, else from the facts that ``featpipe reprocess`` keeps in the cache. Of
+other templates nothing is known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.fitted import FieldFacts
+from featpipe.extraction.results import record_fields
+from featpipe.extraction.results_table import ResultsReader
+from featpipe.extraction.template_file import load_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from featpipe.cache.cache import Cache
+    from featpipe.extraction.template import Template
+
+#: Of the second and later samples of one document, as `FieldFacts` tells them apart.
+_nth = re.compile(r" \(\d+\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownField:
+    """One field of a template.
+
+    Attributes:
+        kind: type of its values, "" if it is inferred from the samples.
+        is_many: whether a document may have several values of it, None if that is inferred.
+        is_of_records: whether its values belong together with those of other such fields.
+        model: fingerprint of the model that finds its values, "" if unknown.
+        samples: keys of the cached documents of which samples tell its values.
+
+    """
+
+    kind: str = ""
+    is_many: bool | None = None
+    is_of_records: bool = False
+    model: str = ""
+    samples: frozenset[bytes] = field(default_factory=frozenset)
+
+
+#: Template -> field -> what is known of it.
+KnownFields = dict[str, dict[str, KnownField]]
+
+
+def read_known_fields(cache: Cache, templates: Path | None = None) -> KnownFields:
+    """The fields of the templates that the cache has results of, or of those in files.
+
+    Raises:
+        TemplateError: ``templates`` cannot be used.
+
+    """
+    known: KnownFields = {}
+    for name, fields in ResultsReader(cache.reader).last_facts().items():
+        known[name] = {field: _of_facts(cache, facts) for field, facts in fields.items()}
+    for template in load_templates(templates) if templates is not None else ():
+        known[template.name] = _of_template(cache, template)
+    return known
+
+
+def _of_facts(cache: Cache, content: Mapping[str, object]) -> KnownField:
+    facts = FieldFacts(**content)  # type: ignore[arg-type]  # as `FieldFacts.as_dict` gave it
+    spec = json.loads(facts.spec)
+    return KnownField(
+        kind=str(spec.get("type") or ""),
+        is_many=_is_many(spec.get("cardinality")),
+        is_of_records=spec.get("cardinality") == "records",
+        model=facts.model_fingerprint,
+        samples=_keys_of(cache, facts.samples),
+    )
+
+
+def _of_template(cache: Cache, template: Template) -> dict[str, KnownField]:
+    together = record_fields(template)
+    return {
+        spec.name: KnownField(
+            kind=spec.type or "",
+            is_many=_is_many(spec.cardinality),
+            is_of_records=spec.name in together,
+            samples=_keys_of(
+                cache, [s.document for s in template.samples if s.is_read_for(spec.name)]
+            ),
+        )
+        for spec in template.fields
+    }
+
+
+def _is_many(cardinality: object) -> bool | None:
+    return None if cardinality is None else cardinality != "one"
+
+
+def _keys_of(cache: Cache, names: Iterable[str | None]) -> frozenset[bytes]:
+    """Keys of the documents of some samples; those that are texts, or elsewhere, are left out."""
+    found = (
+        cache.find_document(name) or cache.find_document(_nth.sub("", name))
+        for name in names
+        if name is not None
+    )
+    return frozenset(document.key for document in found if document is not None)

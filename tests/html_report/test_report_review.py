@@ -1,0 +1,173 @@
+"""The review in a report, in a real browser: correct, reload, save, learn, see the change."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from featpipe import Cache, Extractor
+from featpipe.extraction.corrections import Acceptance, Correction
+from featpipe.extraction.corrections_fold import fold
+from featpipe.extraction.corrections_log import CorrectionsLog, read_corrections
+from featpipe.extraction.reprocess import plan_reprocess, reprocess
+from featpipe.html_report import write_report
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
+
+from review_home import make_home, text_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Open = Callable[..., Any]
+RENT = "8,500元"
+
+
+@pytest.fixture
+def home(encoder_folder: Path, tmp_path: Path) -> Path:
+    """Leases with their values in the cache, and the report of it."""
+    made = make_home(tmp_path / "home", encoder_folder)
+    with Extractor(made / "templates", made / "c.h5", checkpoints="none") as extractor:
+        reprocess(extractor, plan_reprocess(extractor))
+    with Cache.open(made / "c.h5") as cache:
+        write_report(cache, made / "report.html")
+    return made
+
+
+def open_subject(page: Page, document: str, field: str) -> None:
+    page.wait_for_selector("#queue .item")
+    page.click(f'#queue .item:has-text("{field}"):has-text("{document}")')
+    page.wait_for_selector(f'.verdict-document:has-text("{document}")')
+    page.wait_for_selector("#reviewed mark")
+    page.focus("#verdict")
+
+
+def wait_for_note(page: Page, words: str) -> None:
+    page.wait_for_selector(f'.verdict-note:has-text("{words}")')
+
+
+def select_text(page: Page, text: str) -> None:
+    page.evaluate(
+        """text => {
+            const line = [...document.querySelectorAll('#reviewed .line')]
+                .find(one => one.textContent.includes(text));
+            const node = [...line.childNodes].find(one => one.textContent.includes(text));
+            const at = node.textContent.indexOf(text);
+            getSelection().setBaseAndExtent(node, at, node, at + text.length);
+        }""",
+        text,
+    )
+    page.wait_for_selector(f'.pick-text strong:text-is("{text}")')
+
+
+def say_all(page: Page) -> None:
+    """One of each: selected, confirmed, rejected, none, and one that is taken back."""
+    open_subject(page, "lease_5.txt", "租金")
+    select_text(page, RENT)
+    page.keyboard.press("Enter")
+    wait_for_note(page, f"Kept: 租金: {RENT}")
+    open_subject(page, "lease_4.txt", "乙方")
+    page.keyboard.press("y")
+    wait_for_note(page, "Kept: 乙方: 王4")
+    open_subject(page, "lease_3.txt", "乙方")
+    page.keyboard.press("x")
+    wait_for_note(page, "Kept: 乙方: wrong")
+    open_subject(page, "lease_2.txt", "乙方")
+    page.keyboard.press("n")
+    wait_for_note(page, "Kept: 乙方: not in this document")
+    open_subject(page, "lease_1.txt", "乙方")
+    page.keyboard.press("n")
+    wait_for_note(page, "not in this document")
+    page.keyboard.press("u")
+    wait_for_note(page, "Taken back")
+
+
+def check_what_is_kept(page: Page) -> None:
+    """After a reload, and in the document, all of it is there."""
+    page.reload()
+    page.wait_for_selector("#save-corrections")
+    assert page.inner_text(".queue-act [role=status]").startswith("6 corrections kept")
+    assert page.inner_text(".said summary") == "Said so far (4)"
+    assert page.inner_text("#queue .count") == "8 to look at"
+    page.goto(page.url.partition("#")[0] + "#documents/5")
+    page.wait_for_selector(f'.said-mark:has-text("{RENT}")')
+    # The way back: from a value in its document to what can be said of it.
+    page.click('.review-link[aria-label="Review: 乙方"]')
+    page.wait_for_selector('#verdict h2:has-text("乙方")')
+
+
+def save(page: Page, target: Path) -> None:
+    with page.expect_download() as download:
+        page.click("#save-corrections")
+    assert download.value.suggested_filename == "corrections.jsonl"
+    download.value.save_as(target)
+    page.wait_for_selector(".queue-act code:has-text('featpipe template learn lease.toml')")
+
+
+def test_a_value_is_corrected_in_the_report_and_learnt_from_its_file(
+    home: Path, open_page: Open
+) -> None:
+    page = open_page(home / "report.html", "#review")
+    say_all(page)
+    check_what_is_kept(page)
+    save(page, home / "corrections.jsonl")
+    assert {f for f in page.faults if not f.startswith(("file:", "blob:"))} == set()
+    page.context.close()
+
+    given = read_corrections(home / "corrections.jsonl")
+    assert given.bad == ()
+    said = {(one.last.document[-5], field): one for (_, field), one in fold(given.records).items()}
+    assert set(said) == {("5", "租金"), ("4", "乙方"), ("3", "乙方"), ("2", "乙方")}
+    for record in given.records:
+        if isinstance(record, Correction):
+            text = text_of(int(record.document[-5]))
+            assert record.values == tuple(text[start:end] for start, end in record.spans)
+
+    learnt = subprocess.run(
+        [sys.executable, "-m", "featpipe", "template", "learn", "templates/lease.toml",
+         "corrections.jsonl", "--cache", "c.h5"],
+        cwd=home, capture_output=True, text=True, check=False, timeout=110,
+    )  # fmt: skip
+    assert learnt.returncode == 0, learnt.stderr
+    assert "corrections 6 taken, 0 known before, 0 left out" in learnt.stdout
+    with Extractor(home / "templates", home / "c.h5", checkpoints="none") as extractor:
+        report = reprocess(extractor, plan_reprocess(extractor))
+    changed = {(change.document[-5], change.field): change for change in report.changed}
+    assert changed["5", "租金"].old.value != RENT
+    assert changed["5", "租金"].new.value == RENT
+
+
+def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path: Path) -> None:
+    with Cache.open(home / "c.h5") as cache:
+        document = next(one for one in cache.documents() if one.id.endswith("lease_5.txt"))
+        start = document.text.index(RENT)
+    record = Correction(
+        template="lease", verdict="correct", document=document.id, key=document.key.hex(),
+        field="租金", spans=((start, start + len(RENT)),), values=(RENT,),
+    )  # fmt: skip
+    accepted = Acceptance(template="lease", through=record.id)
+    CorrectionsLog(home / "templates" / "lease.toml").append([record, accepted])
+    with Extractor(home / "templates", home / "c.h5", checkpoints="none") as extractor:
+        reprocess(extractor, plan_reprocess(extractor))
+    with Cache.open(home / "c.h5") as cache:
+        write_report(cache, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    contents = json.loads(page.partition('id="contents">')[2].partition("<")[0])
+    names = [(entry["id"].rpartition("/")[2], contents["templates"][0]["fields"][at])
+             for entry in contents["docs"] for _, at in entry["samples"]]  # fmt: skip
+    assert names == [
+        ("lease_5.txt", "租金"),
+        ("sample_0.txt", "租金"), ("sample_0.txt", "乙方"),
+        ("sample_1.txt", "租金"), ("sample_1.txt", "乙方"),
+    ]  # fmt: skip
+    queue = contents["queue"][0]
+    asked = {(contents["docs"][number]["id"].rpartition("/")[2], at)
+             for number, at in zip(queue[::2], queue[1::2], strict=True)}  # fmt: skip
+    assert len(asked) == len(queue) // 2 == 11
+    assert asked.isdisjoint({("lease_5.txt", 0), ("sample_0.txt", 0), ("sample_1.txt", 1)})
