@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from featpipe.documents import Source
     from featpipe.store import Reader
 
+    AnyInts = NDArray[np.int64] | NDArray[np.uint64]
+
 #: A member of an archive, or a record: by its hash, in caches from before by its offset.
 _PART = re.compile(r"(.+)(?:!\d+|@(?:\d+|[0-9a-f]{16}(?:\.\d+)?))", re.DOTALL)
 
@@ -55,7 +57,7 @@ class Addresses:
 
     def contain(self, addresses: Sequence[str]) -> NDArray[np.bool_]:
         """Which of these are among them: (n,)."""
-        return np.isin(np.fromiter(map(hash, addresses), np.int64), self._hashes, kind="sort")
+        return _are_in(np.fromiter(map(hash, addresses), np.int64), self._hashes)
 
 
 class Names:
@@ -127,7 +129,7 @@ def find_departed(
     departed = {}
     for block in places.blocks():
         is_given = given.contain([place.path for place in block])
-        same = np.isin(_heads_of(block), heads, kind="sort")
+        same = _are_in(_heads_of(block), heads)
         for at in np.flatnonzero(~is_given).tolist():
             if leaving.is_leaving(block[at], is_elsewhere=bool(same[at])):
                 departed[block[at].path] = block[at].id
@@ -146,6 +148,14 @@ def _contents_seen(places: PlaceIndex, given: Addresses) -> tuple[NDArray[np.uin
 
 def _heads_of(places: Sequence[Place]) -> NDArray[np.uint64]:
     return join_keys([place.key for place in places]).view(np.uint64)[:, 0]
+
+
+def _are_in(some: AnyInts, held: AnyInts) -> NDArray[np.bool_]:
+    """Which are among ``held``, sorted: (n,). numpy's ``isin`` would sort all of them each time."""
+    if not len(held):
+        return np.zeros(len(some), np.bool_)
+    at = np.minimum(np.searchsorted(held, some), len(held) - 1)
+    return np.asarray(held[at] == some)
 
 
 class _Leaving:

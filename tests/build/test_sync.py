@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from featpipe import Cache, Pipeline, RunReport
+from featpipe.build.departures import Addresses
 from featpipe.cache import tables
 from featpipe.cache.places import source_rows
 from featpipe.documents import Source, of_texts
@@ -283,3 +284,12 @@ def test_a_dry_run_names_what_would_leave(
         found = pipeline.dry_run(place / "A", sync=True)
     assert "A/x.txt would leave the cache" in found.notes
     assert "A/x.txt" in held(cache)
+
+
+@pytest.mark.parametrize("held", [[], ["/m"], [f"/{n}" for n in range(0, 900, 3)]])
+def test_addresses_are_told_from_others_whatever_their_order(held: list[str]) -> None:
+    asked = ["/zz", "/m", "", *(f"/{n}" for n in range(899, -1, -7)), "/m"]
+    addresses = Addresses(iter(held))
+    assert addresses.contain(asked).tolist() == [one in held for one in asked]
+    assert [one in addresses for one in asked] == [one in held for one in asked]
+    assert addresses.contain([]).tolist() == []
