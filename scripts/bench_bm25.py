@@ -344,8 +344,9 @@ def opening_figures(corpus: Corpus, figures: dict[str, float], name: str) -> Non
     query = [corpus.vocabulary.find(queries_from(corpus, 1, 11)[0])]
     with tempfile.TemporaryDirectory() as folder:
         segment = Segment.from_ids(corpus.ids, corpus.lengths, backend=backends()[-1])
-        derived, truth = segment.derived(), {"ids": segment.ids, "lengths": segment.lengths}
-        ArrayFile.write(Path(folder) / "postings", {}, derived | truth)
+        derived, truth = segment.derived(), {"ids": corpus.ids, "lengths": corpus.lengths}
+        kept = {**derived, "lengths": segment.lengths}
+        ArrayFile.write(Path(folder) / "postings", {}, kept)
         for each, array in truth.items():
             np.save(Path(folder) / f"{each}.npy", array)
         n_bytes = sum(array.nbytes for array in derived.values())
@@ -353,7 +354,7 @@ def opening_figures(corpus: Corpus, figures: dict[str, float], name: str) -> Non
         def open_mapped() -> Index:
             arrays = ArrayFile.map(Path(folder) / "postings").arrays
             index = Index()
-            own = Segment.from_arrays(arrays["ids"], arrays["lengths"], arrays)
+            own = Segment.from_arrays(arrays["lengths"], arrays)
             index.add_segment(names, own, sizes)
             _ = index.statistics
             return index

@@ -125,7 +125,8 @@ class PlaceIndex:
     """The places of a cache at one time.
 
     Of the reader it uses ``table`` and ``in``, of tables ``n_rows``, ``find``, ``slice``,
-    ``gather`` and ``ragged_many``. A reader without ``/places`` will do, or one of several files.
+    ``slices``, ``gather`` and ``ragged_many``. A reader without ``/places`` will do, or one of
+    several files.
 
     Args:
         reader: of the cache.
@@ -178,15 +179,13 @@ class PlaceIndex:
 
         Shape (n, 2), in the order of listing. Reads no names of what the index covers.
         """
-        last = np.full(self._n_entries, -1, np.int32)  # by the first entry of a path
+        # By the first entry of a path; a row of the log has one, so that it is never this number.
+        last = np.full((self._n_entries, 2), NO_PATH, np.uint32)
         for start in range(0, self._n_entries, _COUNTED):
-            _, listed, first = self._columns(start, start + _COUNTED)
+            sources, listed, first = self._columns(start, start + _COUNTED)
             rows = np.flatnonzero(listed != NO_PATH)
-            last[first[rows]] = rows + start
-        found = np.zeros((int((last >= 0).sum()), 2), np.int64)
-        if self._index is not None and len(found):
-            for column, name in enumerate(("source", "listed")):
-                found[:, column] = self._index.gather(name, last[last >= 0])
+            last[first[rows]] = np.stack([sources[rows], listed[rows]], axis=1)
+        found = last[last[:, 1] != NO_PATH].astype(np.int64)
         found = self._later.continued(found)
         found = found[found[:, 1] < NO_PATH]
         return found[np.argsort(found[:, 1], kind="stable")]
@@ -276,7 +275,8 @@ class PlaceIndex:
         if index is None:
             return (np.zeros(0, np.int64),) * 3
         names = ("source", "listed", "first")
-        columns = [np.asarray(index.slice(n, start, stop)).astype(np.int64) for n in names]
+        found = index.slices(names, start, stop)
+        columns = [np.asarray(column).astype(np.int64) for column in found]
         is_seen = columns[0] < self.n_covered
         columns = [column[: int(is_seen.sum())] for column in columns]  # entries are in order
         return columns[0], columns[1], columns[2]

@@ -89,7 +89,7 @@ class Sentences(NamedTuple):
             n_sentences = np.bincount(owners[has_terms], minlength=len(n_sentences))
         ids, lengths = self.units.ragged_many("ids", found[has_terms])
         return Terms(
-            np.asarray(ids).astype(np.int32, copy=False),
+            np.ascontiguousarray(ids, np.uint32).view(np.int32),
             np.asarray(lengths, np.int64),
             np.asarray(n_sentences, np.int64),
             has_terms,
@@ -170,7 +170,7 @@ def _add_mapped(
     for name, now in _checks(sentences, begins, ends).items():
         if not np.array_equal(arrays[name], now):
             raise ValueError(f"made from other {name}")
-    segment = Segment.from_arrays(arrays["ids"], arrays["lengths"], arrays)
+    segment = Segment.from_arrays(arrays["lengths"], arrays)
     if not segment.is_within_bounds():
         raise ValueError("a posting points outside")
     n_sentences = arrays["n_sentences"]
@@ -202,7 +202,7 @@ def _keep(
     segment: Segment,
 ) -> bool:
     """Keep a segment; whether it could be written."""
-    whole = {**arrays, "ids": segment.ids, "lengths": segment.lengths, **segment.derived()}
+    whole = {**arrays, "lengths": segment.lengths, **segment.derived()}
     try:
         ArrayFile.write(folder / f"{number}{_SUFFIX}", about, whole)
     except OSError as error:

@@ -122,7 +122,7 @@ class Collection:
         self._ends = None
         self._count_terms(segment)
         self._n_rows += segment.n_rows
-        self._n_tokens += len(segment.ids)
+        self._n_tokens += segment.n_tokens
         self._statistics = None
 
     def _count_terms(self, segment: Segment) -> None:

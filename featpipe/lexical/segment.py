@@ -24,27 +24,26 @@ if TYPE_CHECKING:
     from featpipe.lexical.score_numpy import Codes, Postings
 
 #: Counted up when the arrays below change their meaning.
-SEGMENT_VERSION = 1
+SEGMENT_VERSION = 2
 
 #: Pairs of length and frequency are numbered by a dense table of up to this many entries.
 _DENSE_PAIRS = 1 << 24
 
-#: The arrays derived from ids and lengths.
-DERIVED = ("terms", "pointers", "rows", "codes", "pairs", "order", "firsts")
+#: The arrays derived from term ids and lengths.
+DERIVED = ("terms", "pointers", "rows", "codes", "pairs", "order")
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Rows and where each term occurs in them.
 
-    Given: ``ids`` (n_tokens,) int32 term ids in text order, ``lengths`` (n_rows,) terms per row.
-    Derived: ``terms`` (n_terms,) int32 ascending; ``pointers`` (n_terms + 1,) int64 into ``rows``
+    Given: ``lengths`` (n_rows,) terms per row. Derived from these and the rows' term ids:
+    ``terms`` (n_terms,) int32 ascending; ``pointers`` (n_terms + 1,) int64 into ``rows``
     (n_postings,) int32, ascending per term, and ``codes`` (n_postings,) uint16 or uint32 into
     ``pairs`` (n_pairs, 2) int32 of row length and frequency; ``order`` (n_terms,) int32 are the
-    terms by first appearance, ``firsts`` (n_terms,) int64 the places in ``ids`` of those.
+    terms by first appearance.
     """
 
-    ids: NDArray[np.int32]
     lengths: NDArray[np.int64]
     terms: NDArray[np.int32]
     pointers: NDArray[np.int64]
@@ -52,7 +51,6 @@ class Segment:
     codes: Codes
     pairs: NDArray[np.int32]
     order: NDArray[np.int32]
-    firsts: NDArray[np.int64]
 
     @classmethod
     def from_ids(
@@ -68,16 +66,11 @@ class Segment:
         found = kernels.build_postings(ids, lengths)
         codes, pairs = _encode_pairs(lengths, found, kernels)
         order = ids[found.firsts]
-        return cls(
-            ids, lengths, found.terms, found.pointers, found.rows, codes, pairs, order, found.firsts
-        )
+        return cls(lengths, found.terms, found.pointers, found.rows, codes, pairs, order)
 
     @classmethod
     def from_arrays(
-        cls,
-        ids: NDArray[np.int32],
-        lengths: NDArray[np.int64],
-        arrays: Mapping[str, NDArray[np.generic]],
+        cls, lengths: NDArray[np.int64], arrays: Mapping[str, NDArray[np.generic]]
     ) -> Segment:
         """A segment of kept arrays, as :meth:`derived` gave them; mapped ones are not read.
 
@@ -88,8 +81,8 @@ class Segment:
         try:
             # A memmap is a subclass that makes every operation on it slower; its view is not.
             plain = {name: np.asarray(arrays[name]) for name in DERIVED}
-            segment = cls(np.asarray(ids), np.asarray(lengths), **plain)
-            is_own = arrays["version"].tolist() == [SEGMENT_VERSION, len(lengths), len(ids)]
+            segment = cls(np.asarray(lengths), **plain)
+            is_own = np.array_equal(arrays["version"], segment._version)
             belongs = is_own and segment._has_matching_shapes()
         except (KeyError, IndexError) as error:
             raise DictionaryError(f"postings lack {error}", hint="derive them anew") from error
@@ -101,7 +94,7 @@ class Segment:
         n_terms, n_postings = len(self.terms), len(self.rows)
         return (
             self.pointers.shape == (n_terms + 1,)
-            and self.order.shape == self.firsts.shape == (n_terms,)
+            and self.order.shape == (n_terms,)
             and self.codes.shape == (n_postings,)
             and self.pairs.shape[1:] == (2,)
             and int(self.pointers[-1]) == n_postings
@@ -114,7 +107,7 @@ class Segment:
 
         For mapped arrays, of which only the ends were read; 3 ms for a million rows.
         """
-        if self.lengths.min(initial=0) < 0 or int(self.lengths.sum()) != len(self.ids):
+        if self.lengths.min(initial=0) < 0:
             return False
         # Viewed as unsigned, a negative row is above every bound: one pass instead of two.
         return (
@@ -124,7 +117,6 @@ class Segment:
             and (
                 not len(self.order) or int(self.order.view(np.uint32).max()) <= int(self.terms[-1])
             )
-            and (not len(self.firsts) or int(self.firsts.view(np.uint64).max()) < len(self.ids))
         )
 
     def _is_ordered(self) -> bool:
@@ -139,7 +131,16 @@ class Segment:
     def derived(self) -> dict[str, NDArray[np.generic]]:
         """The derived arrays and their version, by name."""
         kept: dict[str, NDArray[np.generic]] = {name: getattr(self, name) for name in DERIVED}
-        return kept | {"version": np.array([SEGMENT_VERSION, self.n_rows, len(self.ids)])}
+        return kept | {"version": self._version}
+
+    @property
+    def _version(self) -> NDArray[np.int64]:
+        return np.array([SEGMENT_VERSION, self.n_rows, self.n_tokens])
+
+    @property
+    def n_tokens(self) -> int:
+        """Terms of all rows, each as often as it occurs."""
+        return int(self.lengths.sum())
 
     @property
     def n_rows(self) -> int:

@@ -204,12 +204,16 @@ class TableReader:
 
     def slice(self, name: str, start: int, stop: int) -> AnyArray:
         """Rows start:stop of a column, a view when they lie in one chunk."""
+        return self.slices([name], start, stop)[0]
+
+    def slices(self, names: Sequence[str], start: int, stop: int) -> list[AnyArray]:
+        """As :meth:`slice`, of several columns; the rows are checked once for all of them."""
         now = self._checked()
         _check_range(now, start, stop)
         sound = self._guard.sound_rows(now.n_rows)
-        found = self._fixed(now, name).slice(start, stop)
-        self._require_sound(now, np.arange(start, stop), sound, {name: found})
-        return found
+        found = {name: self._fixed(now, name).slice(start, stop) for name in names}
+        self._require_sound(now, np.arange(start, stop), sound, found)
+        return [found[name] for name in names]
 
     def gather(
         self,

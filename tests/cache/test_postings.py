@@ -259,7 +259,7 @@ def test_what_a_killed_writer_left_behind_is_removed_in_time(
     assert not left.exists()
 
 
-@pytest.mark.parametrize("field", ["rows", "codes", "pointers", "order", "firsts", "lengths"])
+@pytest.mark.parametrize("field", ["rows", "codes", "pointers", "order", "lengths"])
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
 def test_no_flipped_bit_in_the_middle_makes_a_kernel_leave_its_arrays(
     tmp_path: Path, folder: Path, derived: list[int], field: str, backend: Backend

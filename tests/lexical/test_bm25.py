@@ -175,15 +175,17 @@ def test_kept_postings_are_taken_back_unread(backend: KernelBackend) -> None:
     ids, lengths = flatten(corpus, vocabulary)
     derived = Segment.from_ids(ids, lengths, backend=backend).derived()
     index = Index(backend=backend)
-    index.add_segment(["all"], Segment.from_arrays(ids, lengths, derived), [500])
+    index.add_segment(["all"], Segment.from_arrays(lengths, derived), [500])
     query = vocabulary.find(["词1", "词9"])
     assert np.array_equal(
         index.scores([query])[0], rank_bm25.BM25Okapi(corpus).get_scores(["词1", "词9"])
     )
     with pytest.raises(DictionaryError, match="do not belong"):
-        Segment.from_arrays(ids[:-1], lengths, derived)
+        Segment.from_arrays(lengths[:-1], derived)
+    with pytest.raises(DictionaryError, match="do not belong"):
+        Segment.from_arrays(lengths[::-1] + 1, derived)
     with pytest.raises(DictionaryError, match="lack 'rows'"):
-        Segment.from_arrays(ids, lengths, {k: v for k, v in derived.items() if k != "rows"})
+        Segment.from_arrays(lengths, {k: v for k, v in derived.items() if k != "rows"})
 
 
 def test_both_backends_derive_the_same_postings() -> None:

@@ -51,7 +51,7 @@ class IndexMachine(RuleBasedStateMachine):
     def keep_and_take_back(self) -> None:
         segments, self.index = self.index.segments, Index(backend=self.backend)
         for names, segment in zip(self.batches, segments, strict=True):
-            again = Segment.from_arrays(segment.ids, segment.lengths, segment.derived())
+            again = Segment.from_arrays(segment.lengths, segment.derived())
             self.index.add_segment(names, again, [len(self.model[name]) for name in names])
 
     @invariant()

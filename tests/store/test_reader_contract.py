@@ -177,9 +177,12 @@ def test_columns_are_read_whole_in_slices_and_in_blocks(opened: Opened) -> None:
     table = opened.reader.table("wide")
     whole = table.column("n_pages")
     assert sorted(whole.tolist()) == list(range(N_DOCUMENTS))
+    names = ["n_pages", "keys", "mean"]
     assert np.concatenate(list(table.blocks("n_pages"))).tolist() == whole.tolist()
     for start, stop in ((0, 60), (0, 0), (60, 60), (3, 50), (59, 60)):
         assert table.slice("n_pages", start, stop).tolist() == whole[start:stop].tolist()
+        for name, found in zip(names, table.slices(names, start, stop), strict=True):
+            assert np.array_equal(found, table.slice(name, start, stop))
     ends = np.concatenate(list(table.blocks("text_end")))
     _, lengths = table.ragged_many("text", np.arange(table.n_rows))
     assert ends.tolist() == np.cumsum(lengths).tolist()
@@ -188,6 +191,7 @@ def test_columns_are_read_whole_in_slices_and_in_blocks(opened: Opened) -> None:
 
 REFUSED: dict[str, Callable[[TableReader], object]] = {
     "rows beyond": lambda table: table.slice("n_pages", 5, 61),
+    "rows of several beyond": lambda table: table.slices(["keys", "n_pages"], 5, 61),
     "rows before": lambda table: table.slice("n_pages", -1, 5),
     "a row beyond": lambda table: table.row("n_pages", 60),
     "values before": lambda table: table.ragged("text", -1),

@@ -27,6 +27,7 @@ KEY = keys_of([TEXTS_IN_FILE[ROW]])
 FIXED: dict[str, Callable[[TableReader], object]] = {
     "gather": lambda table: table.gather("vectors", [3, ROW]),
     "slice": lambda table: table.slice("vectors", 5, 12),
+    "slices": lambda table: table.slices(["keys", "vectors"], 5, 12),
     "column": lambda table: table.column("vectors"),
     "blocks": lambda table: list(table.blocks("vectors")),
     "row": lambda table: table.row("vectors", ROW),
