@@ -19,7 +19,7 @@ PAGE = (PACKAGE / "guide" / "architecture.md").read_text("utf-8")
 def test_the_drawing_is_the_one_that_imports_are_held_against() -> None:
     drawing = str(test_layers.__doc__).split("::\n\n")[1].split("\n\n")[0]
     assert [line.strip() for line in drawing.splitlines()] == [
-        line.strip() for line in PAGE.split("```")[1].strip("\n").splitlines()
+        line.strip() for line in PAGE.split("```")[1].removeprefix("text").strip("\n").splitlines()
     ]
 
 

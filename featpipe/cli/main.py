@@ -46,6 +46,7 @@ _COMMANDS = {
     "export": ("cache_files", "export", "Write tables as NumPy and JSON, or Parquet."),
     "models": ("models", "models", "List the models of this machine, and how each would load."),
     "doctor": ("doctor", "doctor", "Check this machine, and say what cures it."),
+    "guide": ("guide", "guide", "Read and search the guide, also as an offline site."),
 }
 
 #: For every command that reads documents; as ``LoadLimits.use_ocr``.
