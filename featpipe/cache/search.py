@@ -246,6 +246,38 @@ class SentenceSearch:
         hits = self.search_hybrid(query, vector, encoder.dictionary, k, weight=weight)
         return [replace(hit, query_prompt=encoder.query_prompt) for hit in hits]
 
+    def score_texts(self, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        """BM25 of any texts for a query, (n_texts,), by the corpus figures of the cache.
+
+        A sentence of the cache has the score that `search` gives it. A term that no sentence of the
+        cache holds weighs as BM25 weighs one that is in none of so many sentences.
+        """
+        statistics, okapi = self._index.statistics, self._index.okapi
+        scores = np.zeros(len(texts))
+        if not statistics.is_defined:
+            return scores
+        terms = self._analyser.terms(query)
+        batch = self._analyser.count(texts)
+        norms = okapi.norms(batch.lengths, statistics.mean_length)
+        rows = np.repeat(np.arange(len(texts)), batch.lengths)
+        numbers = {term: number for number, term in enumerate(batch.vocabulary)}
+        for term, idf in zip(terms, self._idf(terms, statistics.idf), strict=True):
+            counts = np.bincount(rows[batch.ids == numbers.get(term, -1)], minlength=len(texts))
+            scores += idf * okapi.factors(counts, norms)  # rank-bm25's order: term after term
+        return scores
+
+    def _idf(self, terms: Sequence[str], known: NDArray[np.float64]) -> list[float]:
+        vocabulary = self._cache.reader.table(f"{self._group}/vocabulary")
+        rows = vocabulary.find(keys_of(terms))
+        ids = np.full(len(rows), -1, np.int32)
+        ids[rows >= 0] = vocabulary.gather("id", rows[rows >= 0])
+        (unseen,) = self._index.okapi.idf([0], self.n_sentences)
+        is_held = [len(self._index.rows_with(ids[at : at + 1])) > 0 for at in range(len(ids))]
+        return [
+            float(known[each]) if held else unseen
+            for each, held in zip(ids.tolist(), is_held, strict=True)
+        ]
+
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
         """Of every row of the index, which sentence of its document it is: (n,)."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from featpipe.cache.search import Hit, SentenceSearch
 
+    SearchReply = list[Hit] | NDArray[np.float64] | FeatpipeError
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchQuery:
@@ -25,6 +27,17 @@ class SearchQuery:
     k: int = 10
     level: Literal["sentence", "document"] = "sentence"
     vector: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreQuery:
+    """Parent -> search worker: score these texts for the query, by BM25 over the cache's figures.
+
+    Answer: (n_texts,) float64.
+    """
+
+    text: str
+    texts: tuple[str, ...]
 
 
 class SearchRole:
@@ -43,8 +56,8 @@ class SearchRole:
         self._analyser = analyser
         self._cache.sentence_search(analyser)
 
-    def run(self, queries: Sequence[SearchQuery]) -> list[list[Hit] | FeatpipeError]:
-        """Hits of each query, best first."""
+    def run(self, queries: Sequence[SearchQuery | ScoreQuery]) -> list[SearchReply]:
+        """Hits of each query, best first; of a `ScoreQuery` its scores."""
         search = self._cache.sentence_search(self._analyser)
         return [self._answer(query, search) for query in queries]
 
@@ -52,8 +65,10 @@ class SearchRole:
         """Close the cache."""
         self._cache.close()
 
-    def _answer(self, query: SearchQuery, search: SentenceSearch) -> list[Hit] | FeatpipeError:
+    def _answer(self, query: SearchQuery | ScoreQuery, search: SentenceSearch) -> SearchReply:
         try:
+            if isinstance(query, ScoreQuery):
+                return search.score_texts(query.text, query.texts)
             if query.vector is None or self._dictionary is None:
                 return search.search(query.text, query.k, level=query.level)
             return search.search_hybrid(query.text, query.vector, self._dictionary, query.k)

@@ -40,7 +40,13 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
 @click.option("--api-key-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Holds the key that callers need; else $FEATPIPE_API_KEY.")  # fmt: skip
+              help="A key, or lines NAME:RIGHTS:KEY; else $FEATPIPE_API_KEY.")  # fmt: skip
+@click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Certificate and chain, PEM: connections are HTTPS.")  # fmt: skip
+@click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Private key of the certificate, PEM.")  # fmt: skip
+@click.option("--cors-origin", multiple=True, metavar="ORIGIN",
+              help="Whose pages may call from a browser; '*': all.")  # fmt: skip
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without a key.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Name the service goes by.")
 @click.option("--deadline", type=click.FloatRange(min=0.1), default=30.0, metavar="SECONDS",
@@ -72,6 +78,9 @@ def serve(
     host: str,
     port: int,
     api_key_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    cors_origin: tuple[str, ...],
     insecure: bool,
     allow_host: tuple[str, ...],
     deadline: float,
@@ -90,7 +99,8 @@ def serve(
     a key it listens to this machine only.
     """
     from featpipe.documents import LoadLimits
-    from featpipe.service.settings import MIB, ServiceSettings, find_key
+    from featpipe.service.keys import load_keys
+    from featpipe.service.settings import MIB, ServiceSettings
 
     settings = ServiceSettings(
         cache=Path(cache),
@@ -105,7 +115,10 @@ def serve(
         devices=device,
         host=host,
         port=port,
-        api_key=find_key(api_key_file),
+        keys=load_keys(api_key_file),
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        cors_origins=cors_origin,
         allowed_hosts=allow_host,
         is_insecure=insecure,
         deadline_s=deadline,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,20 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from featpipe.service.errors import Failure, failure_of
 from featpipe.service.middleware import RequestMiddleware
-from featpipe.service.routes import embeddings, extract, health, review, search, templates
+from featpipe.service.routes import (
+    embeddings,
+    extract,
+    health,
+    rerank,
+    review,
+    search,
+    tei,
+    templates,
+)
 from featpipe.service.schemas import ErrorBody
 
 if TYPE_CHECKING:
@@ -41,7 +52,7 @@ def create_app(engine: Engine, page: str = "") -> FastAPI:
 
     """
     app = _App(engine, page)
-    for module in (extract, embeddings, search, templates, health):
+    for module in (extract, embeddings, tei, search, rerank, templates, health):
         app.include_router(module.router)
     if engine.settings.is_review:
         app.include_router(review.router)
@@ -50,6 +61,14 @@ def create_app(engine: Engine, page: str = "") -> FastAPI:
     app.add_middleware(
         RequestMiddleware, settings=engine.settings, metrics=engine.metrics, tracer=engine.tracer
     )
+    if engine.settings.cors_origins:  # outside: a browser asks first, without a key
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=engine.settings.cors_origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=("Authorization", "Content-Type", "X-API-Key", "X-Request-Id"),
+            expose_headers=("X-Request-Id", "X-Rerank-Model", "Retry-After"),
+        )
     return app
 
 
@@ -64,19 +83,24 @@ class _App(FastAPI):
         self.state.engine, self.state.page = engine, page
         self._engine = engine
 
-    def openapi(self) -> dict[str, Any]:  # Any: as FastAPI declares it
-        """FastAPI's schema with the API key, the name of the model and `ErrorBody` for errors."""
+    def public_schema(self) -> dict[str, Any]:  # Any: as FastAPI declares it
+        """FastAPI's schema with the API key and `ErrorBody` for errors; it names no model."""
         schema = super().openapi()
         parts = schema["components"]
         parts["schemas"].pop("HTTPValidationError", None)
         parts["schemas"].pop("ValidationError", None)
         parts["schemas"].setdefault("ErrorBody", ErrorBody.model_json_schema())
-        chosen = self._engine.chosen
-        names = [name for name in (chosen.name, chosen.space) if name is not None]
-        parts["schemas"]["EmbeddingsBody"]["properties"]["model"]["enum"] = names
-        if self._engine.settings.api_key is not None:
+        if self._engine.settings.keys:
             parts["securitySchemes"] = _SECURITY_SCHEMES
             schema["security"] = [{name: []} for name in _SECURITY_SCHEMES]
+        return schema
+
+    def openapi(self) -> dict[str, Any]:  # Any: as FastAPI declares it
+        """`public_schema` with the names of the model."""
+        schema = deepcopy(self.public_schema())
+        chosen = self._engine.chosen
+        names = [name for name in (chosen.name, chosen.space) if name is not None]
+        schema["components"]["schemas"]["EmbeddingsBody"]["properties"]["model"]["enum"] = names
         return schema
 
 

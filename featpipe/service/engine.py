@@ -11,6 +11,7 @@ from featpipe.cache.cache import Cache
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
 from featpipe.encoders.prompts import find_query_prompt
+from featpipe.encoders.spec import encoder_spec
 from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
 from featpipe.extraction.messages import Done, ExtractTask, ReloadTask
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from featpipe.cache.search import Hit
-    from featpipe.cache.search_worker import SearchQuery
+    from featpipe.cache.search_worker import ScoreQuery, SearchQuery
     from featpipe.encoders.prompts import QueryPrompt
+    from featpipe.encoders.spec import Spec
     from featpipe.extraction.messages import Given
     from featpipe.extraction.review_worker import ReviewAnswer, ReviewTask
     from featpipe.on_demand.messages import Embedded, EmbedQuery
@@ -87,7 +92,9 @@ class Engine:
             _check_tokenizer(settings.token_ids, self.chosen)
             self.query_prompt = _find_query_prompt(self.chosen, settings.query_prompt)
             has_terms = any(name.startswith("terms/") for name in cache.reader.tables())
-            self.dim = cache.dictionary(self.chosen.space).dim if self.chosen.space else None
+            space = cache.dictionary(self.chosen.space) if self.chosen.space else None
+            self.dim = space.dim if space else None
+            self.spec = space.spec if space else _own_spec(self.chosen)
         self.watcher: TemplateWatcher | None = None
         self.extract: Batcher[Given, Done] | None = None
         self.reviews: Reviews | None = None
@@ -185,6 +192,11 @@ def _find_query_prompt(chosen: Chosen, given: str | None) -> QueryPrompt:
     return find_query_prompt(checkpoint, passage, given)
 
 
+def _own_spec(chosen: Chosen) -> Spec:
+    """The spec of a model that filled no space of the cache."""
+    return encoder_spec(describe_checkpoint(chosen.model), chosen.encoder)
+
+
 def _check_tokenizer(name: str | None, chosen: Chosen) -> None:
     """Check that token ids are allowed of the tokenizer of the model that reads them.
 
@@ -246,8 +258,10 @@ def _embedding_role(settings: ServiceSettings, devices: tuple[str, ...], chosen:
     )
 
 
-def search_workload(settings: ServiceSettings, chosen: Chosen) -> Workload[SearchQuery, list[Hit]]:
-    """Queries to ranked sentences."""
+def search_workload(
+    settings: ServiceSettings, chosen: Chosen
+) -> Workload[SearchQuery | ScoreQuery, list[Hit] | NDArray[np.float64]]:
+    """Queries to ranked sentences, or to the scores of given texts."""
     role = Role(
         name="search",
         target="featpipe.cache.search_worker:SearchRole",

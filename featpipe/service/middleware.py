@@ -1,13 +1,14 @@
 """The outermost middleware: request ids, access, limits of bodies, metrics and the access log.
 
-Guarantees, in this order: every answer carries a request id; a caller without the key is refused
-before the body is read; a body is refused as soon as it exceeds its limit, whatever its header
-announced; an unexpected exception becomes a plain error with that id, and is logged with its stack.
+Guarantees, in this order: every answer carries a request id; a caller without a key, or whose key
+lacks the right that the path needs, is refused before the body is read; a body is refused as soon
+as it exceeds its limit, whatever its header announced; an unexpected exception becomes a plain
+error with that id, and is logged with its stack. A browser's question whether a page may ask (CORS)
+is answered before this, without an id.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
 from logging import DEBUG, INFO, getLogger
 from time import perf_counter
@@ -18,12 +19,16 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
 from featpipe.service.errors import Failure, failure_of
+from featpipe.service.keys import find_key, needed_right
 from featpipe.service.settings import is_loopback
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opentelemetry.trace import Span
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from featpipe.service.keys import ApiKey
     from featpipe.service.metrics import ServiceMetrics
     from featpipe.service.settings import ServiceSettings
     from featpipe.service.tracing import Tracer
@@ -33,7 +38,7 @@ access = getLogger("featpipe.access")
 
 #: Answered without a key: load balancers have none.
 _OPEN = frozenset({"/healthz", "/readyz"})
-_PAGES = frozenset({"/", "/favicon.ico"})
+_PAGES = frozenset({"/", "/docs", "/favicon.ico"})
 #: Polled every few seconds by machines: logged at DEBUG only.
 _POLLED = frozenset({"/healthz", "/readyz", "/metrics"})
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -44,7 +49,7 @@ class RequestMiddleware:
 
     Args:
         app: the application inside.
-        settings: limits and key.
+        settings: limits and keys.
         metrics: requests are counted there.
         tracer: makes the span of each request.
 
@@ -88,22 +93,23 @@ class RequestMiddleware:
             await exchange.refuse(exchange.overflow or failure_of(error))
 
     def _check_caller(self, scope: Scope, headers: Headers) -> None:
-        """Refuse callers without the key.
+        """Refuse callers without a key that has the right; note whose key it is.
 
         Raises:
-            Failure: no key or a wrong one. Where none is needed: a foreign name in ``Host``, by
-                which a web page could make a browser read this machine's service (DNS rebinding).
+            Failure: no key, a wrong one, or one without the right. Where none is needed: a foreign
+                name in ``Host``, by which a web page could make a browser read this machine's
+                service (DNS rebinding).
 
         """
-        key = self._settings.api_key
-        if scope["path"] in _OPEN:
+        path = scope["path"]
+        if path in _OPEN:
             return
-        if key is None:
+        if not self._settings.keys:
             self._check_host(headers)
             return
-        if scope["path"] in _PAGES:  # the page holds nothing secret, and asks for the key
+        if path in _PAGES:  # they hold nothing secret, and the first asks for the key
             return
-        _check_key(headers, key)
+        scope["state"]["caller"] = _find_caller(headers, self._settings.keys, path)
 
     def _check_host(self, headers: Headers) -> None:
         host = _host_of(headers.get("host", ""))
@@ -128,21 +134,35 @@ class RequestMiddleware:
             "request_id": exchange.request_id, "method": scope["method"], "route": route,
             "status": status, "seconds": round(seconds, 4),
         }  # fmt: skip
+        if "caller" in scope["state"]:
+            fields["caller"] = scope["state"]["caller"]
         level = DEBUG if route in _POLLED else INFO
         access.log(level, "%s %s %d", scope["method"], route, status, extra=fields)
         if span is not None:
             _describe_in(span, scope["method"], route, exchange)
 
 
-def _check_key(headers: Headers, key: str) -> None:
-    given = headers.get("x-api-key") or _bearer(headers.get("authorization", ""))
-    # As bytes: the comparison takes the same time wherever the two differ.
-    if not hmac.compare_digest(given.encode("latin-1", "replace"), key.encode("ascii")):
+def _find_caller(headers: Headers, keys: Sequence[ApiKey], path: str) -> str:
+    """Name of the caller's key.
+
+    Raises:
+        Failure: there is none, or it lacks the right that the path needs.
+
+    """
+    key = find_key(keys, headers.get("x-api-key") or _bearer(headers.get("authorization", "")))
+    if key is None:
         raise Failure(
             401, "unauthorized", "a key is needed",
             hint="send it as Authorization: Bearer KEY, or as X-API-Key",
             headers={"WWW-Authenticate": "Bearer"},
         )  # fmt: skip
+    needed = needed_right(path)
+    if needed not in key.rights:
+        raise Failure(
+            403, "missing_right", f"this needs the right {needed}, which the key has not",
+            hint=f"whoever runs the service can give it: {key.name}:RIGHTS,{needed}:KEY",
+        )  # fmt: skip
+    return key.name
 
 
 def _describe_in(span: Span, method: str, route: str, exchange: _Exchange) -> None:

@@ -11,6 +11,11 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 TokenId = Annotated[int, Field(ge=0, lt=1 << 31, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=3600, description="Ask for less time than allowed.")]
 
+#: Texts, or token ids, to make vectors of.
+_Texts = Annotated[list[Text], Field(min_length=1, max_length=2048)]
+_Ids = Annotated[list[TokenId], Field(min_length=1, max_length=8192)]
+Inputs = Text | _Texts | _Ids | Annotated[list[_Ids], Field(min_length=1, max_length=2048)]
+
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
 
@@ -220,15 +225,7 @@ class EmbeddingsBody(BaseModel):
         },
     )
 
-    input: (
-        Text
-        | Annotated[list[Text], Field(min_length=1, max_length=2048)]
-        | Annotated[list[TokenId], Field(min_length=1, max_length=8192)]
-        | Annotated[
-            list[Annotated[list[TokenId], Field(min_length=1, max_length=8192)]],
-            Field(min_length=1, max_length=2048),
-        ]
-    )
+    input: Inputs
     model: Name
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)

@@ -53,6 +53,8 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 lifespan="on",
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
                 timeout_graceful_shutdown=max(1, round(settings.drain_s)),
             )
         )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import re
+import ssl
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from featpipe.errors import UsageError
+from featpipe.service.keys import KEY_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.documents import LoadLimits
+    from featpipe.service.keys import ApiKey
 
-#: Environment variable with the key, used when no file is named.
-KEY_VARIABLE = "FEATPIPE_API_KEY"
-#: A key shorter than this can be guessed.
-_SHORTEST_KEY = 16
 MIB = 1 << 20
 
 
@@ -45,7 +44,14 @@ class ServiceSettings:
     """One extracting worker each; empty: all devices of the machine."""
     host: str = "127.0.0.1"
     port: int = 8080
-    api_key: str | None = field(default=None, repr=False)
+    keys: tuple[ApiKey, ...] = field(default=(), repr=False)
+    """Who may call, and what for; empty: anyone who can connect."""
+    tls_cert: Path | None = None
+    """PEM with the certificate and its chain; with ``tls_key``, connections are HTTPS."""
+    tls_key: Path | None = None
+    """PEM with the certificate's private key, without a password."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins (``https://app.example``) whose pages may call from a browser; ``*``: all."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which a service without a key may be called."""
     is_insecure: bool = False
@@ -83,7 +89,12 @@ class ServiceSettings:
             raise UsageError(f"port {self.port} is not between 0 and 65535")
         if self.is_review and self.templates is None:
             raise UsageError("a review needs templates", hint="name them with --templates PATH")
-        if not self.is_local and self.api_key is None and not self.is_insecure:
+        _check_origins(self.cors_origins, is_open=not self.keys and not self.is_insecure)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("a certificate needs its key", hint="name both --tls-cert, --tls-key")
+        if self.tls_cert is not None and self.tls_key is not None:
+            _check_certificate(self.tls_cert, self.tls_key)
+        if not self.is_local and not self.keys and not self.is_insecure:
             raise UsageError(
                 f"{self.host} can be reached from other machines, and there is no key",
                 hint=f"set {KEY_VARIABLE}, name a file with --api-key-file, or say --insecure",
@@ -105,28 +116,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def find_key(file: Path | None) -> str | None:
-    """The key from a file, else from the environment; None without either.
-
-    Raises:
-        UsageError: a file that cannot be read, or a key that can be guessed.
-
-    """
-    where = KEY_VARIABLE if file is None else str(file)
-    key = os.environ.get(KEY_VARIABLE, "").strip() if file is None else _read_key(file)
-    if file is None and not key:
-        return None
-    if len(key) < _SHORTEST_KEY or not key.isascii() or not key.isprintable():
-        # The message never contains the key.
-        raise UsageError(
-            f"the key in {where} must be {_SHORTEST_KEY} printable ASCII characters or more",
-            hint="python -c 'import secrets; print(secrets.token_urlsafe(32))'",
-        )
-    return key
+def _check_origins(origins: tuple[str, ...], *, is_open: bool) -> None:
+    for origin in origins:
+        if origin != "*" and not re.fullmatch(r"https?://[^/\s?#]+", origin):
+            raise UsageError(f"{origin!r} is not an origin", hint="such as https://app.example")
+        if origin == "*" and is_open:
+            raise UsageError(
+                "pages of every origin could read what this service holds, without a key",
+                hint=f"set {KEY_VARIABLE}, name a file with --api-key-file, or say --insecure",
+            )
 
 
-def _read_key(file: Path) -> str:
+def _check_certificate(certificate: Path, key: Path) -> None:
+    """Fail before anything is started, and never ask a terminal for a password."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the key file {file} cannot be read: {error}") from error
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:  # SSLError is an OSError
+        raise UsageError(
+            f"TLS cannot use the certificate {certificate} with the key {key}: {error}",
+            hint="both are PEM files; the key is that of the first certificate, without a password",
+        ) from error

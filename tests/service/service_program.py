@@ -16,18 +16,20 @@ from typing import Any
 from featpipe.cli.serve import configure_logging
 from featpipe.html_report import service_page
 from featpipe.service import engine
+from featpipe.service.keys import ApiKey
 from featpipe.service.server import serve
 from featpipe.service.settings import ServiceSettings
 from featpipe.service.tracing import configure_tracing
 
+PATHS = {"cache", "templates", "tls_cert", "tls_key"}
+
 
 def main() -> None:
     given = json.loads(sys.argv[1])
+    key = given.pop("api_key", None)
     settings = ServiceSettings(
-        **{
-            name: Path(value) if name in {"cache", "templates"} else value
-            for name, value in given.items()
-        },
+        keys=(ApiKey("test", key),) if key else (),
+        **{name: Path(value) if name in PATHS else value for name, value in given.items()},
         devices=("cpu", "cpu"),
     )
     threading.Thread(target=end_with_input, daemon=True).start()

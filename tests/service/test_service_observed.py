@@ -18,9 +18,10 @@ from service_watch import running, wait_for
 
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.service.errors import failure_of
+from featpipe.service.keys import ApiKey
 from featpipe.service.metrics import ServiceMetrics
 from featpipe.service.middleware import RequestMiddleware
-from featpipe.service.settings import ServiceSettings, find_key
+from featpipe.service.settings import ServiceSettings
 from featpipe.service.tracing import Tracer
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def ask(settings: ServiceSettings, path: str, headers: dict[str, str]) -> httpx.
     ],
 )
 def test_a_key_is_asked_for(headers: dict[str, str], status: int) -> None:
-    settings = ServiceSettings(Path("c.h5"), api_key=KEY, host="0.0.0.0")  # noqa: S104  # never bound here
+    settings = ServiceSettings(Path("c.h5"), keys=(ApiKey("key", KEY),), host="0.0.0.0")  # noqa: S104  # never bound here
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}
     response = ask(settings, "/templates", encoded)  # type: ignore[arg-type]
     assert response.status_code == status
@@ -187,22 +188,6 @@ def test_a_service_for_everybody_needs_a_key_or_the_word() -> None:
         assert ServiceSettings(Path("c.h5"), host=host, is_insecure=True).host == host
     for host in ("127.0.0.1", "::1", "localhost"):
         assert ServiceSettings(Path("c.h5"), host=host).is_local
-
-
-def test_a_key_comes_from_a_file_or_the_environment_and_is_never_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FEATPIPE_API_KEY", raising=False)
-    assert find_key(None) is None
-    monkeypatch.setenv("FEATPIPE_API_KEY", KEY)
-    assert find_key(None) == KEY
-    file = tmp_path / "key"
-    file.write_text(f"{KEY}!\n")
-    assert find_key(file) == f"{KEY}!"
-    file.write_text("hunter2")
-    with pytest.raises(UsageError) as caught:
-        find_key(file)
-    assert "hunter2" not in str(caught.value)
 
 
 def test_the_command_refuses_what_cannot_work(built: Path) -> None:

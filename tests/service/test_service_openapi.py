@@ -19,7 +19,8 @@ ROUTES = {
     ("post", "/extract"), ("post", "/extract/batch"), ("get", "/templates"),
     ("get", "/templates/{name}"), ("post", "/templates/validate"), ("post", "/templates/reload"),
     ("post", "/search"), ("post", "/v1/embeddings"), ("get", "/v1/models"), ("get", "/healthz"),
-    ("get", "/readyz"), ("get", "/metrics"),
+    ("get", "/readyz"), ("get", "/metrics"), ("get", "/v1/models/{model}"), ("post", "/embed"),
+    ("get", "/info"), ("post", "/rerank"), ("post", "/v1/rerank"), ("post", "/v2/rerank"),
 }  # fmt: skip
 
 
@@ -55,7 +56,8 @@ negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "413", 
 #: below the time after which a test counts as hanging.
 PARTS = [
     ("/extract",),
-    ("/v1/embeddings", "/v1/models"),
+    ("/v1/embeddings", "/v1/models", "/v1/models/{model}"),
+    ("/embed", "/info", "/rerank", "/v1/rerank", "/v2/rerank"),
     ("/search", "/templates", "/templates/{name}", "/templates/validate", "/templates/reload"),
     ("/healthz", "/readyz", "/metrics"),
 ]

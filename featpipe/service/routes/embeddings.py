@@ -1,4 +1,7 @@
-"""``/v1/embeddings`` and ``/v1/models``, as OpenAI's clients expect them."""
+"""``/v1/embeddings`` and ``/v1/models``, as OpenAI's clients expect them.
+
+`encode`, `query_of` and the checks are those of all routes that need vectors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,13 @@ from fastapi import APIRouter, Request, Response
 
 from featpipe.on_demand.messages import Embedded, EmbedQuery
 from featpipe.service.errors import Failure
-from featpipe.service.schemas import EmbeddingsAnswer, EmbeddingsBody, ModelsAnswer, failures
+from featpipe.service.schemas import (
+    EmbeddingsAnswer,
+    EmbeddingsBody,
+    ModelBody,
+    ModelsAnswer,
+    failures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.service.engine import Engine
+    from featpipe.service.schemas import Inputs
 
 router = APIRouter(tags=["embeddings"], prefix="/v1")
 
@@ -46,13 +56,13 @@ async def embed(request: Request, body: EmbeddingsBody) -> Response:
     and scales them to length one.
     """
     engine: Engine = request.app.state.engine
-    _check(engine, body)
+    check_model(engine, body.model)
+    check_inputs(engine, body.input)
+    if body.dimensions is not None and engine.dim is not None and body.dimensions > engine.dim:
+        shorten(np.zeros((1, engine.dim), np.float32), body.dimensions)
     prompt = engine.query_prompt.text if body.input_type == "query" else None
-    found = await _ask_all(engine, list(_cut(replace(_query_of(body), prompt=prompt))))
-    vectors = shorten(np.concatenate([one.vectors for one in found]), body.dimensions)
-    n_tokens = int(sum(one.n_tokens.sum() for one in found))
-    engine.metrics.texts.inc(len(vectors))
-    engine.metrics.tokens.inc(n_tokens)
+    found = await encode(engine, query_of(body.input), prompt)
+    vectors, n_tokens = shorten(found.vectors, body.dimensions), int(found.n_tokens.sum())
     about = _about(engine.chosen.name, n_tokens, prompt)
     return Response(_render(vectors, body.encoding_format, about), media_type="application/json")
 
@@ -61,8 +71,34 @@ async def embed(request: Request, body: EmbeddingsBody) -> Response:
 async def models(request: Request) -> dict[str, object]:
     """The one model of this service."""
     engine: Engine = request.app.state.engine
-    model = {"id": engine.chosen.name, "object": "model", "created": 0, "owned_by": "featpipe"}
-    return {"object": "list", "data": [model]}
+    return {"object": "list", "data": [_describe(engine)]}
+
+
+@router.get("/models/{model:path}", response_model=ModelBody, responses=failures(404))
+async def model_of(request: Request, model: str) -> dict[str, object]:
+    """The model of this service, by its name or that of its space."""
+    engine: Engine = request.app.state.engine
+    check_model(engine, model)
+    return _describe(engine)
+
+
+def _describe(engine: Engine) -> dict[str, object]:
+    return {"id": engine.chosen.name, "object": "model", "created": 0, "owned_by": "featpipe"}
+
+
+async def encode(engine: Engine, query: EmbedQuery, prompt: str | None) -> Embedded:
+    """Vectors and numbers of tokens of all inputs of a query, which is cut into pieces.
+
+    Raises:
+        Failure: an input cannot be encoded, or not in time.
+
+    """
+    found = await _ask_all(engine, list(_cut(replace(query, prompt=prompt))))
+    vectors = np.concatenate([one.vectors for one in found])
+    n_tokens = np.concatenate([one.n_tokens for one in found])
+    engine.metrics.texts.inc(len(vectors))
+    engine.metrics.tokens.inc(int(n_tokens.sum()))
+    return Embedded(vectors, n_tokens)
 
 
 def shorten(vectors: NDArray[np.float32], dimensions: int | None) -> NDArray[np.float32]:
@@ -80,34 +116,59 @@ def shorten(vectors: NDArray[np.float32], dimensions: int | None) -> NDArray[np.
             422, "too_many_dimensions", f"the model's vectors have {dim} dimensions",
             hint=f"ask for {dim} or fewer",
         )  # fmt: skip
-    kept = vectors[:, :dimensions].astype(np.float64)
-    lengths = np.sqrt((kept**2).sum(axis=1, keepdims=True))
-    shortened = np.divide(kept, lengths, out=np.zeros_like(kept), where=lengths > 0)
-    return np.ascontiguousarray(shortened, np.float32)
+    return scale(vectors[:, :dimensions])
 
 
-def _check(engine: Engine, body: EmbeddingsBody) -> None:
+def scale(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row (n, dim) scaled to length one; zeros stay."""
+    rows = vectors.astype(np.float64)
+    lengths = np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    scaled = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return np.ascontiguousarray(scaled, np.float32)
+
+
+def check_model(engine: Engine, model: str) -> None:
+    """Refuse a model that is not served here.
+
+    Raises:
+        Failure: another name than the model's or its space's.
+
+    """
     name = engine.chosen.name
-    if body.model not in {name, engine.chosen.space}:
+    if model not in {name, engine.chosen.space}:
         raise Failure(
-            404, "model_not_found", f"there is no model {body.model!r} here",
-            hint=f"the model is called {name}",
+            404, "model_not_found", f"there is no model {model!r} here",
+            hint=f"the model is called {name}", param="model",
         )  # fmt: skip
-    if engine.settings.token_ids is None and _has_ids(body):
-        raise Failure(
-            400, "token_ids_refused", _IDS.format(name=name), hint=_IDS_HINT, param="input"
-        )
-    n_inputs = len(body.input) if isinstance(body.input, list) else 1
-    if n_inputs > engine.settings.max_texts and not isinstance(body.input[0], int):
-        raise Failure(
-            413, "too_many_inputs", f"{n_inputs} inputs are more than {engine.settings.max_texts}"
-        )
-    if body.dimensions is not None and engine.dim is not None and body.dimensions > engine.dim:
-        shorten(np.zeros((1, engine.dim), np.float32), body.dimensions)
 
 
-def _has_ids(body: EmbeddingsBody) -> bool:
-    return not isinstance(body.input, str) and not isinstance(body.input[0], str)
+def check_inputs(engine: Engine, given: Inputs, param: str = "input") -> None:
+    """Refuse too many inputs, and token ids where the service does not take them.
+
+    Raises:
+        Failure: as above.
+
+    """
+    if engine.settings.token_ids is None and _has_ids(given):
+        message = _IDS.format(name=engine.chosen.name)
+        raise Failure(400, "token_ids_refused", message, hint=_IDS_HINT, param=param)
+    check_number(engine, 1 if isinstance(given, str) or isinstance(given[0], int) else len(given))
+
+
+def check_number(engine: Engine, n_inputs: int) -> None:
+    """Refuse a request of too many texts.
+
+    Raises:
+        Failure: more than the service takes.
+
+    """
+    most = engine.settings.max_texts
+    if n_inputs > most:
+        raise Failure(413, "too_many_inputs", f"{n_inputs} inputs are more than {most}")
+
+
+def _has_ids(given: Inputs) -> bool:
+    return not isinstance(given, str) and not isinstance(given[0], str)
 
 
 async def _ask_all(engine: Engine, queries: Sequence[EmbedQuery]) -> list[Embedded]:
@@ -127,13 +188,14 @@ async def _ask_all(engine: Engine, queries: Sequence[EmbedQuery]) -> list[Embedd
     return [answer for answer in answers if isinstance(answer, Embedded)]
 
 
-def _query_of(body: EmbeddingsBody) -> EmbedQuery:
-    if isinstance(body.input, str):
-        return EmbedQuery(texts=(body.input,))
+def query_of(given: Inputs) -> EmbedQuery:
+    """The inputs of a request, as the worker takes them."""
+    if isinstance(given, str):
+        return EmbedQuery(texts=(given,))
     # Checked: the list holds texts, token ids or lists of token ids, and only one of the three.
-    texts = tuple(one for one in body.input if isinstance(one, str))
-    lists = tuple(tuple(one) for one in body.input if isinstance(one, list))
-    tokens = tuple(one for one in body.input if isinstance(one, int))
+    texts = tuple(one for one in given if isinstance(one, str))
+    lists = tuple(tuple(one) for one in given if isinstance(one, list))
+    tokens = tuple(one for one in given if isinstance(one, int))
     return EmbedQuery(texts=texts) if texts else EmbedQuery(tokens=lists or (tokens,))
 
 

@@ -1,4 +1,4 @@
-"""``/healthz``, ``/readyz``, ``/metrics`` and the page at ``/``."""
+"""``/healthz``, ``/readyz``, ``/metrics``, and the pages at ``/`` and ``/docs``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from featpipe.service.api_page import render_api
 from featpipe.service.schemas import HealthAnswer, LaneBody, ReadyAnswer, failures
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ router = APIRouter(tags=["operation"])
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+#: The page of the API has a style and nothing else.
+_API_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; "
+    "base-uri 'none'"
 )
 
 
@@ -67,3 +74,10 @@ async def page(request: Request) -> HTMLResponse:
         raise HTTPException(404)
     headers = {"Content-Security-Policy": _PAGE_POLICY, "Referrer-Policy": "no-referrer"}
     return HTMLResponse(html, headers=headers)
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+async def api_page(request: Request) -> HTMLResponse:
+    """Every route with its fields and an example, without a script; it works offline."""
+    headers = {"Content-Security-Policy": _API_POLICY, "Referrer-Policy": "no-referrer"}
+    return HTMLResponse(render_api(request.app.public_schema()), headers=headers)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.search import Hit
+    from featpipe.cache.search_worker import ScoreQuery
     from featpipe.service.batcher import Batcher
     from featpipe.service.engine import Engine
 
@@ -27,7 +28,8 @@ router = APIRouter(tags=["search"])
 async def search(request: Request, body: SearchBody) -> dict[str, object]:
     """The best sentences of the cache's documents, by words or by words and meaning."""
     engine: Engine = request.app.state.engine
-    batcher = _choose_batcher(engine, body)
+    batcher = search_batcher(engine)
+    _check_hybrid(engine, body)
     loop = asyncio.get_running_loop()
     settings = engine.settings
     until = loop.time() + min(body.deadline_s or settings.deadline_s, settings.deadline_s)
@@ -48,14 +50,25 @@ async def _embed(engine: Engine, query: str, timeout_s: float) -> NDArray[np.flo
     return vector
 
 
-def _choose_batcher(engine: Engine, body: SearchBody) -> Batcher[SearchQuery, list[Hit]]:
+def search_batcher(
+    engine: Engine,
+) -> Batcher[SearchQuery | ScoreQuery, list[Hit] | NDArray[np.float64]]:
+    """The batcher of the search worker.
+
+    Raises:
+        Failure: the cache holds no terms.
+
+    """
     if engine.search is None:
         raise Failure(
             404, "no_terms", "the cache holds no terms to search by",
             hint="run build-cache with the level sentence",
         )  # fmt: skip
+    return engine.search
+
+
+def _check_hybrid(engine: Engine, body: SearchBody) -> None:
     if body.hybrid and (body.level != "sentence" or engine.chosen.space is None):
         raise Failure(
             422, "no_hybrid", "a hybrid search ranks sentences by vectors that the cache must hold"
         )
-    return engine.search
