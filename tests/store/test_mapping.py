@@ -49,6 +49,18 @@ def test_a_private_map_leaves_the_file_as_it_is(descriptor: int) -> None:
     assert os.pread(descriptor, 5, 0) == map_file(descriptor, 5)[:]
 
 
+@pytest.mark.parametrize("n_bytes", [(2 << 20) - 1, 2 << 20, (2 << 20) + 1, (5 << 20) + 13])
+def test_maps_of_large_pages_have_the_bytes_of_the_file(folder: Path, n_bytes: int) -> None:
+    content = np.random.default_rng(0).bytes(n_bytes)
+    (folder / "f").write_bytes(content)
+    before = Path("/proc/self/maps").read_text().count("\n")
+    with (folder / "f").open("rb") as file:
+        maps = [map_file(file.fileno(), n_bytes) for _ in range(20)]
+    assert all(each[:] == content for each in maps)
+    del maps
+    assert Path("/proc/self/maps").read_text().count("\n") < before + 20
+
+
 def test_more_than_the_file_has_is_refused(descriptor: int) -> None:
     size = os.fstat(descriptor).st_size
     assert len(map_file(descriptor, size)) == size

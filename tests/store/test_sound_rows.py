@@ -169,6 +169,21 @@ def test_rows_that_are_known_are_not_summed_again(
         assert summed == [7]
 
 
+def test_a_table_known_as_a_whole_is_checked_again_after_a_write(path: Path, clock: Clock) -> None:
+    place = offset_of(path, "embeddings/a", "vectors", ROW)
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        rows = np.arange(table.n_rows)
+        wanted = table.gather("vectors", rows)
+        clock.now += SETTLED_S + 1
+        for some in (rows[::2], rows[1::2], rows[::-1]):
+            assert np.array_equal(table.gather("vectors", some), wanted[some])
+        flip(path, place)
+        assert np.array_equal(table.gather("vectors", [0, 1]), wanted[:2])
+        with pytest.raises(DamagedRows, match=str(ROW)):
+            table.gather("vectors", rows)
+
+
 def test_rows_that_were_written_just_now_are_read_singly(path: Path, clock: Clock) -> None:
     with Reader(path) as reader:
         table = reader.table("embeddings/a")
