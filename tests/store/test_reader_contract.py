@@ -78,8 +78,9 @@ def write(path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def remember_sound_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows found sound are not checked again, as in a file that was left alone for a while."""
+    """As in a file that was left alone for a while, and with writes noticed without delay."""
     monkeypatch.setattr(sound_rows, "SETTLED_S", 0.0)
+    monkeypatch.setattr(sound_rows, "_LOOK_EVERY_S", 0.0)
 
 
 @pytest.fixture(params=["file", "folder of 1", "folder of 8"])
