@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from featpipe.cli.main import EXIT_LEFT_OUT, ocr_option
-from featpipe.cli.template_quality import evaluate
+from featpipe.cli.template_quality import evaluate, suggest
 from featpipe.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def template() -> None:
 
 
 template.add_command(evaluate)
+template.add_command(suggest)
 
 
 @template.command("new")

@@ -1,4 +1,4 @@
-"""``featpipe template evaluate``: how good a template is."""
+"""``featpipe template evaluate`` and ``suggest``: how good it is, and what to label next."""
 
 from __future__ import annotations
 
@@ -62,6 +62,37 @@ def evaluate(  # one argument per option
     else:
         _print(found)
     ctx.exit(EXIT_LEFT_OUT if found.left_out else 0)
+
+
+@click.command("suggest")
+@click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
+@click.option("--cache", required=True, metavar="FILE", help="Where the documents are.")
+@click.option("-n", "n", default=10, show_default=True, type=click.IntRange(min=1),
+              help="Documents to name.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per document.")
+@click.pass_context
+def suggest(ctx: click.Context, template_file: str, cache: str, n: int, as_json: bool) -> None:
+    """Name the documents of CACHE whose labels TEMPLATE would learn most from, the best first.
+
+    They stand for many documents that are unlike its samples, and whose values are in doubt. The
+    review of `featpipe serve --review` shows them in the same order.
+    """
+    from featpipe.extraction.extractor import Extractor
+    from featpipe.extraction.suggest import suggest_documents
+
+    with Extractor(template_file, cache, checkpoints="none") as extractor:
+        [fitted] = extractor.engine.templates.values()
+        found = suggest_documents(extractor.engine, fitted, n)
+        for one in found.documents:
+            if as_json:
+                click.echo(json.dumps(one.as_dict()))
+            else:
+                echo(str(one))
+    for lost in found.lost:
+        echo(f"left out: {lost.reason}", err=True)
+    if not found.documents:
+        echo("every document has a sample", err=True)
+    ctx.exit(EXIT_LEFT_OUT if found.lost else 0)
 
 
 @contextmanager

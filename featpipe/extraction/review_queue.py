@@ -59,24 +59,36 @@ def _surveyed(
                 yield document, name, result.values
 
 
-def order_queue(items: Sequence[QueueItem]) -> list[QueueItem]:
+def order_queue(items: Sequence[QueueItem], first: Sequence[str] = ()) -> list[QueueItem]:
     """The items, those first from which a verdict teaches most.
 
-    A document's fields stay in the order of their own doubt; equally doubtful items keep the order
-    of the cache and of the template, so that the order is the same each time.
+    The fields of the documents whose paths are given come first, document by document, as
+    `suggest.rank_documents` orders them. The others, and the fields of one document, come by doubt;
+    equally doubtful items keep the order of the cache and of the template, so that the order is the
+    same each time.
     """
-    return sorted(items, key=lambda item: -doubt(item))
+    places = {path: place for place, path in enumerate(first)}
+    last = len(places)
+    return sorted(items, key=lambda one: (places.get(one.document.path, last), -doubt(one)))
 
 
 def doubt(item: QueueItem) -> float:
     """In [0, 1]: how unsure the model is of an item.
 
-    Of a value it is the nearness of its probability to 1/2; of several, that of the most doubtful
-    one. A value that another field contradicts is as doubtful as can be. A gap is the more doubtful
-    the more documents have a value of the field, and half as much as a value at the most.
+    A value that another field contradicts is as doubtful as can be.
     """
-    if not item.values:
-        return 0.5 * item.filled
     if any(value.remark for value in item.values):
         return 1.0
-    return max(1.0 - abs(2.0 * value.probability - 1.0) for value in item.values)
+    return doubt_of([value.probability for value in item.values], item.filled)
+
+
+def doubt_of(probabilities: Sequence[float], filled: float) -> float:
+    """In [0, 1]: how unsure the model is of a field of a document.
+
+    Of a value it is the nearness of its probability to 1/2; of several, that of the most doubtful
+    one. A gap is the more doubtful the more documents have a value of the field (the share
+    ``filled``), and half as much as a value at the most.
+    """
+    if not probabilities:
+        return 0.5 * filled
+    return max(1.0 - abs(2.0 * p - 1.0) for p in probabilities)

@@ -22,6 +22,7 @@ from featpipe.extraction.corrections_log import CorrectionsLog
 from featpipe.extraction.learn import CorrectionCheck, proposal
 from featpipe.extraction.reprocess import ReprocessPlan, document_states, plan_reprocess, reprocess
 from featpipe.extraction.review_worker import ListCandidates, Proposal
+from featpipe.extraction.suggest import Layouts
 from featpipe.extraction.survey import KnownValues, Survey
 from featpipe.extraction.template_file import (
     corrected,
@@ -121,6 +122,7 @@ class Reviews:
             check_writable(CorrectionsLog(file).path)
         self.engine = watcher.publication.open_engine()
         self.known = KnownValues(self.engine)
+        self.layouts = Layouts()
         self._open: dict[str, TemplateReview] = {}
         self._files: tuple[object, dict[str, Path]] = None, {}
         """The templates in use, and the file of each."""
@@ -166,6 +168,7 @@ class TemplateReview:
         self._shown: dict[str, SurveyJob] = {}
         """Surveys of proposals, by the record that they reach to."""
         self._is_many: dict[str, bool] = {}
+        self.layouts = reviews.layouts
         self._updating: asyncio.Task[None] | None = None
 
     async def look(self) -> ReviewState:
