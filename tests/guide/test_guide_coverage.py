@@ -6,6 +6,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import click
 import pytest
@@ -14,7 +15,7 @@ import featpipe
 from featpipe import errors
 from featpipe.cli.main import featpipe as featpipe_command
 from featpipe.extraction.template import FieldSpec, SampleSpec, Template
-from featpipe.extraction.values.values import FieldType
+from featpipe.extraction.values.values import FieldType, read_value
 from featpipe.guide.pages import GENERATED, LANGUAGES, Language, read_page, topics
 from featpipe.guide.reference import read_all_pages, read_any_page, walk
 
@@ -99,6 +100,17 @@ def test_every_type_of_a_field(language: Language) -> None:
     types = set(FieldType.__args__)
     text = read_page("templates", language).text.partition("`text` |")[2]
     assert missing(types - {"text"}, text) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_values_mean_what_the_table_of_types_says(language: Language) -> None:
+    text = read_page("templates", language).text
+    rows = re.findall(r"^\| `(\w+)` \| (`.*`) \| (.*`.*`.*) \|$", text, re.MULTILINE)
+    assert len(rows) >= 9
+    for kind, values, meaning in rows:
+        for value in re.findall("`([^`]+)`", values):
+            found = read_value(value, cast("FieldType", kind))
+            assert f"`{found.key}`" in meaning, (kind, value)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
