@@ -13,10 +13,18 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from featpipe.build.folder_dry_run import dry_run_folder
+from featpipe.build.folder_sync import check_roots, let_go, list_documents
 from featpipe.build.jobs import find_engine
 from featpipe.build.progress import Progress
 from featpipe.build.publish import open_folder
-from featpipe.build.shards.folder_plan import FolderPlan, Models, plan_folder, plan_space
+from featpipe.build.shards.folder_plan import (
+    FolderPlan,
+    Models,
+    find_plan,
+    plan_folder,
+    plan_space,
+)
 from featpipe.build.shards.job import Job, Seat, Total
 from featpipe.build.shards.part_lists import plan_run
 from featpipe.build.shards.prepare import is_unfinished
@@ -30,6 +38,7 @@ from featpipe.settings import BuildSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from featpipe.build.dry_run import DryRunReport
     from featpipe.build.jobs import Engine, EngineMaker
     from featpipe.build.publish import Publisher
     from featpipe.build.shards.job import JobReport
@@ -151,6 +160,7 @@ class FolderPipeline:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         n_parts: int | None = None,
+        sync: bool = False,
         listen: Callable[[Progress], None] | None = None,
     ) -> RunReport:
         """Make sure that every unit of these documents has its features in the cache.
@@ -160,21 +170,51 @@ class FolderPipeline:
             include: as there.
             exclude: as there.
             n_parts: as there.
+            sync: documents that are gone from these folders and files leave the cache, once all
+                jobs are done (see `featpipe.build.folder_sync`).
             listen: called with a `Progress` a few times a second, or where jobs run elsewhere, as
                 they end.
 
         Raises:
-            MissingDocuments, UsageError: as :meth:`plan_documents`.
+            MissingDocuments, UsageError: as :meth:`plan_documents`; with ``sync`` a folder that
+                holds no document while the cache has some from there.
             DictionaryLocked, WriteFailed, PoolBroken: as `featpipe.Pipeline.build`.
 
         """
+        address, chosen = self._folder.address, (documents, include, exclude)
+        if sync:
+            check_roots(address, list_documents(address, *chosen))
         run = self.plan_documents(documents, include=include, exclude=exclude, n_parts=n_parts)
         work = _Work(Total(run.id, dict.fromkeys(run.notes)), run.n_files, listen)
         parts = [Job("prepare", number, run.id) for number in range(run.n_parts)]
         with self._working(work):
             self._do(parts, work)
             self._do(self._shards(), work)
-        return work.finish()
+        report = work.finish()
+        if not sync or report.was_interrupted:
+            return report
+        return replace(report, n_departed=let_go(address, list_documents(address, *chosen)))
+
+    def dry_run(
+        self,
+        documents: Sequence[str | Path | Source],
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        sync: bool = False,
+    ) -> DryRunReport:
+        """Count what :meth:`build` would do, in this process; nothing is written.
+
+        Texts of documents that were prepared and not encoded yet count as missing. Raises as
+        :meth:`build`.
+        """
+        devices = self._devices()
+        plan = find_plan(self._folder, self._models, self._settings, devices, self._n_shards)
+        found = list_documents(self._folder.address, documents, include, exclude)
+        if sync:
+            check_roots(self._folder.address, found)
+        settings = self._settings or BuildSettings()
+        return dry_run_folder(self._folder, plan, settings, found, devices, sync=sync)
 
     def encode_stored(self, *, listen: Callable[[Progress], None] | None = None) -> RunReport:
         """Give every stored text its features by other models; no document is read.

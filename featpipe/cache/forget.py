@@ -73,9 +73,13 @@ def forget_documents(
         WriteFailed: disk full, read-only ...; nothing has left.
 
     """
-    if not documents:
+    forget_places(cache, {document.path: document.id for document in documents}, wait_s=wait_s)
+
+
+def forget_places(cache: Path, places: Mapping[str, str], *, wait_s: float = 0.0) -> None:
+    """As `forget_documents`, by path -> id of each document."""
+    if not places:
         return
-    places = {document.path: document.id for document in documents}
     if cache.is_dir():
         _publish_part(FolderLayout.read(cache), places)
     else:

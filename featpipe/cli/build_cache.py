@@ -20,6 +20,7 @@ from featpipe.pool import stopping_in_two_steps
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from featpipe.build.folder_pipeline import FolderPipeline
     from featpipe.build.jobs import Seat
     from featpipe.build.pipeline import Pipeline
     from featpipe.build.progress import Progress
@@ -80,21 +81,24 @@ def build_cache(
     target = cache or _only_cache(documents)
     chosen = _Chosen(documents if cache else (), asked.include, asked.exclude, sync)
     if shards or on != "local" or is_url(target) or Path(target).is_dir():
-        _refuse_for_folders(sync=sync, dry_run=dry_run)
         is_local = on == "local"
         devices = asked.devices or _devices_of(gpus, workers if is_local else None)
         # One machine with one disk has no use for scratch.
         place = scratch or ("none" if is_local else None)
         seat = make_seat(devices, cpus, place, also=also, wait_s=wait)
         engine = _Engine(on, None if is_local else workers, shards)
-        report = _build_folder(target, asked, chosen, seat, engine, as_json=as_json)
+        folder = _open_folder(target, asked, seat, engine)
+        if dry_run:
+            n_unreadable = _dry_run(folder, chosen, as_json=as_json)
+            ctx.exit(EXIT_LEFT_OUT if n_unreadable else 0)
+        report = _build(folder, chosen, as_json=as_json)
     else:
         asked = replace(asked, devices=asked.devices or ("cpu",) * (workers or 0))
         with _open_pipeline(target, asked, also, wait) as pipeline:
             if dry_run:
                 n_unreadable = _dry_run(pipeline, chosen, as_json=as_json)
                 ctx.exit(EXIT_LEFT_OUT if n_unreadable else 0)
-            report = _build_file(pipeline, chosen, as_json=as_json)
+            report = _build(pipeline, chosen, as_json=as_json)
     ctx.exit(print_report(report, as_json=as_json))
 
 
@@ -113,18 +117,6 @@ def _only_cache(documents: tuple[str, ...]) -> str:
     if others or not is_cache:
         raise UsageError("--cache is missing", hint="name the file that holds the features")
     return first
-
-
-def _refuse_for_folders(*, sync: bool, dry_run: bool) -> None:
-    if sync:
-        raise UsageError(
-            "--sync is not for a folder cache", hint="merge it into one file, and follow with that"
-        )
-    if dry_run:
-        raise UsageError(
-            "--dry-run is not for a folder cache",
-            hint="featpipe shard plan, prepare, then status tells what encoding will cost",
-        )
 
 
 def _devices_of(gpus: int | None, workers: int | None) -> tuple[str, ...]:
@@ -175,7 +167,7 @@ def _open_pipeline(cache: str, asked: Asked, also: tuple[str, ...], wait_s: floa
     )
 
 
-def _build_file(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
+def _build(pipeline: Pipeline | FolderPipeline, chosen: _Chosen, *, as_json: bool) -> RunReport:
     def work(listen: Listener) -> RunReport:
         if not chosen.documents:
             return pipeline.encode_stored(listen=listen)
@@ -190,12 +182,10 @@ def _build_file(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> RunRep
     return _watch(work, pipeline.stop_after_current, as_json=as_json)
 
 
-def _build_folder(
-    folder: str, asked: Asked, chosen: _Chosen, seat: Seat, engine: _Engine, *, as_json: bool
-) -> RunReport:
+def _open_folder(folder: str, asked: Asked, seat: Seat, engine: _Engine) -> FolderPipeline:
     from featpipe.build.folder_pipeline import FolderPipeline
 
-    pipeline = FolderPipeline(
+    return FolderPipeline(
         folder,
         asked.models(),
         settings=asked.folder_settings(),
@@ -204,14 +194,6 @@ def _build_folder(
         on=engine.on,
         n_seats=engine.n_seats,
     )
-
-    def work(listen: Listener) -> RunReport:
-        if not chosen.documents:
-            return pipeline.encode_stored(listen=listen)
-        documents, include = chosen.documents, chosen.include
-        return pipeline.build(documents, include=include, exclude=chosen.exclude, listen=listen)
-
-    return _watch(work, pipeline.stop_after_current, as_json=as_json)
 
 
 def _watch(
@@ -226,7 +208,7 @@ def _watch(
     return report
 
 
-def _dry_run(pipeline: Pipeline, chosen: _Chosen, *, as_json: bool) -> int:
+def _dry_run(pipeline: Pipeline | FolderPipeline, chosen: _Chosen, *, as_json: bool) -> int:
     """Print what a run would do; returns how many documents cannot be read."""
     found = pipeline.dry_run(
         chosen.documents, include=chosen.include, exclude=chosen.exclude, sync=chosen.sync

@@ -81,8 +81,6 @@ def test_a_share_that_is_none_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--sync", "--shards", "2"), "--sync is not for a folder"),
-        (("--dry-run", "--shards", "2"), "--dry-run is not for a folder"),
         (("--shards", "3"), "3 is no number of shards"),
         (("--on", "nothing"), "no engine 'nothing'"),
     ],

@@ -227,13 +227,26 @@ def plan_folder(
         UsageError: the folder has another plan than what is asked for.
 
     """
-    if folder.exists(DESCRIPTION):
-        plan = FolderPlan.read(folder)
-        _refuse_changes(plan, models, settings, devices, n_shards)
-        return plan
-    plan = _make(models, settings or BuildSettings(), devices, n_shards or 64)
-    if not folder.write(DESCRIPTION, plan.to_json()):  # another planner was faster
+    plan = find_plan(folder, models, settings, devices, n_shards)
+    is_there = folder.exists(DESCRIPTION)
+    if not is_there and not folder.write(DESCRIPTION, plan.to_json()):
+        # Another planner was faster.
         return plan_folder(folder, models, settings, devices, n_shards)
+    return plan
+
+
+def find_plan(
+    folder: Publisher,
+    models: Models,
+    settings: BuildSettings | None,
+    devices: tuple[str, ...],
+    n_shards: int | None,
+) -> FolderPlan:
+    """As `plan_folder`, without writing: the plan of a folder, or the one that it would get."""
+    if not folder.exists(DESCRIPTION):
+        return _make(models, settings or BuildSettings(), devices, n_shards or 64)
+    plan = FolderPlan.read(folder)
+    _refuse_changes(plan, models, settings, devices, n_shards)
     return plan
 
 
