@@ -67,15 +67,24 @@ def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
     width = qkv.shape[1] // 3
     if layout.edges is not None and qkv.dtype != torch.float32:
         return _attend_varlen(qkv, layout.edges, layout.longest, n_heads)
-    out = torch.empty(qkv.shape[0], width, dtype=qkv.dtype, device=qkv.device)
     has_scores = qkv.dtype != torch.float32 and not qkv.is_cuda
-    groups = _cut_groups(layout.groups, n_heads) if has_scores else layout.groups
+    groups = list(_cut_groups(layout.groups, n_heads)) if has_scores else layout.groups
+    if len(groups) == 1:
+        return _attend_group(qkv, groups[0], n_heads).reshape(qkv.shape[0], width)
+    out = torch.empty(qkv.shape[0], width, dtype=qkv.dtype, device=qkv.device)
     for first, count, length in groups:
         rows = slice(first, first + count * length)
-        heads = qkv[rows].view(count, length, 3, n_heads, width // n_heads).permute(2, 0, 3, 1, 4)
-        mixed = _mix(heads[0], heads[1], heads[2])
-        out[rows].view(count, length, n_heads, width // n_heads).copy_(mixed.transpose(1, 2))
+        mixed = _attend_group(qkv[rows], (0, count, length), n_heads)
+        out[rows].view(count, length, n_heads, width // n_heads).copy_(mixed)
     return out
+
+
+def _attend_group(qkv: torch.Tensor, group: Group, n_heads: int) -> torch.Tensor:
+    """Shapes: qkv of the group's tokens -> (sequences, length, heads, size)."""
+    _, count, length = group
+    size = qkv.shape[1] // (3 * n_heads)
+    heads = qkv.view(count, length, 3, n_heads, size).permute(2, 0, 3, 1, 4)
+    return _mix(*heads.unbind()).transpose(1, 2)
 
 
 def _attend_varlen(

@@ -236,7 +236,7 @@ class _Embeddings:
     def __call__(self, pack: Pack) -> torch.Tensor:
         ids = send(pack.ids, self._words.device)
         positions = send(self._position_rows(pack), self._words.device)
-        x = self._words[ids] + self._positions[positions]
+        x = F.embedding(ids, self._words).add_(F.embedding(positions, self._positions))
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
 

@@ -1,7 +1,7 @@
 """Sends packs through a trunk and falls back where a card is too small.
 
 On a processor each thread computes whole packs: two threads over one pack would wait for each other
-hundreds of times per layer.
+hundreds of times per layer. A single pack runs on as many threads as its size is worth.
 
 Guarantees:
 
@@ -38,6 +38,10 @@ _CPU = torch.device("cpu")
 #: Tokens of a pack: large enough to fill the kernels, small enough for the processor's cache.
 CPU_BUDGET = 4096
 CUDA_BUDGET = 16384
+
+#: Numbers in the hidden states (tokens times width) that are worth a thread: with fewer, waking it
+#: takes as long as what it computes, and where the processors are busy all wait for it.
+NUMBERS_A_THREAD = 12 * 384
 
 
 class Forwarder:
@@ -84,7 +88,12 @@ class Forwarder:
         n_threads = min(shares, len(plan))
         if n_threads > 1:
             yield from self._run_in_threads(plan, sequences, compute, n_threads)
-        else:
+            return
+        within = torch.get_num_threads()
+        if shares > 1:
+            worth = int(lengths.sum()) * self._trunk.width // NUMBERS_A_THREAD
+            within = min(threads, max(1, worth))
+        with running_threads(within):
             yield from self._run_one_by_one(plan, sequences, compute)
 
     def _run_one_by_one(

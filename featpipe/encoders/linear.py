@@ -61,7 +61,8 @@ class PrepackedLinear:
     def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
         """See `Linear`."""
         name, algorithm = _FUSED[activation]
-        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+        # The overload is named, so that torch need not choose one at every call.
+        y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(
             x, self._weight, self._bias, name, [], algorithm
         )
         return y

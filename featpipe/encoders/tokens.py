@@ -61,6 +61,8 @@ class Tokens:
 
     def texts_of(self, places: Ints) -> list[int]:
         """Numbers of the texts that hold the tokens at `places`, ascending, each once."""
+        if not len(places):
+            return []
         found: list[int] = np.unique(np.searchsorted(self.ends, places, side="right")).tolist()
         return found
 

@@ -48,6 +48,9 @@ class Windows:
 
 def plan_windows(lengths: Ints, *, capacity: int, stride: int, only_first: bool = False) -> Windows:
     """Cut texts of `lengths` tokens, shape (n,), into windows; `only_first` omits the others."""
+    text_start = np.cumsum(lengths) - lengths
+    if lengths.max(initial=0) <= capacity:
+        return Windows(text_start, lengths, lengths, np.ones_like(lengths))
     beyond = np.maximum(lengths - capacity, 0) * (not only_first)
     n_windows = 1 + -(-beyond // stride)
     text = np.repeat(np.arange(len(lengths)), n_windows)
@@ -55,7 +58,6 @@ def plan_windows(lengths: Ints, *, capacity: int, stride: int, only_first: bool 
     offset = number * stride
     length = np.minimum(capacity, lengths[text] - offset)
     seen = np.where(number > 0, offset - stride + capacity, 0)
-    text_start = np.cumsum(lengths) - lengths
     return Windows(
         start=text_start[text] + offset,
         length=length,

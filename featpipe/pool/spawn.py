@@ -346,6 +346,10 @@ def environment_of_forkserver() -> dict[str, str]:
 def _environment_with(threads: int) -> dict[str, str]:
     environment = interpreter.environment()
     environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    # A thread that waits for another sleeps instead of keeping a processor from it: by default
+    # OpenMP's threads spin for milliseconds at the end of every operation, and on busy processors
+    # one short text took ten times as long.
+    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     environment["TOKENIZERS_PARALLELISM"] = "false"
     environment["PYTHONUNBUFFERED"] = "1"
     return environment

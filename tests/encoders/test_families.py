@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -30,6 +30,12 @@ NAMES = (
     "ModernBERT", "EuroBERT", "Qwen2 (gte-Qwen2)", "Qwen3", "Gemma embeddings",
     "Mistral (e5-mistral)", "T5 (sentence-t5, gtr)", "T5 with its decoder", "mT5", "GPT-2 (SGPT)",
     "LoRA on BERT", "LoRA on Qwen3",
+)  # fmt: skip
+
+#: Those of the packed forward; the others say that bits may depend on the batch.
+PACKED = (
+    "bge", "text2vec, m3e, MiniLM", "stella, conan", "LaBSE", "Dense chain", "DistilBERT",
+    "RoBERTa", "bge-m3", "multilingual e5", "LoRA on BERT",
 )  # fmt: skip
 
 
@@ -75,6 +81,23 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path: Path, name: str) -
     np.testing.assert_allclose(
         Encoder.load(folder, EXACT).encode(TEXTS).vectors, expected, atol=2e-5
     )
+
+
+@pytest.mark.parametrize("precision", ["exact", "mixed"])
+@pytest.mark.parametrize("name", PACKED)
+def test_a_text_alone_has_the_bytes_that_it_has_in_company(
+    tmp_path: Path, name: str, precision: Literal["exact", "mixed"]
+) -> None:
+    from encoder_families import TEXTS, save_family
+
+    settings = EncoderSettings(precision=precision, dtype="float32")
+    encoder = Encoder.load(save_family(family_of(name), tmp_path / "model"), settings)
+    assert encoder.is_invariant
+    together = encoder.encode(TEXTS).vectors
+    for threads in (1, 2):
+        encoder.threads = threads
+        alone = [encoder.encode([text]).vectors[0].tobytes() for text in TEXTS]
+        assert alone == [vector.tobytes() for vector in together]
 
 
 # --- adapters -------------------------------------------------------------------------------------

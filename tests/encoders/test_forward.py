@@ -96,6 +96,27 @@ def test_a_pack_that_fails_on_its_thread_fails_the_call_and_nothing_else(
     np.testing.assert_array_equal(encoder.encode(texts).vectors, expected)
 
 
+def test_a_pack_runs_on_as_many_threads_as_its_size_is_worth(
+    encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"), threads=3)
+    expected = {text: encoder.encode([text]).vectors for text in TEXTS}
+    before, forward = torch.get_num_threads(), encoder.trunk.forward
+    threads: list[int] = []
+
+    def count(pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        threads.append(torch.get_num_threads())
+        return forward(pack, n_layers=n_layers)
+
+    monkeypatch.setattr(encoder.trunk, "forward", count)
+    monkeypatch.setattr("featpipe.encoders.forward.NUMBERS_A_THREAD", 20 * encoder.trunk.width)
+    for length, n_threads in ((1, 1), (30, 1), (55, 2), (60, 3)):
+        text = "合" * length
+        np.testing.assert_array_equal(encoder.encode([text]).vectors, expected[text])
+        assert threads.pop() == n_threads, length
+    assert torch.get_num_threads() == before
+
+
 class OverflowingCard(SmallCard):
     """As fp16 does with large activations: infinity for some sequences."""
 

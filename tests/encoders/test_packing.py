@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featpipe.encoders.packing import LEAST_SHARE, plan_packs
+from featpipe.encoders.packing import LEAST_SHARE, Sequences, plan_packs
 
 
 @pytest.mark.parametrize("shares", [1, 2, 3, 16])
@@ -41,3 +41,24 @@ def test_a_few_tokens_are_not_shared_out() -> None:
 def test_equal_lengths_keep_their_order() -> None:
     [pack] = plan_packs(np.array([3, 9, 3, 9, 9]), budget=100)
     assert pack.tolist() == [1, 3, 4, 0, 2]
+
+
+@pytest.mark.parametrize(("prefix", "suffix"), [((), ()), ((101,), (102,)), ((1, 2), (3,))])
+def test_a_sequence_alone_is_packed_as_in_company(
+    prefix: tuple[int, ...], suffix: tuple[int, ...]
+) -> None:
+    lengths = np.array([5, 0, 1, 40])
+    ids = np.random.default_rng(0).integers(0, 1000, lengths.sum()).astype(np.int32)
+    sequences = Sequences(ids, np.cumsum(lengths) - lengths, lengths, prefix, suffix)
+    together = sequences.pack(np.arange(4))
+    parts = np.split(together.ids, np.cumsum(together.lengths)[:-1])
+    for number, expected in enumerate(parts):
+        alone = sequences.pack(np.array([number]))
+        for found, of_company in (
+            (alone.ids, expected),
+            (alone.positions, np.arange(len(expected))),
+            (alone.lengths, together.lengths[number : number + 1]),
+        ):
+            np.testing.assert_array_equal(found, of_company)
+            assert found.dtype == of_company.dtype
+        assert alone.groups == [(0, 1, len(expected))]

@@ -183,6 +183,19 @@ def test_a_child_knows_its_device_threads_and_name_and_sees_only_its_card(
         assert environment["CUDA_VISIBLE_DEVICES"] == "7"
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_a_child_wait_asleep_unless_the_user_chose_otherwise(
+    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    with Pool([Role("plain", f"{HERE}:About")]) as pool:
+        environment = pool.call("plain", "environment")
+    assert isinstance(environment, dict)
+    assert environment["OMP_WAIT_POLICY"] == expected
+
+
 def test_an_error_keeps_its_traceback_and_its_cause() -> None:
     with Pool([role("Trouble")]) as pool:
         with pytest.raises(TaskFailed, match="this one is bad") as caught:
