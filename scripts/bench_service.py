@@ -93,7 +93,7 @@ def build(folder: Path) -> Path:
     return cache
 
 
-def start(folder: Path, cache: Path) -> tuple[subprocess.Popen[bytes], int]:
+def start(folder: Path, cache: Path, *options: str) -> tuple[subprocess.Popen[bytes], int]:
     """The service, ready."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -102,7 +102,7 @@ def start(folder: Path, cache: Path) -> tuple[subprocess.Popen[bytes], int]:
     process = subprocess.Popen(
         [
             sys.executable, "-m", "featpipe", "serve", "--cache", str(cache), "--port", str(port),
-            "--templates", str(folder / "templates"), "--deadline", str(DEADLINE_S),
+            "--templates", str(folder / "templates"), "--deadline", str(DEADLINE_S), *options,
         ],
         stdout=log,
         stderr=log,

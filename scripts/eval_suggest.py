@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import finish, make_parser
-from label_order import ARMS, COUNTS, SETS, Curve, measure, medians
+from label_order import ARMS, COUNTS, SETS, Curve, arms_of, measure, medians
 from learning_curve import draw_curves
 
 if TYPE_CHECKING:
@@ -62,11 +62,6 @@ def print_sets(curves: Sequence[Curve]) -> None:
                 f1 = medians(curves, arm, name)[at]
                 versus = "" if arm == "random" else f", better than random in {n_better}"
                 print(f"  {arm:8} {n:3} labels: F1 {f1:.3f} in {len(own)} draws{versus}")
-
-
-def arms_of(curves: Sequence[Curve]) -> list[str]:
-    """Those that were measured."""
-    return [arm for arm in ARMS if any(curve.arm == arm for curve in curves)]
 
 
 def figures_of(curves: Sequence[Curve]) -> dict[str, float]:

@@ -152,6 +152,11 @@ class Draw:
         return 2 * n_right / max(n_values, 1)
 
 
+def arms_of(curves: Sequence[Curve]) -> list[str]:
+    """Those that were measured."""
+    return [arm for arm in ARMS if any(curve.arm == arm for curve in curves)]
+
+
 def medians(curves: Sequence[Curve], arm: str, name: str | None = None) -> list[float]:
     """Median F1 at each count; the mean over the sets of their medians without a name."""
     if name is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from label_order import ARMS, COUNTS, Curve, medians
+from label_order import COUNTS, Curve, arms_of, medians
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def draw_curves(curves: Sequence[Curve]) -> str:
     for place, name in enumerate(names):
         own = [curve for curve in curves if curve.name == name]
         parts += _panel(name, own, _LEFT + place * _STEP, (low, high))
-    for place, arm in enumerate(ARMS):
+    for place, arm in enumerate(arms_of(curves)):
         x, y = _LEFT + place * 260, _HEIGHT + 92
         parts.append(f'<path d="M{x} {y - 4}h28" stroke="{_COLOURS[arm]}" stroke-width="3"/>')
         parts.append(f'<text x="{x + 36}" y="{y}">{_WORDS[arm]} </text>')
@@ -61,7 +61,7 @@ def _panel(
         x = point(at, low).partition(" ")[0]
         parts.append(f'<text x="{x}" y="{_TOP + _HEIGHT + 18}" text-anchor="middle">{n}</text>')
     parts.append(f'<text x="{left}" y="{_TOP + _HEIGHT + 18}">labels</text>')
-    for arm in reversed(ARMS):
+    for arm in reversed(arms_of(curves)):
         drawn = f'fill="none" stroke="{_COLOURS[arm]}"'
         parts += [
             f'<path d="{line(curve.f1)}" {drawn} stroke-opacity="0.25"/>'
