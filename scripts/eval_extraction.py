@@ -22,14 +22,17 @@ import json
 import random
 import tempfile
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
-from harness import finish, make_parser, read_lines
+from extraction_records import Grouping, judge_records, value_of_group
+from extraction_sets import SETS, SHORT, Task, read_set
+from harness import finish, make_parser
 
+from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, fit_field, sample_of
 from featpipe.extraction.scoring.locate import infer_type, locate_value
@@ -40,18 +43,11 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
-SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
+    from featpipe.extraction.scoring.ranking import Group
+    from featpipe.extraction.values.values import Value
+
 SAMPLE_COUNTS = (1, 5, 20, 100)
-
-
-@dataclass(frozen=True)
-class Task:
-    """One template of one set: documents to draw samples from, and others to test on."""
-
-    name: str
-    pool: list[dict]
-    test: list[dict]
+_BOOTSTRAPS = 400
 
 
 @dataclass
@@ -67,6 +63,12 @@ class Tally:
     """Documents in which a gold value stands; hit@k is counted over these."""
     hits: dict[int, int] = field(default_factory=lambda: {1: 0, 3: 0, 5: 0})
     judged: list[tuple[float, bool]] = field(default_factory=list)
+    counted: list[int] = field(default_factory=lambda: [0, 0])
+    """Given and right values if as many as there are were given: an oracle of counts."""
+    n_touching: int = 0
+    """Given values that overlap a place of a gold value: an oracle of boundaries."""
+    documents: list[tuple[int, int, int]] = field(default_factory=list)
+    """Gold, given and right values of each document, for the bootstrap."""
 
     def as_dict(self) -> dict:
         """Plain JSON types; :meth:`of` is the way back."""
@@ -76,7 +78,8 @@ class Tally:
     def of(cls, kept: dict) -> Tally:
         """From :meth:`as_dict`, read back from JSON."""
         hits = {int(k): n for k, n in kept["hits"].items()}
-        return cls(**kept | {"hits": hits, "judged": [(p, ok) for p, ok in kept["judged"]]})
+        lists = {name: [tuple(one) for one in kept[name]] for name in ("judged", "documents")}
+        return cls(**kept | {"hits": hits} | lists)
 
     def add(self, other: Tally) -> None:
         """Take another's counts in."""
@@ -86,6 +89,14 @@ class Tally:
         self.n_candidates += other.n_candidates
         self.n_located += other.n_located
         self.judged += other.judged
+        self.n_touching += other.n_touching
+        self.counted = [a + b for a, b in zip(self.counted, other.counted, strict=True)]
+        rows = other.documents
+        known = self.documents or [(0, 0, 0)] * len(rows)
+        self.documents = [
+            tuple(a + b for a, b in zip(one, two, strict=True))
+            for one, two in zip(known, rows, strict=True)
+        ]
         for k, n in other.hits.items():
             self.hits[k] += n
 
@@ -98,6 +109,15 @@ class Tally:
     def recall(self) -> float:
         """Share of the gold values that are candidates at all."""
         return self.n_candidates / max(self.n_gold, 1)
+
+    def oracles(self) -> dict[str, float]:
+        """F1 if one thing were perfect: ranking (of these candidates), counts, boundaries."""
+        (given, right), touching = self.counted, min(self.n_touching, self.n_gold)
+        return {
+            "ranking": 2 * self.n_candidates / max(self.n_candidates + self.n_gold, 1),
+            "counts": 2 * right / max(given + self.n_gold, 1),
+            "boundaries": 2 * touching / max(self.n_given + self.n_gold, 1),
+        }
 
     def hit(self, k: int) -> float:
         """Share of the documents whose first k sentences hold a gold value."""
@@ -113,33 +133,40 @@ class Tally:
         )
 
 
-def read_set(folder: Path, name: str, n_test: int) -> list[Task]:
-    """The templates of a set with their parts; the same test documents in every run."""
-    rows = list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
-    by_template: dict[str, list[dict]] = defaultdict(list)
-    for row in rows:
-        by_template[row["template"]].append(row)
-    tasks = []
-    for template, own in by_template.items():
-        chance = random.Random(7)  # noqa: S311  # a draw, no secret
-        parts = [
-            [r for r in own if r.get("part") in named]
-            for named in ({"ref", "train_base"}, {"eval", "test_base"})
-        ]
-        if not parts[0]:
-            chance.shuffle(own)
-            parts = [own[:100], own[100:]]
-        tasks.append(Task(template, parts[0], chance.sample(parts[1], min(n_test, len(parts[1])))))
-    return tasks
-
-
-def evaluate(task: Task, k: int, draw: int, pages: Pages) -> dict[str, Tally]:
-    """Tally per field of one draw of k samples."""
+def evaluate(task: Task, k: int, draw: int, pages: Pages) -> tuple[dict[str, Tally], Grouping]:
+    """Tally per field of one draw of k samples, and of the records that the values make."""
     chance = random.Random(draw)  # noqa: S311  # likewise
     samples = chance.sample(task.pool, min(k, len(task.pool)))
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    return {name: evaluate_field(name, samples, task.test, pages) for name in names}
+    models = {name: fit(name, samples, pages) for name in names}
+    tallies = {name: Tally() for name in names}
+    grouping = Grouping()
+    kinds = {name: model.kind for name, model in models.items() if model is not None}
+    for row in task.test:
+        features = pages[row["doc_id"]]
+        found = {}
+        for name, model in models.items():
+            given = row["fields"].get(name, [])
+            if model is None:
+                tallies[name].n_gold += len(given)
+                tallies[name].documents.append((len(given), 0, 0))
+            else:
+                found[name] = judge(model, features, given, tallies[name])
+        grouping.add(judge_records(features, row, found, kinds))
+    return tallies, grouping
+
+
+def fit(name: str, samples: Sequence[dict], pages: Pages) -> FieldModel | None:
+    """One field; None if no sample has a value of it."""
+    values = [
+        (pages[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
+    ]
+    if not values:
+        return None
+    kind = infer_type(values)
+    located = [sample_of(pages[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples]
+    return fit_field(located, kind, (name,))
 
 
 class Pages:
@@ -189,40 +216,47 @@ class Pages:
             }
 
 
-def evaluate_field(name: str, samples: Sequence[dict], test: Sequence[dict], pages: Pages) -> Tally:
-    """Fit one field and count over the test documents."""
-    values = [
-        (pages[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
-    ]
-    tally = Tally(n_gold=sum(len(row["fields"].get(name, [])) for row in test))
-    if not values:
-        return tally
-    kind = infer_type(values)
-    model = fit_field(
-        [sample_of(pages[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples],
-        kind,
-        (name,),
-    )
-    for row in test:
-        judge(model, pages[row["doc_id"]], row["fields"].get(name, []), tally)
-    return tally
-
-
-def judge(model: FieldModel, features: PageFeatures, given: Sequence[str], tally: Tally) -> None:
-    """Add one document to a tally."""
+def judge(
+    model: FieldModel, features: PageFeatures, given: Sequence[str], tally: Tally
+) -> FieldResult:
+    """Add one document to a tally; its values."""
     scored = model.score(features)
     gold = [read_value(value, model.kind) for value in given]
-    chosen = model.choose(scored)
-    found = [scored.groups[number].value for number in chosen]
-    tally.n_given += len(found)
-    tally.n_right += sum(any(value.means(one) for one in found) for value in gold)
-    for number, value in zip(chosen, found, strict=True):
-        p = float(scored.probabilities[number])
+    groups = [scored.groups[number] for number in model.choose(scored)]
+    n_right = count_right(gold, groups)
+    tally.n_gold += len(gold)
+    tally.n_given += len(groups)
+    tally.n_right += n_right
+    tally.documents.append((len(gold), len(groups), n_right))
+    for number in model.choose(scored):
+        p, value = float(scored.probabilities[number]), scored.groups[number].value
         tally.judged.append((p, any(one.means(value) for one in gold)))
+    first = scored.groups[: len(gold)]
+    tally.counted = [tally.counted[0] + len(first), tally.counted[1] + count_right(gold, first)]
+    judge_places(model, features, given, scored, tally)
+    return FieldResult(tuple(value_of_group(features, group) for group in groups))
+
+
+def count_right(gold: Sequence[Value], groups: Sequence[Group]) -> int:
+    """Gold values that are among some values."""
+    return sum(any(value.means(group.value) for group in groups) for value in gold)
+
+
+def judge_places(
+    model: FieldModel,
+    features: PageFeatures,
+    given: Sequence[str],
+    scored: Scored,
+    tally: Tally,
+) -> None:
+    """Add where the values of one document stand."""
     places = [locate_value(features, value, model.kind) for value in given]
+    flat = [place for located in places for place in located]
+    chosen = [scored.groups[number].spans[0] for number in model.choose(scored)]
+    tally.n_touching += sum(any(a < end and start < b for a, b in flat) for start, end in chosen)
     spans = candidate_spans(features, scored)
     tally.n_candidates += sum(any(span in spans for span in located) for located in places)
-    sentences = {features.page.sentence_of(start) for located in places for start, _ in located}
+    sentences = {features.page.sentence_of(start) for start, _ in flat}
     if sentences:
         tally.n_located += 1
         order = rank_sentences(features, scored)
@@ -258,6 +292,22 @@ def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
     return float(total)
 
 
+def precision_above(judged: Sequence[tuple[float, bool]], least: float) -> float | None:
+    """Share of right ones among the values with such a probability; None without any."""
+    sure = [ok for p, ok in judged if p >= least]
+    return sum(sure) / len(sure) if sure else None
+
+
+def interval(documents: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
+    """95 % of F1 over draws of documents with replacement (bootstrap)."""
+    counts = np.array(documents)
+    chance = np.random.default_rng(0)
+    drawn = counts[chance.integers(len(counts), size=(_BOOTSTRAPS, len(counts)))].sum(axis=1)
+    scores = 2 * drawn[:, 2] / np.maximum(drawn[:, 0] + drawn[:, 1], 1)
+    low, high = np.quantile(scores, (0.025, 0.975)).tolist()
+    return low, high
+
+
 @dataclass(frozen=True)
 class Piece:
     """One draw of one set: tallies per template and field."""
@@ -267,6 +317,7 @@ class Piece:
     draw: int
     fields: dict[str, dict[str, Tally]]
     seconds: float = 0.0
+    records: Grouping = field(default_factory=Grouping)
 
     def line(self) -> str:
         """One line of JSON; :meth:`of` is the way back."""
@@ -278,7 +329,7 @@ class Piece:
         """From :meth:`line`."""
         kept = json.loads(line)
         fields = {t: {n: Tally.of(one) for n, one in f.items()} for t, f in kept["fields"].items()}
-        return cls(**kept | {"fields": fields})
+        return cls(**kept | {"fields": fields, "records": Grouping(**kept["records"])})
 
 
 def measure(options: argparse.Namespace) -> Iterator[Piece]:
@@ -286,15 +337,19 @@ def measure(options: argparse.Namespace) -> Iterator[Piece]:
     for name in options.sets:
         # Contracts of 58,000 characters take a hundred times the time of announcements.
         n_test = options.documents if name != "cuad" else max(options.documents // 4, 5)
-        tasks = read_set(options.data, name, n_test)
+        tasks = read_set(options.data, name, n_test, options.part)
         pages = Pages(options.vectors, options.model)
         for k in options.samples:
             if name == "cuad" and k > 20:
                 continue
             for draw in options.draw:
                 started = monotonic()
-                fields = {task.name: evaluate(task, k, draw, pages) for task in tasks}
-                yield Piece(name, k, draw, fields, round(monotonic() - started, 1))
+                found = {task.name: evaluate(task, k, draw, pages) for task in tasks}
+                records = Grouping()
+                for _, grouping in found.values():
+                    records.add(grouping)
+                fields = {name: tallies for name, (tallies, _) in found.items()}
+                yield Piece(name, k, draw, fields, round(monotonic() - started, 1), records)
 
 
 def summarise(pieces: Sequence[Piece]) -> Iterator[tuple[str, float]]:
@@ -307,31 +362,55 @@ def summarise(pieces: Sequence[Piece]) -> Iterator[tuple[str, float]]:
         whole, scores = add_up(list(draws.values()))
         judged += whole.judged
         key = f"{SHORT.get(name, name)}_k{k}"
-        gap = calibration_error(whole.judged) if whole.judged else 0.0
         seconds = sum(piece.seconds for piece in draws.values())
+        oracles = "  ".join(f"{what} {f1:.3f}" for what, f1 in whole.oracles().items())
         print(
             f"\n{key}, {len(draws)} draws: {whole.line()}  mean F1 {np.mean(scores):.3f}"
-            f" ({min(scores):.3f} to {max(scores):.3f})  calibration {gap:.3f}  {seconds:.0f} s"
+            f" ({min(scores):.3f} to {max(scores):.3f})  {seconds:.0f} s\n  perfect {oracles}"
         )
         print_fields(list(draws.values()))
         for n in whole.hits:
             yield f"{key}_hit{n}", whole.hit(n)
         yield f"{key}_recall", whole.recall
         yield f"{key}_f1", float(np.mean(scores))
-        yield f"{key}_calibration_error", gap
+        yield from figures_of(key, whole, [piece.records for piece in draws.values()])
     if judged:
         yield "calibration_error", calibration_error(judged)
 
 
+def figures_of(
+    key: str, whole: Tally, groupings: Sequence[Grouping]
+) -> Iterator[tuple[str, float]]:
+    """Intervals, calibration, oracles and records of one set and K."""
+    yield f"{key}_low", interval(whole.documents)[0]
+    yield f"{key}_high", interval(whole.documents)[1]
+    yield from ((f"{key}_perfect_{what}", f1) for what, f1 in whole.oracles().items())
+    if whole.judged:
+        gap = calibration_error(whole.judged)
+        yield f"{key}_ece", gap
+        yield f"{key}_calibration_error", gap
+    sure = precision_above(whole.judged, 0.9)
+    if sure is not None:
+        yield f"{key}_p90_precision", sure
+    records = Grouping()
+    for grouping in groupings:
+        records.add(grouping)
+    if records.n_gold:
+        yield f"{key}_records_f1", records.f1
+        yield f"{key}_grouping_f1", records.grouping_f1
+
+
 def add_up(draws: Sequence[Piece]) -> tuple[Tally, list[float]]:
     """All counts together, and the micro F1 of each template in each draw."""
-    whole, scores = Tally(), []
+    whole, scores, documents = Tally(), [], []
     for fields in (fields for piece in draws for fields in piece.fields.values()):
         one = Tally()
         for tally in fields.values():
             one.add(tally)
         scores.append(one.f1)
-        whole.add(one)
+        documents += one.documents
+        whole.add(replace(one, documents=[]))
+    whole.documents = documents
     return whole, scores
 
 
@@ -341,7 +420,7 @@ def print_fields(draws: Sequence[Piece]) -> None:
         for name in fields:
             tally = Tally()
             for piece in draws:
-                tally.add(piece.fields[template][name])
+                tally.add(replace(piece.fields[template][name], documents=[]))
             label = f"{template} {name}"
             print(f"  {label:<34} {tally.line()}")
 
@@ -355,6 +434,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--documents", type=int, default=400, help="test documents per template; of cuad a quarter"
     )
+    parser.add_argument("--part", choices=("all", "dev", "held-out"), default="all")
     parser.add_argument("--vectors", type=Path, help="cache for the sentences' vectors")
     parser.add_argument("--model", help="encoder for --vectors; the built-in one by default")
     parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")

@@ -228,25 +228,36 @@ def record_fields(template: Template) -> list[str]:
 def make_records(
     page: Page, fields: Mapping[str, FieldResult], names: Sequence[str]
 ) -> tuple[Mapping[str, ExtractedValue], ...]:
-    """One record per value of the longest field, with the nearest value of each other field.
+    """One record per value of the longest field, with the matching value of each other field.
 
-    The same table row is nearer than the same sentence, and that nearer than the rest. A value may
-    be in several records, such as a category above many rows.
+    Fields with as many values as the longest match in the order of the document: contracts, lots
+    and amounts are listed alike. Of other fields the nearest value matches: the same table row is
+    nearer than the same sentence, and that nearer than the rest. A value may be in several records,
+    such as a category above many rows.
     """
     present = [name for name in names if name in fields and fields[name].values]
     if not present:
         return ()
     key = max(present, key=lambda name: len(fields[name].values))
-    records = []
-    for value in sorted(fields[key].values, key=lambda value: value.start):
-        record = {key: value}
-        for name in present:
-            if name != key:
-                nearest = _nearest(page, value, fields[name].values)
-                if nearest is not None:
-                    record[name] = nearest
-        records.append({name: record[name] for name in names if name in record})
-    return tuple(records)
+    anchors = _in_order(fields[key])
+    matches = {name: _matches(page, anchors, fields[name]) for name in present}
+    return tuple(
+        {name: match for name in present if (match := matches[name][number]) is not None}
+        for number in range(len(anchors))
+    )
+
+
+def _in_order(result: FieldResult) -> list[ExtractedValue]:
+    return sorted(result.values, key=lambda value: value.start)
+
+
+def _matches(
+    page: Page, anchors: Sequence[ExtractedValue], result: FieldResult
+) -> list[ExtractedValue | None]:
+    """The value of a field that belongs to each anchor, None where all are too far away."""
+    if len(result.values) == len(anchors):
+        return list(_in_order(result))
+    return [_nearest(page, anchor, result.values) for anchor in anchors]
 
 
 def _nearest(

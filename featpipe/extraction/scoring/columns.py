@@ -13,15 +13,13 @@ import numpy as np
 
 from featpipe.extraction.scoring.candidates import ORIGINS, Candidates
 from featpipe.extraction.scoring.context import (
-    AT_END,
-    AT_START,
-    N_BEFORE,
-    N_BEHIND,
     N_HASHED,
     number_columns,
 )
+from featpipe.extraction.scoring.hashed_rows import HashedRows
 from featpipe.extraction.scoring.labels import labelled_starts
-from featpipe.extraction.scoring.similarity import N_MEASURES, SIMILARITIES, measure_spans
+from featpipe.extraction.scoring.similarity import SIMILARITIES, measure_spans
+from featpipe.extraction.scoring.synonyms import synonyms_of
 from featpipe.extraction.scoring.tokens import hash_of, is_in, mix
 from featpipe.extraction.values.text import fold
 
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
 _ALIAS_REACH = 20
 #: Of 1: how far a name on the line above counts as the label.
 _ALONE = 0.3
+#: Of 1: how far a synonym of the field's names counts as the label.
+_RELATED = 0.9
 _ALIAS_FADE = np.linspace(1.0, 0.1, _ALIAS_REACH)
 
 #: Names of the measured columns, in order.
@@ -114,11 +114,12 @@ def prior_weights(n_samples: int) -> Floats:
     return np.array([share * few + (1 - share) * many for few, many in priors])
 
 
-def hashed_columns(features: PageFeatures, found: Candidates) -> NDArray[np.int32]:
-    """Places in the hashed space (n_candidates, n_columns)."""
+def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
+    """The hashed columns of candidates."""
     tokens, context = features.tokens, features.context
     first, last = found.first, found.last
-    start, end = context.at_start[first], context.at_end[last]
+    starts, start = _distinct(first, len(tokens) + 1)
+    ends, end = _distinct(last, len(tokens) + 1)
     left, before_end = context.left[first], context.left[last]
     columns = [
         mix(left, context.right[last]),
@@ -129,23 +130,25 @@ def hashed_columns(features: PageFeatures, found: Candidates) -> NDArray[np.int3
         _inside(context.sums, found),
         _entity_labels(features, found),
     ]
-    both = np.asarray(number_columns(columns, _OF_BOTH) & (N_HASHED - 1), np.int32)
-    hashed = np.empty((len(found), _N_COLUMNS), np.int32)
-    numbered = len(AT_START), len(AT_END)
-    hashed[:, _PLACES_AT_START] = start[:, : numbered[0]]
-    hashed[:, _PLACES_AT_END] = end[:, : numbered[1]]
-    hashed[:, _PLACES_OF_BOTH] = both.T
-    hashed[:, -N_BEFORE - N_BEHIND : -N_BEHIND] = start[:, numbered[0] :]
-    hashed[:, -N_BEHIND:] = end[:, numbered[1] :]
-    return hashed
+    both = number_columns(columns, _OF_BOTH) & (N_HASHED - 1)
+    return HashedRows(
+        context.at_start[starts],
+        context.at_end[ends],
+        np.ascontiguousarray(both.T, np.int32),
+        start,
+        end,
+    )
+
+
+def _distinct(places: Ints, n: int) -> tuple[Ints, Ints]:
+    """The distinct ones of places below n, ascending, and the number of each place among them."""
+    is_used = np.zeros(n, bool)
+    is_used[places] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[places]
 
 
 #: Numbers of the columns that depend on both ends of a span.
 _OF_BOTH = (13, 14, 16, 20, 22, 23, 24)
-_PLACES_AT_START, _PLACES_AT_END, _PLACES_OF_BOTH = (
-    np.array(numbers) - 1 for numbers in (AT_START, AT_END, _OF_BOTH)
-)
-_N_COLUMNS = len((*AT_START, *AT_END, *_OF_BOTH)) + N_BEFORE + N_BEHIND
 
 
 def _inside(sums: Ints, found: Candidates) -> Ints:
@@ -167,12 +170,11 @@ def _entity_labels(features: PageFeatures, found: Candidates) -> Ints:
 class SpanRows:
     """Features of spans that are the same for all fields. One row per span, ascending by ``codes``.
 
-    Shapes: ``codes`` (n,), ``hashed`` (n, n_columns), ``shared`` (n, n_shared), ``measures``
-    (n, N_MEASURES), ``inside`` (n,).
+    Shapes: ``codes`` (n,), ``shared`` (n, n_shared), ``measures`` (n, N_MEASURES), ``inside`` (n,).
     """
 
     codes: Ints
-    hashed: NDArray[np.int32]
+    hashed: HashedRows
     shared: Floats
     measures: Floats
     inside: Ints
@@ -187,12 +189,9 @@ def span_rows(features: PageFeatures, many: Sequence[Candidates]) -> SpanRows:
     codes = np.unique(np.concatenate([found.codes for found in many]))
     first, last = codes >> 32, codes & 0xFFFFFFFF
     found = Candidates(first, last, np.zeros(len(codes), np.int64))
-    if not len(codes):
-        none = np.empty((0, 1), np.int32)
-        return SpanRows(codes, none, np.empty((0, len(_SHARED))), np.empty((0, N_MEASURES)), codes)
     return SpanRows(
         codes,
-        hashed_columns(features, found),
+        hashed_rows(features, found),
         _shared_columns(features, found),
         measure_spans(features, found),
         _inside(features.context.exact_sums, found),
@@ -232,7 +231,7 @@ def measured_columns(
     first = n_shared + 5
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
     columns[:, first + len(bits) :] = mentions.similarity(
-        rows.hashed[places], rows.measures[places]
+        rows.hashed.at(places), rows.measures[places]
     )
     return columns
 
@@ -286,23 +285,32 @@ def _alias_columns(
     features: PageFeatures, found: Candidates, aliases: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """How far the label is a name of the field; how near before the candidate a name stands."""
+    behind, near = _name_columns(features, found, aliases)
+    related = synonyms_of(tuple(aliases))
+    if not related:
+        return behind, near
+    also_behind, also_near = _name_columns(features, found, related)
+    return np.maximum(behind, _RELATED * also_behind), np.maximum(near, also_near)
+
+
+def _name_columns(
+    features: PageFeatures, found: Candidates, names: Sequence[str]
+) -> tuple[Floats, Floats]:
     tokens = features.tokens
-    folded = [fold(alias) for alias in aliases]
+    folded = [fold(name) for name in names]
     named = [
-        number
-        for number, text in tokens.label_text.items()
-        if any(alias in text for alias in folded)
+        number for number, text in tokens.label_text.items() if any(name in text for name in folded)
     ]
     codes = np.array(sorted(named), np.int64)
     label, qualifier = tokens.label[found.first], tokens.qualifier[found.first]
     behind = (is_in(label, codes) | is_in(qualifier, codes)).astype(np.float64)
     at = np.zeros(len(features.folded) + 1)
-    for start, is_sure in labelled_starts(features.folded, aliases).items():
+    for start, is_sure in labelled_starts(features.folded, names).items():
         at[start] = 1.0 if is_sure else _ALONE
     behind = np.maximum(behind, at[tokens.start[found.first]])
     near = np.zeros(len(tokens) + 1)
     # However they are spaced: 甲　方.
-    places = [span for alias in aliases for span in features.compact.find_all(fold(alias))]
+    places = [span for name in folded for span in features.compact.find_all(name)]
     for _, end in places:
         token = int(np.searchsorted(tokens.start, end))
         reach = near[token : token + _ALIAS_REACH]

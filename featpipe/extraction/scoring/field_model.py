@@ -175,13 +175,13 @@ def _score(
     rows: SpanRows,
     similarity: tuple[Floats, Floats],
 ) -> Scored:
-    hashed = rows.hashed[rows.places(found)]
+    hashed = rows.hashed.at(rows.places(found))
     measured = measured_columns(
         features, found, rows, similarity, model.sample_mentions, model.aliases
     )
     if not len(found):
         none = np.empty(0)
-        return Scored(found, none, (), none, none, hashed, measured)
+        return Scored(found, none, (), none, none, hashed.matrix(), measured)
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
     values = value_rows(features, groups, model.boundaries.known)
@@ -190,7 +190,7 @@ def _score(
     best = np.array([groups[number].candidate for number in order])
     return Scored(
         found, logits, tuple(groups[number] for number in order), p[order], values[order],
-        hashed[best], measured[best],
+        hashed.at(best).matrix(), measured[best],
     )  # fmt: skip
 
 
@@ -256,7 +256,7 @@ def _prepare(
 ) -> list[_Prepared]:
     """Each sample, compared with the other samples only."""
     proposed = [_propose(sample, samples, boundaries) for sample in samples]
-    mentions = [(p.rows.hashed[p.labels], p.rows.measures[p.labels]) for p in proposed]
+    mentions = [(p.rows.hashed.at(p.labels).matrix(), p.rows.measures[p.labels]) for p in proposed]
     prepared = []
     for number, (sample, own) in enumerate(zip(samples, proposed, strict=True)):
         others = SampleMentions.of(mentions[:number] + mentions[number + 1 :])
@@ -331,7 +331,7 @@ def _exemplars(prepared: Sequence[_Prepared]) -> tuple[NDArray[np.int32], NDArra
     """Hashed columns of the true mentions, a few of each sample, and their samples' numbers."""
     rows, owners = [], []
     for number, one in enumerate(prepared):
-        true = one.rows.hashed[one.rows.labels][:_MOST_EXEMPLARS]
+        true = one.rows.hashed.at(np.flatnonzero(one.rows.labels)[:_MOST_EXEMPLARS]).matrix()
         rows.append(true)
         owners.append(np.full(len(true), number))
     rows = [part for part in rows if len(part)]

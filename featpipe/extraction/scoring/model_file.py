@@ -80,6 +80,7 @@ def unpack_model(data: bytes, fingerprint: str) -> FieldModel:
 
 def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
     columns = np.flatnonzero(model.mentions.hashed).astype(np.int32)
+    places = np.flatnonzero(model.sample_mentions.shares).astype(np.int32)
     queries = model.sentences.queries
     arrays: Arrays = {
         "columns": columns,
@@ -88,8 +89,8 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "values": model.values.model.weights,
         "exemplars": model.exemplars,
         "owners": model.owners,
-        "manner": model.sample_mentions.hashes,
-        "shares": model.sample_mentions.shares,
+        "places": places,
+        "shares": model.sample_mentions.shares[places],
         "numbers": model.sample_mentions.measures,
         "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
         "query_lengths": np.array([len(query) for query in queries], np.int64),
@@ -119,6 +120,8 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
     given: Plain = dict(arrays)
     hashed = np.zeros(N_HASHED, np.float32)
     hashed[given["columns"]] = given["hashed"]
+    shares = np.zeros(N_HASHED, np.float32)
+    shares[given["places"]] = given["shares"]
     boundaries = plain["edges"] | {
         name.removeprefix("edges."): value
         for name, value in given.items()
@@ -138,7 +141,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
             Logistic(given["values"], plain["value_bias"]), first, other, plain["ceiling"]
         ),
         sentences=SampleSentences(tuple(queries), given.get("vectors")),
-        sample_mentions=SampleMentions(given["manner"], given["shares"], given["numbers"]),
+        sample_mentions=SampleMentions(shares, given["numbers"]),
         exemplars=given["exemplars"],
         owners=given["owners"],
     )

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.context import N_HASHED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.hashed_rows import HashedRows
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -108,18 +111,19 @@ def _standardised(values: Floats) -> Floats:
     return np.asarray(np.clip((values - values.mean()) / (2 * spread), -1.0, 1.5), np.float64)
 
 
-#: Columns of :func:`featpipe.extraction.scoring.columns.hashed_columns` that are compared together.
+#: Columns of :class:`~featpipe.extraction.scoring.hashed_rows.HashedRows`, compared together:
+#: where they are kept, and which they are.
 _GROUPS = {
-    "left like": range(4),
-    "right like": range(4, 7),
-    "first words like": range(7, 9),
-    "last words like": range(9, 12),
-    "both sides like": range(12, 16),
-    "label like": range(16, 18),
-    "heading like": range(18, 19),
-    "entity like": range(23, 24),
-    "words before like": range(24, 32),
-    "words behind like": range(32, 37),
+    "left like": ("at_start", slice(0, 4)),
+    "right like": ("at_end", slice(0, 3)),
+    "first words like": ("at_start", slice(4, 6)),
+    "last words like": ("at_end", slice(3, 6)),
+    "both sides like": ("of_both", slice(0, 3)),
+    "label like": ("at_start", slice(6, 8)),
+    "heading like": ("at_start", slice(8, 9)),
+    "entity like": ("of_both", slice(6, 7)),
+    "words before like": ("at_start", slice(10, 18)),
+    "words behind like": ("at_end", slice(7, 12)),
 }
 #: Columns of :func:`measure_spans` that are compared together, and the distance that halves the
 #: similarity.
@@ -142,44 +146,53 @@ _NEUTRAL = 1 / 3
 class SampleMentions:
     """Context and measures of the true mentions in the samples.
 
-    Shapes: ``hashes`` (n,) places in the hashed space, ascending; ``shares`` (n,) of the samples
-    that have each; ``measures`` (m, N_MEASURES), a row per mention.
+    Shapes: ``shares`` (N_HASHED,) float32, of the samples that have each place of the hashed space;
+    ``measures`` (m, N_MEASURES), a row per mention.
     """
 
-    hashes: NDArray[np.int32]
-    shares: Floats
+    shares: NDArray[np.float32]
     measures: Floats
 
     @classmethod
     def of(cls, samples: Sequence[tuple[NDArray[np.int32], Floats]]) -> SampleMentions:
         """From hashed columns (n, width) and measures (n, N_MEASURES) of each sample's mentions."""
         known = [(hashed, measures) for hashed, measures in samples if len(hashed)]
+        shares = np.zeros(N_HASHED, np.float32)
         if not known:
-            none = np.empty(0)
-            return cls(none.astype(np.int32), none, np.empty((0, N_MEASURES)))
-        # A sample counts once, however many mentions it has.
-        seen = np.concatenate([np.unique(hashed) for hashed, _ in known])
-        hashes, counts = np.unique(seen, return_counts=True)
+            return cls(shares, np.empty((0, N_MEASURES)))
+        for hashed, _ in known:
+            shares[hashed.ravel()] += np.float32(1)  # once, however many mentions a sample has
         measures = np.concatenate([part[:_MOST_MENTIONS] for _, part in known])
         step = max(1, -(-len(measures) // _MOST_MENTIONS))
-        return cls(hashes.astype(np.int32), counts / len(known), measures[::step])
+        return cls(shares / np.float32(len(known)), measures[::step])
 
-    def similarity(self, hashed: NDArray[np.int32], measures: Floats) -> Floats:
+    def similarity(self, hashed: HashedRows, measures: Floats) -> Floats:
         """Columns (n, len(SIMILARITIES)) of candidates, above 0 for more similar than neutral.
 
         All zeros without a known mention.
         """
         columns = np.zeros((len(hashed), len(SIMILARITIES)))
-        if not len(self.hashes) or not len(hashed):
+        if not len(self.measures) or not len(hashed):
             return columns
-        at = np.minimum(np.searchsorted(self.hashes, hashed), len(self.hashes) - 1)
-        shares = np.where(self.hashes[at] == hashed, self.shares[at], 0.0)
-        for number, group in enumerate(_GROUPS.values()):
-            columns[:, number] = shares[:, group.start : group.stop].mean(axis=1)
+        rows = {"at_start": hashed.start, "at_end": hashed.end, "of_both": slice(None)}
+        for number, (kept, group) in enumerate(_GROUPS.values()):
+            shares = self.shares.take(getattr(hashed, kept)[:, group], mode="clip")
+            columns[:, number] = shares.mean(axis=1, dtype=np.float64)[rows[kept]]
         for number, (part, half) in enumerate(_MEASURES.values(), len(_GROUPS)):
-            distance = np.abs(measures[:, None, part] - self.measures[None, :, part]).sum(axis=2)
-            columns[:, number] = np.exp2(-distance / half).mean(axis=1)
+            columns[:, number] = _nearness(measures[:, part], self.measures[:, part], half)
         return columns - _NEUTRAL
+
+
+def _nearness(given: Floats, known: Floats, half: float) -> Floats:
+    """Mean (n,) of 2 to the minus distance, in units of ``half``, from rows (n, w) to (m, w)."""
+    if given.shape[1] == 1:  # lengths and places are shared by many candidates
+        values, number = np.unique(given[:, 0], return_inverse=True)
+        distance = np.abs(values[:, None] - known[None, :, 0])
+        return np.asarray(np.exp2(-distance / half).mean(axis=1)[number])
+    distance = np.zeros((len(given), len(known)))
+    for own, other in zip(given.T, known.T, strict=True):
+        distance += np.abs(own[:, None] - other[None, :])
+    return np.asarray(np.exp2(-distance / half).mean(axis=1))
 
 
 def measure_spans(features: PageFeatures, found: Candidates) -> Floats:

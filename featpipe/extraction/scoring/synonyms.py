@@ -1,0 +1,174 @@
+"""Synonyms: other names that business documents use for the things a field may be named after.
+
+General vocabulary of contracts, announcements, judgments and invoices, Chinese and English, written
+down by hand: nothing here is counted on a labelled set. A field's own name and aliases count more.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from featpipe.extraction.values.text import fold_width
+
+#: Names of one thing between semicolons. A name may be in several groups.
+_NAMES = """
+甲方, 发包人, 发包方, 招标人, 招标单位, 招标方, 业主, 业主单位, 建设单位, 采购人, 采购方,
+    采购单位, 买方, 买受人, 需方, 委托方, 委托人, 定作人, 客户, 购买方, 订货方, 交易对方,
+    合同对方, 出租方, 出租人, first party, party a;
+乙方, 承包人, 承包方, 中标人, 中标单位, 中标方, 卖方, 出卖人, 供方, 供应商, 供货方, 受托方,
+    受托人, 施工单位, 承建方, 承揽人, 服务方, 承租方, 承租人, second party, party b;
+买方, 买受人, 采购方, 采购人, 购买方, 购货方, 需方, 受让方, buyer, purchaser, customer,
+    bill to;
+卖方, 出卖人, 销售方, 销货方, 供应商, 供货方, 供方, 转让方, 出让方, seller, vendor, supplier;
+出租方, 出租人, 房东, lessor, landlord;
+承租方, 承租人, 租户, lessee, tenant;
+委托方, 委托人, 客户, client, principal;
+受托方, 受托人, 服务方, 代理人, agent;
+转让方, 出让方, 出让人, 转让人, 卖方, transferor, assignor;
+受让方, 受让人, 买方, transferee, assignee;
+贷款人, 出借人, 债权人, 贷款银行, 贷款方, 授信人, lender, creditor;
+借款人, 债务人, 借款方, 授信申请人, borrower, debtor;
+保证人, 担保人, 担保方, guarantor;
+被担保人, 被担保方, 债务人, 担保对象, guaranteed party;
+出质人, 质押人, 质押股东, pledgor, pledger;
+质权人, 质押权人, pledgee;
+抵押人, mortgagor;
+抵押权人, mortgagee;
+股东, 股东名称, 股东姓名, 持有人, 持股人, equity holder, shareholder, stockholder;
+原告, 申请人, 上诉人, 起诉方, plaintiff, claimant, applicant;
+被告, 被申请人, 被上诉人, 被告人, defendant, respondent;
+法院, 审理法院, 受理法院, 管辖法院, court;
+冻结机关, 执行机关, 司法机关, 执行法院, 冻结法院, 人民法院, legal institution;
+审计机构, 会计师事务所, 审计机关, auditor;
+保荐机构, 主承销商, 保荐人, 承销商, sponsor, underwriter;
+法定代表人, 法人代表, 负责人, legal representative;
+联系人, 经办人, contact, contact person;
+签发人, 批准人, 审批人, approved by;
+发行人, 发行主体, issuer;
+公司名称, 企业名称, 单位名称, 名称, company, company name;
+增持方, 增持人, 增持股东, 增持主体;
+减持方, 减持人, 减持股东, 减持主体;
+收购方, 收购人, 购买方, acquirer;
+标的公司, 目标公司, 标的企业, 被投资公司, 被收购方, target, target company;
+投资方, 投资人, 投资者, 出资方, 出资人, investor;
+投保人, policyholder;
+被保险人, 受益人, insured, beneficiary;
+收货人, 收件人, consignee;
+发货人, 寄件人, 托运人, consignor, shipper;
+项目名称, 工程名称, 标段名称, 标的名称, 招标项目, 采购项目, 中标项目, 项目, 工程, project,
+    project name;
+合同名称, 协议名称, 合同, 协议书, contract name, agreement name, document name;
+标的, 标的物, 货物名称, 产品名称, 采购内容, subject, product;
+合同编号, 协议编号, 合同号, contract number, contract no;
+发票号码, 发票号, 票据号, invoice number, invoice no;
+订单号, 订单编号, 采购单号, order number, order no, po number;
+证券代码, 股票代码, 公司代码, stock code, ticker;
+证券简称, 股票简称, 公司简称, stock name;
+公告编号, 编号, 文号, announcement number;
+案号, 案件编号, 案件号, case number, case no;
+案由, 纠纷类型, cause of action;
+统一社会信用代码, 社会信用代码, 纳税人识别号, 税号, tax id;
+身份证号, 身份证号码, 证件号码, id number;
+账号, 银行账号, 账户, 银行账户, 收款账号, account number, account;
+开户行, 开户银行, bank;
+合同金额, 合同总金额, 合同总价, 合同价, 合同价款, 合同总额, 合同总价款, 中标金额, 中标价,
+    中标价格, 中标总价, 投标报价, 签约合同价, 总价, 总金额, 总额, contract amount,
+    contract value, contract price;
+中标金额, 中标价, 中标价格, 中标总价, 成交金额, 成交价, 投标报价, winning bid;
+交易金额, 交易价格, 交易对价, 转让价格, 转让价款, 成交金额, 股权转让款, transaction amount,
+    consideration;
+投资金额, 投资总额, 出资额, 认缴出资额, 出资金额, 总投资, investment amount;
+担保金额, 担保额度, 保证金额, 担保总额, guarantee amount;
+借款金额, 贷款金额, 贷款本金, 借款本金, 融资金额, 授信额度, loan amount, principal amount;
+涉案金额, 诉讼金额, 诉讼标的, 标的额, 诉讼请求金额, amount in dispute;
+质押金额, 融资金额, 质押融资金额;
+金额, 总额, 总金额, 价款, 款项, amount, money, sum;
+合计, 总计, 总金额, 价税合计, 应付金额, 实付金额, total, grand total, total amount,
+    amount due, net total, total due, total payable, balance due;
+税额, 增值税, 税金, tax, vat, gst, tax amount;
+单价, unit price, price;
+租金, 月租金, 年租金, rent;
+违约金, 滞纳金, penalty;
+保证金, 履约保证金, 押金, 定金, deposit;
+注册资本, 注册资金, registered capital;
+净利润, 归属于上市公司股东的净利润, net profit;
+营业收入, 营业总收入, revenue;
+质押股数, 质押数量, 质押股份数量, 质押股份, 质押股份数, pledged shares;
+冻结股数, 冻结数量, 冻结股份数量, 冻结股份, 冻结股份数, frozen shares, froze shares;
+增持股数, 增持数量, 增持股份数量;
+减持股数, 减持数量, 减持股份数量;
+回购股数, 回购数量, 回购股份数量, repurchased shares;
+持股数量, 持有股数, 持股数, 持股总数, 持有股份, 持有公司股份, total holding shares;
+持股比例, 占总股本比例, 占公司总股本, 占公司股份总数, 占总股本的比例, total holding ratio,
+    proportion;
+数量, 股数, 份数, number, quantity, qty;
+比例, 占比, 百分比, ratio, percentage, proportion;
+利率, 年利率, 贷款利率, 票面利率, interest rate;
+税率, tax rate;
+每股价格, 发行价格, 回购价格, 成交均价, 均价, 交易均价, 转让价格, 增持均价, 减持均价,
+    average price;
+签订日期, 签署日期, 签约日期, 订立日期, 签订时间, 签署时间, agreement date, signing date,
+    contract date;
+公告日期, 公告日, 发布日期, 披露日期, announcement date;
+开始日期, 起始日期, 起始日, 质押开始日期, 质押起始日, 冻结起始日, 冻结日期, 起租日, 起始时间,
+    start date;
+结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 质押到期日, 冻结终止日, 冻结到期日,
+    end date, expiration date;
+解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date, unfroze date;
+生效日期, 生效日, effective date;
+开票日期, 发票日期, invoice date;
+交货日期, 交付日期, 交货期, delivery date;
+付款日期, 支付日期, 付款期限, due date, payment date;
+判决日期, 裁判日期, 裁定日期, judgment date;
+立案日期, 受理日期, filing date;
+日期, 时间, date;
+工期, 合同工期, 履行期限, 合同期限, 建设工期, 服务期限, 计划工期, 期限, duration, term;
+租赁期限, 租期, lease term;
+保证期间, 担保期限, 担保期间;
+质押期限, 质押期间;
+地址, 住所, 住址, 注册地址, 联系地址, 办公地址, 通讯地址, address;
+施工地点, 项目地点, 工程地点, 建设地点, 履行地点, place of performance;
+联系电话, 电话, 手机, 电话号码, telephone, phone, tel;
+传真, fax;
+邮箱, 电子邮箱, 电子邮件, email, e-mail;
+担保方式, 保证方式, 担保类型;
+付款方式, 支付方式, 结算方式, payment terms;
+用途, 借款用途, 贷款用途, 资金用途;
+争议解决, 争议解决方式, dispute resolution;
+适用法律, 管辖法律, governing law, applicable law;
+违约责任, liability for breach;
+职务, 职位, 岗位, title, position;
+"""
+_GROUPS = tuple(
+    tuple(name.strip() for name in group.split(",")) for group in _NAMES.split(";") if group.strip()
+)
+_camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
+
+
+@lru_cache(maxsize=1024)
+def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Other names of the thing that a field is named after, none of them given.
+
+    A name that no group has counts as the longest name of a group that it contains: 合同金额上限 as
+    合同金额.
+    """
+    found = [other for name in names for group in _groups_of(name) for other in group]
+    return tuple(other for other in dict.fromkeys(found) if other not in names)
+
+
+def _groups_of(name: str) -> list[tuple[str, ...]]:
+    folded = _folded(name)
+    inside = [
+        known
+        for group in _GROUPS
+        for known in group
+        if (known == folded if known.isascii() else known in folded)
+    ]
+    longest = max(map(len, inside), default=0)
+    wanted = {known for known in inside if len(known) == longest}
+    return [group for group in _GROUPS if wanted.intersection(group)]
+
+
+def _folded(name: str) -> str:
+    return fold_width(_camel.sub(" ", name)).strip().lower()

@@ -1,0 +1,103 @@
+"""The labelled sets of extraction, and their parts: for development, and held out.
+
+Companies (of announcements, contracts and receipts) and event types (of sentences) are held out by
+the hash of their name, so that a part is the same on every machine and nobody chose it. What is
+tuned or learnt looks at the part ``dev`` alone; ``held-out`` is measured when that is done.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal
+
+from harness import read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    Part = Literal["all", "dev", "held-out"]
+
+SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
+SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
+_code = re.compile(r"(?:证券|股票)代码\W{0,3}(\d{6})")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One template of one set: documents to draw samples from, and others to test on."""
+
+    name: str
+    pool: list[dict]
+    test: list[dict]
+
+
+def read_set(folder: Path, name: str, n_test: int, part: Part = "all") -> list[Task]:
+    """The templates of a set with their parts; the same test documents in every run."""
+    rows = list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
+    groups = groups_of(name, rows)
+    by_template: dict[str, list[dict]] = defaultdict(list)
+    for row, group in zip(rows, groups, strict=True):
+        if part == "all" or is_held_out(group) == (part == "held-out"):
+            by_template[row["template"]].append(row)
+    return [_task(template, own, n_test) for template, own in by_template.items()]
+
+
+def _task(template: str, own: list[dict], n_test: int) -> Task:
+    chance = random.Random(7)  # noqa: S311  # a draw, no secret
+    parts = [
+        [r for r in own if r.get("part") in named]
+        for named in ({"ref", "train_base"}, {"eval", "test_base"})
+    ]
+    if not parts[0]:
+        chance.shuffle(own)
+        n_pool = min(100, len(own) // 2)
+        parts = [own[:n_pool], own[n_pool:]]
+    return Task(template, parts[0], chance.sample(parts[1], min(n_test, len(parts[1]))))
+
+
+def is_held_out(group: str) -> bool:
+    """Whether a company or an event type belongs to the part that is not looked at."""
+    return blake2b(group.encode(), digest_size=1, person=b"featpipe-split").digest()[0] % 2 == 1
+
+
+def groups_of(name: str, rows: Sequence[dict]) -> list[str]:
+    """What each row must not be parted from: its company, or its event type."""
+    if name == "fewfc_base":
+        return [row["template"] for row in rows]
+    if name == "cuad":
+        return [re.split(r"[_-]", row["doc_id"])[0].lower() for row in rows]
+    if name == "sroie":
+        return [_letters(row["fields"].get("company", [row["doc_id"]])[0]) for row in rows]
+    return _joined([_companies(row) for row in rows])
+
+
+def _companies(row: dict) -> list[str]:
+    """Names an announcement's company goes by: its codes, and the contractors."""
+    codes = _code.findall(row["text"])[:1]
+    return [*codes, *map(_letters, row["fields"].get("乙方", [])[:1])] or [row["doc_id"]]
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text.lower() if character.isalnum())
+
+
+def _joined(names: Sequence[Sequence[str]]) -> list[str]:
+    """The first name of each group of rows that share names, directly or through others."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    for own in names:
+        for other in own[1:]:
+            first, second = sorted((root(own[0]), root(other)))
+            parent[second] = first
+    return [root(own[0]) for own in names]

@@ -1,0 +1,44 @@
+"""Synonyms: a field finds values behind other names of what it is named after."""
+
+from __future__ import annotations
+
+from pages import features_of
+
+from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.synonyms import synonyms_of
+
+
+def test_a_name_has_the_names_of_its_group_and_not_itself() -> None:
+    assert "发包人" in synonyms_of(("甲方",))
+    assert "甲方" not in synonyms_of(("甲方",))
+
+
+def test_a_longer_name_counts_as_the_longest_name_inside_it() -> None:
+    assert "中标价" in synonyms_of(("合同金额上限",))
+    assert "中标价" not in synonyms_of(("担保金额上限",))
+
+
+def test_english_names_are_met_whole_however_they_are_joined() -> None:
+    assert "股东名称" in synonyms_of(("EquityHolder",))
+    assert synonyms_of(("subtotals",)) == ()
+
+
+def test_the_samples_label_is_another_one_and_the_value_is_found_all_the_same() -> None:
+    text = "甲方：{a}\n监理单位：{b}\n合同金额：{n}万元\n"
+    samples = [
+        features_of(text.format(a=f"{place}电缆有限公司", b=f"{place}监理有限公司", n=n))
+        for n, place in enumerate(("包头", "株洲", "洛阳"), 3)
+    ]
+    model = fit_field(
+        [
+            sample_of(page, [f"{place}电缆有限公司"], "organisation")
+            for page, place in zip(samples, ("包头", "株洲", "洛阳"), strict=True)
+        ],
+        "organisation",
+        ("甲方",),
+    )
+    page = features_of("监理单位：大连监理有限公司\n发包人：三亚化工有限公司\n合同金额：9万元\n")
+    scored = model.score(page)
+    assert [page.page.text[slice(*scored.groups[n].spans[0])] for n in model.choose(scored)] == [
+        "三亚化工有限公司"
+    ]
