@@ -14,7 +14,7 @@ from featpipe.cli.main import featpipe
 from featpipe.cli.terminal import echo
 from featpipe.errors import UsageError
 from featpipe.guide.pages import GROUPS, LANGUAGES, Language, joined, topics
-from featpipe.guide.reference import read_all_pages, read_any_page
+from featpipe.guide.reference import read_all_pages, read_any_page, read_opening
 from featpipe.guide.search import GuideIndex
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from featpipe.guide.search import GuideHit
 
 _WIDEST = 100
-_LINK = re.compile(r"\]\((\w+)(?:\.zh)?\.md(#[\w-]+)?\)")
+_LINK = re.compile(r"\[([^\]]*)\]\((\w+)(?:\.zh)?\.md(#[\w-]+)?\)")
 
+_STOP = {"en": ". ", "zh": "。"}
 _FOOT = {
     "en": "featpipe guide TOPIC shows a page, featpipe guide WORDS finds one.",
     "zh": "featpipe guide 主题 显示一页，featpipe guide 关键词 搜索。",
@@ -60,7 +61,8 @@ def guide(
         page = read_any_page(name, language, featpipe)
         _show(page.part(anchor) if anchor else page.text)
     else:
-        _print_hits(words, GuideIndex(read_all_pages(language, featpipe)).search(words))
+        index = GuideIndex(read_all_pages(language, featpipe))
+        _print_hits(words, index.search(words) or index.search(index.nearest_words(words)))
 
 
 def _language_of(words: str) -> Language:
@@ -80,8 +82,8 @@ def _entries(language: Language) -> Iterator[str]:
     for titles, group in GROUPS:
         yield f"## {titles[language]}\n"
         for topic in group:
-            page = read_any_page(topic, language, featpipe)
-            yield f"- `{topic}`: {page.title}. {page.summary}"
+            page = read_opening(topic, language)
+            yield f"- `{topic}`: {page.title}{_STOP[language]}{page.summary}"
         yield ""
 
 
@@ -105,11 +107,11 @@ def _show(markdown: str) -> None:
         return
     from rich.console import Console
     from rich.markdown import Markdown
+    from rich.theme import Theme
 
     # A link to a page becomes the command that shows it.
-    shown = re.sub(
-        r"\]\((\w+)(?:\.zh)?\.md(#[\w-]+)?\)", r"](featpipe guide \1\2)", joined(markdown)
-    )
-    console = Console(width=min(Console().width, _WIDEST))
+    shown = _LINK.sub(r"\1 (`featpipe guide \2\3`)", joined(markdown))
+    theme = Theme({"markdown.code": "cyan"})  # by default on black, which few terminals are
+    console = Console(width=min(Console().width, _WIDEST), theme=theme)
     with console.pager(styles=os.environ.get("TERM", "dumb") != "dumb"):
-        console.print(Markdown(shown, hyperlinks=False))
+        console.print(Markdown(shown, code_theme="ansi_dark", hyperlinks=False))

@@ -80,9 +80,9 @@ class Page:
     @property
     def summary(self) -> str:
         """The first sentence below the title, without marks."""
-        opening = self.sections[0].text.strip().split("\n\n")[0]
+        opening = joined(self.sections[0].text).strip().split("\n\n")[0]
         sentence = re.match(r".*?(?:[。！]|[.!](?=\s|$)|$)", plain(opening), re.DOTALL)
-        return sentence[0].strip() if sentence else ""
+        return " ".join(sentence[0].split()) if sentence else ""
 
     def part(self, anchor: str) -> str:
         """Markdown of the section with this anchor, and of those below it.

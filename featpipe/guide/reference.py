@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, get_args, get_origin
 
 import click
 
@@ -15,6 +15,8 @@ from featpipe.guide.pages import Language, Page, make_page, read_page, topics
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: Characters of a signature on one line.
+_LONGEST = 76
 _SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields", "Example")
 
 _OPENINGS: dict[str, dict[Language, str]] = {
@@ -46,6 +48,16 @@ def read_any_page(topic: str, language: Language, group: click.Group) -> Page:
     if topic == "library":
         return make_page(topic, language, _OPENINGS[topic][language] + "".join(_describe_names()))
     return read_page(topic, language)
+
+
+def read_opening(topic: str, language: Language) -> Page:
+    """A page up to what is made of the code, without importing it: its title and its opening.
+
+    Raises:
+        UsageError: there is no such page.
+    """
+    opening = _OPENINGS.get(topic)
+    return make_page(topic, language, opening[language]) if opening else read_page(topic, language)
 
 
 def read_all_pages(language: Language, group: click.Group) -> list[Page]:
@@ -104,26 +116,38 @@ def _signature(public: object, *, is_property: bool = False) -> str:
         signature = inspect.signature(public)  # type: ignore[arg-type]  # raises for others
     except (TypeError, ValueError):
         return ""
-    end = "" if inspect.isclass(public) else _returns(signature)
+    returns = _type(signature.return_annotation)
     if is_property:
-        return end.replace(" -> ", ": ")
-    kept = [each for name, each in signature.parameters.items() if name not in {"self", "cls"}]
-    bare = signature.replace(parameters=kept, return_annotation=signature.empty)
-    whole = str(bare).replace("'", "") + end
-    if len(whole) <= 76:
-        return whole
-    parts, seen_star = [], False
-    for each in kept:
-        if each.kind is each.KEYWORD_ONLY and not seen_star:
+        return f": {returns}" if returns else ""
+    end = f" -> {returns}" if returns and not inspect.isclass(public) else ""
+    parts: list[str] = []
+    for name, each in signature.parameters.items():
+        if each.kind is each.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
             parts.append("*")
-            seen_star = True
-        parts.append(str(each).replace("'", ""))
+        if name not in {"self", "cls"}:
+            parts.append(_parameter(each))
+    whole = f"({', '.join(parts)}){end}"
+    if len(whole) <= _LONGEST:
+        return whole
     return "(\n" + "".join(f"    {part},\n" for part in parts) + f"){end}"
 
 
-def _returns(signature: inspect.Signature) -> str:
-    returns = signature.return_annotation
-    return "" if returns is signature.empty else f" -> {str(returns).strip(chr(39))}"
+def _parameter(each: inspect.Parameter) -> str:
+    stars = "*" if each.kind is each.VAR_POSITIONAL else ""
+    stars = "**" if each.kind is each.VAR_KEYWORD else stars
+    kind = _type(each.annotation)
+    typed = f"{stars}{each.name}: {kind}" if kind else f"{stars}{each.name}"
+    return typed if each.default is each.empty else f"{typed} = {each.default!r}"
+
+
+def _type(annotation: object) -> str:
+    """As it is written, without the modules of names and pydantic's conditions."""
+    if annotation is inspect.Parameter.empty:
+        return ""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    written = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", written.strip("'"))
 
 
 def to_markdown(doc: str) -> str:

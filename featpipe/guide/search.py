@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from featpipe.guide.pages import GENERATED, Page, Section
@@ -31,6 +32,9 @@ _OWN, _ABOVE, _TITLE = 6, 2, 2
 _K1, _B = 1.2, 0.5
 #: Of pages that are made of the code: an explanation is worth more than a signature.
 _GENERATED_WEIGHT = 0.6
+
+#: Share of letters that a misspelled word has in common with the right one.
+_ALIKE = 0.7
 
 _WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 
@@ -112,6 +116,14 @@ class GuideIndex:
                 scores[number] += worth  # type: ignore[assignment]  # a Counter of floats
         best = sorted((-score, number) for number, score in scores.items() if score > 0)[:k]
         return [GuideHit(*self.entries[number], -score) for score, number in best]
+
+    def nearest_words(self, words: str) -> str:
+        """The words with those that stand nowhere replaced by what is spelled most alike."""
+        found: list[str] = []
+        for term in terms_of(words):
+            known = term in self.worths
+            found += [term] if known else get_close_matches(term, self.worths, 1, _ALIKE)
+        return " ".join(found)
 
 
 def _count(page: Page, above: Sequence[Section], section: Section) -> Counter[str]:

@@ -3,6 +3,7 @@
 "use strict";
 
 const stop = new Set(GUIDE.stop);
+const terms = Object.keys(GUIDE.worths).sort((a, b) => a.length - b.length);
 
 function stem(word) {
   if (word.length > 4 && word.endsWith("ies")) return word.slice(0, -3) + "y";
@@ -18,22 +19,30 @@ function stem(word) {
 }
 
 function termsOf(text) {
-  const terms = [];
+  const found = [];
   for (const word of text.normalize("NFKC").toLowerCase().match(/[a-z0-9]+|[\u3400-\u9fff]+/g) ?? []) {
     if (word[0] > "z") {
-      if (word.length === 1) terms.push(word);
-      for (let n = 0; n + 1 < word.length; n++) terms.push(word.slice(n, n + 2));
+      if (word.length === 1) found.push(word);
+      for (let n = 0; n + 1 < word.length; n++) found.push(word.slice(n, n + 2));
     } else if (!stop.has(word)) {
-      terms.push(stem(word));
+      found.push(stem(word));
     }
   }
-  return terms;
+  return found;
+}
+
+// Of a word that is still being typed: those of the shortest term that begins with it.
+function worthsOf(term) {
+  const known = GUIDE.worths[term];
+  if (known) return known;
+  const longer = terms.find((one) => one.startsWith(term));
+  return longer ? GUIDE.worths[longer] : [];
 }
 
 function find(words) {
   const scores = new Map();
   for (const term of new Set(termsOf(words))) {
-    for (const [number, worth] of GUIDE.worths[term] ?? []) {
+    for (const [number, worth] of worthsOf(term)) {
       scores.set(number, (scores.get(number) ?? 0) + worth);
     }
   }
