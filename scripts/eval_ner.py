@@ -2,7 +2,9 @@
 
     python scripts/eval_ner.py [--model FOLDER] [--data DIR] [--quick] [--json FILE]
 
-Keys: SET_f1, SET_precision, SET_recall for SET in msra, cluener, resume. Labels are mapped to
+Keys: SET_f1, SET_precision, SET_recall for SET in msra, cluener, resume; SET_ece, the expected
+calibration error of the entities' scores in ten bins; SET_p90_precision and SET_p90_share, how many
+of those at .9 or more are right, and their share of all. Labels are mapped to
 person, organisation, place; a type that the model does not know at all is left out of its score,
 and the types that count are printed.
 """
@@ -59,11 +61,18 @@ def read_samples(file: Path, part: str) -> Iterator[Sample]:
 
 def find_spans(tagger: Tagger, texts: list[str]) -> Iterator[list[Span]]:
     """The entities of each text, in order, under the names that they are scored as."""
+    for scored in find_scored(tagger, texts):
+        yield [span for span, _ in scored]
+
+
+def find_scored(tagger: Tagger, texts: list[str]) -> Iterator[list[tuple[Span, float]]]:
+    """As `find_spans`, each with its score."""
     for at in range(0, len(texts), 256):
         found = tagger.find_entities(texts[at : at + 256])
         labels = [tagger.labels[number] for number in found.label.tolist()]
         kinds = [ALIKE.get(label, label) for label in labels]
-        spans = list(zip(found.start.tolist(), found.end.tolist(), kinds, strict=True))
+        places = zip(found.start.tolist(), found.end.tolist(), kinds, strict=True)
+        spans = list(zip(places, found.score.tolist(), strict=True))
         for stop, n in zip(np.cumsum(found.lengths).tolist(), found.lengths.tolist(), strict=True):
             yield spans[stop - n : stop]
 
@@ -92,6 +101,34 @@ def count_matches(tagger: Tagger, samples: list[Sample]) -> Matches:
     return matches
 
 
+def judge_scores(
+    tagger: Tagger, samples: list[Sample], kinds: Collection[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each entity of these types that is found: its score, and whether it is right."""
+    found = find_scored(tagger, [sample.text for sample in samples])
+    judged = [
+        (score, span in set(sample.spans))
+        for sample, scored in zip(samples, found, strict=True)
+        for span, score in scored
+        if span[2] in kinds
+    ]
+    return np.array([score for score, _ in judged]), np.array([is_right for _, is_right in judged])
+
+
+def measure_calibration(scores: np.ndarray, is_right: np.ndarray) -> tuple[float, float, float]:
+    """Expected calibration error in ten bins of equal width (Guo et al. 2017), and two shares.
+
+    The second figure is how many of those at .9 or more are right, the third their share of all.
+    """
+    bins = np.minimum((scores * 10).astype(int), 9)
+    gaps = [
+        abs(scores[bins == place].mean() - is_right[bins == place].mean()) * (bins == place).mean()
+        for place in np.unique(bins)
+    ]
+    sure = scores >= 0.9
+    return float(sum(gaps)), float(is_right[sure].mean()) if sure.any() else 1.0, float(sure.mean())
+
+
 def main() -> None:
     """Score every set and print the figures."""
     parser = make_parser(__doc__)
@@ -108,9 +145,13 @@ def main() -> None:
         precision, recall, f1 = count_matches(tagger, samples).score(kinds)
         for key, value in (("f1", f1), ("precision", precision), ("recall", recall)):
             figures[f"{name}_{key}"] = round(value, 4)
+        error, sure, share = measure_calibration(*judge_scores(tagger, samples, kinds))
+        for key, value in (("ece", error), ("p90_precision", sure), ("p90_share", share)):
+            figures[f"{name}_{key}"] = round(value, 4)
         print(
             f"{name:8s} {len(samples):6d} texts  {', '.join(sorted(kinds)) or 'none in common':16s}"
             f"  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}"
+            f"  ECE {error:.4f}  at .9 {sure:.4f} right, {share:.4f} of all"
         )
     finish("eval_ner", options, figures)
 

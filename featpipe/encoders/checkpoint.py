@@ -90,7 +90,7 @@ class Checkpoint:
         own = (*self.weight_files, *self.tokenizer_files, self.path / "config.json")
         steps = tuple(file for step in self.recipe.steps for file in step.weight_files)
         adapter = () if self.adapter is None else self.adapter.files
-        return own + steps + self.code_files + adapter
+        return own + steps + self.code_files + adapter + self.calibration_files
 
     @property
     def weights_digest(self) -> str:
@@ -102,6 +102,12 @@ class Checkpoint:
     def code_files(self) -> tuple[Path, ...]:
         """The model's own Python code, which runs only with ``trust_remote_code``."""
         return tuple(sorted(self.path.rglob("*.py"))) if self.config.get("auto_map") else ()
+
+    @property
+    def calibration_files(self) -> tuple[Path, ...]:
+        """What makes a tagger's scores probabilities: one file, or none."""
+        file = self.path / "entity_calibration.json"
+        return (file,) if self.kind == "tagger" and file.is_file() else ()
 
     @property
     def architecture(self) -> str:

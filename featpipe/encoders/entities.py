@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from featpipe.encoders.calibration import measure_spans
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from featpipe.encoders.calibration import Calibration
     from featpipe.encoders.tokens import Ints, Offsets, Tokens
 
 _TAG = re.compile(r"(?P<position>[BIMELSU])[-_](?P<type>.+)", re.DOTALL)
@@ -64,8 +67,9 @@ class Entities:
     """The m entities of n texts, text by text in reading order.
 
     Shapes: lengths (n,), entities per text; start, end (m,), characters of the text, end exclusive;
-    label (m,), the number of the type in ``Tagger.labels``; score (m,), the mean probability of its
-    tokens' labels.
+    label (m,), the number of the type in ``Tagger.labels``; score (m,), the probability
+    that it is right where the checkpoint is calibrated, else the mean probability of its tokens'
+    labels.
     """
 
     lengths: Ints
@@ -76,7 +80,11 @@ class Entities:
 
 
 def decode(
-    labels: npt.NDArray[np.integer], scores: npt.NDArray[np.float32], tokens: Tokens, tags: Tags
+    labels: npt.NDArray[np.integer],
+    scores: npt.NDArray[np.float32],
+    tokens: Tokens,
+    tags: Tags,
+    calibration: Calibration | None = None,
 ) -> Entities:
     """Join runs of tokens to entities.
 
@@ -92,13 +100,17 @@ def decode(
     sums = np.add.reduceat(scores.astype(np.float64), first)
     is_entity = kind[first] >= 0
     first, last, sums = first[is_entity], last[is_entity], sums[is_entity]
+    probability = sums / (last - first + 1)
     text = np.searchsorted(tokens.ends, first, side="right")
+    if calibration is not None:
+        features = measure_spans(scores, first, last, text, tokens.ends)
+        probability = calibration.score(features, kind[first])
     return Entities(
         lengths=np.bincount(text, minlength=len(tokens.ends)).astype(np.int64),
         start=tokens.offsets[0][first],
         end=tokens.offsets[1][last],
         label=kind[first].astype(np.uint16),
-        score=(sums / (last - first + 1)).astype(np.float32),
+        score=probability.astype(np.float32),
     )
 
 

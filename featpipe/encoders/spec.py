@@ -177,6 +177,7 @@ def tagger_spec(checkpoint: Checkpoint, settings: TaggerSettings, device: str = 
         "labels": list(checkpoint.labels),
         "max_length": max_length,
         "overlap": overlap,
+        **_describe_calibration(checkpoint),
     }
 
 
@@ -212,6 +213,12 @@ def _describe_steps(steps: Sequence[Step]) -> Spec:
         for step in steps
     ]
     return {"steps": described} if described else {}
+
+
+def _describe_calibration(checkpoint: Checkpoint) -> Spec:
+    """The digest of the calibration; without one, no part at all."""
+    files = checkpoint.calibration_files
+    return {"calibration": digest_of(files)} if files else {}
 
 
 def _describe_code(checkpoint: Checkpoint) -> Spec:

@@ -6,7 +6,8 @@ Guarantees:
   token's scores come from the window where it is farther from a cut.
 * Offsets are characters of the text as it was given.
 * On texts of one window the entities are those of transformers' pipeline (``simple``) for a
-  checkpoint without a CRF, and those of pytorch-crf's best path for one with.
+  checkpoint without a CRF, and those of pytorch-crf's best path for one with. Their scores are
+  the pipeline's unless the checkpoint is calibrated (`calibration`).
 * Entities have the same bytes for any other texts in the call, on CPU, where `Tagger.is_invariant`:
   for BERT-like models. Other architectures are run by transformers, and `Tagger.counts` names it.
 """
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 
 from featpipe.encoders.bert import PackedBert, Placement
+from featpipe.encoders.calibration import read_calibration
 from featpipe.encoders.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.encoders.crf import Head, load_head
 from featpipe.encoders.encoder import UNKNOWN, report_faults
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from featpipe.encoders.calibration import Calibration
     from featpipe.encoders.crf import Scores
     from featpipe.encoders.encoder import Encoded, Encoder
     from featpipe.encoders.packing import Pack
@@ -58,7 +61,14 @@ if TYPE_CHECKING:
 class Tagger:
     """A loaded tagger. Not thread-safe; one per worker."""
 
-    def __init__(self, trunk: Trunk, head: Head, tokenizer: Tokenizer, spec: Spec) -> None:
+    def __init__(
+        self,
+        trunk: Trunk,
+        head: Head,
+        tokenizer: Tokenizer,
+        spec: Spec,
+        calibration: Calibration | None = None,
+    ) -> None:
         self.spec = spec
         self.fingerprint = fingerprint_of(spec)
         self.trunk = trunk
@@ -68,6 +78,7 @@ class Tagger:
         self.shares_trunk = False
         self._forwarder = Forwarder(trunk)
         self._tags = Tags.of(spec["labels"])
+        self._calibration = calibration
 
     @classmethod
     def load(
@@ -108,7 +119,9 @@ class Tagger:
             loaded, head = _load_trunk_and_head(checkpoint, spec, target, share)
             tokenizer = Tokenizer.load(checkpoint)
             tokenizer.check_fits(loaded.n_words, checkpoint.path)
-        tagger = cls(loaded, head, tokenizer, spec)
+            types = Tags.of(spec["labels"]).types
+            read = [read_calibration(file, types) for file in checkpoint.calibration_files]
+        tagger = cls(loaded, head, tokenizer, spec, *read)
         tagger.threads = threads
         tagger.shares_trunk = loaded is trunk
         return tagger
@@ -166,7 +179,7 @@ class Tagger:
         if units:
             raise report_faults(dict.fromkeys(units, "the tagger gives NaN or infinity for it"))
         labels, probabilities = self.head.choose(scores, tokens.lengths)
-        return decode(labels, probabilities, tokens, self._tags)
+        return decode(labels, probabilities, tokens, self._tags, self._calibration)
 
     def _plan_windows(self, texts: Sequence[str], tokens: Tokens) -> LabelWindows:
         capacity = self.spec["max_length"] - self.tokenizer.n_special
