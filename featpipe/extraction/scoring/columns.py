@@ -286,7 +286,8 @@ def _alias_columns(
 ) -> tuple[Floats, Floats]:
     """How far the label is a name of the field; how near before the candidate a name stands."""
     behind, near = _name_columns(features, found, aliases)
-    related = synonyms_of(tuple(aliases))
+    # Few of them are in any document, and to look for labels takes longer than for words.
+    related = [n for n in synonyms_of(tuple(aliases)) if fold(n) in features.compact.text]
     if not related:
         return behind, near
     also_behind, also_near = _name_columns(features, found, related)
