@@ -35,6 +35,13 @@ def test_the_command_builds_a_cache_with_the_builtin_model(tmp_path: Path) -> No
     assert "space zh-small@" in shown.stdout
 
 
+def test_the_guide_comes_along(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "featpipe", "guide", "--web", "site"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert "<h1" in (tmp_path / "site" / "zh" / "models.html").read_text("utf-8")
+    assert (tmp_path / "site" / "guide.css").is_file()
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["build-cache", "--help"]])
 def test_help_works_everywhere(arguments: list[str]) -> None:
     done = subprocess.run(
