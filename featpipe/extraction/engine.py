@@ -357,7 +357,9 @@ def find_version(cache: Cache, name: str, key: str | None) -> CachedDocument | N
 
 def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:
     """A sample with missing inputs is another one than the same with all of them."""
-    return SampleDocument(hash_json([text, missing] if missing else [text]), make)
+    text_hash = hash_json([text])
+    identity = hash_json([text, missing]) if missing else text_hash
+    return SampleDocument(identity, make, text_hash=text_hash)
 
 
 def quarantine(name: str, error: Exception) -> Quarantined:

@@ -29,6 +29,8 @@ from featpipe.extraction.scoring.locate import infer_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from featpipe.extraction.model_cache import ModelCache
     from featpipe.extraction.parties import Chosen
     from featpipe.extraction.scoring.features import PageFeatures
@@ -49,6 +51,7 @@ class SampleDocument:
     make: Callable[[], PageFeatures]
     key: bytes | None = None
     """Of the document in the cache, None if it does not hold it."""
+    text_hash: str = ""
 
     @cached_property
     def features(self) -> PageFeatures:
@@ -217,17 +220,20 @@ class FittedTemplate:
             page=page.printed_page_at(start),
             probability=round(float(scored.probabilities[number]), 6),
             parts=_parts(model, scored, number),
-            nearest=self._nearest(name, model, scored, number),
+            nearest=self._nearest(name, model, scored.hashed[number], page),
             places=tuple(sorted(group.spans[1:])),
         )
 
-    def _nearest(self, name: str, model: FieldModel, scored: Scored, number: int) -> str:
-        """The sample with most words in common around a value."""
-        if not len(model.exemplars):
+    def _nearest(self, name: str, model: FieldModel, hashed: NDArray[np.int32], page: Page) -> str:
+        """The sample with most words in common around a value, "" without another document."""
+        read = self._read_for(name)
+        own = hash_json([page.text])
+        is_other = np.array([self._documents[at].text_hash != own for at, _ in read], bool)
+        others = np.flatnonzero(is_other[model.owners]) if len(model.exemplars) else ()
+        if not len(others):
             return ""
-        n_equal = (model.exemplars == scored.hashed[number]).sum(axis=1)
-        place = int(model.owners[int(np.argmax(n_equal))])
-        owner, _ = self._read_for(name)[place]
+        n_equal = (model.exemplars[others] == hashed).sum(axis=1)
+        owner, _ = read[int(model.owners[others[int(np.argmax(n_equal))]])]
         return sample_name(self.template.samples[owner], owner)
 
 

@@ -31,7 +31,7 @@ class ExtractedValue:
         page: number of the printed page, None without pages.
         probability: that the value is right, calibrated by cross-validation over the samples.
         parts: terms of its score, by name; the largest in size.
-        nearest: the sample document whose context is most similar.
+        nearest: the sample document, other than its own, whose context is most similar.
         places: further places (start, end) of the same value.
         remark: what contradicts it: another party of the document has the same value, or had it
             first; "" for nothing.

@@ -10,19 +10,24 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
 
 from featpipe.extraction.fitted import FieldFacts
 from featpipe.extraction.results import record_fields
 from featpipe.extraction.results_table import ResultsReader
+from featpipe.extraction.scoring.locate import are_organisations
 from featpipe.extraction.template_file import load_templates
+from featpipe.extraction.values.values import is_readable, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from featpipe.cache.cache import Cache
+    from featpipe.extraction.results import ExtractedValue
     from featpipe.extraction.template import Template
+    from featpipe.extraction.values.values import FieldType
 
 #: Of the second and later samples of one document, as `FieldFacts` tells them apart.
 _nth = re.compile(r" \(\d+\)$")
@@ -65,6 +70,29 @@ def read_known_fields(cache: Cache, templates: Path | None = None) -> KnownField
     for template in load_templates(templates) if templates is not None else ():
         known[template.name] = _of_template(cache, template)
     return known
+
+
+#: In this order: each text of a date, say, may be read as a number as well.
+_KINDS: tuple[FieldType, ...] = ("email", "date", "percent", "period", "money", "number")
+_COMPARED = 20
+
+
+def infer_kind(values: Iterable[ExtractedValue]) -> FieldType | Literal[""]:
+    """The type under which all of some values have the meaning that they have, "" for none."""
+    some = list(islice(values, _COMPARED))
+    for kind in _KINDS if some else ():
+        if all(_is_of(kind, value) for value in some):
+            return kind
+    return "organisation" if are_organisations([value.text for value in some]) else ""
+
+
+def _is_of(kind: FieldType, value: ExtractedValue) -> bool:
+    if not is_readable(value.text, kind):
+        return False
+    read = read_value(value.text, kind)
+    return (read.key, read.unit) == (value.value, value.unit) and not (
+        kind == "money" and not read.unit
+    )
 
 
 def _of_facts(cache: Cache, content: Mapping[str, object]) -> KnownField:

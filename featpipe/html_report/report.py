@@ -12,14 +12,15 @@ from featpipe.atomic_write import check_writable, write_atomically
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
 from featpipe.html_report.contents import Contents, choose_documents
-from featpipe.html_report.known_fields import KnownField, read_known_fields
+from featpipe.html_report.cues import Reasons
+from featpipe.html_report.known_fields import KnownField, infer_kind, read_known_fields
 from featpipe.html_report.page import report_pieces, shown
 from featpipe.html_report.results import Results, compare, list_runs, read_file, read_stored
 from featpipe.html_report.review_order import review_order
 from featpipe.html_report.space_map import draw_maps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
@@ -85,7 +86,9 @@ def write_report(
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)
     chosen = choose_documents(documents, now, settings.limit)
     known = read_known_fields(cache, settings.templates)
-    contents = Contents(now, next(iter(cache.stored_documents.taggers()), None), known)
+    tagger = next(iter(cache.stored_documents.taggers()), None)
+    contents = Contents(now, tagger, known, Path(path))
+    contents.reasons = Reasons(documents, now, known)
     for document in chosen:
         contents.add(document)
     for place in _absent(now, documents)[: settings.limit - len(chosen)]:
@@ -114,7 +117,7 @@ def render_contents(
         "space": dictionary.name if dictionary else "",
         "in_cache": len(documents),
         "templates": [
-            _describe_template(name, fields, contents.known.get(name, {}))
+            _describe_template(name, fields, contents)
             for name, fields in contents.templates.items()
         ],
         "queue": [
@@ -132,15 +135,18 @@ def render_contents(
     }
 
 
-def _describe_template(
-    name: str, fields: Sequence[str], known: Mapping[str, KnownField]
-) -> dict[str, object]:
+def _describe_template(name: str, fields: Sequence[str], contents: Contents) -> dict[str, object]:
+    known = contents.known.get(name, {})
     listed = [known.get(field, KnownField()) for field in fields]
     return {
         "name": shown(name),
         "fields": [shown(field) for field in fields],
-        "is_many": [field.is_many for field in listed],
-        "models": [field.model for field in listed],
+        "kinds": [
+            one.kind or infer_kind(contents.results.values_of(name, field))
+            for field, one in zip(fields, listed, strict=True)
+        ],
+        "is_many": [one.is_many for one in listed],
+        "models": [one.model for one in listed],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from featpipe.extraction.results_table import ResultsReader
 from featpipe.html_report.page import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from featpipe.cache.cache import Cache
@@ -38,6 +38,8 @@ class Results:
 
     name: str
     fields: Mapping[tuple[str, str], Mapping[str, FieldResult]]
+    record_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Template -> fields whose values belong together, as far as the results tell it."""
 
     def field_names(self) -> dict[str, list[str]]:
         """Fields of every template, in the order in which they first occur."""
@@ -45,6 +47,12 @@ class Results:
         for (template, _), fields in self.fields.items():
             found.setdefault(template, {}).update(dict.fromkeys(fields))
         return {template: list(names) for template, names in sorted(found.items())}
+
+    def values_of(self, template: str, field: str) -> Iterator[ExtractedValue]:
+        """All values of one field."""
+        for (name, _), fields in self.fields.items():
+            if name == template and field in fields:
+                yield from fields[field].values
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +119,25 @@ def read_file(path: Path, documents: Sequence[CachedDocument]) -> Results:
         d.id: d.path for d in reversed(documents)
     }
     found: dict[tuple[str, str], dict[str, FieldResult]] = {}
+    together: dict[str, dict[str, None]] = {}
     for number, line in enumerate(_lines(path), start=1):
         try:
             record = json.loads(line)
             place = str(record["document"])
             fields = {str(name): _field_of(values) for name, values in record["fields"].items()}
-            found[str(record["template"]), places.get(place, place)] = fields
+            template = str(record["template"])
+            found[template, places.get(place, place)] = fields
+            together.setdefault(template, {}).update(_names_in(record.get("records", ())))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"{path}:{number}: is no extraction: {error!r}",
                 hint="write one with `featpipe extract ... -o results.jsonl`",
             ) from error
-    return Results(path.name, found)
+    return Results(path.name, found, {name: list(names) for name, names in together.items()})
+
+
+def _names_in(records: Iterable[Mapping[str, object]]) -> dict[str, None]:
+    return dict.fromkeys(str(name) for record in records for name in record)
 
 
 def _field_of(values: list[Record]) -> FieldResult:

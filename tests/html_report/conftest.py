@@ -38,6 +38,11 @@ def value(
     }  # fmt: skip
 
 
+@pytest.fixture(name="value")
+def make_value() -> Callable[..., dict]:
+    return value
+
+
 @pytest.fixture(scope="session")
 def report_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("report-models")

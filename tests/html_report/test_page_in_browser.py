@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 Open = Callable[..., Any]
+Make = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -161,6 +163,51 @@ def test_the_table_of_fields_sorts_filters_and_moves_by_keyboard(
     assert "三万元; 合同金额为三万元整" in content
     page.keyboard.press("Enter")
     assert page.faults == []
+
+
+def test_doubts_contradictions_and_records_are_said_in_words(
+    shown_cache: Path, texts: dict[str, str], tmp_path: Path, open_page: Open, value: Make
+) -> None:
+    a = texts["docs/a.txt"]
+    twice = [value("甲方", a, p=0.97) | {"remark": "the same as 乙方"}]
+    fields = {
+        "甲方": twice,
+        "乙方": [twice[0] | {"remark": "the same as 甲方"}],
+        "金额": [value("三万元", a, p=0.4) | {"value": "30000"}, value("合同", a) | {"value": "2"}],
+        "合计金额": [value("三万元整", a, p=0.7) | {"value": "30000"}],
+    }
+    sure = {"甲方": [value("五万元", texts["docs/table.html"], p=0.99)]}
+    lines = [
+        {"document": "docs/a.txt", "template": "t", "fields": fields,
+         "records": [{"乙方": "甲方", "金额": "三万元"}, {"乙方": "甲方", "金额": "合同"}]},
+        {"document": "docs/table.html", "template": "t", "fields": sure, "records": []},
+    ]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    with Cache.open(shown_cache) as cache:
+        write_report(cache, tmp_path / "p.html", ReportSettings(results=tmp_path / "r.jsonl"))
+    page = open_page(tmp_path / "p.html", locale="zh-CN")
+    page.check("text=只看存疑")
+    assert page.inner_text(".list .count") == "1 份文档"
+    open_document(page, "docs/a.txt")
+    assert page.inner_text(".document-head .contradiction >> nth=0") == "⚠︎甲方与乙方相同"
+    assert page.inner_text(".document-head .contradiction >> nth=1") == (
+        "⚠︎合计金额与金额之和 30,002 不符"
+    )
+    assert [c.inner_text() for c in page.query_selector_all(".record-value")] == [
+        "甲方", "合同", "甲方", "三万元",
+    ]  # fmt: skip
+    page.click(".record-value >> nth=3")
+    card = page.inner_text("#card")
+    assert "存疑\n40" in card.replace(" ", "")
+    assert "紧跟“合同金额”" in card
+    assert page.inner_text(".found:has-text('甲方') .found-value") == "与乙方相同"
+    page.click("#tab-fields")
+    page.check("text=只看存疑")
+    assert page.inner_text(".fields .count") == "2 行"
+    page.uncheck("text=每条记录一行")
+    assert page.inner_text(".fields .count") == "1 行"
+    assert page.faults == []
+    page.context.close()
 
 
 def test_every_word_is_said_in_both_languages(page_file: Path, open_page: Open) -> None:

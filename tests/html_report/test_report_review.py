@@ -143,6 +143,24 @@ def test_a_value_is_corrected_in_the_report_and_learnt_from_its_file(
     assert changed["5", "租金"].new.value == RENT
 
 
+def check_reasons(page: str, contents: dict[str, Any]) -> None:
+    """Types, cues, the nearest sample and the link to the file, of one lease and one sample."""
+    assert contents["templates"][0]["kinds"][0] == "money"
+    number = next(n for n, entry in enumerate(contents["docs"]) if "lease_4" in entry["id"])
+    lease, sample = contents["docs"][number], contents["docs"][-1]
+    assert lease["file"] == "home/documents/lease_4.txt"
+    details = json.loads(page.partition(f'id="d{number}">')[2].partition("<")[0])["details"]
+    rows = [row for row in lease["values"] if len(row) > 2]
+    # Of the three samples two name the lessee so; the third has another rent, and no lessee.
+    assert {row[1]: tuple(detail[2:]) for row, detail in zip(rows, details, strict=True)}[1] == (
+        "behind", "乙方", 2,
+    )  # fmt: skip
+    assert sample["id"].endswith("sample_1.txt")
+    nearest = [row[10] for row in sample["values"] if len(row) > 2]
+    assert nearest
+    assert not any(name.endswith("sample_1.txt") for name in nearest)
+
+
 def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path: Path) -> None:
     with Cache.open(home / "c.h5") as cache:
         document = next(one for one in cache.documents() if one.id.endswith("lease_5.txt"))
@@ -169,5 +187,6 @@ def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path
     queue = contents["queue"][0]
     asked = {(contents["docs"][number]["id"].rpartition("/")[2], at)
              for number, at in zip(queue[::2], queue[1::2], strict=True)}  # fmt: skip
+    check_reasons(page, contents)
     assert len(asked) == len(queue) // 2 == 11
     assert asked.isdisjoint({("lease_5.txt", 0), ("sample_0.txt", 0), ("sample_1.txt", 1)})

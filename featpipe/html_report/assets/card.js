@@ -45,9 +45,12 @@ function describe(span) {
   return make("section", { vars: { hue: span.hue } },
     make("p", { class: "card-name" }, make("span", { class: "dot" }), span.label,
       facts.templates.length > 1 && make("span", { class: "quiet" }, facts.templates[value.template].name)),
+    span.reason && make("p", { class: "reason" }, span.reason),
     fact(say("probability"), meter(value.p)),
     isOther && fact(say("meaning"), `${value.bound}${value.bound ? " " : ""}${value.value}${value.unit ? " " : ""}${value.unit}`),
-    value.remark && fact(say("remark"), value.remark, "whole"),
+    value.remark && fact(say("remark"), remarkText(value.remark), "wrapped"),
+    // That two parties are the same stands in the remark.
+    (span.against ?? []).filter(([, kind]) => kind !== "same").map((one) => make("p", {}, warningSign(""), contradictionText(one))),
     value.nearest && fact(say("nearest"), shorten(value.nearest), "whole"),
     span.nPlaces > 0 && make("p", { class: "quiet" }, say("places", spell(span.nPlaces))),
     span.parts.length > 0 && why(span.parts));
@@ -63,7 +66,7 @@ function why(parts) {
   const largest = Math.max(0.001, ...listed.map((part) => Math.abs(part.weight)));
   return make("div", { class: "why" }, make("p", { class: "quiet" }, say("why")),
     listed.map(({ name, weight }) => make("p", { class: "part" },
-      make("span", {}, name),
+      make("span", {}, partName(name)),
       make("span", { class: "balance", "aria-hidden": "true" },
         make("span", { class: weight < 0 ? "against" : "for", vars: { share: Math.abs(weight) / largest } })),
       make("span", { class: "number" }, `${weight < 0 ? "\u2212" : "+"}${spell(Math.abs(weight), 1)}`))));

@@ -25,6 +25,7 @@ function matching() {
     if (asked && !`${entry.id}\n${entry.title}`.toLowerCase().includes(asked)) return;
     if (template >= 0 && !entry.values.some((row) => row[0] === template)) return;
     if (chosen.onlyValues && !entry.values.some((row) => row.length > 2)) return;
+    if (chosen.onlyDoubtful && !valuesOf(entry).some((value) => isDoubtful(entry, value))) return;
     found.push(number);
   });
   return found;
@@ -44,7 +45,9 @@ function drawList(list) {
         [["", say("all_templates")], ...facts.templates.map((t, i) => [String(i), t.name])],
         chosen.template, (value) => { chosen.template = value; update(); }),
       facts.templates.length > 0 && check(say("only_values"), chosen.onlyValues,
-        (isOn) => { chosen.onlyValues = isOn; update(); })),
+        (isOn) => { chosen.onlyValues = isOn; update(); }),
+      facts.templates.length > 0 && check(say("only_doubtful"), chosen.onlyDoubtful,
+        (isOn) => { chosen.onlyDoubtful = isOn; update(); })),
     count, items);
   drawItems(items, count);
 }
@@ -72,7 +75,7 @@ function listItem(number) {
     on: { click: () => openDocument(number, -1) },
   },
   make("span", { class: "item-title" }, entry.title || entry.id),
-  make("span", { class: "item-id quiet" }, entry.id),
+  make("span", { class: "item-id quiet" }, entry.samples.length > 0 && sampleBadge(), entry.contradictions.length > 0 && warningSign(entry.contradictions.map(contradictionText).join("; ")), entry.id),
   values.length > 0 && make("span", { class: "item-count", title: say("n_values", spell(values.length)) }, spell(values.length))));
 }
 
@@ -137,7 +140,7 @@ function documentPane(entry, block) {
       replace(middle, make("p", { class: "notice" }, say("text_absent")));
       return;
     }
-    const drawn = renderText(block, spansOf(values, block));
+    const drawn = renderText(block, spansOf(entry, values, block));
     state.pieces = drawn.pieces;
     drawn.root.classList.toggle("has-names", chosen.hasNames);
     watchPieces(drawn.root, drawn.pieces);
@@ -152,21 +155,28 @@ function documentPane(entry, block) {
       make("p", { class: "quiet" }, [
         entry.id !== entry.title && entry.id, entry.kind, entry.chars && say("n_characters", spell(entry.chars)),
         entry.pages && say("n_pages", spell(entry.pages)),
-      ].filter(Boolean).join(" · ")),
+      ].filter(Boolean).join(" · "), entry.file && " · ", originalLink(entry)),
+      entry.samples?.length > 0 && make("p", { class: "sample-note" }, sampleBadge(), make("span", { class: "quiet" }, say("sample_about"))),
+      (entry.contradictions ?? []).map((one) => make("p", { class: "notice contradiction" }, warningSign(""), contradictionText(one))),
       entry.notes.map((note) => make("p", { class: "notice" }, note)),
       legend(entry, block, drawText)),
+    (entry.records ?? []).map((one) => recordTable(entry, one, values, reveal)),
     valueList(entry, values, reveal),
     middle);
   return { root, reveal };
 }
 
 /** Everything to highlight: the values, their further places, and the entities that are shown. */
-function spansOf(values, block) {
+function spansOf(entry, values, block) {
   const spans = [];
   for (const value of values) {
-    const [parts, places] = block.details[value.at] || [[], []];
+    const [parts, places, ...reason] = block.details[value.at] || [[], []];
     const label = facts.templates[value.template].fields[value.field];
-    const common = { label, hue: hueOf(value.field), value, nPlaces: (places || []).length, parts: partsOfScore(parts || []) };
+    const common = {
+      label, hue: hueOf(value.field), value, reason: reasonText(facts.templates[value.template].kinds?.[value.field], reason),
+      against: contradictionsOf(entry, value.template, value.field),
+      nPlaces: (places || []).length, parts: partsOfScore(parts || []),
+    };
     spans.push({ ...common, kind: "value", start: value.start, end: value.end });
     for (const [start, end] of places || []) spans.push({ ...common, kind: "place", start, end });
   }
@@ -211,13 +221,16 @@ function valueList(entry, values, reveal) {
   const asked = templatesOf(entry);
   if (!asked.length) return make("aside", { class: "values" }, make("p", { class: "empty" }, say("no_values")));
   return make("aside", { class: "values", "aria-label": say("values") }, asked.map((number) => {
-    const template = facts.templates[number];
+    const template = facts.templates[number], inRecords = recordFields(entry, number);
+    if (inRecords.size === template.fields.length) return null;
     return make("section", {},
       make("h3", {}, template.name),
       make("dl", {}, template.fields.map((name, field) => {
+        if (inRecords.has(field)) return [];
         const found = values.filter((value) => value.template === number && value.field === field);
         return [
-          make("dt", { vars: { hue: hueOf(field) } }, make("span", { class: "dot" }), name, reviewLink(entry, number, field)),
+          make("dt", { vars: { hue: hueOf(field) } }, make("span", { class: "dot" }), name,
+            contradictionsOf(entry, number, field).map((one) => warningSign(contradictionText(one))), reviewLink(entry, number, field)),
           found.length
             ? found.map((value) => make("dd", {}, valueButton(value, reveal)))
             : make("dd", { class: "quiet absent" }, say("nothing_found")),
@@ -245,6 +258,7 @@ function valueButton(value, reveal) {
   return make("button", { type: "button", class: "found", on: { click: () => reveal(value.at) } },
     make("span", { class: "found-text" }, value.text),
     isOther && make("span", { class: "quiet found-value" }, `${value.bound}${value.value} ${value.unit}`),
+    value.remark && make("span", { class: "quiet found-value" }, remarkText(value.remark)),
     make("span", { class: "found-foot" }, meter(value.p),
       value.page !== null && value.page !== undefined && make("span", { class: "quiet" }, say("page", spell(value.page)))));
 }

@@ -71,12 +71,13 @@ function command(text) {
   return make("code", { class: "command" }, text);
 }
 
-/** A probability as a short bar with its number beside it. */
+/** A probability on the plain scale, with the number behind it. */
 function meter(p) {
   return make("span", { class: "meter" },
     make("span", { class: "track", "aria-hidden": "true" },
       make("span", { class: `bar ${grade(p)}`, vars: { share: Math.max(0.02, p) } })),
-    make("span", { class: "number" }, chance(p)));
+    make("span", { class: `grade-word text-${grade(p)}` }, say(grade(p))),
+    make("span", { class: "number quiet" }, chance(p)));
 }
 
 /** The plain scale, by the number as it is written: what reads 90 % is sure. */

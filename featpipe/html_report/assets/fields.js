@@ -2,6 +2,8 @@
 // sight are in the page, so ten thousand of them scroll as ten do.
 
 const ROW_HEIGHT = 46;
+/** On paper all rows are in sight. */
+let isPrinting = false;
 const SPARE_ROWS = 8;
 
 function fieldsView() {
@@ -26,6 +28,7 @@ class Grid {
     }, this.head, this.body);
     this.at = [0, 0];
     new ResizeObserver(() => this.drawRows()).observe(this.frame);
+    this.frame.redraw = () => this.drawRows(true);
     this.choose();
   }
 
@@ -33,8 +36,11 @@ class Grid {
   choose() {
     const { asked } = this;
     this.template = facts.templates[asked.template];
-    this.rows = facts.docs.flatMap((entry, number) =>
-      entry.values.some((row) => row[0] === asked.template) ? [this.rowOf(entry, number)] : []);
+    const entries = facts.docs.map((entry, number) => [entry, number])
+      .filter(([entry]) => entry.values.some((row) => row[0] === asked.template));
+    this.documents = entries.map(([entry, number]) => this.rowOf(entry, number));
+    const hasRecords = entries.some(([entry]) => entry.records.some(([of]) => of === asked.template));
+    this.rows = hasRecords && asked.byRecord ? this.documents.flatMap((row) => this.recordsOf(row)) : this.documents;
     replace(this.tools,
       facts.templates.length > 1 && choice(say("template"), facts.templates.map((t, i) => [String(i), t.name]),
         String(asked.template), (value) => {
@@ -43,10 +49,9 @@ class Grid {
           this.choose();
         }),
       search(say("filter_rows"), asked.find, (text) => { asked.find = text; this.filter(); }),
-      choice(say("at_most"), [["1", `${say("at_most")}: ${say("any")}`],
-        ...[0.95, 0.9, 0.8, 0.6, 0.4].map((p) => [String(p), `${say("at_most")}: ${percent(p)}`])],
-      String(asked.most), (value) => { asked.most = Number(value); this.filter(); }),
+      check(say("only_doubtful"), asked.onlyDoubtful, (isOn) => { asked.onlyDoubtful = isOn; this.filter(); }),
       check(say("only_missing"), asked.onlyMissing, (isOn) => { asked.onlyMissing = isOn; this.filter(); }),
+      hasRecords && check(say("by_record"), asked.byRecord, (isOn) => { asked.byRecord = isOn; this.choose(); }),
       this.count,
       button(say("save_csv"), () => this.save(), { class: "save" }));
     this.filter();
@@ -60,11 +65,25 @@ class Grid {
     return { number, entry, cells };
   }
 
+  /** A row for each record; values of other fields belong to each of them. */
+  recordsOf(row) {
+    const listed = row.entry.records.find(([of]) => of === this.asked.template);
+    if (!listed) return [row];
+    const values = valuesOf(row.entry), [, numbers, records] = listed;
+    return records.map((record) => ({
+      ...row,
+      cells: row.cells.map((cell, field) => {
+        const at = numbers.indexOf(field);
+        return at < 0 ? cell : record[at] < 0 ? [] : [values[record[at]]];
+      }),
+    }));
+  }
+
   filter() {
     const { asked } = this, text = asked.find.trim().toLowerCase();
     this.shown = this.rows.filter(({ entry, cells }) => {
       if (asked.onlyMissing && cells.every((cell) => cell.length)) return false;
-      if (asked.most < 1 && !cells.some((cell) => cell.length && cell[0].p <= asked.most)) return false;
+      if (asked.onlyDoubtful && !cells.some((cell) => cell.some((value) => isDoubtful(entry, value)))) return false;
       return !text || `${entry.id}\n${entry.title}`.toLowerCase().includes(text) ||
         cells.some((cell) => cell.some((value) => `${value.text}\n${value.value}`.toLowerCase().includes(text)));
     });
@@ -100,18 +119,19 @@ class Grid {
       this.filter();
     }, { class: "sort" }), extra);
     const filled = (field) => {
-      const n = this.rows.filter(({ cells }) => cells[field].length).length;
-      const label = say("filled", spell(n), spell(this.rows.length));
+      const counted = this.documents.filter(({ entry }) => !isSample(entry, this.asked.template, field));
+      const n = counted.filter(({ cells }) => cells[field].length).length;
+      const label = say("filled", spell(n), spell(counted.length));
       return make("span", { class: "filled", title: label, role: "img", "aria-label": label },
-        make("span", { vars: { share: n / Math.max(1, this.rows.length) } }));
+        make("span", { vars: { share: n / Math.max(1, counted.length) } }));
     };
     this.frame.style.setProperty("--columns", this.template.fields.length);
     replace(this.head, column(say("document"), 0), this.template.fields.map((name, i) => column(name, i + 1, filled(i))));
   }
 
   drawRows(isNew = false) {
-    const first = Math.max(0, Math.floor(this.frame.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
-    const n = Math.ceil((this.frame.clientHeight || 800) / ROW_HEIGHT) + 2 * SPARE_ROWS;
+    const first = isPrinting ? 0 : Math.max(0, Math.floor(this.frame.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const n = isPrinting ? this.shown.length : Math.ceil((this.frame.clientHeight || 800) / ROW_HEIGHT) + 2 * SPARE_ROWS;
     if (!isNew && first === this.first && n === this.n) return;
     const hadFocus = this.body.contains(document.activeElement);
     [this.first, this.n] = [first, n];
@@ -125,15 +145,16 @@ class Grid {
   drawRow(row, at) {
     const line = make("div", { class: "grid-row", role: "row", "aria-rowindex": at + 2 });
     line.style.transform = `translateY(${at * ROW_HEIGHT}px)`;
-    line.append(this.drawCell(at, 0, "rowheader", [row.entry.title || row.entry.id], row.entry.id, () => openDocument(row.number)));
+    line.append(this.drawCell(at, 0, "rowheader", [isSample(row.entry, this.asked.template) && sampleBadge(), row.entry.title || row.entry.id].filter(Boolean), row.entry.id, () => openDocument(row.number)));
     row.cells.forEach((values, field) => {
       const [value] = values;
       line.append(value
         ? this.drawCell(at, field + 1, "gridcell", [
           make("span", { class: "cell-text" }, value.text),
+          ...contradictionsOf(row.entry, this.asked.template, field).slice(0, 1).map((one) => warningSign(contradictionText(one))),
           make("span", { class: `level ${grade(value.p)}`, vars: { share: value.p }, "aria-hidden": "true" }),
           values.length > 1 && make("span", { class: "more-values", title: say("more_values", spell(values.length - 1)) }, `+${values.length - 1}`),
-        ], values.map((v) => `${v.text} · ${chance(v.p)}`).join("\n"), () => openDocument(row.number, value.at))
+        ], values.map((v) => `${v.text} · ${say(grade(v.p))} ${chance(v.p)}`).join("\n"), () => openDocument(row.number, value.at))
         : this.drawCell(at, field + 1, "gridcell", [make("span", { class: "quiet" }, "\u2013")], say("nothing_found"), () => openDocument(row.number)));
     });
     return line;
@@ -179,4 +200,8 @@ class Grid {
       ...this.shown.map(({ entry, cells }) => [entry.id, ...cells.map((cell) => cell.map((v) => v.text).join("; "))])];
     saveFile(["\ufeff", lines.map((line) => line.map(quote).join(",")).join("\r\n")], "text/csv", `${this.template.name}.csv`);
   }
+}
+
+for (const [event, isOn] of [["beforeprint", true], ["afterprint", false]]) {
+  addEventListener(event, () => { isPrinting = isOn; document.querySelector(".grid")?.redraw(); });
 }

@@ -98,7 +98,7 @@ function queueEntry(item) {
   },
   make("span", { class: "item-title" }, item.field, make("span", { class: first ? "item-value" : "item-value quiet" }, first ? first.text : say("gap"))),
   make("span", { class: "item-id quiet", title: item.document }, shorten(item.document)),
-  first && make("span", { class: `item-grade ${grade(first.probability)}`, title: say("probability") }, chance(first.probability))));
+  first && make("span", { class: `item-grade ${grade(first.probability)}`, title: say("probability") }, `${say(grade(first.probability))} ${chance(first.probability)}`)));
 }
 
 /** What was said, the latest first; each can be taken back. */

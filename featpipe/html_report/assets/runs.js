@@ -12,22 +12,24 @@ function runsView() {
       make("span", { class: "quiet" }, ` · ${run.templates.join(" · ")}`)))));
 }
 
-/** The whole report in five numbers. */
+/** The whole report in five numbers; what samples give was not found, and does not count as filled. */
 function overview() {
-  let n = 0, sum = 0, asked = 0, filled = 0;
+  let all = 0, n = 0, sum = 0, asked = 0, filled = 0;
   for (const entry of facts.docs) {
     const values = valuesOf(entry);
-    n += values.length;
-    for (const value of values) sum += value.p;
+    all += values.length;
+    const found = values.filter((value) => !isSample(entry, value.template, value.field));
+    n += found.length;
+    for (const value of found) sum += value.p;
     for (const number of templatesOf(entry)) {
-      asked += facts.templates[number].fields.length;
-      filled += new Set(values.filter((v) => v.template === number).map((v) => v.field)).size;
+      asked += facts.templates[number].fields.filter((_, field) => !isSample(entry, number, field)).length;
+      filled += new Set(found.filter((v) => v.template === number).map((v) => v.field)).size;
     }
   }
   const last = facts.runs[facts.runs.length - 1];
   return make("div", { class: "tiles" },
     tile(say("documents"), spell(facts.in_cache)),
-    tile(say("values"), spell(n)),
+    tile(say("values"), spell(all)),
     asked > 0 && tile(say("coverage"), percent(filled / asked)),
     n > 0 && tile(say("mean_probability"), percent(sum / n)),
     last && tile(say("quarantined"), spell(last.n_quarantined), last.n_quarantined ? "bad" : ""));

@@ -7,9 +7,9 @@ const chosen = {
   view: facts.has_review ? "review" : isService ? "extract" : "documents",
   document: -1,
   value: -1,
-  find: "", template: "", onlyValues: false, nShown: 200,
+  find: "", template: "", onlyValues: false, onlyDoubtful: false, nShown: 200,
   hiddenLabels: new Set(), hasNames: true,
-  table: { template: 0, find: "", most: 1, onlyMissing: false, sort: -1, isDown: false },
+  table: { template: 0, find: "", onlyDoubtful: false, onlyMissing: false, byRecord: true, sort: -1, isDown: false },
   change: { field: "", find: "" },
   map: { kind: "documents", colour: "template" },
 };

@@ -49,7 +49,7 @@ function drawVerdict() {
     value
       ? make("p", { class: "verdict-value" }, make("strong", {}, value.text),
         isOther && make("span", { class: "quiet" }, `${value.bound}${value.value} ${value.unit}`.trim()), meter(value.probability),
-        value.remark && make("span", { class: "quiet" }, value.remark))
+        value.remark && make("span", { class: "quiet" }, remarkText(value.remark)))
       : make("p", { class: "verdict-value" }, make("strong", {}, say("gap")), make("span", { class: "quiet" }, say("gap_about"))),
     make("div", { class: "acts", role: "group", "aria-label": item.field },
       act(n ? "v_confirm" : "v_no_value", "y", tellRight, { class: "act good", "data-act": "y" }),
