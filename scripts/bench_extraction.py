@@ -170,12 +170,12 @@ def take_turns(peer: Version, we: Version, n_rounds: int) -> Iterator[tuple[str,
         unit, scale = units[what]
         before, after = (np.array([one[side][0] * scale for one in rounds]) for side in (0, 1))
         ratio = float(np.median(before / after))
-        lists = [one for side in rounds[-1] for one in [side[1]]]
-        n_equal = sum(a == b for a, b in zip(*lists, strict=True))
+        answers = [answer for _, answer in rounds[-1]]
+        n_equal = sum(one == other for one, other in zip(*answers, strict=True))
+        same = f"  same values in {n_equal} of {len(answers[0])} documents" if answers[0] else ""
         print(
             f"{what:<14} before {np.median(before):8.2f}  now {np.median(after):8.2f} {unit}"
-            f" ({after.min():.2f} to {after.max():.2f})  {ratio:.2f} times as fast"
-            f"  same values in {n_equal} of {len(lists[0])} documents"
+            f" ({after.min():.2f} to {after.max():.2f})  {ratio:.2f} times as fast{same}"
         )
         key = "fit_field_s" if what == "fit" else f"{what}_p50_ms"
         yield key, float(np.median(after))
