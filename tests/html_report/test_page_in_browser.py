@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from featpipe import Cache
+from featpipe.extraction.corrections_fold import fold
+from featpipe.extraction.corrections_log import read_corrections
 from featpipe.html_report import ReportSettings, write_report
 
 if TYPE_CHECKING:
@@ -207,6 +209,45 @@ def test_doubts_contradictions_and_records_are_said_in_words(
     page.uncheck("text=每条记录一行")
     assert page.inner_text(".fields .count") == "1 行"
     assert page.faults == []
+    page.context.close()
+
+
+def test_each_of_several_values_of_a_field_is_decided(
+    shown_cache: Path, texts: dict[str, str], tmp_path: Path, open_page: Open, value: Make
+) -> None:
+    a = texts["docs/a.txt"]
+    found = {"金额": [value("三万元", a, p=0.6), value("合同", a, p=0.5)]}
+    line = json.dumps({"document": "docs/a.txt", "template": "t", "fields": found})
+    (tmp_path / "r.jsonl").write_text(line, "utf-8")
+    with Cache.open(shown_cache) as cache:
+        write_report(cache, tmp_path / "p.html", ReportSettings(results=tmp_path / "r.jsonl"))
+    page = open_page(tmp_path / "p.html", "#review")
+    page.wait_for_selector(".verdict-head:has-text('value 1 of 2')")
+    page.focus("#verdict")
+    page.keyboard.press("y")
+    page.wait_for_selector(".verdict-head:has-text('value 2 of 2')")
+    # A further value, beside those that were found.
+    page.evaluate("""() => {
+        const line = [...document.querySelectorAll('#reviewed .line')]
+            .find(one => one.textContent.includes('签订'));
+        const node = [...line.childNodes].find(one => one.textContent.includes('签订'));
+        const at = node.textContent.indexOf('签订');
+        getSelection().setBaseAndExtent(node, at, node, at + 2);
+    }""")
+    page.wait_for_selector('.pick-text strong:text-is("签订")')
+    page.keyboard.press("+")
+    page.wait_for_selector(".verdict-note:has-text('签订')")
+    page.wait_for_selector(".verdict-head:has-text('value 2 of 2')")
+    page.keyboard.press("x")
+    page.wait_for_selector("#queue .count:has-text('0 to look at')")
+    with page.expect_download() as saved:
+        page.click("#save-corrections")
+    given = read_corrections(Path(saved.value.path()))
+    assert given.bad == ()
+    (said,) = fold(given.records).values()
+    assert set(said.right.values()) == {"三万元", "签订"}
+    assert said.wrong == {(a.index("合同"), a.index("合同") + 2)}
+    assert said.is_known
     page.context.close()
 
 

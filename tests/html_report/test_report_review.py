@@ -107,7 +107,9 @@ def save(page: Page, target: Path) -> None:
         page.click("#save-corrections")
     assert download.value.suggested_filename == "corrections.jsonl"
     download.value.save_as(target)
-    page.wait_for_selector(".queue-act code:has-text('featpipe template learn lease.toml')")
+    page.wait_for_selector(
+        ".queue-act code:has-text('featpipe template learn TEMPLATE corrections.jsonl')"
+    )
 
 
 def test_a_value_is_corrected_in_the_report_and_learnt_from_its_file(

@@ -134,8 +134,11 @@ function saveAct() {
   return make("div", { class: "queue-act" },
     button(say("save_corrections", name), saveCorrections, { class: "primary", id: "save-corrections" }),
     make("p", { class: "quiet", role: "status" }, unsaved ? say("n_unsaved", spell(unsaved)) : say("all_saved")),
-    !unsaved && command(`featpipe template learn ${review.template}.toml ${name} --cache ${facts.cache}`));
+    !unsaved && command(`featpipe template learn TEMPLATE ${quoted(name)} --cache ${quoted(facts.cache)}`));
 }
+
+/** As a shell reads one word, whatever the name of a template holds. */
+const quoted = (word) => (/^[\p{L}\p{N}_./-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 // Never NAME.corrections.jsonl: so is the file called that lies beside a template, and in its
 // folder this one must not take its place.
