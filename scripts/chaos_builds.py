@@ -101,7 +101,7 @@ def _clock(home: Home, dice: random.Random) -> Disturbance | None:
 
 
 def _little_memory(home: Home, dice: random.Random) -> Disturbance:  # noqa: ARG001
-    return Disturbance(memory_bytes=int(dice.uniform(0.2, 6.0) * 2**30))
+    return Disturbance(memory_bytes=int(2 ** dice.uniform(28, 31.5)))
 
 
 def full_disk(home: Home, dice: random.Random) -> Tally:
