@@ -35,11 +35,11 @@ _NAMES = """
 质权人, 质押权人, pledgee;
 抵押人, mortgagor;
 抵押权人, mortgagee;
-股东, 股东名称, 股东姓名, 持有人, 持股人, equity holder, shareholder, stockholder;
+股东, 股东名称, 股东姓名, 持有人, 持股人, shareholder, stockholder;
 原告, 申请人, 上诉人, 起诉方, plaintiff, claimant, applicant;
 被告, 被申请人, 被上诉人, 被告人, defendant, respondent;
 法院, 审理法院, 受理法院, 管辖法院, court;
-冻结机关, 执行机关, 司法机关, 执行法院, 冻结法院, 人民法院, legal institution;
+冻结机关, 执行机关, 司法机关, 执行法院, 冻结法院, 人民法院;
 审计机构, 会计师事务所, 审计机关, auditor;
 保荐机构, 主承销商, 保荐人, 承销商, sponsor, underwriter;
 法定代表人, 法人代表, 负责人, legal representative;
@@ -95,13 +95,12 @@ _NAMES = """
 净利润, 归属于上市公司股东的净利润, net profit;
 营业收入, 营业总收入, revenue;
 质押股数, 质押数量, 质押股份数量, 质押股份, 质押股份数, pledged shares;
-冻结股数, 冻结数量, 冻结股份数量, 冻结股份, 冻结股份数, frozen shares, froze shares;
+冻结股数, 冻结数量, 冻结股份数量, 冻结股份, 冻结股份数, frozen shares;
 增持股数, 增持数量, 增持股份数量;
 减持股数, 减持数量, 减持股份数量;
 回购股数, 回购数量, 回购股份数量, repurchased shares;
-持股数量, 持有股数, 持股数, 持股总数, 持有股份, 持有公司股份, total holding shares;
-持股比例, 占总股本比例, 占公司总股本, 占公司股份总数, 占总股本的比例, total holding ratio,
-    proportion;
+持股数量, 持有股数, 持股数, 持股总数, 持有股份, 持有公司股份;
+持股比例, 占总股本比例, 占公司总股本, 占公司股份总数, 占总股本的比例, proportion;
 数量, 股数, 份数, number, quantity, qty;
 比例, 占比, 百分比, ratio, percentage, proportion;
 利率, 年利率, 贷款利率, 票面利率, interest rate;
@@ -115,7 +114,7 @@ _NAMES = """
     start date;
 结束日期, 到期日, 到期日期, 截止日期, 终止日期, 届满日, 质押到期日, 冻结终止日, 冻结到期日,
     end date, expiration date;
-解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date, unfroze date;
+解除日期, 解除质押日期, 解押日期, 解冻日期, 解除冻结日期, release date;
 生效日期, 生效日, effective date;
 开票日期, 发票日期, invoice date;
 交货日期, 交付日期, 交货期, delivery date;
