@@ -267,19 +267,7 @@ def _describe_said(state: ReviewState) -> list[dict[str, object]]:
     in_template = {record.id for record in accepted(state.records)}
     listed = [r for r in standing(state.records) if isinstance(r, Correction | Acceptance)]
     return [
-        record.model_dump(
-            include={
-                "id",
-                "when",
-                "who",
-                "verdict",
-                "document",
-                "key",
-                "field",
-                "values",
-                "version",
-            }
-        )
+        record.model_dump(include=_TOLD)
         | {"is_accepted": record.id in in_template or isinstance(record, Acceptance)}
         for record in reversed(listed[-_MOST_SAID:])
     ]
