@@ -58,7 +58,7 @@ def evaluate(  # one argument per option
                 fitted, *find_gold(prepare, fitted, read_samples(loaded, Path(gold)))
             )
     if as_json:
-        click.echo(json.dumps(found.as_dict()))
+        echo(json.dumps(found.as_dict()))
     else:
         _print(found)
     ctx.exit(EXIT_LEFT_OUT if found.left_out else 0)
@@ -85,7 +85,7 @@ def suggest(ctx: click.Context, template_file: str, cache: str, n: int, as_json:
         found = suggest_documents(extractor.engine, fitted, n)
         for one in found.documents:
             if as_json:
-                click.echo(json.dumps(one.as_dict()))
+                echo(json.dumps(one.as_dict()))
             else:
                 echo(str(one))
     for lost in found.lost:

@@ -12,6 +12,7 @@ import select
 import subprocess  # noqa: F401
 import sys
 import tempfile  # noqa: F401
+import zoneinfo  # noqa: F401
 
 LINUX = {
     os: (
