@@ -206,11 +206,19 @@ class PayloadStore:
 
 
 def most_viewed() -> int:
-    """Fewer where few descriptors are allowed (ulimit -n): a quarter of them for all segments."""
+    """Fewer where few descriptors are left (ulimit -n): a quarter of them for all segments."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _MOST_VIEWED
-    return min(_MOST_VIEWED, soft // _DESCRIPTORS_PER_SEGMENT)
+    return max(1, min(_MOST_VIEWED, (soft - _n_open()) // _DESCRIPTORS_PER_SEGMENT))
+
+
+def _n_open() -> int:
+    """Descriptors of this process; 0 where the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
 
 
 def _own_segment(worker: Worker, uid: int) -> Segment:

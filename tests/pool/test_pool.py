@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import sys
 import threading
@@ -103,14 +104,17 @@ def test_more_results_than_descriptors_can_be_looked_at() -> None:
         assert (outcome.value == number).all()
 
 
-@pytest.fixture
-def few_descriptors() -> Iterator[None]:
+@pytest.fixture(params=[0, 200], ids=["few open", "many open"])
+def few_descriptors(request: pytest.FixtureRequest) -> Iterator[None]:
     """Forty more than there are, which is what a low ulimit -n leaves."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(request.param)]
     highest = max(int(link.name) for link in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 40, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    for descriptor in others:
+        os.close(descriptor)
 
 
 @pytest.mark.usefixtures("few_descriptors")
