@@ -386,7 +386,8 @@ class Scheduler:
         if self._is_over:
             return actions
         while queue.waiting or queue.retries:
-            if not queue.retries:
+            # Also beside retries, which not every worker may have.
+            if queue.waiting:
                 task = queue.waiting[0]
                 # What was handed on to this role goes on: it makes room.
                 if task.into is not None and task.into.is_full and task.origin is None:

@@ -283,6 +283,23 @@ def test_a_retry_goes_to_another_worker() -> None:
     assert scheduler.answered(2, 2, 1.2) == [Finish(second, None), Send(2, first)]
 
 
+def test_a_task_of_a_full_queue_is_not_sent_beside_a_retry_for_another_worker() -> None:
+    full = Completions(STORE, HUB)
+    scheduler = Scheduler([Role("r", "m:A", devices=("cpu", "cuda:0"), prefetch=1)])
+    for task in (Task(1, "r"), Task(2, "r"), Task(3, "r", into=full)):
+        scheduler.submit(task, 0.0)
+    scheduler.ready(1, 0.0)
+    scheduler.ready(2, 0.0)
+    full.is_full = True
+    (start,) = scheduler.lost(1, LOSSES[0], 1, 1.0)
+    assert isinstance(start, Start)
+    assert scheduler.ready(start.worker, 1.1) == []
+    full.is_full = False
+    (send,) = scheduler.resume(1.2)
+    assert isinstance(send, Send)
+    assert (send.worker, send.task.number) == (start.worker, 3)
+
+
 def test_everybody_gets_a_first_task_before_anybody_gets_a_second() -> None:
     scheduler = Scheduler([Role("r", "m:A", devices=("cpu", "cpu"), is_lazy=False)])
     scheduler.open(0.0)
