@@ -30,7 +30,7 @@ import label_estimate
 import label_order
 from correction_time import Corrected, time_corrections
 from eval_suggest import print_sets
-from harness import finish, make_parser
+from harness import finish, make_parser, measure_or_merge
 from label_estimate import Estimate
 from label_order import COUNTS, SETS, Curve, medians
 
@@ -141,16 +141,7 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Measure or merge, print."""
     options = read_options()
-    if options.merge:
-        lines = [line for file in options.merge for line in file.read_text("utf-8").splitlines()]
-        pieces = list(map(piece_of, lines))
-    else:
-        pieces = []
-        for piece in measure(options):
-            pieces.append(piece)
-            if options.keep:
-                with options.keep.open("a", encoding="utf-8") as kept:
-                    kept.write(as_line(piece) + "\n")
+    pieces = measure_or_merge(options, lambda: measure(options), piece_of, as_line)
     print_pieces(pieces)
     finish("bench_loop", options, {key: round(value, 4) for key, value in summarise(pieces)})
 

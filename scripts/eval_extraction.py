@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from extraction_records import Grouping, judge_records, value_of_group
 from extraction_sets import SETS, SHORT, Task, read_set
-from harness import finish, make_parser
+from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
@@ -449,16 +449,7 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Read the options, run or merge, print."""
     options = read_options()
-    if options.merge:
-        lines = [line for file in options.merge for line in file.read_text("utf-8").splitlines()]
-        pieces = [Piece.of(line) for line in lines]
-    else:
-        pieces = []
-        for piece in measure(options):
-            pieces.append(piece)
-            if options.keep:
-                with options.keep.open("a", encoding="utf-8") as kept:
-                    kept.write(piece.line() + "\n")
+    pieces = measure_or_merge(options, lambda: measure(options), Piece.of, Piece.line)
     figures = {key: round(value, 4) for key, value in summarise(pieces)}
     finish("eval_extraction", options, figures, vectors=options.vectors is not None)
 

@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import finish, make_parser
+from harness import finish, make_parser, measure_or_merge
 from label_order import ARMS, COUNTS, SETS, Curve, arms_of, measure, medians
 from learning_curve import draw_curves
 
@@ -28,23 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-def read_curves(files: Sequence[Path]) -> list[Curve]:
-    """Curves that were kept."""
-    rows = (json.loads(line) for file in files for line in file.read_text("utf-8").splitlines())
-    return [Curve(row["name"], row["arm"], row["seed"], tuple(row["f1"])) for row in rows]
+def read_curve(line: str) -> Curve:
+    """A curve that was kept."""
+    row = json.loads(line)
+    return Curve(row["name"], row["arm"], row["seed"], tuple(row["f1"]))
 
 
 def measure_in_turns(options: argparse.Namespace) -> Iterator[Curve]:
-    """The curves of all sets, a draw of each in turn; each is kept at once."""
+    """The curves of all sets, a draw of each in turn."""
     seeds = range(options.first, options.first + options.seeds)
     shared = seeds, options.documents, options.arms
     sets = [measure(options.data, name, *shared) for name in options.sets]
     for found in zip_longest(*sets):
-        for curve in filter(None, found):
-            if options.keep:
-                with options.keep.open("a", encoding="utf-8") as kept:
-                    kept.write(json.dumps(asdict(curve)) + "\n")
-            yield curve
+        yield from filter(None, found)
 
 
 def print_sets(curves: Sequence[Curve]) -> None:
@@ -95,7 +91,12 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Measure or merge, print, draw."""
     options = read_options()
-    curves = read_curves(options.merge) if options.merge else list(measure_in_turns(options))
+    curves = measure_or_merge(
+        options,
+        lambda: measure_in_turns(options),
+        read_curve,
+        lambda curve: json.dumps(asdict(curve)),
+    )
     print_sets(curves)
     if options.picture:
         options.picture.write_text(draw_curves(curves), "utf-8")

@@ -20,10 +20,12 @@ import lzma
 import time
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+Piece = TypeVar("Piece")
 
 #: The project's own folder.
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,6 +94,29 @@ def finish(
     if options.json:
         options.json.write_text(line + "\n", "utf-8")
     print(line)
+
+
+def measure_or_merge(
+    options: argparse.Namespace,
+    measure: Callable[[], Iterable[Piece]],
+    read: Callable[[str], Piece],
+    write: Callable[[Piece], str],
+) -> list[Piece]:
+    """The pieces of a long run: those of ``--merge``'s files, or measured, each kept at once.
+
+    ``write`` makes a piece one line of the file that ``--keep`` names; ``read`` is the way back.
+    """
+    if options.merge:
+        return [
+            read(line) for file in options.merge for line in file.read_text("utf-8").splitlines()
+        ]
+    pieces = []
+    for piece in measure():
+        pieces.append(piece)
+        if options.keep:
+            with options.keep.open("a", encoding="utf-8") as kept:
+                kept.write(write(piece) + "\n")
+    return pieces
 
 
 def interleave(

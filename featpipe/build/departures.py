@@ -30,6 +30,7 @@ from featpipe.cache.texts import join_keys
 from featpipe.documents.find import absolute, longer_ids, real_path
 from featpipe.documents.source import GivenText
 from featpipe.errors import UsageError
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from featpipe.cache.places import Place
     from featpipe.documents import Source
     from featpipe.store import Reader
-
-    AnyInts = NDArray[np.int64] | NDArray[np.uint64]
 
 #: A member of an archive, or a record: by its hash, in caches from before by its offset.
 _PART = re.compile(r"(.+)(?:!\d+|@(?:\d+|[0-9a-f]{16}(?:\.\d+)?))", re.DOTALL)
@@ -57,7 +56,7 @@ class Addresses:
 
     def contain(self, addresses: Sequence[str]) -> NDArray[np.bool_]:
         """Which of these are among them: (n,)."""
-        return _are_in(np.fromiter(map(hash, addresses), np.int64), self._hashes)
+        return is_in(np.fromiter(map(hash, addresses), np.int64), self._hashes)
 
 
 class Names:
@@ -129,7 +128,7 @@ def find_departed(
     departed = {}
     for block in places.blocks():
         is_given = given.contain([place.path for place in block])
-        same = _are_in(_heads_of(block), heads)
+        same = is_in(_heads_of(block), heads)
         for at in np.flatnonzero(~is_given).tolist():
             if leaving.is_leaving(block[at], is_elsewhere=bool(same[at])):
                 departed[block[at].path] = block[at].id
@@ -148,14 +147,6 @@ def _contents_seen(places: PlaceIndex, given: Addresses) -> tuple[NDArray[np.uin
 
 def _heads_of(places: Sequence[Place]) -> NDArray[np.uint64]:
     return join_keys([place.key for place in places]).view(np.uint64)[:, 0]
-
-
-def _are_in(some: AnyInts, held: AnyInts) -> NDArray[np.bool_]:
-    """Which are among ``held``, sorted: (n,). numpy's ``isin`` would sort all of them each time."""
-    if not len(held):
-        return np.zeros(len(some), np.bool_)
-    at = np.minimum(np.searchsorted(held, some), len(held) - 1)
-    return np.asarray(held[at] == some)
 
 
 class _Leaving:

@@ -20,6 +20,7 @@ from featpipe.cache import tables
 from featpipe.cache.places import GONE, read_rows
 from featpipe.cache.texts import join_keys, split_keys
 from featpipe.errors import DictionaryError
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -107,8 +108,7 @@ def rows_holding(log: TableReader, keys: Collection[bytes]) -> Numbers:
     for start in range(0, log.n_rows if len(wanted) else 0, _COUNTED):
         stop = min(start + _COUNTED, log.n_rows)
         heads = np.ascontiguousarray(log.slice("document", start, stop)).view("<u8")[:, 0]
-        at = np.minimum(np.searchsorted(wanted, heads), len(wanted) - 1)
-        rows = np.flatnonzero(wanted[at] == heads) + start
+        rows = np.flatnonzero(is_in(heads, wanted)) + start
         held = split_keys(np.asarray(log.gather("document", rows)))
         found.append(rows[[key in keys for key in held]])
     return np.concatenate(found)

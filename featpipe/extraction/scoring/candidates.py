@@ -21,7 +21,8 @@ import numpy as np
 
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
 from featpipe.extraction.scoring.labels import NOTHING, labelled_values
-from featpipe.extraction.scoring.tokens import is_in, pair_codes
+from featpipe.extraction.scoring.tokens import pair_codes
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

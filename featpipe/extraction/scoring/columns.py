@@ -20,8 +20,9 @@ from featpipe.extraction.scoring.hashed_rows import HashedRows
 from featpipe.extraction.scoring.labels import labelled_starts
 from featpipe.extraction.scoring.similarity import SIMILARITIES, measure_spans
 from featpipe.extraction.scoring.synonyms import synonyms_of
-from featpipe.extraction.scoring.tokens import hash_of, is_in, mix
+from featpipe.extraction.scoring.tokens import hash_of, mix
 from featpipe.extraction.values.text import fold
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.tokens import hash_of, is_in, mix, pair_codes
+from featpipe.extraction.scoring.tokens import hash_of, mix, pair_codes
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

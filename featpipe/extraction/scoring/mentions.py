@@ -10,7 +10,8 @@ import numpy as np
 from featpipe.extraction.scoring.columns import MEASURED, prior_weights
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.logistic import fit_logistic
-from featpipe.extraction.scoring.tokens import hash_of, is_in
+from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -65,15 +65,6 @@ def pair_codes(code: Ints) -> Ints:
     return mix(code, np.concatenate((code[1:], [0])))
 
 
-def is_in(values: Ints, wanted: Ints) -> Bools:
-    """``np.isin`` for ``wanted`` in ascending order: a fifth of its time for short arrays."""
-    if not len(wanted):
-        return np.zeros(len(values), bool)
-    at = np.searchsorted(wanted, values)
-    at[at == len(wanted)] = 0
-    return np.asarray(wanted[at] == values)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
     """Arrays of length n_tokens; ``start``/``end`` are characters, the rest numbers or hashes."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.tokens import is_in, mix
+from featpipe.extraction.scoring.tokens import mix
 from featpipe.lexical.bm25 import Okapi, compute_statistics
+from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
