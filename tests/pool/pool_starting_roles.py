@@ -59,7 +59,10 @@ class Starter:
             subprocess.Popen(["sh", "-c", "sleep 3600 & wait"], start_new_session=True),
         ]
         self.started = started
-        Path(note).write_text(" ".join(str(process.pid) for process in started))
+        # Whole or not there: whoever waits for it may read it at any instant.
+        written = Path(f"{note}.new")
+        written.write_text(" ".join(str(process.pid) for process in started))
+        written.replace(note)
         return len(started)
 
     def leaves_children_and_hangs(self, note: str) -> None:
