@@ -7,16 +7,21 @@ that sequence alone, so its bits do not depend on the others in the pack.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
+from inspect import signature
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+
+from featpipe.encoders.transfer import send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featpipe.encoders.packing import Group
+    from featpipe.encoders.packing import Group, Pack
 
 #: Requirements of flash attention: width of a head, and compute capability of the card.
 _WIDEST_FLASH = 256
@@ -47,6 +52,14 @@ class Layout:
     """Cumulative lengths from 0, int32, on the card; None without `has_varlen`."""
     longest: int = 0
 
+    @classmethod
+    def of(cls, pack: Pack, device: torch.device, size: int) -> Layout:
+        """For heads of width `size` on `device`."""
+        if not has_varlen(device, size):
+            return cls(pack.groups)
+        edges = np.concatenate(([0], np.cumsum(pack.lengths))).astype(np.int32)
+        return cls(pack.groups, send(edges, device), int(pack.lengths.max()))
+
 
 def has_varlen(device: torch.device, size: int) -> bool:
     """Whether `device` has one kernel for all lengths, for heads of width `size`."""
@@ -66,7 +79,8 @@ def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
     """
     width = qkv.shape[1] // 3
     if layout.edges is not None and qkv.dtype != torch.float32:
-        return _attend_varlen(qkv, layout.edges, layout.longest, n_heads)
+        query, key, value = qkv.view(qkv.shape[0], 3, n_heads, -1).unbind(1)
+        return _attend_varlen(query, key, value, layout).reshape(qkv.shape[0], width)
     has_scores = qkv.dtype != torch.float32 and not qkv.is_cuda
     groups = list(_cut_groups(layout.groups, n_heads)) if has_scores else layout.groups
     if len(groups) == 1:
@@ -88,14 +102,21 @@ def _attend_group(qkv: torch.Tensor, group: Group, n_heads: int) -> torch.Tensor
 
 
 def _attend_varlen(
-    qkv: torch.Tensor, edges: torch.Tensor, longest: int, n_heads: int
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    layout: Layout,
+    **options: object,
 ) -> torch.Tensor:
-    """One kernel for all lengths: flash attention on the card, half precision only."""
+    """One kernel for all lengths: flash attention on the card, half precision only.
+
+    Shapes: each (tokens, heads, size) -> (tokens, heads, size).
+    """
     from torch.nn.attention.varlen import varlen_attn
 
-    query, key, value = qkv.view(qkv.shape[0], 3, n_heads, -1).unbind(1)
-    mixed = varlen_attn(query, key, value, edges, edges, longest, longest)
-    return mixed.reshape(qkv.shape[0], -1)  # type: ignore[union-attr]  # a tuple only on request
+    edges, longest = layout.edges, layout.longest
+    mixed: torch.Tensor = varlen_attn(query, key, value, edges, edges, longest, longest, **options)  # type: ignore[assignment,arg-type]  # a tuple only on request
+    return mixed
 
 
 def _cut_groups(groups: Sequence[Group], n_heads: int) -> Iterator[Group]:
@@ -125,25 +146,43 @@ def attend_separate(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    groups: Sequence[Group],
+    layout: Layout,
     *,
     scale: float | None,
+    is_causal: bool = False,
 ) -> torch.Tensor:
     """As `attend`, for query, key and value in separate tensors.
 
     Shapes: each (heads, tokens, size) -> (tokens, heads, size). Key and value may have fewer heads,
-    each of which then serves several queries (grouped-query attention).
+    each of which then serves several queries (grouped-query attention). With `is_causal` a token
+    attends to itself and those before it.
     """
     n_heads, n_tokens, size = query.shape
+    is_grouped = key.shape[0] != n_heads
+    if layout.edges is not None and value.dtype != torch.float32 and _has_grouped_varlen():
+        # Under autocast a norm of queries and keys leaves them in float32.
+        q, k, v = (x.transpose(0, 1).to(value.dtype) for x in (query, key, value))
+        window = (-1, 0) if is_causal else (-1, -1)
+        return _attend_varlen(
+            q, k, v, layout, scale=scale, window_size=window, enable_gqa=is_grouped
+        )
     out = torch.empty(n_tokens, n_heads, size, dtype=query.dtype, device=query.device)
-    for first, count, length in groups:
-        rows = slice(first, first + count * length)
+    for first, count, length in layout.groups:
+        part = slice(first, first + count * length)
         q, k, v = (
-            x[:, rows].reshape(x.shape[0], count, length, size).transpose(0, 1)
+            x[:, part].reshape(x.shape[0], count, length, size).transpose(0, 1)
             for x in (query, key, value)
         )
         mixed = F.scaled_dot_product_attention(
-            q, k, v, scale=scale, enable_gqa=key.shape[0] != n_heads
+            q, k, v, scale=scale, is_causal=is_causal, enable_gqa=is_grouped
         )
-        out[rows] = mixed.transpose(1, 2).reshape(count * length, n_heads, size)
+        out[part] = mixed.transpose(1, 2).reshape(count * length, n_heads, size)
     return out
+
+
+@lru_cache
+def _has_grouped_varlen() -> bool:
+    """Whether the kernel for all lengths takes a scale, windows and fewer keys, as after 2.10."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    return "enable_gqa" in signature(varlen_attn).parameters

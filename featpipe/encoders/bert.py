@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from featpipe.encoders.attention import Layout, attend, has_varlen
+from featpipe.encoders.attention import Layout, attend
 from featpipe.encoders.checkpoint import first_position
 from featpipe.encoders.fingerprint import digest_of
 from featpipe.encoders.linear import Activation, Linear, make_linear
@@ -186,7 +186,7 @@ class PackedBert:
 
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
         """See `Trunk`."""
-        layout = self._lay_out(pack)
+        layout = Layout.of(pack, self.device, self.shape.width // self.shape.n_heads)
         x = self._embeddings(pack)
         for layer in self._layers[:n_layers]:
             x = layer(x, layout)
@@ -207,12 +207,6 @@ class PackedBert:
 
     def _is_overwritten(self) -> bool:
         return digest_of(self._files) != self._digest
-
-    def _lay_out(self, pack: Pack) -> Layout:
-        if not has_varlen(self.device, self.shape.width // self.shape.n_heads):
-            return Layout(pack.groups)
-        edges = np.concatenate(([0], np.cumsum(pack.lengths))).astype(np.int32)
-        return Layout(pack.groups, send(edges, self.device), int(pack.lengths.max()))
 
 
 class _Embeddings:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import torch
 
-from featpipe.encoders.attention import attend_separate
+from featpipe.encoders.attention import Layout, attend_separate
 from featpipe.encoders.checkpoint import belongs_to_crf
 from featpipe.encoders.packing import Pack, Sequences
 from featpipe.encoders.transfer import send
@@ -27,10 +27,9 @@ from featpipe.encoders.weights import refuse_wrong
 from featpipe.errors import UnsupportedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from featpipe.encoders.checkpoint import Checkpoint
-    from featpipe.encoders.packing import Group
     from featpipe.encoders.spec import Spec
 
 Untyped: TypeAlias = Any  # transformers: its models, their classes and reports
@@ -39,6 +38,9 @@ _HOOK = "featpipe_packed"
 
 #: Largest difference between hooked and plain states that is rounding.
 _ROUNDING = 1e-4
+
+#: Changes of the scores that the hook does not make.
+_UNHOOKED = ("softcap", "position_bias")
 
 #: Families of an encoder and a decoder, of which the encoder alone is loaded.
 _WITH_DECODER = frozenset({"t5", "mt5", "umt5"})
@@ -63,7 +65,7 @@ _UNNEEDED_BY_ENCODER = re.compile(
 class _CurrentPack(threading.local):
     """The pack that a hooked model computes in this thread."""
 
-    groups: Sequence[Group] = ()
+    layout = Layout(())
 
 
 _current_pack = _CurrentPack()
@@ -92,6 +94,13 @@ class ForeignTrunk:
         self.is_tagger = is_tagger
         self._model = model
         self._dtype = dtype
+
+    @property
+    def _head_size(self) -> int:
+        """Width of a head of attention; 0 where the config does not say."""
+        config = self._model.config
+        n_heads = getattr(config, "num_attention_heads", 0)
+        return int(getattr(config, "head_dim", 0) or (n_heads and config.hidden_size // n_heads))
 
     @property
     def takes_positions(self) -> bool:
@@ -137,7 +146,7 @@ class ForeignTrunk:
             return run(pack, n_layers)
 
     def _run_hooked(self, pack: Pack, n_layers: int | None) -> torch.Tensor:
-        _current_pack.groups = pack.groups
+        _current_pack.layout = Layout.of(pack, self.device, self._head_size)
         return self._compute(
             n_layers,
             input_ids=send(pack.ids.astype(np.int64), self.device)[None],
@@ -214,6 +223,7 @@ class _Loading:
         model, report = self._load_model(attention)
         _check_report(report, self.checkpoint, is_tagger=self.is_tagger)
         self._merge_adapter(model)
+        model.config.use_cache = False  # a decoder's keys and values are read once
         try:
             trunk = ForeignTrunk(
                 model.eval().to(self.device),
@@ -331,23 +341,28 @@ def _make_no_mask(*_args: object, local_size: int | None = None, **_options: obj
 
 
 def _attend_in_model(
-    _module: object,
+    module: object,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     _mask: object,
     scaling: float | None = None,
     sliding_window: int | None = None,
-    **_options: object,
+    **options: object,
 ) -> tuple[torch.Tensor, None]:
     """The hook. Shapes as transformers': each (1, heads, tokens, size) -> (1, tokens, heads, size).
 
     Raises:
-        ValueError: as `_make_no_mask`.
+        ValueError: as `_make_no_mask`, or another change of the scores.
     """
     if sliding_window is not None:
         raise ValueError(f"attention to the {sliding_window} nearest tokens")
-    mixed = attend_separate(query[0], key[0], value[0], _current_pack.groups, scale=scaling)
+    if any(options.get(name) is not None for name in _UNHOOKED):
+        raise ValueError(f"attention with {' or '.join(_UNHOOKED)}")
+    told = options.get("is_causal")
+    is_causal = bool(getattr(module, "is_causal", False) if told is None else told)
+    layout = _current_pack.layout
+    mixed = attend_separate(query[0], key[0], value[0], layout, scale=scaling, is_causal=is_causal)
     return mixed[None], None
 
 

@@ -2,7 +2,7 @@
 
 Both equal sentence-transformers' modules of the same names. A vector's bits depend on its own
 sequence only: every reduction runs over one sequence's tokens in their order, whatever else is in
-the pack.
+the pack. On a card the host is not made to wait.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from featpipe.encoders.linear import make_linear
+from featpipe.encoders.transfer import send
 from featpipe.encoders.weights import check_complete, read_tensors
 from featpipe.errors import MissingWeights
 
@@ -39,20 +40,26 @@ def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
 
     Shapes: states (tokens, width) float32 -> (sequences, width) float32.
     """
-    lengths = torch.from_numpy(pack.lengths).to(states.device)
+    lengths = send(pack.lengths, states.device)
     if pooling in {"mean", "max"}:
         return _reduce(states, pooling, lengths)
     if pooling == "weightedmean":
-        places = torch.from_numpy(pack.positions + 1).to(states.device)
+        places = send(pack.positions + 1, states.device)
         total = _reduce(states * places[:, None].float(), "sum", lengths)
         return total / (lengths * (lengths + 1) // 2).float()[:, None]
     if pooling == "mean_sqrt_len":
         return _reduce(states, "sum", lengths) / lengths.float().sqrt()[:, None]
-    at = torch.cumsum(lengths, 0) - (1 if pooling == "last" else lengths)
-    rows = torch.full((len(lengths), states.shape[1]), torch.nan, device=states.device)
-    has_tokens = lengths > 0
-    rows[has_tokens] = states[at[has_tokens]]
-    return rows
+    return _take_one(states, pack, pooling)
+
+
+def _take_one(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
+    """The first or last state of each; chosen on the host, which need not wait for the states."""
+    at = np.cumsum(pack.lengths) - (1 if pooling == "last" else pack.lengths)
+    is_empty = pack.lengths == 0
+    if is_empty.any():
+        at[is_empty] = len(states)
+        states = F.pad(states, (0, 0, 0, 1), value=torch.nan)
+    return states.index_select(0, send(at, states.device))
 
 
 def _reduce(states: torch.Tensor, how: str, lengths: torch.Tensor) -> torch.Tensor:

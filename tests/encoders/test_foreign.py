@@ -227,3 +227,34 @@ def test_a_model_of_pictures_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
     with pytest.raises(UnsupportedModel, match="no encoder of texts"):
         Encoder.load(tmp_path)
+
+
+@pytest.mark.parametrize("option", ["softcap", "position_bias"])
+def test_changes_of_the_scores_that_the_hook_does_not_make_are_refused(option: str) -> None:
+    from featpipe.encoders.foreign import _attend_in_model
+
+    x = torch.zeros(1, 2, 3, 8)
+    with pytest.raises(ValueError, match=option):
+        _attend_in_model(None, x, x, x, None, **{option: 30.0})
+
+
+def test_a_decoder_is_computed_packed_and_keeps_to_what_came_before(
+    tmp_path: Path, write_text: Callable[[int, int], str]
+) -> None:
+    from transformers import Qwen3Config, Qwen3Model
+
+    torch.manual_seed(6)
+    heads = {"head_dim": 8, "num_key_value_heads": 2}
+    model = Qwen3Model(Qwen3Config(**SIZES | heads)).eval()
+    model.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    encoder = Encoder.load(tmp_path, EncoderSettings(precision="exact", dtype="float32"))
+    assert "its own attention replaced" in encoder.notes[0]
+    texts = [write_text(seed, length).replace("[", "") for seed, length in enumerate((3, 9, 40))]
+    found = encoder.encode(texts).vectors
+    for text, vector in zip(texts, found, strict=True):
+        body = encoder.tokenizer.encode([text]).ids.tolist()
+        ids = torch.tensor([[*encoder.tokenizer.prefix, *body, *encoder.tokenizer.suffix]])
+        with torch.inference_mode():
+            states = model(input_ids=ids, use_cache=False).last_hidden_state[0]
+        np.testing.assert_allclose(vector, states.mean(0).numpy(), atol=5e-5)
