@@ -3,6 +3,8 @@
 ::
 
     python scripts/bench_distribution.py [--data ../shared/data] [--quick] [--json FILE]
+    python scripts/bench_distribution.py --only costs frozen --keep pieces.jsonl
+    python scripts/bench_distribution.py --merge pieces.jsonl --json distribution.json
 
 The peer is one machine that writes one file: every end state must hold its rows, byte by byte, each
 once. Nodes are simulated: Ray's processes on this machine, one core a node. Counted besides: texts
@@ -29,15 +31,18 @@ from typing import TYPE_CHECKING
 
 from compare_folder import compare_folder
 from distribution_costs import cpu_vs_one_machine, merge_rows_per_cpu_s
-from distribution_lookups import lookup10k_1024_vs_one_file
+from distribution_lookups import lookup_figures
 from encode_counts import LOG_PATH, LOG_VARIABLE, count_twice, n_computed
-from harness import ROOT, Report, make_parser, read_lines
+from harness import ROOT, Report, make_parser, measure_or_merge, read_lines
+from ray_cluster import running_cluster
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ray_cluster import Nodes
+
+    Figures = dict[str, float]
 
 #: A driver, as a program of its own: documents, folder, shards, seats, scratch, model.
 _DRIVE = """\
@@ -91,6 +96,7 @@ class Bench:
     documents: Path
     model: Path
     single: Path
+    n_texts: int
     nodes: Nodes
     n_unequal: int = 0
     n_lost: int = 0
@@ -107,6 +113,11 @@ class Bench:
         what = [str(shards), str(seats), scratch, str(self.model)]
         command = [sys.executable, "-c", _DRIVE, *where, *what]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def figures(self) -> Figures:
+        """What all cases left; the share of the worst one in place, where there was one."""
+        shares = {"computed_twice_share": max(self.shares)} if self.shares else {}
+        return {"rows_unequal": self.n_unequal, "lost": self.n_lost} | shares
 
     @contextmanager
     def case(self, name: str, *, in_place: bool = False) -> Iterator[None]:
@@ -159,13 +170,13 @@ def sizes(bench: Bench, seats: tuple[int, ...], shards: tuple[int, ...]) -> None
                 finish(bench.drive(name, n_shards, n_seats, ""))
 
 
-def killed_workers(bench: Bench, n_texts: int) -> None:
+def killed_workers(bench: Bench) -> None:
     """A seat's process, three times, in place."""
     name = "3 workers killed"
     with bench.case(name, in_place=True):
         driver = bench.drive(name, 4, 2, "none")
         for part in (0.1, 0.4, 0.7):
-            wait_until(lambda part=part: n_computed(bench.log) > part * n_texts, driver)  # type: ignore[misc]
+            wait_until(lambda part=part: n_computed(bench.log) > part * bench.n_texts, driver)  # type: ignore[misc]
             kill_one(bench, driver)
         finish(driver)
 
@@ -185,35 +196,35 @@ def kill_one(bench: Bench, driver: subprocess.Popen[str]) -> None:
     wait_until(kill, driver)
 
 
-def killed_node(bench: Bench, n_texts: int) -> None:
+def killed_node(bench: Bench) -> None:
     """A raylet, in place; another node joins."""
     name = "node killed, another joins"
     with bench.case(name, in_place=True):
         driver = bench.drive(name, 4, 2, "none")
-        wait_until(lambda: n_computed(bench.log) > 0.3 * n_texts, driver)
+        wait_until(lambda: n_computed(bench.log) > 0.3 * bench.n_texts, driver)
         bench.nodes.kill(bench.nodes.alive[0])
         bench.nodes.add()
         finish(driver)
 
 
-def killed_driver(bench: Bench, n_texts: int) -> None:
+def killed_driver(bench: Bench) -> None:
     """SIGKILL, in place; the same command again."""
     name = "driver killed, started again"
     with bench.case(name, in_place=True):
         driver = bench.drive(name, 4, 2, "none")
-        wait_until(lambda: n_computed(bench.log) > 0.3 * n_texts, driver)
+        wait_until(lambda: n_computed(bench.log) > 0.3 * bench.n_texts, driver)
         driver.kill()
         driver.communicate()
         finish(bench.drive(name, 4, 2, "none"))
 
 
-def frozen_node(bench: Bench, n_texts: int) -> float:
+def frozen_node(bench: Bench) -> float:
     """SIGSTOP to a raylet and its children, on scratch; seconds from then to the end."""
     name = "node frozen"
     over = threading.Event()
     with bench.case(name):
         driver = bench.drive(name, 4, 2, "")
-        wait_until(lambda: n_computed(bench.log) > 0.3 * n_texts, driver)
+        wait_until(lambda: n_computed(bench.log) > 0.3 * bench.n_texts, driver)
         with bench.nodes.frozen(bench.nodes.alive[0]):
             began = time.monotonic()
             finish(driver)
@@ -273,55 +284,113 @@ def build_single(bench_folder: Path, documents: Path, model: Path) -> tuple[Path
     return single, int(done.stdout)
 
 
-def costs(options: argparse.Namespace, report: Report, folder: Path, model: Path) -> None:
+# ---- parts, each with documents, a model and a cluster of its own
+
+
+def costs(options: argparse.Namespace, folder: Path) -> Figures:
     """What a folder costs beside one file, without engine; shards of about a minute."""
-    documents = folder / "documents of a minute"
+    documents, model = folder / "documents", save_model(folder / "model")
     write_documents(options, documents, 12 if options.quick else 800)
     ratios = cpu_vs_one_machine(folder, documents, model, 2, rounds=1 if options.quick else 3)
-    report.note("cpu_vs_one_machine", median(ratios), digits=3)
-    report.note("merge_rows_per_cpu_s", merge_rows_per_cpu_s(folder, folder / "cpu-0.fp"), digits=0)
+    return {
+        "cpu_vs_one_machine": median(ratios),
+        "merge_rows_per_cpu_s": merge_rows_per_cpu_s(folder, folder / "cpu-0.fp"),
+    }
 
 
-def measure(options: argparse.Namespace, report: Report, folder: Path) -> None:
-    """Every case on one cluster."""
-    from ray_cluster import running_cluster
+def lookups(options: argparse.Namespace, folder: Path) -> Figures:
+    """10,000 keys over 1,024 shards."""
+    return lookup_figures(folder, 50_000 if options.quick else 500_000)
 
-    documents, model = folder / "documents", save_model(folder / "model")
-    write_documents(options, documents, 12 if options.quick else 40)
-    single, n_texts = build_single(folder, documents, model)
-    costs(options, report, folder, model)
-    n_rows = 50_000 if options.quick else 500_000
-    lookup10k_1024_vs_one_file(report, folder / "lookups", n_rows)
-    os.environ[LOG_VARIABLE] = str(folder / "computed")
-    with running_cluster(2, paths=[LOG_PATH]) as nodes:
-        bench = Bench(folder, documents, model, single, nodes)
+
+def all_sizes(options: argparse.Namespace, folder: Path) -> Figures:
+    """Nothing is killed: seats x shards."""
+    with disturbable(options, folder, 2 if options.quick else 4) as bench:
         if options.quick:
             sizes(bench, (2,), (4,))
         else:
-            for _ in range(2):
-                nodes.add()
             sizes(bench, (1, 2, 4), (1, 4, 16))
-        killed_workers(bench, n_texts)
+        return bench.figures()
+
+
+def kills(options: argparse.Namespace, folder: Path) -> Figures:
+    """Seats, a driver and a node are killed."""
+    with disturbable(options, folder, 2) as bench:
+        killed_workers(bench)
         if not options.quick:
-            killed_driver(bench, n_texts)
-            killed_node(bench, n_texts)
-            report.note("frozen_node_s", frozen_node(bench, n_texts), digits=1)
-        n_jobs = 2_000 if options.quick else 100_000
-        report.note("driver_mb", driver_memory(n_jobs), f"driver_mb ({n_jobs} jobs)", digits=1)
-        report.note("computed_twice_share", max(bench.shares), digits=4)
-        report.note("rows_unequal", bench.n_unequal)
-        report.note("lost", bench.n_lost)
+            killed_driver(bench)
+            killed_node(bench)
+        return bench.figures()
+
+
+def frozen(options: argparse.Namespace, folder: Path) -> Figures:
+    """A node stands still."""
+    with disturbable(options, folder, 2) as bench:
+        seconds = frozen_node(bench)
+        return bench.figures() | {"frozen_node_s": seconds}
+
+
+def driver(options: argparse.Namespace, folder: Path) -> Figures:
+    """Memory of a driver with many jobs; needs no documents."""
+    del folder
+    with running_cluster(2):
+        return {"driver_mb": driver_memory(2_000 if options.quick else 100_000)}
+
+
+PARTS: dict[str, Callable[[argparse.Namespace, Path], Figures]] = {
+    "costs": costs,
+    "lookups": lookups,
+    "sizes": all_sizes,
+    "kills": kills,
+    "frozen": frozen,
+    "driver": driver,
+}
+#: Waits a minute for Ray to give a node up.
+_NOT_QUICK = ("frozen",)
+
+
+@contextmanager
+def disturbable(options: argparse.Namespace, folder: Path, n_nodes: int) -> Iterator[Bench]:
+    """A cluster, and what one machine makes of the same documents."""
+    documents, model = folder / "documents", save_model(folder / "model")
+    write_documents(options, documents, 12 if options.quick else 40)
+    single, n_texts = build_single(folder, documents, model)
+    os.environ[LOG_VARIABLE] = str(folder / "computed")
+    with running_cluster(n_nodes, paths=[LOG_PATH]) as nodes:
+        yield Bench(folder, documents, model, single, n_texts, nodes)
+
+
+def measure(options: argparse.Namespace) -> Iterator[Figures]:
+    """The figures of each part."""
+    for name in options.only:
+        if options.quick and name in _NOT_QUICK:
+            continue
+        with tempfile.TemporaryDirectory(prefix="featpipe-bench-") as folder:
+            yield PARTS[name](options, Path(folder))
+
+
+def joined(parts: Sequence[Figures]) -> Figures:
+    """Rows add up over the parts, of shares the largest counts; other figures are of one part."""
+    made: Figures = {}
+    for name, value in (each for part in parts for each in part.items()):
+        if name in {"rows_unequal", "lost"}:
+            made[name] = made.get(name, 0) + value
+        else:
+            made[name] = max(made.get(name, 0), value)
+    return made
 
 
 def main() -> None:
-    """Read the options, run, print."""
-    options = make_parser(__doc__).parse_args()
+    """Read the options, run or merge, print."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--keep", type=Path, help="add a line for every part to this file")
+    parser.add_argument("--merge", nargs="+", type=Path, help="kept parts; nothing is measured")
+    options = parser.parse_args()
     report = Report("bench_distribution", options)
-    folder = Path(tempfile.mkdtemp(prefix="featpipe-bench-"))
-    try:
-        measure(options, report, folder)
-    finally:
-        shutil.rmtree(folder)
+    parts = measure_or_merge(options, lambda: measure(options), json.loads, json.dumps)
+    for name, value in joined(parts).items():
+        report.note(name, value, digits=4)
     report.finish()
 
 

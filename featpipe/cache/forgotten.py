@@ -28,6 +28,7 @@ from featpipe.settings import LEVELS
 from featpipe.store import Writer, open_reader
 from featpipe.store.rewrite import compact_dictionary, copy_table, rows_of, sound_blocks
 from featpipe.store.schema import KEYS
+from featpipe.store.sorted_values import is_in, places_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,6 +88,7 @@ class Forgotten:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = self._terms = reader
+        self._ids: dict[str, NDArray[np.uint32]] = {}
         self.paths = _forgotten_paths(reader)
         #: Keys of contents.
         self.documents = frozenset(self._find_left() if self.paths else ())
@@ -126,7 +128,7 @@ class Forgotten:
     def of_file(self, reader: Reader) -> Forgotten:
         """The same of one file of a folder, which counts its own ids of terms."""
         own = copy(self)
-        own._terms = reader
+        own._terms, own._ids = reader, {}
         return own
 
     def __bool__(self) -> bool:
@@ -153,7 +155,7 @@ class Forgotten:
 
     def _is_kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         special = {
-            tables.DOCUMENTS: lambda: self._lacks(table, rows, self.documents),
+            tables.DOCUMENTS: lambda: self._lacks(table, rows, self._documents),
             tables.SOURCES: lambda: self._is_kept_place(table, rows),
             tables.VALUES: lambda: (
                 self._lacks(table, rows, self._values)
@@ -168,9 +170,9 @@ class Forgotten:
         if table.name in special:
             return special[table.name]()
         if group.startswith("terms/") and last == "vocabulary":
-            return np.isin(np.asarray(table.gather("id", rows)), self._ids_in_use(group))
+            return is_in(np.asarray(table.gather("id", rows), np.uint32), self._ids_in_use(group))
         if table.spec.keyed and not _is_imported(table):
-            return ~np.isin(_as_items(table.gather(KEYS, rows)), self._units)
+            return self._lacks(table, rows, self._units)
         return np.ones(len(rows), np.bool_)
 
     def _is_kept_place(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -181,26 +183,39 @@ class Forgotten:
 
     @staticmethod
     def _lacks(
-        table: TableReader, rows: NDArray[np.int64], keys: frozenset[bytes]
+        table: TableReader, rows: NDArray[np.int64], keys: NDArray[np.void]
     ) -> NDArray[np.bool_]:
-        return ~np.isin(_as_items(table.gather(KEYS, rows)), _as_items(join_keys(sorted(keys))))
+        """Whether the keys of rows are none of these, which are sorted."""
+        return ~is_in(_as_items(table.gather(KEYS, rows)), keys)
+
+    @cached_property
+    def _documents(self) -> NDArray[np.void]:
+        """Keys of the contents, sorted."""
+        return np.sort(_as_items(join_keys(self.documents)))
 
     @cached_property
     def _units(self) -> NDArray[np.void]:
-        """Keys of the units of forgotten documents that no other document has."""
+        """Keys of the units of forgotten documents that no other document has, sorted."""
         if tables.DOCUMENTS not in self._reader or not self.documents:
             return _as_items(join_keys([]))
         table = self._reader.table(tables.DOCUMENTS)
         rows = np.concatenate([rows for rows, _ in sound_blocks(table)] or [np.zeros(0, np.int64)])
-        is_kept = self._lacks(table, rows, self.documents)
+        is_kept = self._lacks(table, rows, self._documents)
         units = np.unique(np.concatenate(list(_units_of(table, rows[~is_kept]))))
+        is_held = np.zeros(len(units), np.bool_)
         for some in np.array_split(rows[is_kept], len(rows) // 256 + 1):
             for others in _units_of(table, some):
-                units = units[~np.isin(units, others)]
-        return units
+                places = places_in(others, units)
+                is_held[places[places >= 0]] = True
+        return units[~is_held]
 
     def _ids_in_use(self, group: str) -> NDArray[np.uint32]:
-        """Ids of terms that a kept unit has."""
+        """Ids of terms that a kept unit has, sorted; found once."""
+        if group not in self._ids:
+            self._ids[group] = self._find_ids_in_use(group)
+        return self._ids[group]
+
+    def _find_ids_in_use(self, group: str) -> NDArray[np.uint32]:
         units = self._terms.table(f"{group}/units")
         used = [np.zeros(0, np.uint32)]
         for rows, _ in sound_blocks(units):
@@ -209,8 +224,8 @@ class Forgotten:
         return np.unique(np.concatenate(used))
 
     @cached_property
-    def _values(self) -> frozenset[bytes]:
-        """Keys of values that only the results of forgotten documents name."""
+    def _values(self) -> NDArray[np.void]:
+        """Keys of values that only the results of forgotten documents name, sorted."""
         left: set[bytes] = set()
         held: set[bytes] = set()
         if tables.LOG in self._reader:
@@ -219,7 +234,7 @@ class Forgotten:
                 for record in _records(table, rows):
                     keys = map(bytes.fromhex, record["fields"].values())
                     (left if str(record["path"]) in self.paths else held).update(keys)
-        return frozenset(left - held)
+        return np.sort(_as_items(join_keys(left - held)))
 
     def _of_kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         kept = [

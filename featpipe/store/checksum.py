@@ -151,9 +151,54 @@ def _mixed(seed: Words) -> Words:
     return seed ^ (seed >> np.uint64(31))
 
 
-def crcs_of(data: memoryview, bounds: Sequence[int]) -> list[int]:
-    """The crc32 of each of the ``len(bounds) - 1`` pieces of ``data``."""
-    return [crc32(data[a:b]) for a, b in pairwise(bounds)]
+#: Pieces of one length are summed by numpy up to this length, and from so many pieces a byte on:
+#: a tenth of the time at 16 bytes and 4,096 pieces. Where lengths differ, zlib is faster.
+_MOST_PIECE_BYTES = 64
+_PIECES_PER_BYTE = 16
+
+
+def crcs_of(data: memoryview, bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """The crc32 of each of the ``len(bounds) - 1`` pieces of ``data``: (n,) uint32.
+
+    ``bounds`` ascend, and are within ``data``, in bytes.
+    """
+    n = len(bounds) - 1
+    size = int(bounds[1] - bounds[0]) if n else 0
+    is_short = 0 < size <= _MOST_PIECE_BYTES and n >= size * _PIECES_PER_BYTE
+    if is_short and bool((np.diff(bounds) == size).all()):
+        whole = np.frombuffer(data, np.uint8)[int(bounds[0]) : int(bounds[-1])]
+        return _crcs_of_equal(whole.reshape(n, size))
+    pieces = (crc32(data[a:b]) for a, b in pairwise(bounds.tolist()))
+    return np.fromiter(pieces, np.uint32, n)
+
+
+def _crcs_of_equal(pieces: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """The crc32 of each row of (n, size) bytes.
+
+    The crc is linear but for a constant, so each byte adds what it alone, before as many zeros as
+    bytes follow it, would give (R. Williams, "A painless guide to CRC error detection algorithms",
+    1993, section 10).
+    """
+    n, size = pieces.shape
+    tables = _crc_tables()
+    sums = np.full(n, crc32(bytes(size)), np.uint32)
+    for start in range(0, n, 4096):  # a block stays in the processor's cache
+        part, columns = sums[start : start + 4096], pieces[start : start + 4096].T
+        for place in range(size):
+            part ^= tables[size - 1 - place].take(columns[place])
+    return sums
+
+
+@cache
+def _crc_tables() -> NDArray[np.uint32]:
+    """Of each byte, what it adds to a crc32 when 0, 1, 2 ... bytes follow: (bytes, 256)."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = (table >> np.uint32(1)) ^ (table & np.uint32(1)) * np.uint32(0xEDB88320)
+    tables = [table]
+    for _ in range(1, _MOST_PIECE_BYTES):
+        tables.append(table[tables[-1] & np.uint32(255)] ^ (tables[-1] >> np.uint32(8)))
+    return np.stack(tables)
 
 
 def _words(values: AnyArray, n_rows: int) -> Words:

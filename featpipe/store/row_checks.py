@@ -142,11 +142,11 @@ class RowChecks:
         if is_inside.all() and (starts[1:] == stops[:-1]).all() and len(rows):
             values = np.ascontiguousarray(column.slice(int(starts[0]), int(stops[-1])))
             bounds = (np.append(starts[:1], stops) - starts[0]) * size
-            return np.array(crcs_of(as_bytes(values), bounds.tolist()), np.uint64), is_inside
+            return crcs_of(as_bytes(values), bounds).astype(np.uint64), is_inside
         found = np.zeros(len(rows), np.uint64)
         for at in np.flatnonzero(is_inside).tolist():
             values = np.ascontiguousarray(column.slice(int(starts[at]), int(stops[at])))
-            found[at] = crcs_of(as_bytes(values), [0, values.nbytes])[0]
+            found[at] = crc32(as_bytes(values))
         return found, is_inside
 
 

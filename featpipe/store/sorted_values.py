@@ -9,13 +9,18 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Number = TypeVar("Number", np.int32, np.int64, np.uint64)
+    Value = TypeVar("Value", np.int32, np.int64, np.uint32, np.uint64, np.void)
 
 
-def is_in(values: NDArray[Number], wanted: NDArray[Number]) -> NDArray[np.bool_]:
+def is_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.bool_]:
     """``np.isin`` for ``wanted`` in ascending order, which that would sort at every call: (n,)."""
+    return places_in(values, wanted) >= 0
+
+
+def places_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.int64]:
+    """The place of each value in ``wanted``, which is in ascending order; -1 if absent: (n,)."""
     if not len(wanted):
-        return np.zeros(len(values), np.bool_)
+        return np.full(len(values), -1, np.int64)
     at = np.searchsorted(wanted, values)
     at[at == len(wanted)] = 0
-    return np.asarray(wanted[at] == values)
+    return np.where(wanted[at] == values, at, -1)

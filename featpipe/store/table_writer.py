@@ -208,7 +208,7 @@ class TableWriter:
             bounds = np.concatenate([[0], np.cumsum(lengths)]) * self._values[name].row_bytes
             kind = "<u4" if name + CRC_SUFFIX in self._fixed else "<u8"
             found[name + END_SUFFIX] = ends[name].astype("<u8")
-            found[name + CRC_SUFFIX] = np.array(crcs_of(as_bytes(values), bounds.tolist()), kind)
+            found[name + CRC_SUFFIX] = crcs_of(as_bytes(values), bounds).astype(kind)
         return found
 
     def _write(self, dataset: Dataset, row: int, data: memoryview) -> None:

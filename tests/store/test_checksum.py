@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
@@ -50,6 +51,23 @@ def by_definition_of_layout_1(salt: int, row: int, columns: list[bytes]) -> int:
     return (total & MASK) >> 32
 
 
+@pytest.mark.parametrize("size", [1, 3, 8, 16, 64, 65])
+@pytest.mark.parametrize("n", [1, 16, 1040, 5000])
+def test_crcs_of_pieces_are_those_of_zlib_at_any_length_and_number(size: int, n: int) -> None:
+    source = np.random.default_rng(n * size)
+    data = source.integers(0, 256, 7 + n * size + 1, np.uint8).data
+    equal = 7 + np.arange(n + 1) * size
+    uneven = np.sort(source.integers(0, len(data) + 1, n + 1))
+    almost = np.append(equal[:-1], equal[-1] + 1)
+    for bounds in (equal, uneven, almost):
+        expected = [crc32(data[a:b]) for a, b in pairwise(bounds.tolist())]
+        assert crcs_of(data, bounds).tolist() == expected
+
+
+def test_no_pieces_have_no_crcs() -> None:
+    assert len(crcs_of(memoryview(b"abc"), np.zeros(1, np.int64))) == 0
+
+
 @pytest.mark.parametrize("name", [MULTILINEAR, ODD_64])
 def test_the_sum_is_what_the_documentation_says(name: str) -> None:
     source = np.random.default_rng(0)
@@ -57,11 +75,11 @@ def test_the_sum_is_what_the_documentation_says(name: str) -> None:
     odd = source.integers(0, 256, (5, 7), np.uint8)
     halves = source.standard_normal((5, 3)).astype(np.float16)
     texts = [b"", b"a", "甲乙".encode(), b"x" * 100, b""]
-    bounds = np.cumsum([0, *map(len, texts)]).tolist()
+    bounds = np.cumsum([0, *map(len, texts)])
     crcs = crcs_of(memoryview(b"".join(texts)), bounds)
-    assert crcs == [crc32(text) for text in texts]
+    assert crcs.tolist() == [crc32(text) for text in texts]
     rows, hashed = np.array([7, 8, 1 << 32, 3, 3]), RowHash(SALT, name)
-    parts = [keys, odd, halves, np.array(crcs, np.uint64)]
+    parts = [keys, odd, halves, crcs.astype(np.uint64)]
     found = hashed.sums(rows, parts)
     definition = by_definition if name == MULTILINEAR else by_definition_of_layout_1
     for i, row in enumerate(rows.tolist()):
