@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.build.messages import TOGETHER, FeatureBatch, FeatureTask
-from featpipe.encoders.encoder import Encoded, Encoder
+from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.precision import keep_least_cosine
 from featpipe.encoders.spec import CUT_RULE
 from featpipe.encoders.tagger import Tagger, encode_and_tag
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from featpipe.build.messages import EncoderPlan, TaggerPlan
     from featpipe.cache.texts import Units
+    from featpipe.encoders.encoded import Encoded
     from featpipe.encoders.entities import Entities
 
 

@@ -11,7 +11,8 @@ Guarantees:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,11 +21,12 @@ import torch
 
 from featpipe.encoders.bert import Placement
 from featpipe.encoders.checkpoint import Checkpoint, belongs_to_crf, describe_checkpoint
+from featpipe.encoders.encoded import Encoded, join, report_faults
 from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
-from featpipe.encoders.forward import Forwarder
+from featpipe.encoders.forward import CUDA_BUDGET, Forwarder
 from featpipe.encoders.memory import keep_freed_memory
-from featpipe.encoders.packing import Sequences
+from featpipe.encoders.packing import Sequences, cut_portions
 from featpipe.encoders.pooling import Steps, normalise, pool
 from featpipe.encoders.precision import (
     find_device,
@@ -37,33 +39,32 @@ from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
 from featpipe.encoders.trunk import Trunk, choose_dtype, has_packed_forward, load_trunk, open_parts
 from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
-from featpipe.errors import EncodingError, UsageError
+from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ids, Ints
+
+_CPU = torch.device("cpu")
+
+#: Characters of a portion of the texts for a card: 16 full packs of Chinese, 4 of English.
+PORTION_CHARACTERS = 16 * CUDA_BUDGET
 
 UNKNOWN = "it holds a token for which the model has no embedding"
 NO_TOKENS = "it has no tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """Vectors of n texts, in the order given.
+class _Started:
+    """Texts on their way through the model."""
 
-    Shapes: vectors (n, dim) in the settings' dtype (bfloat16 as its bits in uint16); n_tokens (n,),
-    special tokens included; n_windows (n,), above 1 where n_tokens exceeds the spec's
-    ``max_length``.
-    """
-
-    vectors: npt.NDArray[np.generic]
-    n_tokens: Ids
-    n_windows: Ids
-    faults: dict[int, str] = field(default_factory=dict)
-    """Reason by text, for texts without a vector; their rows are zeros and must not be stored."""
+    windows: Windows
+    sequences: Sequences
+    packs: Iterator[tuple[Pack, Vectors]]
+    """Rows of each pack; on a card they are under way."""
 
 
 class Encoder:
@@ -87,6 +88,8 @@ class Encoder:
         self.threads = 1
         self.refuses_long = refuses_long
         self.n_repeated = 0
+        self.tokenize_s = 0.0
+        """Seconds that `encode` spent on tokens."""
         self.forwarder = Forwarder(trunk)
         self._exact: Forwarder | None = None
 
@@ -160,14 +163,44 @@ class Encoder:
         Raises:
             EncodingError: units without a finite vector; ``error.units`` holds their numbers.
         """
-        numbers: dict[str, int] = {}
-        inverse = np.fromiter(
-            (numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts)
-        )
+        distinct = list(dict.fromkeys(texts))
+        if self.trunk.device != _CPU:
+            distinct.sort(key=len, reverse=True)  # packs of a portion are then full
+        numbers = {text: number for number, text in enumerate(distinct)}
+        inverse = np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
         with running_threads(self.threads), torch.inference_mode():
-            tokens = self.tokenizer.encode(self._with_prompt(list(numbers), prompt))
-            vectors, windows = self.encode_windows(tokens)
-        return self.make_encoded(vectors, windows.n_windows, tokens, inverse, on_fault=on_fault)
+            parts = [
+                self.make_encoded(*part, np.arange(len(part[0])), on_fault="report")
+                for part in self._encode_portions(distinct, prompt)
+            ]
+        return join(parts).take(inverse, on_fault=on_fault)
+
+    def _encode_portions(
+        self, texts: Sequence[str], prompt: str | None
+    ) -> Iterator[tuple[Vectors, Ints, Tokens]]:
+        """(vectors, windows of each text, tokens) by portions; on a processor all are one.
+
+        A card computes a portion while the host finishes the one before and tokenizes the next.
+        """
+        ahead: tuple[Tokens, _Started] | None = None
+        for portion in self._cut_portions(texts):
+            begun = perf_counter()
+            tokens = self.tokenizer.encode(self._with_prompt(portion, prompt))
+            self.tokenize_s += perf_counter() - begun
+            following = tokens, self._start(tokens)
+            if ahead is not None:
+                yield self._finish_portion(*ahead)
+            ahead = following
+        if ahead is not None:
+            yield self._finish_portion(*ahead)
+
+    def _cut_portions(self, texts: Sequence[str]) -> Iterable[Sequence[str]]:
+        if self.trunk.device == _CPU or not texts:
+            return [texts]
+        return cut_portions(texts, first=CUDA_BUDGET, most=PORTION_CHARACTERS)
+
+    def _finish_portion(self, tokens: Tokens, started: _Started) -> tuple[Vectors, Ints, Tokens]:
+        return self._collect(started), started.windows.n_windows, tokens
 
     def encode_tokens(
         self, sequences: Sequence[Sequence[int]], *, prompt: str | None = None
@@ -220,17 +253,25 @@ class Encoder:
 
     def encode_windows(self, tokens: Tokens) -> tuple[Vectors, Windows]:
         """Vectors (n, dim) of texts from their tokens, prompt included; not cast, not checked."""
+        started = self._start(tokens)
+        return self._collect(started), started.windows
+
+    def _start(self, tokens: Tokens) -> _Started:
         windows = self._plan_windows(tokens.lengths)
         # An id without an embedding is computed as id 0; `make_encoded` names its text.
         ids = np.where(tokens.ids < self.trunk.n_words, tokens.ids, 0)
         sequences = Sequences(
             ids, windows.start, windows.length, self.tokenizer.prefix, self.tokenizer.suffix
         )
-        out = np.empty((len(windows.start), self.trunk.width), np.float32)
-        for pack, rows in self.forwarder.run(sequences, self._compute, threads=self.threads):
+        packs = self.forwarder.start(sequences, self._compute, threads=self.threads)
+        return _Started(windows, sequences, packs)
+
+    def _collect(self, started: _Started) -> Vectors:
+        out = np.empty((len(started.windows.start), self.trunk.width), np.float32)
+        for pack, rows in started.packs:
             out[pack.sequences] = rows
-        self.repeat_overflowed(out, sequences)
-        return self.steps(combine(out, windows, self.spec["pooling"])), windows
+        self.repeat_overflowed(out, started.sequences)
+        return self.steps(combine(out, started.windows, self.spec["pooling"]))
 
     def _plan_windows(self, lengths: Ints) -> Windows:
         capacity = self.spec["max_length"] - self.tokenizer.n_special
@@ -266,15 +307,13 @@ class Encoder:
         n_tokens = tokens.lengths + self.tokenizer.n_special
         reasons |= self._judge_lengths(n_tokens)
         finished[list(reasons)] = 0
-        faults = {at: reasons[text] for at, text in enumerate(inverse.tolist()) if text in reasons}
-        if faults and on_fault == "raise":
-            raise report_faults(faults)
-        return Encoded(
-            vectors=finished[inverse],
-            n_tokens=n_tokens[inverse].astype(np.int32),
-            n_windows=n_windows[inverse].astype(np.int32),
-            faults=faults,
+        every = Encoded(
+            vectors=finished,
+            n_tokens=n_tokens.astype(np.int32),
+            n_windows=n_windows.astype(np.int32),
+            faults=reasons,
         )
+        return every.take(inverse, on_fault=on_fault)
 
     def _finish(self, vectors: Vectors) -> tuple[npt.NDArray[np.generic], dict[int, str]]:
         """Normalise and cast; return the rows, and a reason for each that is not finite."""
@@ -340,11 +379,3 @@ def _put_before(prompt: Ids, ids: Ids, ends: Ints) -> Tokens:
     pieces = np.split(ids, ends[:-1])
     joined = np.concatenate([part for piece in pieces for part in (prompt, piece)])
     return Tokens(joined, ends + len(prompt) * np.arange(1, len(ends) + 1))
-
-
-def report_faults(faults: dict[int, str]) -> EncodingError:
-    """An error for the units in `faults`, whose numbers are in its ``units``."""
-    first, reason = next(iter(faults.items()))
-    error = EncodingError(f"{len(faults)} unit(s) cannot be encoded; number {first}: {reason}")
-    error.units = tuple(faults)
-    return error

@@ -7,9 +7,9 @@ Guarantees:
 
 * A pack that does not fit the card's memory is halved until it does; a single sequence that does
   not fit is computed on the CPU. Nothing is skipped; `Forwarder.counts` reports both.
-* On CUDA the host stays one pack ahead (`transfer`): a pack's ids are copied while the pack before
-  it is computed, its rows while the next one is, and the host waits for the rows of a pack only
-  after it sent off the next.
+* On CUDA the host stays ahead (`transfer`): a pack's ids are copied while the pack before it is
+  computed, its rows while the next one is. `run` waits for the rows of a pack only after it sent
+  off the next, `start` not before they are asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 
 from featpipe.encoders.packing import plan_packs
 from featpipe.encoders.precision import running_threads
-from featpipe.encoders.transfer import Arrival
+from featpipe.encoders.transfer import Arrival, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +52,8 @@ class Forwarder:
         self._on_cpu: Trunk | None = None
         self.n_halved = 0
         self.n_on_cpu = 0
+        self.card_s = 0.0
+        """Seconds that the card computed for rows that were taken; 0 on a processor."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -76,13 +78,12 @@ class Forwarder:
         Raises:
             torch.OutOfMemoryError: the CPU's memory is too small as well.
         """
-        is_cpu = self._trunk.device == _CPU
         # Where bits depend on the pack, the packs must not depend on the number of threads.
-        shares = threads if is_cpu and self._trunk.is_invariant else 1
+        shares = threads if self._trunk.device == _CPU and self._trunk.is_invariant else 1
         lengths = sequences.lengths_with_special
         if only is not None:
             lengths = lengths[only]
-        plan = plan_packs(lengths, budget=CPU_BUDGET if is_cpu else CUDA_BUDGET, shares=shares)
+        plan = self._plan(lengths, shares)
         if only is not None:
             plan = [only[part] for part in plan]
         n_threads = min(shares, len(plan))
@@ -96,18 +97,43 @@ class Forwarder:
         with running_threads(within):
             yield from self._run_one_by_one(plan, sequences, compute)
 
+    def start(
+        self, sequences: Sequences, compute: Compute, *, threads: int = 1
+    ) -> Iterator[tuple[Pack, Rows]]:
+        """As `run`; to a card all packs are sent off before this returns.
+
+        Few sequences, then: what waits on the way to the card and back is not bounded here.
+        """
+        if self._trunk.device == _CPU:
+            return self.run(sequences, compute, threads=threads)
+        plan = self._plan(sequences.lengths_with_special, shares=1)
+        return self._take(list(self._send_off(plan, sequences, compute)))
+
+    def _plan(self, lengths: Ints, shares: int) -> list[Ints]:
+        budget = CPU_BUDGET if self._trunk.device == _CPU else CUDA_BUDGET
+        return plan_packs(lengths, budget=budget, shares=shares)
+
     def _run_one_by_one(
         self, plan: Sequence[Ints], sequences: Sequences, compute: Compute
     ) -> Iterator[tuple[Pack, Rows]]:
         waiting: list[tuple[Pack, Arrival]] = []
+        for sent in self._send_off(plan, sequences, compute):
+            waiting.append(sent)
+            if len(waiting) > 1:
+                yield from self._take([waiting.pop(0)])
+        yield from self._take(waiting)
+
+    def _send_off(
+        self, plan: Sequence[Ints], sequences: Sequences, compute: Compute
+    ) -> Iterator[tuple[Pack, Arrival]]:
         for numbers in plan:
-            for part, rows in self._try(sequences.pack(numbers), sequences, compute):
-                waiting.append((part, Arrival(rows)))
-                if len(waiting) > 1:
-                    pack, arrival = waiting.pop(0)
-                    yield pack, arrival.take()
-        for pack, arrival in waiting:
-            yield pack, arrival.take()
+            yield from self._try(sequences.pack(numbers), sequences, compute)
+
+    def _take(self, sent: Sequence[tuple[Pack, Arrival]]) -> Iterator[tuple[Pack, Rows]]:
+        for pack, arrival in sent:
+            rows = arrival.take()
+            self.card_s += arrival.card_s
+            yield pack, rows
 
     def _run_in_threads(
         self, plan: Sequence[Ints], sequences: Sequences, compute: Compute, n_threads: int
@@ -125,14 +151,15 @@ class Forwarder:
 
     def _try(
         self, pack: Pack, sequences: Sequences, compute: Compute
-    ) -> Iterator[tuple[Pack, torch.Tensor]]:
+    ) -> Iterator[tuple[Pack, Arrival]]:
+        begun = mark(self._trunk.device)
         rows = self._compute_where_it_fits(pack, compute)
         if rows is not None:
-            yield pack, rows
+            yield pack, Arrival(rows, begun)
             return
         torch.cuda.empty_cache()
         if len(pack.sequences) == 1:
-            yield pack, self._compute_on_cpu(pack, compute)
+            yield pack, Arrival(self._compute_on_cpu(pack, compute))
             return
         self.n_halved += 1
         middle = len(pack.sequences) // 2

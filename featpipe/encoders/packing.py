@@ -14,6 +14,8 @@ import numpy as np
 from featpipe.encoders.tokens import number_within
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from featpipe.encoders.tokens import Ids, Ints
 
 Group: TypeAlias = tuple[int, int, int]
@@ -89,6 +91,23 @@ class Sequences:
         body = self.ids[first : first + int(self.length[number])].tolist()
         ids = np.array([*self.prefix, *body, *self.suffix], np.int32)
         return Pack(sequences, np.array([len(ids)]), ids, np.arange(len(ids)))
+
+
+def cut_portions(texts: Sequence[str], *, first: int, most: int) -> Iterator[Sequence[str]]:
+    """Cut `texts` where they stand into portions of `first` characters, twice as many, and so on.
+
+    The last ones have `most`, or a single text that is longer. The first is small, so that a card
+    is given work soon.
+    """
+    start = stop = size = 0
+    for text in texts:
+        stop += 1
+        size += len(text)
+        if size >= first:
+            yield texts[start:stop]
+            start, size, first = stop, 0, min(2 * first, most)
+    if start < stop:
+        yield texts[start:]
 
 
 def plan_packs(lengths: Ints, *, budget: int, shares: int = 1) -> list[Ints]:

@@ -24,7 +24,8 @@ from featpipe.encoders.bert import PackedBert, Placement
 from featpipe.encoders.calibration import read_calibration
 from featpipe.encoders.checkpoint import Checkpoint, describe_checkpoint
 from featpipe.encoders.crf import Head, load_head
-from featpipe.encoders.encoder import UNKNOWN, report_faults
+from featpipe.encoders.encoded import report_faults
+from featpipe.encoders.encoder import UNKNOWN
 from featpipe.encoders.entities import Entities, Tags, decode
 from featpipe.encoders.fingerprint import refuse_changes
 from featpipe.encoders.foreign import load_foreign
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
 
     from featpipe.encoders.calibration import Calibration
     from featpipe.encoders.crf import Scores
-    from featpipe.encoders.encoder import Encoded, Encoder
+    from featpipe.encoders.encoded import Encoded
+    from featpipe.encoders.encoder import Encoder
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Tokens
     from featpipe.encoders.trunk import Trunk

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from featpipe import Pipeline
 from featpipe.cache.cache import Cache
-from featpipe.encoders.encoder import Encoded, Encoder
+from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.encoders.tagger import Tagger
 from featpipe.errors import CheckpointError, EncodingError
@@ -18,6 +19,9 @@ from featpipe.on_demand.messages import Embedded, EmbedQuery, TagQuery
 from featpipe.on_demand.space import Checkpoints, choose_checkpoints
 from featpipe.on_demand.text_encoder import ModelsInWorker
 from featpipe.on_demand.worker import LoadedModels, TextRole
+
+if TYPE_CHECKING:
+    from featpipe.encoders.encoded import Encoded
 
 TEXTS = ["合同金额为三万元。", "从来没有见过的一句话。", "双方协商解决争议。"]
 
