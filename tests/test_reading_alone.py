@@ -92,6 +92,43 @@ def test_computing_a_vector_names_what_is_missing(
     assert not (home / "d.h5").exists()
 
 
+@pytest.mark.parametrize("words", [[], ["--help"], ["guide"], ["inspect", "c.h5"]])
+def test_a_command_names_what_is_missing(home: Path, alone: Path, words: list[str]) -> None:
+    code = f"sys.argv[1:] = {words!r}\nfrom featpipe.__main__ import main\nmain()\n"
+    done = run(home, alone, code)
+    assert (done.returncode, done.stdout) == (2, "")
+    said, step = done.stderr.splitlines()
+    assert said.startswith("error: this command needs click, which is not installed")
+    assert step.startswith("  pip install featpipe ")
+
+
+def test_so_does_a_command_that_gets_further(home: Path, alone: Path, tmp_path: Path) -> None:
+    """Where further packages were installed by hand, such as click."""
+    import click
+
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in alone.iterdir():
+        (packages / name.name).symlink_to(name)
+    (packages / "click").symlink_to(Path(click.__file__).parent)
+    code = "sys.argv[1:] = {0}\nfrom featpipe.__main__ import main\nmain()\n"
+    shown = run(home, packages, code.format(["guide", "start"]))
+    assert shown.stdout.startswith("# Start here\n"), shown.stderr
+    done = run(home, packages, code.format(["guide", "how", "to", "delete"]))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: this command needs pydantic, which is not installed")
+    looked = run(home, packages, code.format(["doctor"]))
+    assert looked.returncode == 1
+    assert looked.stdout.count("-> pip install featpipe\n") >= 1
+    assert "report it" not in looked.stdout
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_fault(home: Path, alone: Path) -> None:
+    code = "sys.modules['featpipe.cli.main'] = None\nfrom featpipe.__main__ import main\nmain()\n"
+    done = run(home, alone, code)
+    assert "ModuleNotFoundError" in done.stderr
+
+
 @pytest.mark.skipif(not LIGHT.is_file(), reason="the installed package has no scripts")
 def test_the_light_requirements_are_what_was_allowed() -> None:
     lines = LIGHT.read_text("utf-8").splitlines()

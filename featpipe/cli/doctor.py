@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -47,6 +48,11 @@ _EXTRAS = {
     "sqlalchemy": "sql", "langchain-core": "langchain", "llama-index-core": "llamaindex",
     "scikit-learn": "sklearn", "datasets": "datasets", "ray": "ray", "s3fs": "objectstore",
 }  # fmt: skip
+#: Packages whose versions are told.
+_NAMED = ("torch", "transformers", "h5py", "numpy", "jieba")
+#: Also before featpipe is on an index: it is installed, and pip fetches what it declares.
+_INSTALL = "pip install featpipe"
+_REPORT = "report it with the whole output"
 _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 
 
@@ -148,8 +154,12 @@ def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]
         if str(sys.platform) != "linux":
             words = f"needs Linux: {error}".splitlines()[0]
             return [Finding(name, "problem", words, _ON_LINUX)]
+        if isinstance(error, ModuleNotFoundError):
+            return [Finding(name, "problem", f"needs {error.name}, not installed", _INSTALL)]
+        if isinstance(error, FeatpipeError):
+            return [Finding(name, "problem", error.message, error.hint or _REPORT)]
         words = f"cannot be looked at: {type(error).__name__}: {error}".splitlines()[0]
-        return [Finding(name, "problem", words, "report it with the whole output")]
+        return [Finding(name, "problem", words, _REPORT)]
 
 
 def _check_python() -> Iterator[Finding]:
@@ -162,19 +172,30 @@ def _check_python() -> Iterator[Finding]:
 
 def _check_packages() -> Iterator[Finding]:
     found, missing = [], []
-    for name in ("torch", "transformers", "h5py", "numpy", "jieba"):
+    for name in _list_required():
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        cure = "pip install --force-reinstall featpipe"
-        yield Finding("packages", "problem", f"not installed: {', '.join(missing)}", cure)
-    import h5py
+        words = f"not installed: {', '.join(missing)}"
+        yield Finding("packages", "problem", words, _INSTALL)
+    if "h5py" not in missing:
+        import h5py
 
-    found.append(f"HDF5 {h5py.version.hdf5_version}")
-    yield Finding("packages", "ok", ", ".join(found))
+        found.append(f"HDF5 {h5py.version.hdf5_version}")
+    if shown := [words for words in found if words.split()[0] in {*_NAMED, "HDF5"}]:
+        yield Finding("packages", "ok", ", ".join(shown))
     yield from _check_extras()
+
+
+def _list_required() -> list[str]:
+    """What the installed featpipe declares; of a bare source tree, what is named here."""
+    try:
+        declared = requires("featpipe") or []
+    except PackageNotFoundError:
+        return list(_NAMED)
+    return [re.split(r"[^\w-]", line)[0] for line in declared if "extra ==" not in line]
 
 
 def _check_extras() -> Iterator[Finding]:
