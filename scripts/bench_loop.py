@@ -63,7 +63,8 @@ def _curves(options: argparse.Namespace, name: str, seeds: Sequence[int]) -> Ite
 
 
 def _estimates(options: argparse.Namespace, name: str, seeds: Sequence[int]) -> Iterator[Estimate]:
-    return label_estimate.measure(options.data, name, seeds, options.documents, options.parts)
+    n_held_out = options.documents if options.quick else label_estimate.N_HELD_OUT[name]
+    return label_estimate.measure(options.data, name, seeds, n_held_out, options.parts)
 
 
 def as_line(piece: Piece) -> str:

@@ -15,6 +15,7 @@ from featpipe.cli.terminal import echo
 @click.option("--results", metavar="JSONL", help="Of `extract -o`; else what `reprocess` left.")
 @click.option("--templates", metavar="PATH", help="Tells samples and types; else `reprocess` did.")
 @click.option("--compare", metavar="RUN", help="Run of reprocess, `previous`, or a JSONL file.")
+@click.option("--evaluation", metavar="JSONL", help="Of `template evaluate --json`; a line each.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N")
 @click.option("--space", metavar="NAME", help="Vectors of the map, when FILE has several.")
 def report(
@@ -23,14 +24,15 @@ def report(
     results: str | None,
     templates: str | None,
     compare: str | None,
+    evaluation: str | None,
     limit: int,
     space: str | None,
 ) -> None:
     """Write one page that shows the documents of FILE, what was extracted, and from where.
 
     The page opens in any browser and loads nothing: entities and values in the text, the fields
-    of all documents, what changed since a run, the runs, and a map of the vectors. At most N
-    documents are shown, those with values first.
+    of all documents, what changed since a run, how good the templates are, the runs, and a map of
+    the vectors. At most N documents are shown, those with values first.
     """
     from featpipe.cache.cache import Cache
     from featpipe.html_report import ReportSettings, write_report
@@ -41,6 +43,7 @@ def report(
         limit=limit,
         space=space or None,
         templates=Path(templates) if templates else None,
+        evaluation=Path(evaluation) if evaluation else None,
     )
     with Cache.open(cache) as opened:
         size = write_report(opened, output, settings)

@@ -37,12 +37,15 @@ if TYPE_CHECKING:
     from featpipe.extraction.corrections_fold import Said, Subject
     from featpipe.extraction.engine import ExtractionEngine
     from featpipe.extraction.fitted import FittedTemplate
+    from featpipe.extraction.review_queue import QueueItem
     from featpipe.report import Quarantined
 
     Floats = NDArray[np.float32]
 
 _Any = TypeVar("_Any")
 
+#: Documents that come first in a review queue; the others come by doubt alone.
+MOST_RANKED = 50
 _N_HASHED = 1 << 12
 #: Characters of a document that are compared.
 _MOST_COMPARED = 20_000
@@ -129,22 +132,50 @@ def rank_documents(
         n: at most so many.
 
     """
-    doubts: dict[str, list[float]] = {}
-    for item in list_items(survey, {}):
-        doubts.setdefault(item.document.path, []).append(doubt(item))
+    items = list_items(survey, {})
+    asked = {item.document.path for item in items}
     unsettled = {item.document.path for item in list_items(survey, said)}
     sampled = set(survey.fitted.sample_keys)
-    labelled, ahead = [], []
-    for document, key, _ in survey.documents:
-        if key in sampled or (document.path in doubts and document.path not in unsettled):
-            labelled.append(document)
-        elif document.path in doubts:
-            ahead.append(document)
-    ahead = _every(_MOST_DOCUMENTS, ahead)
-    known = [layouts.of(one) for one in _every(_MOST_POINTS, labelled)]
-    known += [layout_of(one.text) for one in survey.fitted.template.samples if one.text]
+    labelled = [
+        layouts.of(document)
+        for document, key, _ in survey.documents
+        if key in sampled or (document.path in asked and document.path not in unsettled)
+    ]
+    texts = [one.text for one in survey.fitted.template.samples if one.text]
+    labelled += map(layout_of, texts)
+    ahead = [
+        item
+        for item in items
+        if item.document.path in unsettled and item.document.key not in sampled
+    ]
+    return rank_items(ahead, labelled, layouts, len(survey.fitted.facts), n)
+
+
+def rank_items(
+    items: Sequence[QueueItem],
+    labelled: Sequence[Floats],
+    layouts: Layouts,
+    n_fields: int,
+    n: int,
+) -> list[Suggestion]:
+    """The most useful of the documents of some items.
+
+    Args:
+        items: every field of documents without a label that may be asked about.
+        labelled: layouts of the documents that have one.
+        layouts: of documents seen before.
+        n_fields: of the template.
+        n: at most so many.
+
+    """
+    doubts: dict[str, list[float]] = {}
+    for item in items:
+        doubts.setdefault(item.document.path, []).append(doubt(item))
+    documents = {item.document.path: item.document for item in items}
+    ahead = _every(_MOST_DOCUMENTS, documents.values())
+    known = _every(_MOST_POINTS, labelled)
     likeness, covered = compare([layouts.of(one) for one in ahead], known)
-    means = [sum(doubts[one.path]) / len(survey.fitted.facts) for one in ahead]
+    means = [sum(doubts[one.path]) / n_fields for one in ahead]
     at = np.array(_every(_MOST_POINTS, range(len(ahead))), int)
     chosen = choose_documents(likeness[at], covered[at], weights_of(means)[at], n)
     n_alike = count_alike(likeness, covered, chosen)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 #: In the order of use: each file may use names of those before it.
 _SCRIPTS = (
     "words.js", "reason_words.js", "elements.js", "state.js", "spans.js", "text.js", "reasons.js",
-    "card.js", "document.js", "fields.js", "changes.js", "runs.js", "map.js", "service.js",
-    "selection.js", "said.js", "service_keeper.js", "page_keeper.js", "review.js", "verdicts.js",
-    "proposal.js", "main.js",
+    "card.js", "document.js", "fields.js", "changes.js", "quality.js", "runs.js", "map.js",
+    "service.js", "selection.js", "said.js", "service_keeper.js", "page_keeper.js", "review.js",
+    "verdicts.js", "proposal.js", "main.js",
 )  # fmt: skip
 
 _surrogate = re.compile("[\ud800-\udfff]")

@@ -13,6 +13,7 @@ from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
 from featpipe.html_report.contents import Contents, choose_documents
 from featpipe.html_report.cues import Reasons
+from featpipe.html_report.evaluations import describe, read_evaluations
 from featpipe.html_report.known_fields import KnownField, infer_kind, read_known_fields
 from featpipe.html_report.page import report_pieces, shown
 from featpipe.html_report.results import Results, compare, list_runs, read_file, read_stored
@@ -44,6 +45,7 @@ class ReportSettings:
         space: the vectors of the maps; by default the first space of the cache.
         templates: file or folder of the templates, which tell the samples and the types of the
             fields; by default as ``reprocess`` left them in the cache.
+        evaluation: file of what ``featpipe template evaluate --json`` printed, a template a line.
 
     """
 
@@ -52,6 +54,7 @@ class ReportSettings:
     limit: int = 1000
     space: str | None = None
     templates: Path | None = None
+    evaluation: Path | None = None
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -74,8 +77,8 @@ def write_report(
     """Write the report of a cache to one HTML file.
 
     Raises:
-        UsageError: no such run; a file of results that cannot be used; a path that cannot be
-            written.
+        UsageError: no such run; a file of results or evaluations that cannot be used; a path that
+            cannot be written.
         UnknownSpace: no such space.
         TemplateError: the templates cannot be used.
 
@@ -87,6 +90,7 @@ def write_report(
     chosen = choose_documents(documents, now, settings.limit)
     known = read_known_fields(cache, settings.templates)
     tagger = next(iter(cache.stored_documents.taggers()), None)
+    judged = read_evaluations(settings.evaluation) if settings.evaluation else []
     contents = Contents(now, tagger, known, Path(path))
     contents.reasons = Reasons(documents, now, known)
     for document in chosen:
@@ -95,6 +99,7 @@ def write_report(
         contents.add_absent(place)
     main = render_contents(cache, settings, contents, chosen, documents) | {
         "changes": _changes(cache, settings, now, documents, chosen),
+        "evaluations": [describe(one) for one in judged],
     }
     n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
     return ReportSize(len(contents.entries), len(documents), contents.n_values(), n_bytes)

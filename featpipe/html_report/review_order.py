@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.review_queue import QueueItem, order_queue
+from featpipe.extraction.suggest import MOST_RANKED, Layouts, rank_items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,11 +43,27 @@ def review_order(
     ]
     # By document, then by field, where both are equally doubtful.
     items.sort(key=lambda item: (numbers[item.document.path], places[item.field]))
+    first = _first_documents(documents, items, known, len(places))
     return [
         number
-        for item in order_queue(items)
+        for item in order_queue(items, first)
         for number in (numbers[item.document.path], places[item.field])
     ]
+
+
+def _first_documents(
+    documents: Sequence[CachedDocument],
+    items: Sequence[QueueItem],
+    known: Mapping[str, KnownField],
+    n_fields: int,
+) -> list[str]:
+    """Paths of the documents that come first, as `featpipe template suggest` orders them."""
+    samples = frozenset[bytes]().union(*(one.samples for one in known.values()))
+    layouts = Layouts()
+    labelled = [layouts.of(document) for document in documents if document.key in samples]
+    ahead = [item for item in items if item.document.key not in samples]
+    ranked = rank_items(ahead, labelled, layouts, n_fields, MOST_RANKED)
+    return [one.document.path for one in ranked]
 
 
 def _items_of(

@@ -13,6 +13,14 @@ import pytest
 from featpipe import Cache
 from featpipe.extraction.corrections_fold import fold
 from featpipe.extraction.corrections_log import read_corrections
+from featpipe.extraction.evaluation import (
+    Disagreement,
+    Judgement,
+    Stated,
+    TemplateEvaluation,
+    score,
+)
+from featpipe.extraction.results import ExtractedValue
 from featpipe.html_report import ReportSettings, write_report
 
 if TYPE_CHECKING:
@@ -24,9 +32,30 @@ Make = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def page_file(shown_cache: Path, results: Path, tmp_path: Path) -> Path:
+    evaluation = tmp_path / "evaluation.jsonl"
     with Cache.open(shown_cache) as cache:
-        write_report(cache, tmp_path / "page.html", ReportSettings(results=results))
+        evaluation.write_text(json.dumps(judged(cache).as_dict()) + "\n", "utf-8")
+        settings = ReportSettings(results=results, evaluation=evaluation)
+        write_report(cache, tmp_path / "page.html", settings)
     return tmp_path / "page.html"
+
+
+def judged(cache: Cache) -> TemplateEvaluation:
+    """Of one field: a right value, and one that is stated otherwise in the document ``a.txt``."""
+    document = cache.find_document("docs/a.txt")
+    assert document is not None
+    field = "合同名称"
+    wrong = ExtractedValue("甲方", "甲方", "", "", start=5, end=7, page=None, probability=0.95)
+    where = Disagreement(
+        document.id, document.key.hex(), field, (Stated("买卖合同", ((0, 4),)),), (wrong,)
+    )
+    return score(
+        "合同", "samples", (field, "备注"),
+        [
+            Judgement(document.id, field, 1, ((0.95, False),), where),
+            Judgement("docs/astral.txt", field, 1, ((0.9, True),)),
+        ],
+    )  # fmt: skip
 
 
 def number_of(page: Page, name: str) -> int:
@@ -127,7 +156,7 @@ def test_nothing_in_a_document_is_obeyed(
     assert page.query_selector("mark.value").inner_text() == "</script><script>"
     page.hover("mark.value >> nth=0")
     assert "<img src=x onerror=window.hacked=7>" in page.inner_text("#card")
-    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "quality", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
     assert page.evaluate("window.hacked") is None
     assert page.query_selector_all("img, iframe, object, embed, base") == []
@@ -251,6 +280,25 @@ def test_each_of_several_values_of_a_field_is_decided(
     page.context.close()
 
 
+def test_how_good_a_template_is_stands_in_the_page(page_file: Path, open_page: Open) -> None:
+    page = open_page(page_file)
+    page.click("#tab-quality")
+    cells = [node.inner_text() for node in page.query_selector_all(".scores tbody > tr > *")]
+    assert cells == [
+        "合同名称", "2", "2", "2", "1", "0.500", "0.500", "0.500", "2", "1", "0.425",
+    ]  # fmt: skip
+    head = page.inner_text(".quality .section-head")
+    assert "F1 0.500" in head
+    assert "over 2 samples" in head
+    assert "Of 2 sure values, 1 is right." in head
+    assert "备注" in page.inner_text(".quality .notice")
+    sides = [node.inner_text().split() for node in page.query_selector_all(".quality .side")]
+    assert sides == [["Stated", "买卖合同"], ["Found", "甲方", "95", "%"]]
+    page.click(".quality .change .link")
+    page.wait_for_selector(".document-head:has-text('docs/a.txt')")
+    assert page.faults == []
+
+
 def test_every_word_is_said_in_both_languages(page_file: Path, open_page: Open) -> None:
     page = open_page(page_file, locale="zh-CN")
     assert page.evaluate("document.documentElement.lang") == "zh-Hans"
@@ -258,18 +306,19 @@ def test_every_word_is_said_in_both_languages(page_file: Path, open_page: Open) 
         "文档",
         "字段",
         "审阅",
+        "质量",
         "变化",
         "运行",
         "地图",
     ]
-    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "quality", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
         assert "undefined" not in page.inner_text("#app")
     page.focus("#language")
     page.keyboard.press("Enter")
     assert page.evaluate("document.documentElement.lang") == "en"
     assert page.evaluate("document.activeElement.id") == "language"
-    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "quality", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
         shown = re.sub(r"\s", "", page.inner_text("#app"))
         assert "undefined" not in shown
@@ -284,7 +333,7 @@ def test_the_page_is_reached_by_keyboard_alone(page_file: Path, open_page: Open)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.focus("#tab-documents")
-    for name in ("fields", "review", "changes", "runs", "map"):
+    for name in ("fields", "review", "quality", "changes", "runs", "map"):
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.id") == f"tab-{name}"
     page.focus('.point[tabindex="0"]')
@@ -332,7 +381,7 @@ def test_text_is_legible_and_nothing_runs_over_the_edge(
     page_file: Path, open_page: Open, scheme: str, width: int
 ) -> None:
     page = open_page(page_file, color_scheme=scheme, viewport={"width": width, "height": 800})
-    for tab in ("fields", "review", "changes", "runs", "map", "documents"):
+    for tab in ("fields", "review", "quality", "changes", "runs", "map", "documents"):
         page.click(f"#tab-{tab}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CONTRAST) == []

@@ -15,7 +15,10 @@ from featpipe import Cache, Extractor
 from featpipe.extraction.corrections import Acceptance, Correction
 from featpipe.extraction.corrections_fold import fold
 from featpipe.extraction.corrections_log import CorrectionsLog, read_corrections
-from featpipe.extraction.reprocess import plan_reprocess, reprocess
+from featpipe.extraction.reprocess import document_states, plan_reprocess, reprocess
+from featpipe.extraction.review_queue import list_items, order_queue
+from featpipe.extraction.suggest import MOST_RANKED, Layouts, rank_documents
+from featpipe.extraction.survey import KnownValues, Survey
 from featpipe.html_report import write_report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
@@ -163,6 +166,16 @@ def check_reasons(page: str, contents: dict[str, Any]) -> None:
     assert not any(name.endswith("sample_1.txt") for name in nearest)
 
 
+def queue_of(extractor: Extractor) -> list[tuple[str, str]]:
+    """Document and field of every item of the service's queue, in order."""
+    [fitted] = extractor.engine.templates.values()
+    survey = Survey(fitted, document_states(extractor.engine), KnownValues(extractor.engine))
+    survey.find_here(extractor.engine)
+    first = [one.document.path for one in rank_documents(survey, {}, Layouts(), MOST_RANKED)]
+    items = order_queue(list_items(survey, {}), first)
+    return [(item.document.id, item.field) for item in items]
+
+
 def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path: Path) -> None:
     with Cache.open(home / "c.h5") as cache:
         document = next(one for one in cache.documents() if one.id.endswith("lease_5.txt"))
@@ -175,6 +188,7 @@ def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path
     CorrectionsLog(home / "templates" / "lease.toml").append([record, accepted])
     with Extractor(home / "templates", home / "c.h5", checkpoints="none") as extractor:
         reprocess(extractor, plan_reprocess(extractor))
+        in_service = queue_of(extractor)
     with Cache.open(home / "c.h5") as cache:
         write_report(cache, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
@@ -187,8 +201,11 @@ def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path
         ("sample_1.txt", "租金"), ("sample_1.txt", "乙方"),
     ]  # fmt: skip
     queue = contents["queue"][0]
-    asked = {(contents["docs"][number]["id"].rpartition("/")[2], at)
-             for number, at in zip(queue[::2], queue[1::2], strict=True)}  # fmt: skip
+    fields = contents["templates"][0]["fields"]
+    listed = [(contents["docs"][number]["id"], fields[at])
+              for number, at in zip(queue[::2], queue[1::2], strict=True)]  # fmt: skip
+    assert listed == in_service
+    asked = {(name.rpartition("/")[2], fields.index(field)) for name, field in listed}
     check_reasons(page, contents)
     assert len(asked) == len(queue) // 2 == 11
     assert asked.isdisjoint({("lease_5.txt", 0), ("sample_0.txt", 0), ("sample_1.txt", 1)})

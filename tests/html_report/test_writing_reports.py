@@ -162,6 +162,14 @@ def test_what_cannot_be_shown_is_refused(shown_cache: Path, tmp_path: Path) -> N
         write(shown_cache, tmp_path / "none" / "page.html")
     with pytest.raises(UsageError, match="limit"):
         ReportSettings(limit=0)
+    page, file = tmp_path / "page.html", tmp_path / "e.jsonl"
+    with pytest.raises(UsageError, match=r"e\.jsonl: cannot be read"):
+        write(shown_cache, page, evaluation=file)
+    for line in ("{", "[]", "7", '{"template": "t"}', "\ufeff{}"):
+        file.write_text(f"\n{line}\n", "utf-8")
+        with pytest.raises(UsageError, match=r"e\.jsonl, line 2: no evaluation"):
+            write(shown_cache, page, evaluation=file)
+    assert not page.exists()
 
 
 def test_no_text_can_end_a_block() -> None:

@@ -2,10 +2,10 @@
 
 const VIEWS = {
   extract: extractView, documents: documentsView, fields: fieldsView, changes: changesView, runs: runsView, map: mapView,
-  review: reviewView, proposal: proposalView,
+  review: reviewView, proposal: proposalView, quality: qualityView,
 };
 const names = facts.has_review ? ["review", "proposal", "extract"] : isService ? ["extract"]
-  : ["documents", "fields", facts.queue.some((listed) => listed.length) && "review", "changes", "runs", "map"].filter(Boolean);
+  : ["documents", "fields", facts.queue.some((listed) => listed.length) && "review", facts.evaluations.length > 0 && "quality", "changes", "runs", "map"].filter(Boolean);
 
 function drawPage() {
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";

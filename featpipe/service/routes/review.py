@@ -17,7 +17,7 @@ from featpipe.extraction.corrections import Acceptance, Correction
 from featpipe.extraction.corrections_fold import accepted, standing
 from featpipe.extraction.learn import kind_of, summarise
 from featpipe.extraction.review_queue import doubt, list_items, order_queue
-from featpipe.extraction.suggest import rank_documents
+from featpipe.extraction.suggest import MOST_RANKED, rank_documents
 from featpipe.extraction.survey import changes_between
 from featpipe.service.errors import Failure
 from featpipe.service.review_schemas import (
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 400_000
 _MOST_SAID = 100
 _MOST_CHANGES = 1000
-#: Documents that come first in the queue, as `featpipe template suggest` orders them.
-_MOST_RANKED = 50
 #: How long a request for changes waits for them before it tells how far they are.
 _PATIENCE_S = 1.0
 
@@ -184,7 +182,7 @@ def _answer_queue(
     review: TemplateReview, state: ReviewState, job: SurveyJob, asked: tuple[str | None, int]
 ) -> dict[str, object]:
     field, limit = asked
-    ranked = rank_documents(job.survey, state.said, review.layouts, _MOST_RANKED)
+    ranked = rank_documents(job.survey, state.said, review.layouts, MOST_RANKED)
     first = [one.document.path for one in ranked]
     items = order_queue(list_items(job.survey, state.said), first)
     chosen = [item for item in items if field in {None, item.field}]
