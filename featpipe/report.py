@@ -57,6 +57,10 @@ class Counts:
     """Tokens of long texts beyond their first window."""
     n_cut_tokens: int = 0
     """Of these, left out."""
+    tokenize_s: float = 0.0
+    """Seconds that workers spent on tokens of texts for vectors."""
+    card_s: float = 0.0
+    """Seconds in which a card computed."""
 
     def __add__(self, other: Counts) -> Counts:
         levels = {**self.units_by_level, **other.units_by_level}
@@ -72,6 +76,8 @@ class Counts:
             n_extra_windows=self.n_extra_windows + other.n_extra_windows,
             n_long_tokens=self.n_long_tokens + other.n_long_tokens,
             n_cut_tokens=self.n_cut_tokens + other.n_cut_tokens,
+            tokenize_s=self.tokenize_s + other.tokenize_s,
+            card_s=self.card_s + other.card_s,
         )
 
 
@@ -116,6 +122,8 @@ class RunReport:
     """Folder of the model, by the table that it filled."""
     n_departed: int = 0
     """Documents that left the cache: found elsewhere now, or gone from what it was to follow."""
+    card_share: float | None = None
+    """Share of ``seconds`` in which the cards computed; None where there was none."""
 
     @property
     def n_units(self) -> int:

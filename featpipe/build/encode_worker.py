@@ -125,6 +125,8 @@ class EncodeRole:
                 n_extra_windows=int((encoded.n_windows[good] - 1).sum()),
                 n_long_tokens=int(beyond.sum()),
                 n_cut_tokens=int(beyond.sum()) if is_cut else 0,
+                tokenize_s=encoder.take_tokenize_s(),
+                card_s=encoder.forwarder.take_card_s(),
             ),
             least_cosine=self._least_cosine,
             notes=self._new_notes("vectors", encoder.counts | self._compared),
@@ -180,7 +182,7 @@ class EncodeRole:
                 "labels": (found.label, found.lengths),
                 "scores": (found.score, found.lengths),
             },
-            counts=Counts(n_entities=len(found.start)),
+            counts=Counts(n_entities=len(found.start), card_s=tagger.take_card_s()),
             notes=self._new_notes("entities", tagger.counts),
         )
 

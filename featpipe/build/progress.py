@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from featpipe.build.busy import CardTimes
 from featpipe.report import Counts, FailedUnits, Quarantined, RunReport
 from featpipe.settings import LEVELS
 
@@ -68,6 +69,10 @@ class RunRecord:
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     n_departed: int = 0
+    cards: tuple[str, ...] = ()
+    """Of the workers that encode on one."""
+    encode_s: float = 0.0
+    """Seconds in which workers had something to encode."""
     _by_workers: Counter[str] = field(default_factory=Counter)
     """Notes of workers, and how often each event was; 0 for a lasting fact."""
     _n_more_notes: int = 0
@@ -116,6 +121,8 @@ class RunRecord:
     ) -> RunReport:
         """What the run did, once it is over."""
         counts = self.counts
+        seconds = monotonic() - self._started
+        times = CardTimes(self.cards, seconds, self.encode_s, counts.tokenize_s, counts.card_s)
         return RunReport(
             run_id=self.run_id,
             n_documents=self.n_documents,
@@ -130,13 +137,14 @@ class RunRecord:
             n_entities=counts.n_entities,
             n_long=counts.n_long,
             n_extra_windows=counts.n_extra_windows,
-            seconds=monotonic() - self._started,
+            seconds=seconds,
             was_interrupted=was_interrupted,
-            notes=tuple(self._all_notes()),
+            notes=tuple(filter(None, (*self._all_notes(), times.describe()))),
             n_long_tokens=counts.n_long_tokens,
             n_cut_tokens=counts.n_cut_tokens,
             checkpoints=self.checkpoints,
             n_departed=self.n_departed,
+            card_share=times.share,
         )
 
     def _units_by_level(self) -> dict[str, int]:

@@ -93,6 +93,7 @@ class Run:
         self._tables = plan.specs
         self._intake = intake
         self._record = record
+        record.cards = tuple(device for device in plan.devices if device != "cpu")
         self._reader = reader
         self._listen = listen
         self._queue = BuildQueue(plan, reader, others)
@@ -185,6 +186,8 @@ class Run:
             self._writer.take(outcome)
             return
         self._open[outcome.role] -= 1
+        if outcome.role == "encode":
+            self._record.encode_s += outcome.seconds
         take = self._take_prepared if outcome.role == "prepare" else self._take_features
         for part in outcome.parts:
             take(part)

@@ -88,8 +88,7 @@ class Encoder:
         self.threads = 1
         self.refuses_long = refuses_long
         self.n_repeated = 0
-        self.tokenize_s = 0.0
-        """Seconds that `encode` spent on tokens."""
+        self._tokenize_s = 0.0
         self.forwarder = Forwarder(trunk)
         self._exact: Forwarder | None = None
 
@@ -186,7 +185,7 @@ class Encoder:
         for portion in self._cut_portions(texts):
             begun = perf_counter()
             tokens = self.tokenizer.encode(self._with_prompt(portion, prompt))
-            self.tokenize_s += perf_counter() - begun
+            self._tokenize_s += perf_counter() - begun
             following = tokens, self._start(tokens)
             if ahead is not None:
                 yield self._finish_portion(*ahead)
@@ -246,6 +245,11 @@ class Encoder:
         product = (found * expected).sum(axis=1)
         have_none = ~(found.any(axis=1) | expected.any(axis=1))
         return np.where(have_none, 1.0, product / np.maximum(lengths, 1e-300))
+
+    def take_tokenize_s(self) -> float:
+        """Seconds that `encode` spent on tokens since the last call."""
+        seconds, self._tokenize_s = self._tokenize_s, 0.0
+        return seconds
 
     def _with_prompt(self, texts: Sequence[str], prompt: str | None = None) -> Sequence[str]:
         before = str(self.spec["prompt"]) if prompt is None else prompt

@@ -52,8 +52,7 @@ class Forwarder:
         self._on_cpu: Trunk | None = None
         self.n_halved = 0
         self.n_on_cpu = 0
-        self.card_s = 0.0
-        """Seconds that the card computed for rows that were taken; 0 on a processor."""
+        self._card_s = 0.0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -63,6 +62,11 @@ class Forwarder:
             "sequences did not fit the card and were computed on the CPU": self.n_on_cpu,
         }
         return {kind: n for kind, n in happened.items() if n}
+
+    def take_card_s(self) -> float:
+        """Seconds that the card computed for rows since the last call; 0 on a processor."""
+        seconds, self._card_s = self._card_s, 0.0
+        return seconds
 
     def run(
         self, sequences: Sequences, compute: Compute, *, threads: int = 1, only: Ints | None = None
@@ -132,7 +136,7 @@ class Forwarder:
     def _take(self, sent: Sequence[tuple[Pack, Arrival]]) -> Iterator[tuple[Pack, Rows]]:
         for pack, arrival in sent:
             rows = arrival.take()
-            self.card_s += arrival.card_s
+            self._card_s += arrival.card_s
             yield pack, rows
 
     def _run_in_threads(

@@ -143,6 +143,10 @@ class Tagger:
         """Entity types; ``Entities.label`` is a place in it."""
         return self._tags.types
 
+    def take_card_s(self) -> float:
+        """Seconds that a card computed for this tagger since the last call; 0 on a processor."""
+        return self._forwarder.take_card_s()
+
     def find_entities(self, texts: Sequence[str]) -> Entities:
         """Entities of each text.
 
