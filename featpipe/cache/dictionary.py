@@ -16,6 +16,7 @@ from featpipe.store.schema import from_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -47,6 +48,11 @@ class Dictionary:
     def name(self) -> str:
         """Such as ``zh-small@3f2a9c71b0de``."""
         return self._table.partition("/")[2]
+
+    @property
+    def path(self) -> Path:
+        """Of the cache."""
+        return self._file.path
 
     @property
     def dim(self) -> int:
@@ -149,6 +155,14 @@ class Dictionary:
     def keys(self) -> NDArray[np.uint8]:
         """Keys (n, 16) of what :meth:`blocks` lists, in its order."""
         return np.asarray(self._reader.gather("keys", self._rows_of_level(self._reader)))
+
+    def checks(self) -> NDArray[np.uint32]:
+        """Checksums (n,) of the rows of what :meth:`blocks` lists, in its order.
+
+        They hold for key, vector and row of this file: two caches, or two states of one, whose
+        checksums are equal hold the same vectors in the same order.
+        """
+        return np.asarray(self._reader.gather("checks", self._rows_of_level(self._reader)))
 
     def texts(self) -> Iterator[str]:
         """Every text with a vector, in the order of storing; of one level if there is one."""

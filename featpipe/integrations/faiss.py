@@ -8,6 +8,8 @@ with no other. Ids are places among the keys, which stay the same when a cache i
     index = SpaceIndex.build(cache.dictionary(level="sentence"), factory="HNSW32")
     index.search(vectors, k=5)
     index.save("sentences.faiss")
+
+    index = SpaceIndex.kept(cache.dictionary(), factory="HNSW32")    # kept between processes
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from featpipe.errors import MissingExtra, UnknownSpace, UsageError
 
 try:
     import faiss
+
+    from featpipe.integrations.faiss_files import KeptFiles
 except ImportError as error:
     raise MissingExtra("this needs faiss", hint="pip install 'featpipe[ann]'") from error
 
@@ -71,6 +75,36 @@ class SpaceIndex:
             made._add(dictionary, 0)
         except RuntimeError as error:
             raise UsageError(f"FAISS cannot make {factory!r}: {error}") from error
+        return made
+
+    @classmethod
+    def kept(cls, dictionary: Dictionary, factory: str = "Flat") -> Self:
+        """The index of a space as it is now, kept in the user's cache folder for other processes.
+
+        A kept one is used only where it is whole and of the very vectors that the cache holds, by
+        their checksums. Vectors stored since are added; over one level, or where rows were
+        forgotten or moved, the index is built anew. See `featpipe.integrations.faiss_files`.
+
+        Args:
+            dictionary: of an open cache, refreshed before if it is to show what others stored.
+            factory: as of `build`.
+
+        Raises:
+            UsageError: as `build`.
+
+        """
+        files = KeptFiles.of(dictionary, factory)
+        checks = dictionary.checks()
+        index = files.read(checks)
+        n_kept = index.ntotal if index else -1
+        if index is None or (dictionary.level is not None and n_kept != len(checks)):
+            made = cls.build(dictionary, factory)
+        else:
+            made = cls(dictionary, index, dictionary.keys()[:n_kept])
+            made._add(dictionary, n_kept)
+        is_of_checks = np.array_equal(dictionary.checks(), checks)  # no thread refreshed the cache
+        if is_of_checks and n_kept != len(made.keys) == len(checks):
+            files.write(made.index, checks)
         return made
 
     def update(self) -> int:
@@ -145,14 +179,15 @@ class SpaceIndex:
         return cls(dictionary, index, keys)
 
     def _add(self, dictionary: Dictionary, n_known: int) -> None:
-        added = []
-        for rows, vectors in dictionary.blocks():
-            new = rows >= n_known if dictionary.level is None else np.ones(len(rows), np.bool_)
-            if new.any():
-                self.index.add(unit_rows(vectors[new]))
-                added.append(int(new.sum()))
+        """Add the vectors of all places from ``n_known`` on."""
+        n_seen = 0
+        for _, vectors in dictionary.blocks():
+            new = vectors[max(0, n_known - n_seen) :]
+            n_seen += len(vectors)
+            if len(new):
+                self.index.add(unit_rows(new))
         # Rows that another process stored while the blocks were read have keys and no vector yet.
-        self.keys = dictionary.keys()[: len(self.keys) + sum(added)]
+        self.keys = dictionary.keys()[:n_seen]
 
     def _neighbour(self, number: int, score: float) -> Neighbour:
         key = self.keys[number].tobytes()
