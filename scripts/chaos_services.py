@@ -14,7 +14,8 @@ import kombu
 import psutil
 from chaos_faults import end_politely, hit
 from chaos_home import TEMPLATES, Home, Tally, featpipe
-from private_rabbitmq import free_port, private_rabbitmq, server_program
+from ports import free_port
+from private_rabbitmq import private_rabbitmq, server_program
 
 if TYPE_CHECKING:
     import random

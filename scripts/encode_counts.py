@@ -12,6 +12,8 @@ import numpy as np
 #: To be on PYTHONPATH of the processes.
 LOG_PATH = Path(__file__).resolve().parent / "encode_log"
 LOG_VARIABLE = "FEATPIPE_ENCODE_LOG"
+#: While the file it names is there, encode workers stop after a batch.
+HOLD_VARIABLE = "FEATPIPE_ENCODE_HOLD"
 
 
 def n_computed(log: Path) -> int:

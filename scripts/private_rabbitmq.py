@@ -5,27 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import kombu
+from ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_WAIT_S = 60
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listened at a moment ago."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+_WAIT_S = 300
 
 
 def server_program() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -36,3 +37,34 @@ def stored_terms(cache: Cache) -> dict[bytes, list[str]]:
         key.tobytes(): [terms[int(number)] for number in units.ragged("ids", row)]
         for row, key in enumerate(keys)
     }
+
+
+#: A loader whose documents name a file, and are read when it is there.
+WAITS = """
+import time
+import os
+from pathlib import Path
+from featpipe.documents.builder import DocumentBuilder
+from featpipe.documents.load import Loader
+
+def load(data, limits, *, is_traced=False):
+    word = Path(data.decode().split()[1])
+    while not word.exists():
+        time.sleep(0.005)
+    builder = DocumentBuilder(limits)
+    builder.add("甲方与乙方签订合同。")
+    return builder
+
+LOADER = Loader("waits", 1, ("application/x-waits",), load, lambda d, s: d[:5] == b"WAITS")
+"""
+
+
+def with_waiting_loader(folder: Path) -> dict[str, str]:
+    """The environment of a program that has it, as a package in this folder."""
+    (folder / "waits.py").write_text(WAITS, "utf-8")
+    info = folder / "waits-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: waits\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text("[featpipe.loaders]\nwaits = waits:LOADER\n", "utf-8")
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return os.environ | {"PYTHONPATH": path}

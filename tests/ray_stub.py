@@ -88,7 +88,7 @@ class StubWorker:
     def waits_for_the_signal_to_stop(self, job: StubJob) -> None:
         self._is_first(job)
         while not self._is_stopped:
-            signal.pause()
+            time.sleep(0.01)  # a signal just before a pause would not end it
 
     def _is_first(self, job: StubJob) -> bool:
         try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from urllib.request import urlopen
 
 import pytest
+from waiting import free_port
 
 _BUCKET = "bucket"
 
@@ -17,15 +18,14 @@ _BUCKET = "bucket"
 @contextmanager
 def served_store() -> Iterator[dict[str, str]]:
     """The environment in which s3fs finds it; it holds one empty bucket."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while server.poll() is None:
             with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/moto-api/"):
                 break
+            time.sleep(0.05)
         environment = {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_ACCESS_KEY_ID": "tests",

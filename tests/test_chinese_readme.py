@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 import featpipe
 
@@ -37,7 +38,7 @@ def test_every_block_runs(tmp_path: Path) -> None:
             commands = [[sys.executable, "-m", *words] for words in lines]
         for command in commands:
             done = subprocess.run(
-                command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=115
+                command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANG_S
             )
             assert done.returncode == 0, f"{code}\n{done.stderr}"
             printed.append(done.stdout)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 from featpipe.encoders.builtin import find_builtin_model
 
@@ -25,7 +26,7 @@ def test_the_command_builds_a_cache_with_the_builtin_model(tmp_path: Path) -> No
     build = [*command, "build-cache", "docs", "--cache", "c.h5"]
     for expected in ("hits 0, encoded", "encoded 0;"):
         done = subprocess.run(
-            build, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=110
+            build, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANG_S
         )
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout.splitlines()[-1]

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from waiting import HANG_S
 
 from featpipe import interpreter
 
 REPOSITORY = Path(__file__).parents[1]
-HANG_S = 110
 
 #: Modules of the standard library, of our dependencies, and those Python imports by itself.
 NAMES = (

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "data" / "notebooks"
@@ -29,7 +30,7 @@ def test_every_cell_runs(tmp_path: Path) -> None:
         (data / name).symlink_to(ROOT / "data" / name)
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "run_notebooks.py", data / "notebooks"],
-        capture_output=True, text=True, check=False, timeout=115,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{file.name}: ran" for file in FILES]

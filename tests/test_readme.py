@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 from featpipe.extraction.values.values import read_value
 
@@ -47,7 +48,7 @@ def test_every_python_block_runs(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=115,
+            timeout=HANG_S,
         )
         assert done.returncode == 0, f"{block}\n{done.stderr}"
         outputs.append(done.stdout)

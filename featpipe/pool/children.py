@@ -22,6 +22,7 @@ from featpipe.pool.open_tasks import OpenTasks
 from featpipe.pool.payload_store import PayloadStore
 from featpipe.pool.spawn import boot_record, environment_of, start_fresh
 from featpipe.pool.task import Cause, Ended, Failure, Loss
+from featpipe.pool.watchdog import state_of_process
 from featpipe.pool.workers import LOST_S, Worker, WorkerTable
 
 if TYPE_CHECKING:
@@ -120,7 +121,10 @@ class Children:
         worker = self.workers[action.worker]
         worker.is_condemned = True
         worker.tail.clear()
-        worker.signal(signal.SIGUSR1)
+        if worker.pid is not None and state_of_process(worker.pid) == "T":
+            self.workers.kill(worker)  # it is stopped, and could not write
+        else:
+            worker.signal(signal.SIGUSR1)
 
     def kill(self, action: Kill) -> None:
         """Kill a worker."""
@@ -235,7 +239,9 @@ class Children:
         data = worker.read_stderr()
         if data is None:
             self._loop.ignore(worker.stderr)
-        elif not worker.is_condemned:
+        elif worker.is_condemned:
+            self._scheduler.spoke(worker.number, self._hub.now, is_much=worker.has_full_tail)
+        else:
             self.logs.output(worker.name, data)
 
     def _on_exit(self, worker: Worker) -> None:

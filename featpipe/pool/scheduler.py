@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 #: A FOREIGN end, such as a SIGKILL that was not for want of memory, tells little about the role.
 KILLS_PER_FAILURE = 100
-#: Between the stack request and the kill: time for the child to write its stack.
+#: A worker that was asked for its stack is killed when it has written and been silent for so long,
 LAST_WORDS_S = 0.05
+#: or after this time, whatever it does: on a busy machine its turn to write may be long in coming.
+_MOST_LAST_WORDS_S = 3.0
 _BACK_OFF_S = 0.1
 #: In the place of a task's number: the worker's start, and the end of LAST_WORDS_S.
 _START, _LAST_WORDS = -1, -2
@@ -73,6 +75,12 @@ class _Worker:
     sent: deque[Task] = field(default_factory=deque)
     condemned_for: int = 0
     """The task, or _START, that took too long."""
+    kill_at: float = 0.0
+    """When it is killed for it, if it writes nothing until then."""
+    last_kill_at: float = 0.0
+    """When it is killed for it, whatever it writes."""
+    has_spoken: bool = False
+    """Whether it has written since it was asked for its stack."""
 
 
 @dataclass(slots=True, eq=False)
@@ -255,6 +263,16 @@ class Scheduler:
         elif record.condemned_for <= 0:
             actions += self._note_failure(slot, record.state, loss, now)
         return [*actions, *self._fill(queue, now)]
+
+    def spoke(self, worker: int, now: float, *, is_much: bool = False) -> None:
+        """A worker that was asked for its stack has written; more than a stack, if ``is_much``."""
+        record = self._workers.get(worker)
+        if record is None or record.state is not State.DYING or record.kill_at <= now:
+            return
+        record.kill_at = now if is_much else min(record.last_kill_at, now + LAST_WORDS_S)
+        if is_much or not record.has_spoken:
+            record.has_spoken = True
+            heapq.heappush(self.alarms, (record.kill_at, worker, _LAST_WORDS))
 
     def halved(self, pieces: Sequence[Task], now: float) -> list[Action]:
         """The pieces of a task that `Halve` named: next in line, each charged with a loss."""
@@ -464,13 +482,17 @@ class Scheduler:
 
     def _interrupt(self, worker: _Worker, now: float) -> list[Action]:
         if worker.state is State.DYING:
-            return [Kill(worker.number)]
+            if now >= worker.kill_at:
+                return [Kill(worker.number)]
+            heapq.heappush(self.alarms, (worker.kill_at, worker.number, _LAST_WORDS))
+            return []
         is_starting = worker.state is State.STARTING
         worker.condemned_for = _START if is_starting else worker.sent[0].number
         if not is_starting:
             del worker.slot.queue.ready[len(worker.sent)][worker.slot]
         worker.state = State.DYING
-        heapq.heappush(self.alarms, (now + LAST_WORDS_S, worker.number, _LAST_WORDS))
+        worker.last_kill_at = worker.kill_at = now + _MOST_LAST_WORDS_S
+        heapq.heappush(self.alarms, (worker.kill_at, worker.number, _LAST_WORDS))
         return [RequestStack(worker.number)]
 
     def _queues_in_order(self) -> list[_RoleQueue]:

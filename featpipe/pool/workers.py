@@ -157,6 +157,11 @@ class Worker:
         del self.tail[:-_TAIL_BYTES]
         return data or None
 
+    @property
+    def has_full_tail(self) -> bool:
+        """Whether it has written as much as is kept."""
+        return len(self.tail) >= _TAIL_BYTES
+
     def read_last_stderr(self) -> Iterator[bytes]:
         """After its end, what is in the pipe; a process it started may go on writing to it."""
         for _ in range(_MOST_LAST_READS):

@@ -1,12 +1,14 @@
 """Notes each text whose vector was computed, in every process that has this folder on PYTHONPATH.
 
 ``FEATPIPE_ENCODE_LOG`` names the file: 16 bytes, its key, for each text of a batch that has ended.
-A key that stands there twice was computed twice.
+A key that stands there twice was computed twice. While the file that ``FEATPIPE_ENCODE_HOLD`` names
+is there, no batch after the first goes on.
 """
 
 import importlib.util
 import os
 import sys
+import time
 
 _MODULE = "featpipe.build.encode_worker"
 
@@ -32,12 +34,15 @@ class _Finder:
 
 def _wrap(role):  # noqa: ANN001, ANN202
     run = role.run
+    hold = os.environ.get("FEATPIPE_ENCODE_HOLD")
     log = os.open(os.environ["FEATPIPE_ENCODE_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def run_and_note(self, task):  # noqa: ANN001, ANN202
         done = run(self, task)
         if not task.table.startswith("entities/"):
             os.write(log, task.units.keys.tobytes())
+        while hold and os.path.exists(hold):  # noqa: PTH110  # loaded by every process
+            time.sleep(0.01)
         return done
 
     role.run = run_and_note

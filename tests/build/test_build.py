@@ -13,7 +13,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from building import build, contents, stored_terms
+from building import build, contents, stored_terms, with_waiting_loader
+from waiting import HANG_S
 
 from featpipe import Cache, Pipeline
 from featpipe.build import run
@@ -427,7 +428,7 @@ def test_two_runs_at_once_encode_every_text_once(
     command += ["--cache", str(tmp_path / "c.h5"), "--model", str(encoder_folder), "--ner", "none"]
     command += ["--workers", "1"]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    reports = [json.loads(run.communicate(timeout=110)[0].splitlines()[-1]) for run in runs]
+    reports = [json.loads(run.communicate(timeout=HANG_S)[0].splitlines()[-1]) for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     assert reports[0]["n_unique"] == reports[1]["n_unique"]
     assert sum(report["n_encoded"] for report in reports) == reports[0]["n_unique"]
@@ -495,50 +496,26 @@ def test_a_program_without_a_guard_can_build(
         "utf-8",
     )
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=110
+        [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=HANG_S
     )
     assert done.stdout.startswith("documents 12 loaded, 0 quarantined; units ")
     assert done.stdout.count("\n") == 1
 
 
-#: A loader whose documents name a file, and are read when it is there.
-WAITS = """
-import time
-from pathlib import Path
-from featpipe.documents.builder import DocumentBuilder
-from featpipe.documents.load import Loader
-
-def load(data, limits, *, is_traced=False):
-    word = Path(data.decode().split()[1])
-    while not word.exists():
-        time.sleep(0.005)
-    builder = DocumentBuilder(limits)
-    builder.add("甲方与乙方签订合同。")
-    return builder
-
-LOADER = Loader("waits", 1, ("application/x-waits",), load, lambda d, s: d[:5] == b"WAITS")
-"""
-
-
 def test_sigterm_to_the_command_commits_and_exits(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
-    (tmp_path / "waits.py").write_text(WAITS, "utf-8")
-    info = tmp_path / "waits-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Name: waits\nVersion: 1.0\n", "utf-8")
-    (info / "entry_points.txt").write_text("[featpipe.loaders]\nwaits = waits:LOADER\n", "utf-8")
     word, cache = tmp_path / "word", tmp_path / "c.h5"
+    environment = with_waiting_loader(tmp_path)
     (corpus / "00.waits").write_text(f"WAITS {word}", "utf-8")
     command = [sys.executable, "-m", "featpipe", "build-cache", str(corpus), "--cache", str(cache)]
     command += ["--model", str(encoder_folder), "--ner", "none", "--json", "--workers", "1"]
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": path},
+        env=environment,
     ) as command_run:
         assert command_run.stdout is not None
         assert command_run.stderr is not None

@@ -15,6 +15,7 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import HANG_S
 
 from featpipe.build import queue, run
 from featpipe.build.folder_pipeline import FolderPipeline
@@ -141,10 +142,10 @@ def test_jobs_killed_in_the_middle_are_finished_by_two_processes_at_once(
 
     for kind in ("prepare", "encode"):
         with start(kind) as killed:
-            assert killed.wait(timeout=100) == -SIGKILL
+            assert killed.wait(timeout=HANG_S) == -SIGKILL
         assert not read_status(LocalFolder(folder)).is_done
     with start("never") as one, start("never") as other:
-        errors = [process.communicate(timeout=100)[1] for process in (one, other)]
+        errors = [process.communicate(timeout=HANG_S)[1] for process in (one, other)]
     assert (one.returncode, other.returncode) == (0, 0), errors
     assert folder_differences(folder, one_machine) == []
     assert read_status(LocalFolder(folder)).is_done

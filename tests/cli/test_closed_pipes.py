@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 from featpipe import Cache, Pipeline
 
@@ -38,7 +39,7 @@ def run_unread(home: Path, *arguments: str, output: str = "stdout") -> tuple[int
     other = {"stdout": "stderr", "stderr": "stdout"}[output]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "featpipe", *arguments], cwd=home, check=False, timeout=110,
+            [sys.executable, "-m", "featpipe", *arguments], cwd=home, check=False, timeout=HANG_S,
             **{output: writing, other: subprocess.PIPE},
         )  # fmt: skip
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -22,7 +23,7 @@ def run(tmp_path: Path) -> Run:
             capture_output=True,
             text=True,
             check=False,
-            timeout=110,
+            timeout=HANG_S,
         )
 
     return run

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 HERE = Path(__file__).parent
 
@@ -23,7 +24,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -37,7 +38,7 @@ def run(system: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=HANG_S,
         check=False,
     )
 

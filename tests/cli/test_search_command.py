@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -29,7 +30,7 @@ def featpipe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=HANG_S,
     )
 
 
@@ -192,6 +193,6 @@ def test_a_search_by_words_loads_neither_torch_nor_numba(folder: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_S,
     )
     assert done.returncode == 0, done.stderr

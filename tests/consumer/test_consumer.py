@@ -19,6 +19,7 @@ from typing import Any
 import kombu
 import pytest
 from tiny_checkpoints import save_encoder
+from waiting import HANG_S
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
@@ -30,7 +31,6 @@ from featpipe.consumer.jobs import Journal, read_job
 from featpipe.errors import BrokerUnreachable, UsageError, WriteFailed
 
 HERE = Path(__file__).parent
-WAIT_S = 60
 TEXT = "租赁合同。甲方：广州山川有限公司。每月租金为人民币6,300元。"
 LEASE = """name = "lease"
 [[fields]]
@@ -86,7 +86,7 @@ class Broker:
                     self.dead.append((message.body, message.headers))
 
     def waits_for(self, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + WAIT_S
+        until = time.monotonic() + HANG_S
         while not holds():
             assert time.monotonic() < until, (len(self.results), len(self.dead))
             self.take()
@@ -111,7 +111,7 @@ def consuming(broker: Broker, home: Path, **settings: Any) -> Iterator[Consumer]
         yield consumer
     finally:
         consumer.stop()
-        thread.join(WAIT_S)
+        thread.join(HANG_S)
         assert not thread.is_alive()
 
 
@@ -263,7 +263,7 @@ def test_keys_differ_with_content_template_and_state() -> None:
 def consume(home: Path, url: str, folder: Path, **environment: str) -> tuple[int, str]:
     """Exit code and standard error of the command."""
     done = subprocess.run(
-        command(home, url, folder), capture_output=True, text=True, check=False, timeout=110,
+        command(home, url, folder), capture_output=True, text=True, check=False, timeout=HANG_S,
         env={**os.environ, **environment},
     )  # fmt: skip
     assert "Traceback" not in done.stderr
@@ -294,7 +294,7 @@ def test_a_broker_that_can_never_be_reached_is_an_error(
 def test_a_broker_that_never_answers_is_waited_for_and_then_an_error(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("featpipe.consumer.broker.FIRST_WITHIN_S", 1.0)
+    monkeypatch.setattr("featpipe.consumer.broker.FIRST_WITHIN_S", 3.0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
         url = f"amqp://u:s3cret@127.0.0.1:{taken.getsockname()[1]}//"
@@ -304,7 +304,7 @@ def test_a_broker_that_never_answers_is_waited_for_and_then_an_error(
                 model=str(home / "tiny"), devices=("cpu",),
             )
         )  # fmt: skip
-        with pytest.raises(BrokerUnreachable, match="within 1 s: Connection refused") as caught:
+        with pytest.raises(BrokerUnreachable, match="within 3 s: Connection refused") as caught:
             consumer.run()
     assert "start the broker" in str(caught.value.hint)
     assert "Connection refused; tried again in 0.5 s" in caplog.text
@@ -368,7 +368,7 @@ def test_a_consumer_killed_again_and_again_loses_no_message(
             process = start()
         broker.waits_for(lambda: answered() >= wanted)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT_S) == 0
+        assert process.wait(HANG_S) == 0
     finally:
         process.kill()
         process.wait()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from waiting import HANG_S
 
 from featpipe import Cache, Extractor
 from featpipe.cli.main import featpipe
@@ -23,8 +24,6 @@ from featpipe.extraction.extract_run import Asked, ExtractRun, select_documents
 from featpipe.extraction.messages import Done
 from featpipe.extraction.partial_results import PartialResults
 from featpipe.extraction.results import Extraction, FieldResult, Provenance
-
-WAIT_S = 100
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +46,28 @@ def words(cache: Path, templates: Path, copies: Path) -> list[str]:
     return ["extract", named, "--cache", str(cache), "--templates", str(templates)]
 
 
+#: The command, but that each line it keeps takes a while: no machine ends before it is interrupted.
+SLOWLY = """
+import time
+from featpipe.cli.main import main
+from featpipe.extraction.partial_results import PartialResults
+
+append = PartialResults.append
+
+def append_slowly(self, done):
+    append(self, done)
+    time.sleep(0.04)
+
+PartialResults.append = append_slowly
+main()
+"""
+
+
 @contextmanager
 def started(words: list[str], *more: str) -> Iterator[subprocess.Popen[str]]:
     """A real process in a session of its own, as a terminal has it."""
     with subprocess.Popen(
-        [sys.executable, "-m", "featpipe", *words, *more],
+        [sys.executable, "-c", SLOWLY, *words, *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -69,7 +85,7 @@ def n_lines(partial: Path) -> int:
 
 
 def wait_for_lines(process: subprocess.Popen[str], partial: Path, n: int) -> None:
-    until = time.monotonic() + WAIT_S
+    until = time.monotonic() + HANG_S
     while n_lines(partial) < n:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
@@ -80,7 +96,7 @@ def finish(words: list[str], *more: str) -> str:
     """Run to the end; what it says."""
     done = subprocess.run(
         [sys.executable, "-m", "featpipe", *words, *more],
-        capture_output=True, text=True, timeout=WAIT_S, check=False,
+        capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr  # one file is quarantined
     assert "quarantined" in done.stderr
@@ -143,7 +159,7 @@ def test_an_interrupt_tells_the_truth_about_what_is_kept(
     with started(command) as process:
         wait_for_lines(process, partial, 10)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=WAIT_S)
+        _, errors = process.communicate(timeout=HANG_S)
     assert process.returncode == 130, errors
     n = n_lines(partial)
     assert f"interrupted: {n} of 241 documents are kept in {partial}" in errors

@@ -11,7 +11,6 @@ import json
 import logging
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tiny_checkpoints import save_encoder, save_tagger
+from waiting import HANG_S, wait_for
 
 from featpipe import Extractor, Pipeline
 from featpipe.cache.cache import Cache
@@ -47,7 +47,6 @@ document = "beside.txt"
 fields = { "出租方" = "柳州景信有限公司", "月租金" = "7,200元" }
 """
 BESIDE = "厂房租赁合同\n柳州景信有限公司（出租方）与李四（承租方）约定：月租金7,200元，按季支付。\n"
-WAIT_S = 120
 
 Values = dict[str, Any]
 #: (given, template) -> fields, records and the fingerprint of the template.
@@ -141,13 +140,13 @@ def by_service(home: Path) -> dict[tuple[str, str], Values]:
     from featpipe.service.settings import ServiceSettings
 
     settings = ServiceSettings(
-        cache=home / "c.h5", templates=home / "templates", devices=("cpu",), deadline_s=WAIT_S,
-        document_deadline_s=WAIT_S,
+        cache=home / "c.h5", templates=home / "templates", devices=("cpu",), deadline_s=HANG_S,
+        document_deadline_s=HANG_S,
     )  # fmt: skip
     found = {}
     app = create_app(Engine(settings))
     with testclient.TestClient(app, base_url="http://127.0.0.1:8080") as client:
-        wait_for(lambda: client.get("/readyz").status_code == 200)
+        assert wait_for(lambda: client.get("/readyz").status_code == 200)
         for name, template in CASES:
             if name == INLINE:
                 answer = client.post("/extract", json={"text": name, "template": template})
@@ -199,10 +198,10 @@ def by_consumer(home: Path) -> dict[tuple[str, str], Values]:
             return len(answers) == len(CASES)
 
         try:
-            wait_for(all_came)
+            assert wait_for(all_came)
         finally:
             consumer.stop()
-            thread.join(WAIT_S)
+            thread.join(HANG_S)
     return {case: plain(answers[str(number)]) for number, case in enumerate(CASES)}
 
 
@@ -213,13 +212,6 @@ def order(home: Path, name: str) -> dict[str, str]:
         data = base64.b64encode((home / name).read_bytes()).decode()
         return {"data": data, "name": Path(name).name}
     return {"document": name}
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -374,7 +366,7 @@ def test_the_callers_process_imports_no_torch_and_needs_no_guard(home: Path) -> 
         "print(extractor.engine.pages.n_encoded, loaded)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT_S
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S
     )
     n_encoded, loaded = done.stdout.split(" ", 1)
     assert int(n_encoded) > 0

@@ -66,7 +66,7 @@ def test_a_model_is_fitted_once_and_read_by_the_next_process(tmp_path: Path) -> 
 
 
 def test_threads_that_ask_at_once_get_one_fit(tmp_path: Path) -> None:
-    models, gate = ModelCache(tmp_path), threading.Barrier(4, timeout=30)
+    models, gate = ModelCache(tmp_path), threading.Barrier(4)
 
     def ask(_: int) -> FieldModel:
         gate.wait()

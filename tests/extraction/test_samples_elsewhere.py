@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from waiting import HANG_S
 
 from featpipe import Extractor
 from featpipe.cli.main import featpipe
@@ -154,7 +155,7 @@ def test_the_command_names_file_line_and_field(
     done = subprocess.run(
         [sys.executable, "-m", "featpipe", "template", "check", str(tmp_path / "t.toml"),
          "--cache", str(cache)],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
     )  # fmt: skip
     assert done.returncode == 2
     assert where in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tomllib
@@ -16,6 +15,7 @@ from pathlib import Path
 from threading import Timer
 
 from click.testing import CliRunner
+from waiting import HANG_S, free_port
 
 from featpipe.cli.main import featpipe as featpipe_command
 from featpipe.extraction.template_file import check_template
@@ -75,7 +75,12 @@ def _run_line(line: str, home: Path, address: str) -> None:
     line = line.replace(ADDRESS, address)
     line = line.replace("curl -s", "curl -sS --fail-with-body --noproxy '*'")
     done = subprocess.run(
-        ["bash", "-euc", line], cwd=home, capture_output=True, text=True, check=False, timeout=60
+        ["bash", "-euc", line],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
     )
     assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
@@ -83,15 +88,13 @@ def _run_line(line: str, home: Path, address: str) -> None:
 @contextmanager
 def serving(home: Path) -> Iterator[str]:
     """A service over the workspace; the address it listens at, once it is ready."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     options = ["--cache", "cache.h5", "--templates", "templates", "--port", str(port)]
     service = subprocess.Popen(
         [sys.executable, "-m", "featpipe", "serve", *options, "--device", "cpu"],
         cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    watchdog = Timer(90, service.kill)
+    watchdog = Timer(HANG_S, service.kill)
     watchdog.start()
     try:
         assert service.stdout is not None
@@ -106,4 +109,4 @@ def serving(home: Path) -> Iterator[str]:
     finally:
         watchdog.cancel()
         service.terminate()
-        service.communicate(timeout=60)
+        service.communicate(timeout=HANG_S)

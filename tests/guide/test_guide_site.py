@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from waiting import HANG_S
 
 from featpipe.cli.main import featpipe as featpipe_command
 from featpipe.documents.own_files import describe_own_file
@@ -100,9 +101,12 @@ def test_it_is_found_in_a_browser_as_in_the_terminal(site: Path) -> None:
     index = GuideIndex(read_all_pages("en", featpipe_command))
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=str(chromium), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=str(chromium),
+            args=["--no-sandbox", "--disable-gpu"],
+            timeout=HANG_S * 1000,
         )
         page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.set_default_timeout(HANG_S * 1000)
         page.goto((site / "index.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         for question in questions:

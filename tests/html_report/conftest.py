@@ -6,9 +6,11 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_checkpoints import save_encoder, save_tagger
+from waiting import HANG_S
 
 from featpipe import Cache, Pipeline
 
@@ -106,6 +108,24 @@ def results(tmp_path: Path, texts: dict[str, str]) -> Path:
     return path
 
 
+class Patient:
+    """A browser whose pages wait for what must come as all tests do, by Playwright 30 s."""
+
+    def __init__(self, browser: Any) -> None:  # noqa: ANN401  # optional
+        self._browser = browser
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._browser, name)
+
+    def new_context(self, **options: object) -> object:
+        context = self._browser.new_context(**options)
+        context.set_default_timeout(HANG_S * 1000)
+        return context
+
+    def new_page(self, **options: object) -> object:
+        return self.new_context(**options).new_page()
+
+
 @pytest.fixture
 def browser() -> Iterator[object]:
     """Debian's Chromium, driven by Playwright; gone with every process after the test."""
@@ -113,8 +133,10 @@ def browser() -> Iterator[object]:
     if not Path(CHROMIUM).exists():
         pytest.skip(f"there is no Chromium at {CHROMIUM}")
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
+        started = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=HANG_S * 1000
+        )
+        yield Patient(started)
         started.close()
 
 

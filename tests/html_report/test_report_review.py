@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import HANG_S
 
 from featpipe import Cache, Extractor
 from featpipe.extraction.corrections import Acceptance, Correction
@@ -137,7 +138,7 @@ def test_a_value_is_corrected_in_the_report_and_learnt_from_its_file(
     learnt = subprocess.run(
         [sys.executable, "-m", "featpipe", "template", "learn", "templates/lease.toml",
          "corrections.jsonl", "--cache", "c.h5"],
-        cwd=home, capture_output=True, text=True, check=False, timeout=110,
+        cwd=home, capture_output=True, text=True, check=False, timeout=HANG_S,
     )  # fmt: skip
     assert learnt.returncode == 0, learnt.stderr
     assert "corrections 6 taken, 0 known before, 0 left out" in learnt.stdout

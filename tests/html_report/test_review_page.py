@@ -22,7 +22,7 @@ from featpipe.extraction.corrections import Correction
 from featpipe.extraction.corrections_log import CorrectionsLog
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 
 def open_review(browser: object, service: Service, name: str, **options: object) -> Page:
@@ -50,6 +50,30 @@ def rent_of(page: Page) -> str:
 
 def wait_for_note(page: Page, words: str) -> None:
     page.wait_for_selector(f'.verdict-note:has-text("{words}")')
+
+
+def type_while_candidates_come(page: Page) -> None:
+    """What is drawn when they have come takes neither the focus nor what was typed."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/review/candidates*", hold)
+    page.keyboard.press("s")
+    page.wait_for_selector("#reviewed mark")
+    page.keyboard.press("/")
+    page.keyboard.type("人民")
+    while not held:
+        page.wait_for_timeout(10)
+    page.evaluate("document.querySelector('.verdict-head').id = 'before'")
+    held[0].continue_()
+    page.unroute("**/review/candidates*")
+    page.wait_for_selector(".verdict-head:not(#before)")  # it is drawn anew
+    page.keyboard.type("币")
+    assert page.evaluate("document.activeElement.value") == "人民币"
+    page.keyboard.press("Escape")
+    assert page.input_value("#find-text") == ""
 
 
 def correct_by_typing(page: Page) -> None:
@@ -137,6 +161,7 @@ def test_two_people_correct_learn_see_the_change_and_take_it_back(
         anna = open_review(browser, service, "Anna", locale="en-GB")
         shown = anna.evaluate("document.querySelector('#reviewed .text').textContent")
         assert SCRIPT in shown
+        type_while_candidates_come(anna)
         correct_by_typing(anna)
         correct_by_selecting(anna)
         phone = {"viewport": {"width": 390, "height": 844}}

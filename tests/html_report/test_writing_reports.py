@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import HANG_S
 
 from featpipe import Cache
 from featpipe.errors import UnknownSpace, UsageError
@@ -223,7 +224,7 @@ def test_the_commands_write_the_page_and_list_the_runs(shown_cache: Path, tmp_pa
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "featpipe", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=110,
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANG_S,
         )  # fmt: skip
 
     done = run("report", str(shown_cache), "-o", "page.html")

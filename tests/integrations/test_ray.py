@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 from building import build
 from compare_folder import compare_folder
-from encode_counts import LOG_PATH, LOG_VARIABLE, n_computed
+from encode_counts import HOLD_VARIABLE, LOG_PATH, LOG_VARIABLE, n_computed
 from ray_cluster import Nodes, running_cluster
 from ray_stub import Opening, StubJob, StubReport
 from tiny_checkpoints import CHINESE
@@ -44,13 +44,14 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     log = tmp_path_factory.mktemp("computed") / "log"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LOG_VARIABLE, str(log))
+        patch.setenv(HOLD_VARIABLE, str(log.with_name("hold")))
         paths = [LOG_PATH, Path(__file__).parents[1]]
         with running_cluster(paths=paths) as nodes:
             before = signal.getsignal(signal.SIGTERM)
             with on_ray.connected():
                 assert signal.getsignal(signal.SIGTERM) is before
                 yield nodes
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=10)
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
     assert not alive, f"child processes left behind: {alive}"
 
 
@@ -172,6 +173,8 @@ def test_a_build_one_of_whose_nodes_is_killed_has_the_rows_of_one_machine(
     documents = write_documents(tmp_path / "docs")
     build(tmp_path / "one.h5", documents, encoder_folder)
 
+    hold = Path(os.environ[HOLD_VARIABLE])
+    hold.touch()  # so that both seats are in the middle of a shard
     log, folder = Path(os.environ[LOG_VARIABLE]), tmp_path / "corpus.fp"
     with ThreadPoolExecutor(1) as beside:
         run = beside.submit(
@@ -180,6 +183,7 @@ def test_a_build_one_of_whose_nodes_is_killed_has_the_rows_of_one_machine(
         )  # fmt: skip
         wait_until(lambda: n_computed(log) > 0, run)
         nodes.kill(nodes.alive[0])
+        hold.unlink()
         nodes.add()
         report = run.result()
     assert report.is_complete

@@ -13,6 +13,7 @@ import pytest
 import rank_bm25
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import HANG_S
 
 from featpipe.errors import DictionaryError, UsageError
 from featpipe.lexical.bm25 import Okapi, score_fields
@@ -256,7 +257,7 @@ def test_scoring_with_numpy_loads_neither_numba_nor_scipy() -> None:
         "index.top_k([np.array([1], np.int32)], 1)\n"
         "assert not {'numba', 'scipy', 'jieba', 'torch', 'h5py'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANG_S)
 
 
 def test_wrong_arguments_are_named(backend: KernelBackend) -> None:

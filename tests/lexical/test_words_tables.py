@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import HANG_S
 
 from featpipe.errors import UsageError
 from featpipe.lexical import cut as cutter
@@ -314,7 +315,7 @@ def test_a_worker_with_numpy_loads_neither_jieba_nor_numba() -> None:
         [sys.executable, "-W", "error", "-c", program],
         input=pickle.dumps(words),
         check=True,
-        timeout=60,
+        timeout=HANG_S,
     )
 
 
@@ -325,7 +326,7 @@ def test_importing_jieba_shows_no_warning(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=HANG_S,
         env={**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)},
     )
     assert (done.returncode, done.stderr) == (0, b"")

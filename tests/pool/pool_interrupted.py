@@ -50,14 +50,21 @@ def value_of(number: int) -> bytes:
     return bytes(number % 5 * 20_000)
 
 
-def submit_and_take(pool: Pool, n: int) -> tuple[list[int], list[Outcome]]:
-    """(tags of the tasks whose submit returned, every outcome that was returned)."""
+def has_more(number: int, n: int, n_each: int) -> bool:
+    return number < n or min(n_interrupts[door] for door in DOORS) < n_each
+
+
+def submit_and_take(pool: Pool, n: int, n_each: int) -> tuple[list[int], list[Outcome]]:
+    """(tags of the tasks whose submit returned, every outcome that was returned).
+
+    At least ``n`` tasks, and on until each door was interrupted ``n_each`` times.
+    """
     acknowledged: list[int] = []
     taken: list[Outcome] = []
     number = 0
-    while number < n or pool.n_unfinished("echo") or pool._completions.n_open:
+    while has_more(number, n, n_each) or pool.n_unfinished("echo") or pool._completions.n_open:
         with suppress(KeyboardInterrupt):
-            if number < n and pool.n_unfinished("echo") < 64:
+            if has_more(number, n, n_each) and pool.n_unfinished("echo") < 64:
                 number += 1
                 pool.submit("echo", value_of(number), tag=number)
                 acknowledged.append(number)
@@ -66,12 +73,12 @@ def submit_and_take(pool: Pool, n: int) -> tuple[list[int], list[Outcome]]:
     return acknowledged, taken
 
 
-def main(n: int) -> None:
+def main(n: int, n_each: int) -> None:
     with Pool([Role("echo", "pool_roles:Echo", devices=("cpu", "cpu"))]) as pool:
         pool.call("echo", 0)
         signal.signal(signal.SIGINT, interrupt)
         storm = subprocess.Popen([sys.executable, "-c", STORM, str(os.getpid())])
-        acknowledged, taken = submit_and_take(pool, n)
+        acknowledged, taken = submit_and_take(pool, n, n_each)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         storm.kill()
         storm.wait()
@@ -87,4 +94,4 @@ def main(n: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

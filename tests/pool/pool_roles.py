@@ -119,6 +119,14 @@ class Trouble:
         time.sleep(seconds or 3600)
         return seconds or 3600
 
+    def notes_and_sleeps(self, note: str) -> None:
+        Path(note).touch()
+        time.sleep(3600)
+
+    def notes_and_hangs_in_c(self, note: str) -> None:
+        Path(note).touch()
+        hold_the_interpreter_lock(3600)
+
     def waits_for(self, path: str) -> str:
         while not Path(path).exists():
             time.sleep(0.005)
@@ -148,12 +156,20 @@ class Trouble:
 
 
 class BatchTrouble:
-    """Squares a list; a poisonous member kills it, ``None`` hangs it, ``"bad"`` raises."""
+    """Squares a list; a poisonous member kills it, ``None`` hangs it.
+
+    Args:
+        hung: a folder in which each process that hangs leaves a file.
+    """
+
+    def __init__(self, hung: str = "") -> None:
+        self.hung = hung
 
     def run(self, batch: list[Any]) -> list[int]:
         if "poison" in batch:
             os.kill(os.getpid(), signal.SIGKILL)
         if None in batch:
+            (Path(self.hung) / str(os.getpid())).touch()
             time.sleep(3600)
         return [number * number for number in batch]
 

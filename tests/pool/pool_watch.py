@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,47 +29,34 @@ def children() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
-def wait_for(is_true: Callable[[], object], seconds: float = 30.0) -> bool:
-    """Poll a claim that must become true; the time is a guard against hanging, not a measure."""
-    end = time.monotonic() + seconds
-    while not is_true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
+#: Between two kills at least so many tasks end.
+_TASKS_PER_KILL = 8
 
 
-def free_port() -> int:
-    """A port that a server may listen on and that nobody else is given for the next minute.
-
-    One that was only bound may at once become the near end of somebody's connection; after a
-    connection of its own it rests, and only a listener that names it (and may use such addresses
-    again, as servers do) gets it.
-    """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = listener.getsockname()
-        # The accepted end is closed first, so that it is the one that rests.
-        with socket.create_connection(address), listener.accept()[0]:
-            port: int = address[1]
-    return port
+def n_answers(pool: Pool) -> int:
+    """Tasks that ended in workers, those that went on to another role included."""
+    return sum(queue.kills.n_answers for queue in pool._hub._scheduler._queues.values())
 
 
 @contextmanager
 def killing_workers(pool: Pool, seed: int) -> Iterator[list[int]]:
-    """SIGKILL for one worker that works, every 60 ms; the pids of those that were hit.
+    """SIGKILL for one worker that works, again and again; the pids of those that were hit.
 
-    None that is only starting: on a busy machine a start alone may take longer than a worker then
-    has to live, and no scheduler could get anything done.
+    By what is done and not by the clock alone: on a busy machine a worker gets less done, and at a
+    kill every few milliseconds no scheduler could get anything done. For the same reason none is
+    hit that is only starting.
     """
     dice = random.Random(seed)  # noqa: S311  # a test's dice
     is_over = threading.Event()
     killed: list[int] = []
 
     def kill() -> None:
-        while not is_over.wait(0.06):
+        n_before = 0
+        while not is_over.wait(dice.uniform(0.02, 0.06)):
             views = [view for view in pool.workers() if view.state in {"ready", "busy"}]
             pids = [view.pid for view in views if view.pid is not None]
-            if pids:
+            if pids and n_answers(pool) >= n_before + _TASKS_PER_KILL:
+                n_before = n_answers(pool)
                 with suppress(ProcessLookupError):  # it ended since
                     os.kill(pid := dice.choice(pids), signal.SIGKILL)
                     killed.append(pid)
@@ -83,3 +68,17 @@ def killing_workers(pool: Pool, seed: int) -> Iterator[list[int]]:
     finally:
         is_over.set()
         killer.join()
+
+
+def until_killed(payload: object, n: int, killed: list[int], n_kills: int) -> Iterator[object]:
+    """The payload so many times, and on until so many workers were killed."""
+    n_given = 0
+    while n_given < n or len(killed) < n_kills:
+        n_given += 1
+        yield payload
+
+
+def pass_time(pool: Pool, seconds: float) -> None:
+    """The pool's clock goes on by this; tests whose deadlines must not depend on the machine."""
+    pool._hub._clock.missed_s -= seconds
+    pool._hub.wake()

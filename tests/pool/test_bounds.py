@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pool_watch import wait_for
+from waiting import wait_for
 
 from featpipe.errors import PoolClosed, PoolFull
 from featpipe.pool import Pool, Role, outcomes

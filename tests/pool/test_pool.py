@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pool_watch import wait_for
+from waiting import wait_for
 
 from featpipe.errors import PoolBroken, PoolClosed, TaskFailed, UsageError
 from featpipe.pool import Pool, Role

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pool_watch import wait_for
+from waiting import HANG_S, wait_for
 
 from featpipe.errors import PoolBroken, PoolClosed, PoolError, TaskFailed, TaskTimedOut, WorkerDied
-from featpipe.pool import Completions, Outcome, Pool, Role
+from featpipe.pool import Completions, Outcome, Pool, Role, scheduler
 from featpipe.pool import spawn as spawn_module
 from featpipe.pool.hub import Hub
 
@@ -28,7 +28,7 @@ def rogues(**options: object) -> Role:
 
 
 def outcomes_of(pool: Pool) -> Iterator[Outcome]:
-    while outcomes := pool.completed(timeout=120):
+    while outcomes := pool.completed(timeout=HANG_S):
         yield from outcomes
 
 
@@ -147,7 +147,7 @@ def test_a_result_that_the_parent_cannot_map_fails_its_task_and_not_the_pool() -
         capture_output=True,
         check=False,
         text=True,
-        timeout=110,
+        timeout=HANG_S,
     )
     assert ended.stdout == "it lives\n", ended.stderr
 
@@ -209,7 +209,7 @@ class Raising(Handler):
 class Hanging(Handler):
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
-        self.may_go_on.wait(60)
+        self.may_go_on.wait(HANG_S)
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def handler(request: pytest.FixtureRequest) -> Iterator[Handler]:
     made.may_go_on.set()
     for thread in threading.enumerate():
         if thread.name == "featpipe-log":
-            thread.join(60)
+            thread.join(HANG_S)
 
 
 LOGS = Role("logs", "pool_roles:Trouble", devices=("cpu",))
@@ -260,27 +260,26 @@ def test_records_that_had_to_be_dropped_are_counted(
     handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Pool([rogues(devices=("cpu",))]) as pool:
-        pool.submit("rogue", ("floods_the_log", None), deadline_s=3.0)
+        pool.submit("rogue", ("floods_the_log", None))
         assert wait_for(lambda: pool._hub.logs._n_dropped > 0)
         handler.may_go_on.set()
-        list(outcomes_of(pool))
     assert wait_for(lambda: "were dropped" in caplog.text)
 
 
-def batch(bisect: str, **options: object) -> Role:
+def batch(bisect: str) -> Role:
     return Role(
         "rogue",
         "pool_rogues:Batch",
         devices=("cpu", "cpu"),
         max_losses=2,
         bisect=f"pool_rogues:{bisect}",
-        **options,  # type: ignore[arg-type]
     )
 
 
 @pytest.mark.parametrize("how", ["halve_slowly", "halve_and_die", "halve_wrongly"])
-def test_a_task_that_cannot_be_cut_fails_alone(how: str) -> None:
-    with Pool([batch(how, deadline_s=2.0)]) as pool:
+def test_a_task_that_cannot_be_cut_fails_alone(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "_CUT_DEADLINE_S", 0.5)
+    with Pool([batch(how)]) as pool:
         pool.submit("rogue", [1, "poison"], tag="bad")
         for number in range(8):
             pool.submit("rogue", [number], tag=number)

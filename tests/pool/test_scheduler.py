@@ -354,6 +354,40 @@ def test_a_role_whose_starts_fail_is_given_up() -> None:
     assert starts[0].worker == 3, "the third failure in a row is the last"
 
 
+def condemned() -> Scheduler:
+    """One whose worker was asked for its stack at 5.0."""
+    scheduler = Scheduler([Role("r", "m:A", deadline_s=5.0)])
+    scheduler.submit(Task(1, "r", deadline_s=5.0), 0.0)
+    scheduler.ready(1, 0.0)
+    assert scheduler.tick(5.0) == [RequestStack(1)]
+    return scheduler
+
+
+def test_a_worker_is_killed_when_it_has_written_its_stack_or_does_not() -> None:
+    scheduler = condemned()
+    assert scheduler.tick(7.9) == []
+    assert scheduler.tick(8.0) == [Kill(1)]
+
+    scheduler = condemned()
+    scheduler.spoke(1, 6.0)
+    scheduler.spoke(1, 6.04)  # a stack comes in pieces
+    assert scheduler.tick(6.06) == []
+    assert scheduler.wake_at() == pytest.approx(6.09)
+    assert scheduler.tick(6.1) == [Kill(1)]
+
+
+@pytest.mark.parametrize("is_much", [True, False])
+def test_a_worker_that_writes_without_an_end_is_killed(is_much: bool) -> None:
+    scheduler = condemned()
+    killed_at = []
+    for hundredths in range(500, 900):
+        now = hundredths / 100
+        scheduler.spoke(1, now, is_much=is_much)
+        killed_at += [now for _ in scheduler.tick(now)]
+    assert killed_at[0] == (5.0 if is_much else 8.0)
+    assert len(killed_at) <= 2
+
+
 def test_an_idle_scheduler_has_nothing_to_wake_for() -> None:
     scheduler = Scheduler([Role("r", "m:A", deadline_s=5.0)])
     scheduler.submit(Task(1, "r", deadline_s=5.0), 0.0)

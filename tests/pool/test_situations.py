@@ -15,11 +15,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import free_port, wait_for
+from waiting import HANG_S, free_port, wait_for
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
-HANG_S = 120
 
 CALL = "import pool_host; pool_host.check({path!r})"
 
@@ -285,9 +284,20 @@ def answers(port: int) -> bool:
 @pytest.mark.parametrize(
     "server",
     [
-        ("gunicorn", "-b", "127.0.0.1:{port}", "pool_web:wsgi"),
-        ("gunicorn", "--preload", "-w", "2", "-b", "127.0.0.1:{port}", "pool_web:wsgi"),
-        ("gunicorn", "-k", "gthread", "--threads", "2", "-b", "127.0.0.1:{port}", "pool_web:wsgi"),
+        ("gunicorn", "-t", "0", "-b", "127.0.0.1:{port}", "pool_web:wsgi"),
+        ("gunicorn", "-t", "0", "--preload", "-w", "2", "-b", "127.0.0.1:{port}", "pool_web:wsgi"),
+        (
+            "gunicorn",
+            "-t",
+            "0",
+            "-k",
+            "gthread",
+            "--threads",
+            "2",
+            "-b",
+            "127.0.0.1:{port}",
+            "pool_web:wsgi",
+        ),
         ("uvicorn", "--port", "{port}", "pool_web:asgi"),
         ("uvicorn", "--port", "{port}", "--workers", "2", "pool_web:asgi"),
         ("uvicorn", "--port", "{port}", "--reload", "--reload-dir", "{watched}", "pool_web:asgi"),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import HANG_S
 
 HERE = Path(__file__).parent
 #: What moves data: all of the pool's face, forks of a fork server, and a worker's death in between.
@@ -37,7 +38,7 @@ def test_the_pool_needs_no_room_in_dev_shm(options: str) -> None:
         cwd=HERE.parents[1],
         text=True,
         capture_output=True,
-        timeout=110,
+        timeout=HANG_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout[-4000:]

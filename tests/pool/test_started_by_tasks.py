@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import wait_for
+from pool_watch import pass_time
+from waiting import HANG_S, has_ended, wait_for
 
 from featpipe.errors import TaskTimedOut, WorkerDied
 from featpipe.pool import Pool, Role
 
 HERE = Path(__file__).parent
-HANG_S = 110
 
 
 def starter(*, is_forked: bool = False, **options: object) -> Role:
@@ -31,7 +31,7 @@ def is_forked(request: pytest.FixtureRequest) -> bool:
 
 
 def processes_of(note: Path) -> list[psutil.Process]:
-    """Those the task has started, and their children."""
+    """Those the task has started, and their children. The note is put there as a whole."""
     assert wait_for(note.exists)
     pids = note.read_text("utf-8").split()
     assert len(pids) == 4
@@ -40,8 +40,15 @@ def processes_of(note: Path) -> list[psutil.Process]:
     return [*started, *started[-1].children()]
 
 
+def is_gone(pid: int) -> bool:
+    try:
+        return has_ended(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return True
+
+
 def all_end(processes: list[psutil.Process]) -> bool:
-    return not psutil.wait_procs(processes, timeout=60)[1]
+    return wait_for(lambda: all(map(has_ended, processes)))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +67,7 @@ def all_end(processes: list[psutil.Process]) -> bool:
 def test_a_task_can_end_what_it_starts(
     what: str, argument: object, expected: object, *, is_forked: bool
 ) -> None:
-    with Pool([starter(is_forked=is_forked, deadline_s=20)]) as pool:
+    with Pool([starter(is_forked=is_forked, deadline_s=HANG_S)]) as pool:
         assert pool.call("s", (what, argument)) == expected
 
 
@@ -114,12 +121,14 @@ def test_a_close_in_the_middle_of_a_task_leaves_nothing(tmp_path: Path, *, is_fo
     assert all_end(started)
 
 
+@pytest.mark.usefixtures("time_may_leap")
 def test_a_deadline_leaves_nothing(tmp_path: Path, *, is_forked: bool) -> None:
     note = tmp_path / "note"
     with Pool([starter(is_forked=is_forked, max_losses=1)]) as pool:
-        pool.submit("s", ("leaves_children_and_hangs", str(note)), deadline_s=3.0)
+        pool.submit("s", ("leaves_children_and_hangs", str(note)), deadline_s=1000.0)
         started = processes_of(note)
-        (outcome,) = pool.completed()
+        pass_time(pool, 1000.0)
+        (outcome,) = pool.completed(HANG_S)
         assert isinstance(outcome.error, TaskTimedOut)
         assert all_end(started)
 
@@ -132,7 +141,7 @@ def test_of_a_worker_that_dies_its_group_ends(tmp_path: Path, *, is_forked: bool
         (outcome,) = pool.completed()
         assert isinstance(outcome.error, WorkerDied)
         in_group, *others = [int(pid) for pid in note.read_text("utf-8").split()]
-        assert wait_for(lambda: not psutil.pid_exists(in_group))
+        assert wait_for(lambda: is_gone(in_group))
     for pid in others:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
@@ -173,7 +182,8 @@ def test_the_parents_sigkill_leaves_nothing_of_a_workers_group(
         parent.stdin.close()
     assert all_end(in_group)
     for process in started[1:4]:  # in sessions and groups of their own: nobody is left to know
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_a_task_that_forks_and_returns_twice_is_answered_once() -> None:

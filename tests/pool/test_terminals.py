@@ -12,10 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import wait_for
+from waiting import HANG_S, has_ended, wait_for
 
 HERE = Path(__file__).parent
-HANG_S = 110
 
 
 class InTerminal:
@@ -65,14 +64,14 @@ def test_ctrl_c_finishes_what_is_in_flight(program: InTerminal) -> None:
     program.types(b"\x03")
     assert program.process.wait(HANG_S) == 0
     assert program.text.splitlines()[-1] == "stopped"
-    assert not psutil.wait_procs(program.below, timeout=60)[1]
+    assert wait_for(lambda: all(map(has_ended, program.below)))
 
 
 @pytest.mark.parametrize("program", ["in C", "forked"], indirect=True)
 def test_a_terminal_that_closes_ends_the_program_and_all_its_workers(program: InTerminal) -> None:
     program.close()
     program.process.wait(HANG_S)
-    assert not psutil.wait_procs(program.below, timeout=60)[1]
+    assert wait_for(lambda: all(map(has_ended, program.below)))
 
 
 @pytest.mark.parametrize("program", ["short tasks"], indirect=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from pool_watch import killing_workers
+from pool_watch import killing_workers, until_killed
 
 from featpipe.errors import PoolClosed, TaskFailed, UsageError, WorkerDied
 from featpipe.pool import Pool, Role
@@ -46,11 +46,13 @@ def test_a_task_that_fails_on_its_way_has_the_outcome_of_that_role() -> None:
 
 
 def test_handed_on_tasks_survive_random_kills_of_both_roles() -> None:
-    payloads = [(200_000, float(number)) for number in range(40)]
     with Pool([MAKER, SUM]) as pool, killing_workers(pool, seed=7) as killed:
+        numbers = (n for n, _ in enumerate(until_killed(None, 40, killed, 1)))
+        payloads = ((200_000, float(n % 40)) for n in numbers)
         outcomes = list(pool.map("maker", payloads, ordered=True))
-    assert [outcome.value for outcome in outcomes] == [200_000 * n for _, n in payloads]
-    assert killed
+    assert [outcome.value for outcome in outcomes] == [
+        200_000.0 * (n % 40) for n in range(len(outcomes))
+    ]
 
 
 def test_a_close_ends_what_was_handed_on_too() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from service_watch import QUERY_PROMPT, WAIT_S, Service, environment, free_port, program, wait_for
+from service_watch import QUERY_PROMPT, Service, environment, program
+from waiting import HANG_S, free_port, wait_for
 
 from featpipe import Pipeline
 from featpipe.cache.cache import Cache
@@ -109,12 +110,12 @@ def service(
     os.close(reading)
     process = psutil.Process(int(launched.stdout))
     found = Service(port, process.pid, log, home)
-    wait_for(lambda: not process.is_running() or found.is_ready(), "readiness")
+    assert wait_for(lambda: not process.is_running() or found.is_ready())
     assert process.is_running(), log.read_text()
     yield found
     found.client.close()
     children = process.children(recursive=True)
     process.send_signal(signal.SIGTERM)
-    _, alive = psutil.wait_procs([process, *children], timeout=WAIT_S)
+    _, alive = psutil.wait_procs([process, *children], timeout=HANG_S)
     os.close(writing)
     assert not alive

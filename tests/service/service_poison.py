@@ -11,13 +11,13 @@ from typing import Any
 from featpipe.extraction.messages import ExtractTask, Inline
 from featpipe.extraction.worker import ExtractRole
 
-KILL, HANG, SLOW = "这份文件会杀死工人。", "这份文件没有尽头。", "这份文件很慢。"
+KILL, HANG = "这份文件会杀死工人。", "这份文件没有尽头。"
 #: Followed by the path of a file.
 WAIT = "这份文件等待："
 
 
 class PoisonedExtractRole(ExtractRole):
-    """Dies of `KILL`, hangs on `HANG`, takes a second for `SLOW`, holds `WAIT` up for a file."""
+    """Dies of `KILL`, hangs on `HANG`, holds `WAIT` up for a file."""
 
     __init__ = ExtractRole.__init__  # whose parameters the engine reads
 
@@ -29,8 +29,6 @@ class PoisonedExtractRole(ExtractRole):
             os.kill(os.getpid(), signal.SIGSEGV)
         if HANG in texts:
             time.sleep(3600)
-        if SLOW in texts:
-            time.sleep(1)
         for text in texts:
             while text.startswith(WAIT) and not Path(text.removeprefix(WAIT)).exists():
                 time.sleep(0.005)

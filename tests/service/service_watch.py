@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import waiting
+from waiting import HANG_S, free_port
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
-WAIT_S = 120
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
-def wait_for(holds: Callable[[], bool], what: str = "it") -> None:
-    until = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < until, f"{what} did not happen within {WAIT_S} s"
-        time.sleep(0.02)
+def wait_for(holds: Callable[[], object], what: str) -> None:
+    assert waiting.wait_for(holds), f"{what} did not happen"
 
 
 class Service:
@@ -39,7 +28,7 @@ class Service:
     def __init__(self, port: int, pid: int, log: Path, home: Path) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.port, self.pid, self.log, self.home = port, pid, log, home
-        self.client = httpx.Client(base_url=self.url, timeout=WAIT_S, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, timeout=HANG_S, trust_env=False)
 
     def is_ready(self) -> bool:
         try:
@@ -71,7 +60,8 @@ def program(home: Path, port: int, **settings: object) -> list[str]:
         "cache": str(home / "c.h5"),
         "templates": str(home / "templates"),
         "port": port,
-        "document_deadline_s": 3.0,
+        "document_deadline_s": HANG_S,
+        "deadline_s": HANG_S,
         "max_body_bytes": 1 << 20,
         **settings,
     }

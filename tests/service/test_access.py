@@ -15,7 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from service_watch import free_port, wait_for
+from service_watch import wait_for
+from waiting import HANG_S, free_port
 
 from featpipe.cli.main import featpipe as featpipe_command
 from featpipe.errors import UsageError
@@ -215,7 +216,7 @@ def test_connections_are_https_with_a_certificate(
         wait_for(lambda: server.started or not thread.is_alive(), "the start")
         context = ssl.create_default_context(cafile=str(certificate))
         url = f"https://127.0.0.1:{port}"
-        with httpx.Client(base_url=url, verify=context, trust_env=False) as web:
+        with httpx.Client(base_url=url, verify=context, trust_env=False, timeout=HANG_S) as web:
             assert web.get("/v1/models").status_code == 200
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False)

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import HANG_S
 
 from featpipe.pool import Role
 from featpipe.service.batcher import Batcher, Workload
 from featpipe.service.errors import Failure
 from featpipe.service.metrics import ServiceMetrics
 from featpipe.service.request_queue import BatcherLimits
-
-WAIT_S = 60.0
 
 
 @asynccontextmanager
@@ -44,7 +43,7 @@ async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Batcher]:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(HANG_S):
         while not holds():
             await asyncio.sleep(0.005)
 
@@ -67,8 +66,12 @@ def test_processes_killed_at_random_cost_no_answer(tmp_path: Path) -> None:
     others = {child.pid for child in psutil.Process().children(recursive=True)}
 
     async def kill(batcher: Batcher) -> None:
+        n_open = 600
         while True:
             await asyncio.sleep(generator.random() * 0.4)
+            # Not by the clock alone: on a busy machine no start would be outlived.
+            await until(lambda n=n_open: batcher.n_open <= n - 12)  # type: ignore[misc]
+            n_open = batcher.n_open
             for pid in generator.sample(found := processes(batcher, others), min(1, len(found))):
                 with suppress(ProcessLookupError):  # it ended since
                     os.kill(pid, signal.SIGKILL)
@@ -77,7 +80,7 @@ def test_processes_killed_at_random_cost_no_answer(tmp_path: Path) -> None:
         async with opened(tmp_path / "none") as batcher:
             killer = asyncio.create_task(kill(batcher))
             answers = await asyncio.gather(
-                *(batcher.submit(number, timeout_s=WAIT_S) for number in range(600))
+                *(batcher.submit(number, timeout_s=HANG_S) for number in range(600))
             )
             killer.cancel()
         assert answers == [number * number for number in range(600)]
@@ -89,7 +92,7 @@ def test_an_item_that_ends_its_workers_is_the_only_one_without_an_answer(tmp_pat
     async def scene() -> None:
         async with opened(tmp_path / "none") as batcher:
             answers = await asyncio.gather(
-                *(batcher.submit(number, timeout_s=WAIT_S) for number in (1, 2, -1, 3, 4)),
+                *(batcher.submit(number, timeout_s=HANG_S) for number in (1, 2, -1, 3, 4)),
                 return_exceptions=True,
             )
         assert [answer for answer in answers if isinstance(answer, int)] == [1, 4, 9, 16]
@@ -114,14 +117,14 @@ def test_a_pool_that_breaks_costs_no_answer_when_the_next_one_works(tmp_path: Pa
         async with opened(marker) as batcher:
             await until(lambda: batcher.is_ready)
             asked = asyncio.gather(
-                *(batcher.submit(number, timeout_s=WAIT_S) for number in range(100))
+                *(batcher.submit(number, timeout_s=HANG_S) for number in range(100))
             )
             await until(lambda: batcher.n_open < 100)
             break_pool(batcher, marker)
             await until(lambda: batcher.problem)
             assert not batcher.is_ready
             late = asyncio.create_task(
-                batcher.submit(100, timeout_s=WAIT_S)
+                batcher.submit(100, timeout_s=HANG_S)
             )  # nobody is turned away
             await asyncio.sleep(0)
             marker.unlink()
@@ -143,11 +146,11 @@ def test_workers_that_never_start_are_told_to_those_who_wait_and_tried_again(
         async with opened(marker) as batcher:
             for _ in range(2):  # one who waits, and one who comes when it is known
                 with pytest.raises(Failure) as caught:
-                    await batcher.submit(1, timeout_s=WAIT_S)
+                    await batcher.submit(1, timeout_s=HANG_S)
                 assert (caught.value.status, caught.value.code) == (503, "workers_unavailable")
             assert "cannot work" in batcher.problem
             marker.unlink()
             await until(lambda: batcher.is_ready)
-            assert await batcher.submit(3, timeout_s=WAIT_S) == 9
+            assert await batcher.submit(3, timeout_s=HANG_S) == 9
 
     run(scene)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from service_watch import running, wait_for
+from waiting import HANG_S
 
 from featpipe.cache.cache import Cache
 from featpipe.errors import TemplateError
@@ -126,7 +127,7 @@ def test_closing_ends_a_fit_that_is_under_way(
         thread.start()
         wait_for(lambda: publication._fitting is not None, "the fit")
         publication.close()
-        thread.join(60)
+        thread.join(HANG_S)
         assert not thread.is_alive()
     assert errors
     assert publication.templates == {}

@@ -15,6 +15,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from service_watch import running, wait_for
+from waiting import HANG_S
 
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.service.errors import failure_of
@@ -96,7 +97,7 @@ def test_the_time_in_the_queue_and_with_workers_is_told_below_the_request(
     with running(built, is_traced=True) as (service, process):
         assert service.extract(text="甲方：某公司。", template="lease").status_code == 200
         process.terminate()  # what is told when the answer is on its way is told by then
-        assert process.wait(60) == 0
+        assert process.wait(HANG_S) == 0
         spans = {span["name"]: span for span in spans_in(service.log.read_text("utf-8"))}
     request, queue, run = (spans[n] for n in ("POST /extract", "extract queue", "extract run"))
     for span in (queue, run):

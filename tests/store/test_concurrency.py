@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import HANG_S
 
 from featpipe.store import Reader, Writer, keys_of
 from tests.store.reader_process import name_of, texts_of
@@ -43,7 +44,7 @@ def write_beside_readers(path: Path, readers: list[subprocess.Popen[str]]) -> li
             number += 1
     printed = []
     for reader in readers:
-        out, errors = reader.communicate(timeout=60)
+        out, errors = reader.communicate(timeout=HANG_S)
         assert reader.returncode == 0, errors
         printed.append(out)
     return printed

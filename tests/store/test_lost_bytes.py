@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import HANG_S
 
 from featpipe.errors import DictionaryError
 from featpipe.store import Reader, Writer, keys_of
 from featpipe.store.verify import verify_dictionary
 from tests.store.samples import TEXTS, VECTORS, ragged_text, vectors_of
 
+HERE = Path(__file__).parent
 NAMES = [f"第{i}条" for i in range(6000)]
 
 #: Reads everything again and again; prints each error once, and ends well after the end is asked.
@@ -33,7 +35,9 @@ rows = np.arange(len(NAMES))
 path, end = sys.argv[1], Path(sys.argv[2])
 n_read = n_refused = 0
 print("ready", flush=True)
-while not end.exists():
+is_over = False
+while not is_over:
+    is_over = end.exists()  # one round more, which may be the first
     try:
         with Reader(path) as reader:
             for _ in range(5):
@@ -65,7 +69,7 @@ def test_no_reader_dies_while_cp_replaces_the_file_in_place(tmp_path: Path) -> N
             [sys.executable, "-c", READ_ON, str(path), str(end)],
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, HERE.parents[:2]))},
         )
         for _ in range(3)
     ]
@@ -78,7 +82,7 @@ def test_no_reader_dies_while_cp_replaces_the_file_in_place(tmp_path: Path) -> N
             file.truncate(0)
             file.write(good.read_bytes())
     end.touch()
-    counts = [reader.communicate(timeout=60)[0].split() for reader in readers]
+    counts = [reader.communicate(timeout=HANG_S)[0].split() for reader in readers]
     assert [reader.returncode for reader in readers] == [0, 0, 0]
     assert all(int(n_read) + int(n_refused) for n_read, n_refused in counts)
 
@@ -152,7 +156,7 @@ def test_the_guard_comes_back_after_another_handler_took_its_place(tmp_path: Pat
         [sys.executable, "-c", program, path],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG_S,
         check=False,
     )
     assert done.stdout == "refused\n", done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 from collections.abc import Iterator
@@ -69,6 +70,7 @@ def test_more_than_the_file_has_is_refused(descriptor: int) -> None:
 
 
 def test_arrays_that_outlive_their_reader_hold_no_descriptor(tmp_path: Path) -> None:
+    gc.collect()  # what earlier tests left to it, sockets among them
     before, kept = n_descriptors(), []
     for number in range(20):
         path = tmp_path / f"{number}.h5"
@@ -80,5 +82,5 @@ def test_arrays_that_outlive_their_reader_hold_no_descriptor(tmp_path: Path) -> 
             table = reader.table("t")
             assert table.find(keys_of(texts)).tolist() == list(range(10))
             kept.append(table.row("vectors", 3))
-    assert n_descriptors() == before
+    assert n_descriptors() <= before
     assert all((row == vectors_of(["t3"])[0]).all() for row in kept)

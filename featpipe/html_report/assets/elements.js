@@ -35,6 +35,14 @@ function replace(node, ...children) {
   return node;
 }
 
+/** The same around one child. If it is there it is not touched: it keeps focus, caret and what an input method composes. */
+function replaceAround(node, kept, before, after) {
+  if (kept.parentNode !== node) node.replaceChildren(kept);
+  for (const child of [...node.childNodes]) if (child !== kept) child.remove();
+  kept.before(...before.filter(Boolean));
+  kept.after(...after);
+}
+
 /** A button that looks like one. */
 function button(label, press, properties) {
   return make("button", { type: "button", ...properties, on: { click: press } }, label);

@@ -40,7 +40,10 @@ function drawVerdict() {
   const value = item.values[review.value], n = item.values.length;
   const hasFocus = place.contains(document.activeElement) && document.activeElement.dataset.act;
   const isOther = value && value.value && value.value !== value.text;
-  replace(place,
+  // Who types there goes on typing: what is drawn may come late, as candidates do.
+  const finding = place.contains(document.activeElement) ? document.activeElement.closest(".find") : null;
+  if (finding && finding.querySelector("input").value !== review.find) finding.querySelector("input").value = review.find;
+  replaceAround(place, finding ?? findRow(), [
     make("div", { class: "verdict-head" },
       button(`\u2039 ${say("review")}`, () => moveTo(null), { class: "back" }),
       make("h2", { vars: { hue: fieldHue() } }, make("span", { class: "dot" }), item.field),
@@ -60,8 +63,7 @@ function drawVerdict() {
       act("v_skip", "s", putOff, { "data-act": "s" }),
       act("v_undo", "u", () => takeBack(), { "data-act": "u", disabled: !review.mine.length })),
     review.hasCandidates && candidateList(),
-    findRow(),
-    pickRow());
+  ], [pickRow()]);
   if (hasFocus) place.querySelector(`[data-act="${hasFocus}"]`)?.focus();
 }
 
@@ -139,6 +141,7 @@ function findText(words, step = 0) {
   drawVerdict();
   drawReviewedText(true);
   const box = document.getElementById("find-text");
+  if (box === document.activeElement) return;
   box.focus({ preventScroll: true });
   box.setSelectionRange(words.length, words.length);
 }
