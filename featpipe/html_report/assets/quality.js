@@ -25,8 +25,7 @@ function evaluationSection(one) {
 }
 
 function scoreTable(one) {
-  const heads = ["n_judged", "stated", "found", "right", "precision", "recall"].map((name) => say(name));
-  const columns = [say("field_name"), ...heads, "F1", say("sure"), say("sure_right"), say("ece")];
+  const heads = ["field_name", "n_judged", "stated", "found", "right", "precision", "recall", null, "n_sure", "sure_right", "ece"];
   const row = (name, of, properties) => make("tr", properties, make("th", { scope: "row" }, name),
     [of.n_documents, of.n_stated, of.n_found, of.n_right].map((n) => make("td", { class: "number" }, spell(n))),
     [of.precision, of.recall].map((share) => make("td", { class: "number" }, score(share))),
@@ -35,9 +34,9 @@ function scoreTable(one) {
     make("td", { class: "number" }, score(of.ece)));
   return make("div", { class: "sheet scores", tabindex: "0", role: "region", "aria-label": say("quality") },
     make("table", {},
-      make("thead", {}, make("tr", {}, columns.map((name) => make("th", { scope: "col" }, name)))),
+      make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name ? say(name) : "F1")))),
       make("tbody", {}, one.fields.map((field) => row(field.field, field)),
-        one.fields.length !== 1 && row(say("all_together"), one.whole, { class: "whole" }))));
+        one.fields.length !== 1 && row(say("all_together"), one.whole, { class: "total" }))));
 }
 
 function disagreementItem(template, { document: name, key, field, missed, wrong }) {
