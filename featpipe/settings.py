@@ -25,7 +25,8 @@ class BuildSettings:
             default. Documents are always cut at all three.
         analyser: terms counted for BM25: ``chars`` (default), ``words``, ``search`` or
             ``words+chars``; see `featpipe.lexical.terms`.
-        n_prepare_workers: processes that read documents; 1 by default.
+        n_prepare_workers: processes that read documents; None, the default, for 1, or beside cards
+            for 3 a card, as far as there are cores.
         document_deadline_s: a document that takes longer to load, 120 s by default, is quarantined
             and its worker replaced.
         use_ocr: read pages without a text layer, and pictures, by OCR (about 2 s a page; needs the
@@ -47,7 +48,7 @@ class BuildSettings:
 
     levels: tuple[str, ...] = LEVELS
     analyser: Literal["words", "search", "chars", "words+chars"] = "chars"
-    n_prepare_workers: int = 1
+    n_prepare_workers: int | None = None
     document_deadline_s: float = 120.0
     use_ocr: bool = False
     ocr_deadline_s: float = 1800.0
@@ -66,8 +67,9 @@ class BuildSettings:
             )
         deadlines = ("document_deadline_s", "ocr_deadline_s", "unit_deadline_s")
         for name in ("n_prepare_workers", *deadlines):
-            if getattr(self, name) <= 0:
-                raise UsageError(f"{name} must be above 0, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UsageError(f"{name} must be above 0, not {value}")
 
     @property
     def task_deadline_s(self) -> float:

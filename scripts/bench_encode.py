@@ -9,7 +9,7 @@ nearly equal length, as sorting a big corpus gives.
         [--rounds N] [--blocks N] [--device cuda]
 
 Parts: minilm, start, workers, changed, tokenizer, bert_base, documents, memory, families,
-slow_tokenizer.
+slow_tokenizer, stages.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import numpy as np
 import torch
 from encode_families import bench_families, bench_slow_tokenizers
+from encode_stages import bench_stages
 from harness import Report, interleave, make_parser, read_lines
 
 from featpipe.build.plan import Product
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 Figures = dict[str, float]
 PARTS = (
     "minilm", "start", "workers", "changed", "tokenizer", "bert_base", "documents", "memory",
-    "families", "slow_tokenizer",
+    "families", "slow_tokenizer", "stages",
 )  # fmt: skip
 THREADS = len(os.sched_getaffinity(0))
 BLOCK = 32
@@ -483,6 +484,8 @@ def bench_chinese(report: Report, options: argparse.Namespace, documents: list[s
         sample = large_corpus(texts, min(blocks, 6), 100 if options.quick else 250)
         if "bert_base" in options.only:
             bench_model(report, base, sample, "bert_base", rounds)
+        if "stages" in options.only:
+            bench_stages(report, base, documents[: 5 if options.quick else 60], rounds)
         if "documents" in options.only:
             by_length = sorted(documents, key=len)
             bench_documents(report, base, by_length[:1] if options.quick else documents[:20])
@@ -503,7 +506,7 @@ def bench_processor(report: Report, options: argparse.Namespace) -> None:
         bench_slow_tokenizers(report, list(filter(None, lines))[few], options.rounds or 5)
     if not {"minilm", "start", "workers", "changed"}.isdisjoint(options.only):
         bench_english(report, options, [p.strip() for text in contracts for p in text.split("\n")])
-    if {"tokenizer", "bert_base", "documents", "memory"} & set(options.only):
+    if {"tokenizer", "bert_base", "documents", "memory", "stages"} & set(options.only):
         bench_chinese(report, options, announcements)
 
 

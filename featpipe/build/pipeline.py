@@ -308,7 +308,7 @@ class Pipeline:
 def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
     """The four roles; their children start when there is work for them."""
     return [
-        prepare_role(plan.preparation, settings),
+        prepare_role(plan.preparation, settings, plan.devices),
         encode_role(plan.encoder, plan.tagger, plan.devices, settings),
         count_role(settings),
         write_role(cache, plan.specs, plan.terms, wait_s=settings.lock_wait_s),

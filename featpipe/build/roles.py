@@ -13,6 +13,7 @@ from featpipe.build.messages import BEGIN_WITHIN_S
 from featpipe.documents import LoadLimits
 from featpipe.encoders.memory import SMALL_KERNEL_CACHES
 from featpipe.pool import Role
+from featpipe.pool.devices import usable_cores
 
 if TYPE_CHECKING:
     from featpipe.build.messages import EncoderPlan, TaggerPlan
@@ -20,18 +21,31 @@ if TYPE_CHECKING:
     from featpipe.settings import BuildSettings
 
 
-def prepare_role(preparation: Preparation, settings: BuildSettings) -> Role:
-    """Workers that read documents and cut them into units."""
+#: Readers for each card: one reads 0.8 M to 1.0 M tokens of plain texts a second
+#: (`bench_encode.py --only stages`), and a card computes 2 M to 3 M of BERT-base's.
+READERS_OF_A_CARD = 3
+
+
+def prepare_role(
+    preparation: Preparation, settings: BuildSettings, devices: tuple[str, ...] = ()
+) -> Role:
+    """Workers that read documents and cut them into units, for encoders on `devices`."""
     return Role(
         name="prepare",
         target="featpipe.build.workers:PrepareRole",
         arguments={"preparation": preparation, "limits": read_limits(settings)},
-        devices=("cpu",) * settings.n_prepare_workers,
+        devices=("cpu",) * (settings.n_prepare_workers or count_readers(devices)),
         threads=1,
         deadline_s=settings.task_deadline_s + BEGIN_WITHIN_S,
         max_memory_bytes=settings.max_worker_memory_bytes or _half_of_memory(),
         bisect="split",
     )
+
+
+def count_readers(devices: tuple[str, ...]) -> int:
+    """Processes that read documents for encoders on `devices`, where none are asked for."""
+    n_cards = len(set(devices) - {"cpu"})
+    return max(1, min(READERS_OF_A_CARD * n_cards, usable_cores() - len(devices)))
 
 
 def encode_role(

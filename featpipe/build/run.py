@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from featpipe.build.queue import BuildQueue
+from featpipe.build.roles import count_readers
 from featpipe.cache import tables
 from featpipe.cache.places import gone_rows
 from featpipe.cache.texts import Texts
@@ -98,7 +99,8 @@ class Run:
         self._listen = listen
         self._queue = BuildQueue(plan, reader, others)
         self._open: Counter[str] = Counter()
-        self._windows = {"prepare": 4, "encode": 2 * len(plan.devices) + 1, "count": 3}
+        n_reading = max(4, 2 * count_readers(plan.devices))
+        self._windows = {"prepare": n_reading, "encode": 2 * len(plan.devices) + 1, "count": 3}
         self._last_tick = 0.0
         self._is_stopping = False
 

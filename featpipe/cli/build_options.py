@@ -104,7 +104,7 @@ class Asked:
             levels=self.levels or LEVELS,
             lock_wait_s=wait_s,
             use_ocr=self.use_ocr,
-            n_prepare_workers=min(os.cpu_count() or 1, _MOST_READERS) if self.use_ocr else 1,
+            n_prepare_workers=min(os.cpu_count() or 1, _MOST_READERS) if self.use_ocr else None,
         )
         if self.deadline_s is None:
             return settings

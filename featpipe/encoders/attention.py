@@ -83,7 +83,8 @@ def attend(qkv: torch.Tensor, layout: Layout, *, n_heads: int) -> torch.Tensor:
         return _attend_varlen(query, key, value, layout).reshape(qkv.shape[0], width)
     has_scores = qkv.dtype != torch.float32 and not qkv.is_cuda
     groups = list(_cut_groups(layout.groups, n_heads)) if has_scores else layout.groups
-    if len(groups) == 1:
+    # A pack may have rows beyond its tokens, of no sequence.
+    if len(groups) == 1 and groups[0][1] * groups[0][2] == qkv.shape[0]:
         return _attend_group(qkv, groups[0], n_heads).reshape(qkv.shape[0], width)
     out = torch.empty(qkv.shape[0], width, dtype=qkv.dtype, device=qkv.device)
     for first, count, length in groups:

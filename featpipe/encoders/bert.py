@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
 from featpipe.encoders.attention import Layout, attend
 from featpipe.encoders.checkpoint import first_position
 from featpipe.encoders.fingerprint import digest_of
+from featpipe.encoders.graphs import Graphs, Inputs
 from featpipe.encoders.linear import Activation, Linear, make_linear
 from featpipe.encoders.transfer import send
 from featpipe.errors import CheckpointError, UnsupportedModel
@@ -161,13 +163,16 @@ class PackedBert:
             _Layer(weights, f"encoder.layer.{number}", shape, placement)
             for number in range(placement.n_layers)
         ]
+        self._graphs = Graphs.wanted(self._compute, placement.device, placement.dtype)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """See `Trunk`."""
+        notes = self._graphs.notes if self._graphs is not None else ()
         if self.is_invariant:
-            return ()
-        return ("the batch-invariant kernels are missing here; bits may depend on the batch",)
+            return notes
+        missing = "the batch-invariant kernels are missing here; bits may depend on the batch"
+        return (missing, *notes)
 
     @property
     def is_invariant(self) -> bool:
@@ -187,9 +192,16 @@ class PackedBert:
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
         """See `Trunk`."""
         layout = Layout.of(pack, self.device, self.shape.width // self.shape.n_heads)
-        x = self._embeddings(pack)
+        inputs = Inputs(*self._embeddings.send(pack), layout)
+        is_whole = n_layers in {None, len(self._layers)}
+        if self._graphs is not None and is_whole:
+            return self._graphs.run(inputs, pack.n_rows)[: len(pack.ids)]
+        return self._compute(inputs, n_layers)[: len(pack.ids)]
+
+    def _compute(self, inputs: Inputs, n_layers: int | None = None) -> torch.Tensor:
+        x = self._embeddings(inputs)
         for layer in self._layers[:n_layers]:
-            x = layer(x, layout)
+            x = layer(x, inputs.layout)
         return x
 
     def copy_to(
@@ -227,10 +239,16 @@ class _Embeddings:
         if shape.embedding_width != shape.width:
             self._project = _linear(weights, ["embeddings_project"], torch.float32, device)
 
-    def __call__(self, pack: Pack) -> torch.Tensor:
-        ids = send(pack.ids, self._words.device)
-        positions = send(self._position_rows(pack), self._words.device)
-        x = F.embedding(ids, self._words).add_(F.embedding(positions, self._positions))
+    def send(self, pack: Pack) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows of the two tables for each token, on the device."""
+        return (
+            send(_extend(pack.ids, pack.n_rows), self._words.device),
+            send(_extend(self._position_rows(pack), pack.n_rows), self._words.device),
+        )
+
+    def __call__(self, inputs: Inputs) -> torch.Tensor:
+        x = F.embedding(inputs.ids, self._words)
+        x = x.add_(F.embedding(inputs.positions, self._positions))
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
 
@@ -250,6 +268,12 @@ class _Embeddings:
         before = counted[first] - is_counted[first]
         rows: Ints = (counted - np.repeat(before, pack.lengths)) * is_counted
         return rows
+
+
+def _extend(numbers: npt.NDArray[np.integer], n_rows: int) -> npt.NDArray[np.integer]:
+    """`numbers`, and zeros behind them up to `n_rows`."""
+    n_more = n_rows - len(numbers)
+    return numbers if n_more <= 0 else np.concatenate([numbers, np.zeros(n_more, numbers.dtype)])
 
 
 class _Layer:

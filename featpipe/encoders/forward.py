@@ -7,6 +7,8 @@ Guarantees:
 
 * A pack that does not fit the card's memory is halved until it does; a single sequence that does
   not fit is computed on the CPU. Nothing is skipped; `Forwarder.counts` reports both.
+* On CUDA every pack has as many rows, so that the same kernels compute each: kernels are chosen by
+  the number of rows, and other kernels round otherwise. Where memory ran out, packs are smaller.
 * On CUDA the host stays ahead (`transfer`): a pack's ids are copied while the pack before it is
   computed, its rows while the next one is. `run` waits for the rows of a pack only after it sent
   off the next, `start` not before they are asked for.
@@ -53,6 +55,7 @@ class Forwarder:
         self.n_halved = 0
         self.n_on_cpu = 0
         self._card_s = 0.0
+        self._n_rows = 0 if trunk.device == _CPU else CUDA_BUDGET
 
     @property
     def counts(self) -> dict[str, int]:
@@ -131,7 +134,7 @@ class Forwarder:
         self, plan: Sequence[Ints], sequences: Sequences, compute: Compute
     ) -> Iterator[tuple[Pack, Arrival]]:
         for numbers in plan:
-            yield from self._try(sequences.pack(numbers), sequences, compute)
+            yield from self._try(numbers, sequences, compute)
 
     def _take(self, sent: Sequence[tuple[Pack, Arrival]]) -> Iterator[tuple[Pack, Rows]]:
         for pack, arrival in sent:
@@ -154,21 +157,27 @@ class Forwarder:
             yield from threads.map(run, plan)
 
     def _try(
-        self, pack: Pack, sequences: Sequences, compute: Compute
+        self, numbers: Ints, sequences: Sequences, compute: Compute
     ) -> Iterator[tuple[Pack, Arrival]]:
+        pack = sequences.pack(numbers, n_rows=self._n_rows)
         begun = mark(self._trunk.device)
         rows = self._compute_where_it_fits(pack, compute)
         if rows is not None:
             yield pack, Arrival(rows, begun)
             return
         torch.cuda.empty_cache()
+        if self._n_rows and len(pack.ids) <= self._n_rows:
+            self.n_halved += 1
+            self._n_rows //= 2
+            yield from self._try(numbers, sequences, compute)
+            return
         if len(pack.sequences) == 1:
             yield pack, Arrival(self._compute_on_cpu(pack, compute))
             return
         self.n_halved += 1
         middle = len(pack.sequences) // 2
         for part in (pack.sequences[:middle], pack.sequences[middle:]):
-            yield from self._try(sequences.pack(part), sequences, compute)
+            yield from self._try(part, sequences, compute)
 
     def _compute_where_it_fits(self, pack: Pack, compute: Compute) -> torch.Tensor | None:
         """None where a card's memory ran out.

@@ -6,7 +6,7 @@ as one plain batch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -39,6 +39,8 @@ class Pack:
     ids: Ids
     positions: Ints
     """0 to length - 1 in each sequence."""
+    n_rows: int = 0
+    """Rows to compute at least; those beyond the tokens are of no sequence."""
 
     @property
     def groups(self) -> list[Group]:
@@ -65,8 +67,12 @@ class Sequences:
         """Tokens of each sequence, special ones included."""
         return self.length + (len(self.prefix) + len(self.suffix))
 
-    def pack(self, sequences: Ints) -> Pack:
+    def pack(self, sequences: Ints, *, n_rows: int = 0) -> Pack:
         """Lay the chosen sequences end to end."""
+        pack = self._pack(sequences)
+        return replace(pack, n_rows=n_rows) if n_rows else pack
+
+    def _pack(self, sequences: Ints) -> Pack:
         if len(sequences) == 1:
             return self._pack_one(sequences)
         lengths = self.lengths_with_special[sequences]

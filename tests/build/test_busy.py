@@ -12,11 +12,14 @@ from featpipe.build.busy import CardTimes
 from featpipe.build.encode_worker import EncodeRole
 from featpipe.build.messages import EncoderPlan, FeatureTask
 from featpipe.build.progress import RunRecord
+from featpipe.build.roles import count_readers, prepare_role
+from featpipe.cache.places import Preparation
 from featpipe.cache.texts import UnitCollector
 from featpipe.encoders import forward
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.report import Counts, report_from_dict
+from featpipe.settings import BuildSettings
 
 EXACT = EncoderSettings(precision="exact")
 ONE, TWO = ("cuda:0",), ("cuda:0", "cuda:0")
@@ -51,6 +54,27 @@ def test_without_a_card_there_is_no_share(tmp_path: Path, encoder_folder: Path) 
     assert report.card_share is None
     assert not [note for note in report.notes if "cards computed" in note]
     assert report_from_dict(report.as_dict()) == report
+
+
+@pytest.mark.parametrize(
+    ("devices", "cores", "n"),
+    [
+        (("cpu", "cpu"), 64, 1),
+        (ONE, 64, 3),
+        (TWO, 64, 3),
+        (("cuda:0", "cuda:1", "cpu"), 64, 6),
+        (("cuda:0", "cuda:1"), 6, 4),
+        (ONE, 1, 1),
+    ],
+)
+def test_more_processes_read_beside_a_card(
+    monkeypatch: pytest.MonkeyPatch, devices: tuple[str, ...], cores: int, n: int
+) -> None:
+    monkeypatch.setattr("featpipe.build.roles.usable_cores", lambda: cores)
+    assert count_readers(devices) == n
+    preparation = Preparation("")
+    assert len(prepare_role(preparation, BuildSettings(), devices).devices) == n
+    assert len(prepare_role(preparation, BuildSettings(n_prepare_workers=2), devices).devices) == 2
 
 
 def test_the_report_tells_the_share(monkeypatch: pytest.MonkeyPatch) -> None:

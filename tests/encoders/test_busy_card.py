@@ -92,6 +92,11 @@ def encoder_on(machine: Machine, plain: Encoder, patch: pytest.MonkeyPatch) -> E
 
         card_s = 0.0
 
+    patch.setattr(forward, "Arrival", SimulatedArrival)
+    patch.setattr(forward, "mark", lambda _device: None)
+    patch.setattr(forward, "CUDA_BUDGET", 512)
+    patch.setattr("featpipe.encoders.encoder.CUDA_BUDGET", 512)
+    patch.setattr("featpipe.encoders.encoder.PORTION_CHARACTERS", 8 * 512)
     card = SimulatedCard(plain.trunk, machine)
     encoder = Encoder(card, plain.tokenizer, plain.spec)
     tokenize, finish = plain.tokenizer.encode, encoder.make_encoded
@@ -109,11 +114,6 @@ def encoder_on(machine: Machine, plain: Encoder, patch: pytest.MonkeyPatch) -> E
 
     patch.setattr(encoder.tokenizer, "encode", tokenize_slowly)
     patch.setattr(encoder, "make_encoded", finish_slowly)
-    patch.setattr(forward, "Arrival", SimulatedArrival)
-    patch.setattr(forward, "mark", lambda _device: None)
-    patch.setattr(forward, "CUDA_BUDGET", 512)
-    patch.setattr("featpipe.encoders.encoder.CUDA_BUDGET", 512)
-    patch.setattr("featpipe.encoders.encoder.PORTION_CHARACTERS", 8 * 512)
     return encoder
 
 
