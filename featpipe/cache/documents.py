@@ -16,9 +16,10 @@ import numpy as np
 
 from featpipe.cache import tables
 from featpipe.cache.contents import ContentIndex
+from featpipe.cache.folder_place_index import open_place_index
 from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.levels import level_bits
-from featpipe.cache.place_index import PlaceIndex, last_part
+from featpipe.cache.place_index import last_part
 from featpipe.cache.texts import LEVEL_BIT, check_level, decode, join_keys
 from featpipe.documents.find import absolute
 from featpipe.errors import DamagedRows, MissingDocuments, UnknownSpace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.cache.place_index import PlaceIndex
     from featpipe.cache.places import Place
     from featpipe.store import Reader, TableReader
     from featpipe.store.checksum import AnyArray
@@ -268,7 +270,7 @@ class StoredDocuments:
         """Places as of the last refresh."""
         state = self._states(tables.SOURCES, tables.PLACES)
         if self._index is None or self._index[0] != state:
-            self._index = state, PlaceIndex(self._reader)
+            self._index = state, open_place_index(self._reader)
         return self._index[1]
 
     def _states(self, *names: str) -> _States:

@@ -169,10 +169,14 @@ class PlaceIndex:
             yield self.read(last[last[:, 1] == rows, 0])
             start, step = start + step, 2 * step
         if start < self._n_entries or self.n_rows > self.n_covered:
-            rest = self.rows_present()
-            rows = rest[rest[:, 1] > seen, 0]
-            for at in range(0, len(rows), _MOST_BLOCK):
-                yield self.read(rows[at : at + _MOST_BLOCK])
+            yield from self.blocks_after(seen)
+
+    def blocks_after(self, seen: int) -> Iterator[list[Place]]:
+        """As `blocks`, of the places that were listed by later rows of the log. Reads all."""
+        rest = self.rows_present()
+        rows = rest[rest[:, 1] > seen, 0]
+        for at in range(0, len(rows), _MOST_BLOCK):
+            yield self.read(rows[at : at + _MOST_BLOCK])
 
     def rows_present(self) -> Numbers:
         """Of every place with a document its last row of the log, and the one it is listed by.

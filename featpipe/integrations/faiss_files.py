@@ -91,7 +91,7 @@ class KeptFiles:
             with self.index.open("rb") as file:
                 about = self.about | {"crc": _crc_of(file)}
             ArrayFile.write(self._description, about, {"checks": checks})
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # FAISS's own, for a write that failed
             logger.warning("the FAISS index is built anew in each process: %s", error)
             return
         with suppress(OSError):

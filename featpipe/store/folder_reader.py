@@ -303,6 +303,20 @@ class FolderReader(Reader):
         reader = self.member(number)
         return reader.table(name) if name in reader else None
 
+    def files_of(self, name: str) -> Iterator[tuple[Reader, int, int]]:
+        """The files that a table's rows lie in: reader, number of the first row, and how many.
+
+        Each is opened when its turn comes. Nothing where a file gained rows while it was read: its
+        rows do not follow each other then.
+        """
+        table = self.table(name)
+        segments = table.segments if isinstance(table, FolderTable) else None
+        if segments is None or len(segments.known) != len(segments.files):
+            return
+        for at, (number, first, stop) in zip(segments.start_list, segments.runs, strict=False):
+            if stop > first:
+                yield self.member(number), at, stop
+
     def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
         """Documents that rows of these keys belong to, as far as they are known."""
         return self._name_rows(self, table, keys) if self._name_rows else ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 from sentence_cache import write_documents
 
 from featpipe import Cache
-from featpipe.cache import tables
+from featpipe.cache import place_index, tables
 from featpipe.cache.derived import DerivedRows, complete
+from featpipe.cache.folder_place_index import open_place_index
 from featpipe.cache.forgotten import Forgotten, compact_cache
 from featpipe.cache.merge import merge_caches
 from featpipe.cache.place_index import PlaceIndex, count_rows, keys_of_names, last_part
@@ -21,8 +24,13 @@ from featpipe.cache.places import GONE, Place
 from featpipe.cache.repair import repair_cache
 from featpipe.cache.texts import Texts, join_keys
 from featpipe.errors import DamagedRows
-from featpipe.store import Reader, Writer
+from featpipe.store import Reader, Writer, open_reader
+from featpipe.store.folder_layout import FolderLayout
 from featpipe.store.rewrite import rows_of
+
+if TYPE_CHECKING:
+    from folder_cache import Pair
+    from numpy.typing import NDArray
 
 PATHS = ["/d/a.txt", "/d/b.txt", "/d/x/a.txt", "/e@1", "<given>"]
 IDS = ["a.txt", "d/a.txt", "x/a.txt", "b.txt", "given"]
@@ -62,8 +70,8 @@ def replay(rows: list[Place]) -> dict[str, Place]:
 def check(path: Path, rows: list[Place]) -> None:
     expected = replay(rows)
     present = list(expected.values())
-    with Reader(path) as reader:
-        index = PlaceIndex(reader)
+    with open_reader(path) as reader:
+        index = open_place_index(reader)
         assert list(index) == present
         assert len(index) == len(present)
         for name in PATHS:
@@ -98,6 +106,45 @@ def test_the_index_answers_as_the_log_does(history: list[tuple[list[Place], bool
         with Reader(path) as reader:
             index = PlaceIndex(reader)
             assert index.n_covered == index.n_rows == len(rows)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.lists(places, max_size=6), st.booleans()), min_size=1, max_size=4))
+def test_the_index_of_a_folder_answers_as_all_its_logs_do(
+    history: list[tuple[list[Place], bool]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        layout, rows = FolderLayout(Path(folder), 0), list[Place]()
+        layout.description.write_text(json.dumps({"format": 1, "bits": 0}), "utf-8")
+        layout.part_file("run", 0).parent.mkdir()
+        for number, (new, is_indexed) in enumerate(history):
+            with Writer.open(layout.part_file("run", number)) as writer:
+                append(writer, new, is_indexed=is_indexed)
+            rows += new
+        check(Path(folder), rows)
+
+
+def test_a_document_of_a_folder_is_found_without_looking_through_all_places(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cache.open(pair.file) as cache:
+        expected = [(found.id, found.path, found.text) for found in cache.documents()]
+    monkeypatch.setattr(PlaceIndex, "rows_present", None)
+    look_through = place_index._Later._look_through
+
+    def only_nothing(self: place_index._Later) -> NDArray[np.int64]:
+        assert not self._n
+        return look_through(self)
+
+    monkeypatch.setattr(place_index._Later, "_look_through", only_nothing)
+    with Cache.open(pair.folder) as cache:
+        for id_, path, text in expected:
+            for name in (id_, path, Path(path).name):
+                assert cache.document(name).text == text
+        documents = cache.documents()
+        for wanted in expected[:5]:
+            found = next(documents)
+            assert (found.id, found.path, found.text) == wanted
 
 
 @given(st.lists(st.integers(0, 40), max_size=6))
