@@ -3,10 +3,10 @@
     python scripts/soak_store.py [--quick] [--part K/N] [--json FILE]
                                  [kills power refusals hammer rows fuzz damage]
 
-``--part 2/4`` does the second quarter of the drawn sweeps (power, hammer, fuzz), with draws of its
-own, so that a long sweep can be run in pieces. Each sweep prints one line; the last line is one
-JSON object of figures. Exit code 1 when anything that was acknowledged was lost, anything half was
-seen, or any file did not open.
+``--part 2/4`` does the second quarter of the drawn sweeps (power, hammer, fuzz, damage), with draws
+of its own, and every fourth kill point and refusal from the second on, so that a long sweep can be
+run in pieces. Each sweep prints one line; the last line is one JSON object of figures. Exit code 1
+when anything that was acknowledged was lost, anything half was seen, or any file did not open.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ class Size:
         """Steps of this part; the parts together make at least the whole."""
         return -(-(n_quick if self.is_quick else n_full) // self.n_parts)
 
+    def points(self, n_points: int) -> range:
+        """Those of this part; the parts together are the whole."""
+        return range(self.part, n_points + 1, self.n_parts * (10 if self.is_quick else 1))
+
     def draws(self, sweep: int) -> random.Random:
         """A source that can be repeated."""
         return random.Random(sweep + 1000 * (self.part - 1))  # noqa: S311 - not for secrets
@@ -97,7 +101,7 @@ def kills(folder: Path, size: Size) -> Figures:
     """SIGKILL at every write-like call, whole and torn; h5py, h5dump, pyfive and featpipe judge."""
     tally, n_points = Tally(), points_of_the_workload(folder)
     for is_torn in (False, True):
-        for point in range(1, n_points + 1, 10 if size.is_quick else 1):
+        for point in size.points(n_points):
 
             def step(point: int = point, is_torn: bool = is_torn) -> None:
                 path = folder / "kill.h5"
@@ -134,7 +138,7 @@ def refusals(folder: Path, size: Size) -> Figures:
     counting, tally = CountingDisk(), Tally()
     write_insisting(folder / "count.h5", counting)
     codes = [errno.ENOSPC, errno.EIO, errno.EDQUOT]
-    for point in range(1, counting.n_points + 1, 10 if size.is_quick else 1):
+    for point in size.points(counting.n_points):
         for n_times in (1, 2, 4):
 
             def step(point: int = point, n_times: int = n_times) -> None:
