@@ -45,6 +45,7 @@ _PROBES = range(_MAX_PROBES)
 _BUILD_BLOCK = 1 << 16
 _CHECKED = 1 << 15  #: slots checked at a time: they stay in the processor's cache
 _FEW = 12  #: up to so many keys, a loop is faster than numpy
+_SOME = 128  #: from so many keys, the first slot of each is probed by itself
 _MANY = 1024  #: from so many keys, probing one slot of each at a time is faster than windows
 _WINDOW = 16
 _STEPS = np.arange(_WINDOW)
@@ -185,7 +186,8 @@ class KeyIndex:
             return found
         where = np.arange(len(keys))
         n_probes = 0
-        while len(where) > _MANY:  # one slot at a time: most present keys are found in few steps
+        is_worth_it = len(where) > _SOME
+        while is_worth_it:  # one slot at a time: most present keys are found in few steps
             entry = self.slots.take(slot)
             taken = entry != 0
             same, row = _compare(entry, keys, stored, n_rows)
@@ -195,6 +197,7 @@ class KeyIndex:
             where, keys, slot = where[rest], keys[rest], (slot[rest] + 1) & self.mask
             ends[where] = slot
             n_probes = self._count(n_probes, 1)
+            is_worth_it = len(where) > _MANY
         while len(where) > _FEW:
             rest = self._find_in_windows(keys, slot, stored, n_rows, (found, ends, where))
             where, keys, slot = where[rest], keys[rest], (slot[rest] + _WINDOW) & self.mask
