@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # as pytest has it
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
