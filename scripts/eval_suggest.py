@@ -2,13 +2,13 @@
 
 ::
 
-    python scripts/eval_suggest.py --data ../shared/data [--quick] [--picture data/suggest.svg]
+    python scripts/eval_suggest.py --data ../shared/data [--quick] [--picture suggest.svg]
     python scripts/eval_suggest.py --sets sroie --seeds 10 --keep curves.jsonl
-    python scripts/eval_suggest.py --merge curves.jsonl --picture data/suggest.svg
+    python scripts/eval_suggest.py --merge curves.jsonl --picture suggest.svg
 
 Per set: the median over the draws of F1 on other documents after 5, 10 and 20 labels, in the order
-of the review queue, in that order without the doubt of values, and at random.
-`label_order.py` says what a draw is. Fields are fitted without vectors.
+of the review queue, by other rules, and at random. `label_order.py` says what a draw is and
+what the rules are. Fields are fitted without vectors.
 """
 
 from __future__ import annotations

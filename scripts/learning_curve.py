@@ -9,11 +9,28 @@ from label_order import COUNTS, Curve, arms_of, medians
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COLOURS = {"queue": "#1f6feb", "layout": "#2da44e", "random": "#8b949e"}
-_WORDS = {"queue": "order of the review queue", "layout": "by layout alone", "random": "random"}
+_COLOURS = {
+    "queue": "#1f6feb",
+    "layout": "#2da44e",
+    "far": "#bf8700",
+    "vectors": "#bf3989",
+    "doubt": "#8250df",
+    "random": "#57606a",
+}
+_WORDS = {
+    "queue": "layouts not labelled yet, by doubt",
+    "layout": "layouts not labelled yet",
+    "far": "farthest layout first",
+    "vectors": "farthest vector first (k-center)",
+    "doubt": "most doubtful first",
+    "random": "random",
+}
 _WIDTH, _HEIGHT, _LEFT, _TOP = 240, 200, 46, 40
 #: Panels beside each other, from one left edge to the next.
 _STEP = _WIDTH + 60
+#: Of the legend: arms beside each other, a place for each.
+_PER_LINE = 3
+_FOOT = 130
 
 
 def draw_curves(curves: Sequence[Curve]) -> str:
@@ -21,18 +38,19 @@ def draw_curves(curves: Sequence[Curve]) -> str:
     names = sorted({curve.name for curve in curves})
     values = [value for curve in curves for value in curve.f1]
     low, high = _tenth(min(values) - 0.05), _tenth(max(values) + 0.05)
-    width = _LEFT + _STEP * len(names)
+    width = _LEFT + _STEP * max(len(names), min(_PER_LINE, len(arms_of(curves))))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_HEIGHT + 110}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_HEIGHT + _FOOT}">',
         '<g font-family="sans-serif" font-size="12" fill="#57606a">',
         "<title>F1 on other documents against the number of labelled documents</title>",
-        f'<rect width="{width}" height="{_HEIGHT + 110}" fill="#ffffff"/>',
+        f'<rect width="{width}" height="{_HEIGHT + _FOOT}" fill="#ffffff"/>',
     ]
     for place, name in enumerate(names):
         own = [curve for curve in curves if curve.name == name]
         parts += _panel(name, own, _LEFT + place * _STEP, (low, high))
     for place, arm in enumerate(arms_of(curves)):
-        x, y = _LEFT + place * 260, _HEIGHT + 92
+        line, column = divmod(place, _PER_LINE)
+        x, y = _LEFT + column * _STEP, _TOP + _HEIGHT + 48 + line * 22
         parts.append(f'<path d="M{x} {y - 4}h28" stroke="{_COLOURS[arm]}" stroke-width="3"/>')
         parts.append(f'<text x="{x + 36}" y="{y}">{_WORDS[arm]} </text>')
     return "\n".join([*parts, "</g>", "</svg>", ""])
@@ -64,7 +82,7 @@ def _panel(
     for arm in reversed(arms_of(curves)):
         drawn = f'fill="none" stroke="{_COLOURS[arm]}"'
         parts += [
-            f'<path d="{line(curve.f1)}" {drawn} stroke-opacity="0.25"/>'
+            f'<path d="{line(curve.f1)}" {drawn} stroke-opacity="0.18"/>'
             for curve in curves
             if curve.arm == arm
         ]
