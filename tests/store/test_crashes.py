@@ -5,8 +5,11 @@ Reduced sweeps; ``scripts/soak_store.py`` does all of them.
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,12 @@ def test_an_abandoned_writer_is_like_a_killed_one(folder: Path) -> None:
     finish(path)
     check_plain(path, 0)
     check_featpipe(path, len(BATCHES))
+
+
+def test_the_script_of_the_whole_sweeps_runs() -> None:
+    script = Path(__file__).parents[2] / "scripts/soak_store.py"
+    command = [sys.executable, str(script), "--quick", "--part", "30/30", "power"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout.splitlines()[-1])["figures"]
+    assert figures["power_states"] >= 10
+    assert not figures["power_bad"]
