@@ -69,6 +69,15 @@ LINES = (
     Line("documents", "pdf_vs_pypdf", "read PDF", "pypdf"),
     Line("reprocess", "reprocess_vs_encode", "changed template", "encode, BERT-base", "{:.0f}x"),
     Line("service", "p99_ms", "service, 99th percentile", "", "{:.0f} ms"),
+    Line("scale", "document_ratio", "one document of 1 M", "of 10 k", "{:.1f} times as long"),
+    Line("scale", "hybrid_warm_s", "hybrid search over 1 M documents", "", "{:.2f} s"),
+    Line("scale", "search_cold_s", "the first search ever over 1 M documents", "", "{:.1f} s"),
+    Line("scale", "nearest_vs_numpy", "exact nearest, 1 M rows", "numpy", "{:.2f} of its time"),
+    Line("scale", "known_run_s", "a run over 1 M known documents", "", "{:.0f} s"),
+    Line("scale", "known_run_mb", "its memory", "", "{:.0f} MB"),
+    Line("distribution", "cpu_vs_one_machine", "build in shards", "one file", "{:.2f} of its CPU"),
+    Line("distribution", "merge_rows_per_cpu_s", "merge shards", "", "{:,.0f} rows a CPU second"),
+    Line("distribution", "frozen_node_s", "Ray, after a node froze", "", "{:.0f} s to the end"),
 )  # fmt: skip
 
 

@@ -132,6 +132,7 @@ class TableReader:
         self._lock = threading.Lock()
         self._index = KeyIndex.empty(MIN_CAPACITY)
         self._index_place: IndexPlace | None = None
+        self._n_mapped = 0  #: rows that the index held when it was mapped
         self._guard = RowGuard(file)
         self._unsound = np.zeros(0, np.int64)  #: damaged rows among those indexed here
         self._check_at = 0.0
@@ -473,10 +474,12 @@ class TableReader:
         if place is None or capacity_for(now.n_rows) > place.capacity:
             if index.n_rows > now.n_rows or capacity_for(now.n_rows) > len(index.slots):
                 return self._built(now)
-        elif place != self._index_place:
+        else:
             n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
-            index = KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
-            self._unsound = self._unsound[:0]
+            # Pages that the reader adds to are its own, up to the whole index; and to add what the
+            # file's pages have by now would put it there twice.
+            if place != self._index_place or n_rows > self._n_mapped:
+                index = self._mapped(place, n_rows)
         try:
             self._note_unsound(now, index.n_rows)
             index.extend(now.key_column, now.n_rows)
@@ -484,9 +487,14 @@ class TableReader:
             index = self._built(now)
         return index
 
+    def _mapped(self, place: IndexPlace, n_rows: int) -> KeyIndex:
+        """The index in the file; what was added to an earlier map of it is given up."""
+        self._unsound, self._n_mapped = self._unsound[:0], n_rows
+        return KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
+
     def _built(self, now: Snapshot) -> KeyIndex:
         """An index of all keys as they are stored."""
-        self._unsound = self._unsound[:0]
+        self._unsound, self._n_mapped = self._unsound[:0], now.n_rows
         self._note_unsound(now, 0)
         return KeyIndex.built(now.key_column, now.n_rows)
 

@@ -120,3 +120,27 @@ def test_a_large_index_grows_by_a_few_rows_each_time(
     with Reader(path) as reader:
         assert reader.table("t").has_whole_index()
         assert reader.table("t").find(all_keys).tolist() == numbers.tolist()
+
+
+def test_a_reader_that_follows_a_file_keeps_no_entries_of_its_own_that_the_file_has(
+    path: Path,
+) -> None:
+    """Pages that a reader adds to are its own: they would grow to the size of the whole index."""
+    keys = np.random.default_rng(2).integers(0, 256, (20_000, 16), np.uint8)
+
+    def write(start: int, stop: int) -> None:
+        with Writer.open(path) as writer:
+            table = writer.table("t", TableSpec((Column("number", "int64"),)))
+            numbers = np.arange(start, stop, dtype=np.int64)
+            table.append({"keys": keys[start:stop], "number": numbers})
+
+    write(0, 15_000)
+    with Reader(path) as reader:
+        table = reader.table("t")
+        assert table.find(keys[:2]).tolist() == [0, 1]
+        for stop in (15_040, 15_080, 20_000):
+            write(table.n_rows, stop)
+            assert reader.refresh()
+            found = table.find(keys)
+            assert found.tolist() == [*range(stop), *[-1] * (len(keys) - stop)]
+            assert not table._index.dirty.any()
