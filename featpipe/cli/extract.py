@@ -212,7 +212,9 @@ def _find(extractor: Extractor, name: str) -> list[Source] | str:
         return find_sources([name], note=_print_note)
     except MissingDocuments as error:
         why = f"{error.message}, and the cache holds no document of this name"
-        raise MissingDocuments(why, hint=error.hint) from error
+        raise MissingDocuments(
+            why, hint="check the path; featpipe documents list CACHE shows what the cache holds"
+        ) from error
 
 
 def _print_note(words: str) -> None:

@@ -120,7 +120,7 @@ def main() -> None:
         _complain("interrupted; what was finished is kept")
         code = EXIT_INTERRUPTED
     except FeatpipeError as error:
-        _complain(f"error: {error}")
+        _complain(f"error: {error}{_where_to_read(error)}")
         code = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FATAL
     except SystemExit as stop:
         # click answers a closed pipe with exit code 1, which means something else here.
@@ -141,6 +141,14 @@ def _run() -> object:
             f"this needs Linux; {sys.platform} lacks what it uses: {error}",
             hint="run it on Linux, or in a Linux container; featpipe doctor tells what works here",
         ) from error
+
+
+def _where_to_read(error: FeatpipeError) -> str:
+    """The guide's section about errors of this class, where the error itself names no next step."""
+    if error.hint:
+        return ""
+    named = next(kind for kind in type(error).__mro__ if kind.__module__ == "featpipe.errors")
+    return f"\n  featpipe guide troubleshooting#{named.__name__.lower()}"
 
 
 def _complain(words: str) -> None:

@@ -229,7 +229,10 @@ def _expand(
     elif root.exists():
         raise MissingDocuments(f"{path} is neither a file nor a folder")
     else:
-        raise MissingDocuments(f"{path} does not exist")
+        raise MissingDocuments(
+            f"{path} does not exist",
+            hint="check the path" if root.is_absolute() else f"it was looked for in {Path.cwd()}",
+        )
 
 
 def _within(folder: Path, sources: Iterable[Source]) -> Iterator[Source]:

@@ -311,8 +311,10 @@ def _download(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=list(_WANTED)))
     except Exception as error:  # the hub client raises a dozen classes for one reason
         raise CheckpointError(
-            f"{name} is neither a folder nor a model that can be downloaded: {error}",
-            hint="check the spelling, or download it elsewhere and give the folder",
+            f"{name} is neither a folder nor a model that can be downloaded: "
+            f"{str(error).partition(chr(10))[0]}",
+            hint="check the spelling and the network (HF_ENDPOINT names a mirror), or download it"
+            " elsewhere and give the folder",
         ) from error
 
 

@@ -204,7 +204,12 @@ class Reader:
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise UnreadableDictionary(f"{self.path} cannot be opened: {error.strerror}") from error
+            raise UnreadableDictionary(
+                f"{self.path} cannot be opened: {error.strerror}",
+                hint="featpipe build-cache DOCS --cache FILE makes a cache"
+                if isinstance(error, FileNotFoundError)
+                else None,
+            ) from error
         try:
             status = os.fstat(self.descriptor)
             self._identity = (status.st_dev, status.st_ino)
