@@ -365,7 +365,7 @@ def _find_group(cache: OpenCache, analyser: str | None) -> str:
         raise UnknownSpace(f"terms must be named: {cache.path} holds {held}")
     raise UnknownSpace(
         f"no terms{' of ' + analyser if analyser else ''} in {cache.path}: it holds {held}",
-        hint="run build-cache, with that analyser",
+        hint="run build-cache, with that analyser (in a program: BuildSettings(analyser=...))",
     )
 
 

@@ -81,6 +81,7 @@ def build_cache(
     target = cache or _only_cache(documents)
     chosen = _Chosen(documents if cache else (), asked.include, asked.exclude, sync)
     if shards or on != "local" or is_url(target) or Path(target).is_dir():
+        _refuse_file(target)
         is_local = on == "local"
         devices = asked.devices or _devices_of(gpus, workers if is_local else None)
         # One machine with one disk has no use for scratch.
@@ -117,6 +118,15 @@ def _only_cache(documents: tuple[str, ...]) -> str:
     if others or not is_cache:
         raise UsageError("--cache is missing", hint="name the file that holds the features")
     return first
+
+
+def _refuse_file(target: str) -> None:
+    """Raises UsageError where a folder is to be made, and a file has its name."""
+    if Path(target).is_file():
+        raise UsageError(
+            f"{target} is a file, and --shards and --on make a folder",
+            hint=f"name another --cache; --also {target} has it take over what the file holds",
+        )
 
 
 def _devices_of(gpus: int | None, workers: int | None) -> tuple[str, ...]:

@@ -137,6 +137,9 @@ def verify_dictionary(
     """Check without changing anything; may run beside a writer. Damage raises no error.
 
     ``asks_libhdf5``: a deep check also reads the file through libhdf5.
+
+    Raises:
+        UnreadableDictionary: there is no file of this name.
     """
     path = Path(path).absolute()
     problems: list[str] = []
@@ -149,6 +152,8 @@ def verify_dictionary(
             problems.extend(reader.deviations())
             tables.extend(_check_table(reader, name, is_deep=is_deep) for name in names)
     except DictionaryError as error:
+        if isinstance(error.__cause__, FileNotFoundError):  # what is not there is not damaged
+            raise
         problems.append(error.message)
     if is_deep and asks_libhdf5:
         problems.extend(_ask_libhdf5(path))

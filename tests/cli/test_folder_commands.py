@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from featpipe.cli.main import featpipe
+from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
     from folder_cache import Pair
@@ -47,6 +48,17 @@ def test_answers_are_those_of_the_file(pair: Pair, command: tuple[str, ...]) -> 
     assert ours.exit_code == theirs.exit_code == 0, ours.output
     assert ours.output == theirs.output
     assert ours.output.strip()
+
+
+def test_a_file_is_not_made_a_folder(pair: Pair) -> None:
+    before = pair.file.read_bytes()
+    done = run("build-cache", "docs", "--cache", pair.file, "--shards", "4")
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == (
+        f"{pair.file} is a file, and --shards and --on make a folder\n"
+        f"  name another --cache; --also {pair.file} has it take over what the file holds"
+    )
+    assert pair.file.read_bytes() == before
 
 
 def test_a_folder_is_inspected_and_its_runs_are_listed(pair: Pair) -> None:

@@ -152,7 +152,7 @@ def test_an_analyser_whose_terms_are_not_there_is_named_with_those_that_are(sear
     done = search("c.h5", QUERY, "--analyser", "words")
     assert done.returncode == 3
     assert done.stderr.startswith("error: no terms of words in c.h5: it holds chars@")
-    assert "run build-cache, with that analyser" in done.stderr
+    assert "run build-cache, with that analyser (in a program: BuildSettings(" in done.stderr
 
 
 def test_a_cache_without_documents_has_nothing_to_find(search: Run) -> None:
