@@ -68,6 +68,7 @@ LINES = (
     Line("documents", "html_vs_bs4", "read HTML", "BeautifulSoup"),
     Line("documents", "pdf_vs_pypdf", "read PDF", "pypdf"),
     Line("reprocess", "reprocess_vs_encode", "changed template", "encode, BERT-base", "{:.0f}x"),
+    Line("loop", "correction_to_change_s", "correction to changes, 300 files", "", "{:.1f} s"),
     Line("service", "p99_ms", "service, 99th percentile", "", "{:.0f} ms"),
     Line("scale", "document_ratio", "one document of 1 M", "of 10 k", "{:.1f} times as long"),
     Line("scale", "hybrid_warm_s", "hybrid search over 1 M documents", "", "{:.2f} s"),

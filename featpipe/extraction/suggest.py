@@ -7,8 +7,11 @@ member; documents are added greedily, which is within 1 - 1/e of the best set (f
 Nemhauser, Wolsey and Fisher 1978). So a layout that no sample has comes before a further document
 of a known one, a common layout before a rare one, and doubtful documents before sure ones.
 
-Not shown: that F1 is higher than after as many documents drawn at random. In the draws that were
-measured (``scripts/eval_suggest.py``) it was higher for announcements, and not for receipts.
+Measured (``scripts/eval_suggest.py``, announcements, sentences of news and receipts, four draws of
+60 documents each): mean over the sets of the median F1 after 5, 10 and 20 labels .570, .601 and
+.653, drawn at random .520, .570 and .624; better than chance in 9, 8 and 7 of 12 draws. On the same
+draws layouts without doubt were better than chance by less, doubt alone by little, and the farthest
+document first, by layouts or by the encoder's vectors, was worse than chance: it chooses outliers.
 
 Guarantee: the order is a function of template, documents and values; the review queue has the same.
 No vectors are needed.
