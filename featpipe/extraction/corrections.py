@@ -133,6 +133,12 @@ class Acceptance(_Record):
 
 Record = Correction | Undo | Acceptance
 _ANY: TypeAdapter[Record] = TypeAdapter(Annotated[Record, Field(discriminator="verdict")])
+#: Faults of a line as a whole, by the type of pydantic's error.
+_NO_RECORD = {
+    "dict_type": "is no JSON object",
+    "union_tag_not_found": "has no verdict",
+    "union_tag_invalid": "the verdict {tag!r} is none of {expected_tags}",
+}
 
 
 def read_record(line: bytes) -> Record:
@@ -148,6 +154,8 @@ def read_record(line: bytes) -> Record:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             raise ValueError(f"is not whole JSON: {first['msg'].partition(': ')[2]}") from error
+        if first["type"] in _NO_RECORD:
+            raise ValueError(_NO_RECORD[first["type"]].format(**first.get("ctx", {}))) from error
         # The first step names the kind of record, which its verdict tells as well.
         where = ".".join(str(step) for step in first["loc"][1:] or first["loc"])
         fault = first["msg"].removeprefix("Value error, ")

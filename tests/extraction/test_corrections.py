@@ -124,7 +124,7 @@ def test_what_cannot_be_kept_is_an_error_that_names_the_file(tmp_path: Path) -> 
         ({"verdict": "reject", "spans": [], "values": []}, "needs the place of the value"),
         ({"values": ["a", "b"]}, "there are not as many values as spans"),
         ({"key": "xyz"}, "key: String should match"),
-        ({"verdict": "maybe"}, "does not match any of the expected tags"),
+        ({"verdict": "maybe"}, "the verdict 'maybe' is none of 'confirm', 'correct', 'none'"),
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
         ({"field": None}, "field: Input should be a valid string"),
     ],
@@ -136,6 +136,14 @@ def test_a_line_of_another_form_is_refused_with_its_reason(
     read_record(json.dumps(line).encode())
     with pytest.raises(ValueError, match=reason):
         read_record(json.dumps(line | change).encode())
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"), [(b"[]", "is no JSON object"), (b"{}", "has no verdict")]
+)
+def test_a_line_that_holds_no_record_is_refused(line: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        read_record(line)
 
 
 # ---- what it amounts to
