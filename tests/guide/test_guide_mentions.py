@@ -11,6 +11,7 @@ import shlex
 from collections import defaultdict
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -28,8 +29,9 @@ from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 from featpipe.guide.pages import GENERATED, LANGUAGES, Language, read_page, topics
 from featpipe.guide.reference import walk
 
-#: Options of pip, curl and aws.
-FOREIGN_OPTIONS = {"--no-deps", "--data-binary"}
+#: Options of pip and curl, and of our own scripts, which the installed package lacks.
+FOREIGN_OPTIONS = {"--no-deps", "--data-binary", "--only"}
+SCRIPTS = PACKAGE.parent / "scripts"
 #: What starts with the package's name and is no name of it: files, queues, entry points.
 FILES = {"featpipe.service", "featpipe.results", "featpipe.dead", "featpipe.py",
          "featpipe.loaders"}  # fmt: skip
@@ -58,6 +60,8 @@ def test_options_exist(language: Language) -> None:
         for parameter in command.params
         for option in parameter.opts
     }
+    for script in SCRIPTS.glob("*.py"):
+        known |= set(re.findall('"(--[a-z-]+)"', script.read_text("utf-8")))
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", written(language)))
     assert {"--cache", "--model"} <= mentioned
     assert mentioned - known - FOREIGN_OPTIONS - {"--help"} == set()
@@ -184,7 +188,7 @@ def test_what_is_not_run_is_parsed(block: Block) -> None:
     for line in block.code.splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["featpipe"]:
-            parse(featpipe_command, words[1:])
+            parse(featpipe_command, list(takewhile(lambda word: word != ">", words[1:])))
         else:
             assert words[0] in {"pip", "export", "python", "scripts/install", "scripts/test",
                                 "scripts/check"}  # fmt: skip
