@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from waiting import descendants
 
 if TYPE_CHECKING:
     from folder_cache import Pair
@@ -52,9 +53,9 @@ def scripts_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind() -> Iterator[None]:
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    before = {child.pid for child in descendants()}
     yield
-    left = [c for c in psutil.Process().children(recursive=True) if c.pid not in before]
+    left = [child for child in descendants() if child.pid not in before]
     # A child that was told to stop may need a moment to be gone; one that stays is a leak.
     _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive, f"child processes left behind: {alive}"

@@ -7,6 +7,7 @@ in pyproject.toml).
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from ports import free_port
 
-__all__ = ["HANG_S", "free_port", "has_ended", "wait_for"]
+__all__ = ["HANG_S", "descendants", "free_port", "has_ended", "wait_for"]
 
 HANG_S = 400.0
 
@@ -31,6 +32,15 @@ def wait_for(holds: Callable[[], object], seconds: float = HANG_S) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def descendants() -> list[psutil.Process]:
+    """The children of this process, zombies too, and theirs; soon told where there are none."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return []
+    return psutil.Process().children(recursive=True)
 
 
 def has_ended(process: psutil.Process) -> bool:

@@ -57,6 +57,8 @@ _NAMESPACE = "featpipe"
 _KNOCK_S = 10.0
 #: How long a lease is asked for: that of a killed driver is gone within seconds.
 _LEASE_WAIT_S = 15.0
+#: For the name of who holds it: on a busy machine its process may still be starting.
+_OWNER_S = 30.0
 _TICK_S = 1.0
 
 
@@ -263,6 +265,6 @@ def leased(folder: str) -> Iterator[None]:
 
 def _owner_of(name: str) -> str:
     try:
-        return str(ray.get(ray.get_actor(name, _NAMESPACE).owner.remote(), timeout=5))
+        return str(ray.get(ray.get_actor(name, _NAMESPACE).owner.remote(), timeout=_OWNER_S))
     except (ValueError, RayActorError, GetTimeoutError):
         return "another driver"

@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 if TYPE_CHECKING:
     from featpipe.pool import Pool
 
@@ -23,10 +21,6 @@ def open_descriptors() -> set[str]:
         for entry in Path("/proc/self/fd").iterdir()
         if entry.is_symlink()
     }
-
-
-def children() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
 
 
 #: Between two kills at least so many tasks end.

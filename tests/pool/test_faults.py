@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pool_watch import (
-    children,
     killing_workers,
     open_descriptors,
     pass_time,
     until_killed,
 )
-from waiting import HANG_S, wait_for
+from waiting import HANG_S, descendants, wait_for
 
 from featpipe.errors import (
     CannotTravel,
@@ -231,7 +230,7 @@ def test_workers_that_cannot_start_end_the_run_with_the_cause(target: str, says:
             pool.completed()
         with pytest.raises(PoolBroken):
             pool.submit("trouble", ("fine", 1))
-        assert wait_for(lambda: not children())
+        assert wait_for(lambda: not descendants())
 
 
 def test_a_role_that_refuses_to_start_ends_the_run_at_its_first_word(tmp_path: Path) -> None:
@@ -349,7 +348,7 @@ def test_thirty_deaths_leak_nothing() -> None:
             assert isinstance(pool.completed()[0].error, WorkerDied)
         pool.call("trouble", ("fine", 1))
         assert wait_for(lambda: len(open_descriptors()) <= before)
-        assert wait_for(lambda: len(children()) == 1)
+        assert wait_for(lambda: len(descendants()) == 1)
 
 
 def test_results_too_big_for_the_socket_survive_a_death_while_sending() -> None:
@@ -437,7 +436,7 @@ def test_a_forgotten_pool_is_closed() -> None:
     pool = Pool([trouble()])
     pool.call("trouble", ("fine", 1))
     del pool
-    assert wait_for(lambda: not children())
+    assert wait_for(lambda: not descendants())
 
 
 def test_threads_that_share_a_pool_get_their_own_outcomes() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import children, killing_workers, pass_time, until_killed
-from waiting import HANG_S, wait_for
+from pool_watch import killing_workers, pass_time, until_killed
+from waiting import HANG_S, descendants, wait_for
 
 from featpipe.errors import TaskTimedOut, WorkerDied
 from featpipe.pool import Pool, Role
@@ -25,7 +25,7 @@ def test_workers_are_forked_from_one_fork_server_that_has_imported_for_them() ->
     with Pool([forked("About", is_lazy=False, threads=3)]) as pool:
         parents = {pool.call("forked", "parent") for _ in range(8)}
         modules, environment = pool.call("forked", "modules"), pool.call("forked", "environment")
-        (server,) = children()[:1]
+        (server,) = descendants()[:1]
     assert parents == {server.pid}
     assert isinstance(modules, list)
     assert "fractions" in modules
@@ -35,7 +35,7 @@ def test_workers_are_forked_from_one_fork_server_that_has_imported_for_them() ->
 
 
 def pool_is_empty() -> bool:
-    return wait_for(lambda: not children())
+    return wait_for(lambda: not descendants())
 
 
 def test_a_role_without_modules_to_share_starts_fresh() -> None:
@@ -150,8 +150,8 @@ def test_a_fork_server_killed_before_it_forks_costs_nothing(may_import: Path) ->
     with Pool([forked(preload=(SLOW_TO_IMPORT,))]) as pool:
         for number in range(5):
             pool.submit("forked", ("fine", number))
-        assert wait_for(children)
-        (server,) = children()
+        assert wait_for(descendants)
+        (server,) = descendants()
         server.kill()
         may_import.touch()
         values = []
@@ -168,8 +168,8 @@ def kill_fork_servers_before_they_are_ready(pool: Pool, n_times: int) -> None:
     killed: set[int] = set()
     for _ in range(n_times):
         pool.submit("forked", ("fine", 1))
-        assert wait_for(lambda: {child.pid for child in children()} - killed)
-        (server,) = (child for child in children() if child.pid not in killed)
+        assert wait_for(lambda: {child.pid for child in descendants()} - killed)
+        (server,) = (child for child in descendants() if child.pid not in killed)
         server.kill()
         killed.add(server.pid)
         assert has_ended(server)

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import children
-from waiting import HANG_S, has_ended, wait_for
+from waiting import HANG_S, descendants, has_ended, wait_for
 
 from featpipe.pool import Pool, Role, stopping_in_two_steps
 
@@ -204,7 +203,7 @@ def test_a_pool_with_nothing_to_do_uses_no_processor_time() -> None:
         # Of this process the pool's own threads: others are other tests' and libraries'.
         own = [t.native_id for t in threading.enumerate() if t.name.startswith("featpipe-")]
         statuses = [Path(f"/proc/self/task/{number}/status") for number in own]
-        for child in children():
+        for child in descendants():
             statuses += Path(f"/proc/{child.pid}/task").glob("*/status")
         assert len(statuses) > 3
 

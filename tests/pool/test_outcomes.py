@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pool_watch import children, killing_workers, until_killed
-from waiting import HANG_S, wait_for
+from pool_watch import killing_workers, until_killed
+from waiting import HANG_S, descendants, wait_for
 
 from featpipe.errors import TaskTimedOut, WorkerDied
 from featpipe.pool import Pool, Role, workers
@@ -91,7 +91,7 @@ def test_a_close_does_not_wait_for_a_worker_that_cannot_be_killed(unkillable: se
     os.kill(pid, signal.SIGSTOP)
     assert wait_for(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
     pool.close()
-    assert [child.pid for child in children()] == [pid]
+    assert [child.pid for child in descendants()] == [pid]
 
 
 def test_a_stopped_worker_does_not_get_the_grace_of_a_close(tmp_path: Path) -> None:

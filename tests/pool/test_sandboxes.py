@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 CHAOS = """
 import sys
 sys.path[:0] = [{here!r}, {above!r}]
-from pool_watch import children, killing_workers, until_killed
-from waiting import wait_for
+from pool_watch import killing_workers, until_killed
+from waiting import descendants, wait_for
 from featpipe.errors import TaskTimedOut, WorkerDied
 from featpipe.pool import Pool, Role
 
@@ -52,7 +52,7 @@ with Pool([
 pool = Pool([role()])
 pool.submit("t", ("sleeps", 3600))
 pool.close()
-assert wait_for(lambda: not children())
+assert wait_for(lambda: not descendants())
 print("fine")
 """
 
