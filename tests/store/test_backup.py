@@ -54,7 +54,8 @@ def texts_of(path: Path) -> list[str]:
         for text in texts[-3:]:
             row = vectors.find(keys_of([text]))
             assert (vectors.gather("vectors", row) == vectors_of([text])).all()
-        assert vectors.n_rows == table.n_rows or vectors.n_rows == table.n_rows + 20
+        # An instant may lie within a commit: of its rows, which come by table, any number is there.
+        assert table.n_rows <= vectors.n_rows <= table.n_rows + 20
         return texts
 
 
@@ -89,7 +90,7 @@ def test_a_backup_of_a_file_that_is_written_is_whole(
         acknowledged = read_acknowledged(live)
         made = back_up_dictionary(tmp_path / "live.h5", tmp_path / "copy.h5")
         texts = texts_of(tmp_path / "copy.h5")
-        assert texts == [f"{i}-{j}" for i in range(len(texts) // 20) for j in range(20)]
+        assert texts == [f"{n // 20}-{n % 20}" for n in range(len(texts))]
         assert len(texts) >= 20 * (acknowledged + 1)
         assert made.n_damaged == 0
     assert verify_dictionary(tmp_path / "copy.h5", is_deep=True).is_good
