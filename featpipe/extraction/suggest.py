@@ -11,9 +11,10 @@ Measured (``scripts/eval_suggest.py``, announcements, sentences of news and rece
 60 documents each): mean over the sets of the median F1 after 5, 10 and 20 labels .569, .597 and
 .652, drawn at random .523, .580 and .637. Eight of the nine medians are higher, by .01 to .10 (of
 receipts after 10 labels it is .01 lower), yet only 17, 16 and 16 of 30 draws are: a gain in the
-middle, for a few labels above all, and no promise for one draw. On the first four draws no other
-rule was better: layouts without doubt gained less, doubt alone little, and the farthest document
-first, by layouts or by the encoder's vectors, was worse than chance: it chooses outliers.
+middle, for a few labels above all, and no promise for one draw. In the mean over the sets on the
+first four draws, no other rule was better: layouts without doubt gained less, doubt alone little,
+and the farthest document first, by layouts or by the encoder's vectors, did worse than chance at
+5 and 10 labels: it chooses outliers.
 
 Guarantee: the order is a function of template, documents and values; the review queue has the same.
 No vectors are needed.
