@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.metadata import entry_points
 from tempfile import gettempdir
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
 from featpipe.build.publish import open_folder
@@ -101,6 +102,7 @@ class SeatJobs:
         folder: its path, or its files.
         seat: what the workers may use of this machine.
         listen: called with the progress of the job under way, a few times a second.
+        clock: seconds, for the seat's ``publish_every_s``.
 
     """
 
@@ -109,11 +111,13 @@ class SeatJobs:
         folder: str | Path | Publisher,
         seat: Seat,
         listen: Callable[[Progress], None] | None = None,
+        *,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._folder = open_folder(folder, seat.scratch)
         if seat.scratch is None and self._folder.work_folder() is None:
             seat = replace(seat, scratch=gettempdir())  # no file grows in an object store
-        self._opened = OpenSeat(seat, listen)
+        self._opened = OpenSeat(seat, listen, clock)
         self._plan: FolderPlan | None = None
         self._runs: dict[str, RunPlan] = {}
 

@@ -73,6 +73,10 @@ class RunRecord:
     """Of the workers that encode on one."""
     encode_s: float = 0.0
     """Seconds in which workers had something to encode."""
+    n_batches: int = 0
+    """Batches of features that workers answered with."""
+    n_stored_before: int = 0
+    """Vectors that earlier runs of the same job stored, and the cache holds: they are no hits."""
     _by_workers: Counter[str] = field(default_factory=Counter)
     """Notes of workers, and how often each event was; 0 for a lasting fact."""
     _n_more_notes: int = 0
@@ -92,6 +96,7 @@ class RunRecord:
 
     def add_features(self, batch: FeatureBatch) -> None:
         """Rows that were computed; they count as encoded once the writer acknowledged them."""
+        self.n_batches += 1
         self.counts += batch.counts
         for words, n in batch.notes:
             self._by_workers[words] += n
@@ -106,9 +111,9 @@ class RunRecord:
             n_sources_done=self.counts.n_loaded + len(self.quarantined),
             n_quarantined=len(self.quarantined),
             n_units=sum(self._units_by_level().values()),
-            n_unique=vectors.n_unique,
-            n_hits=vectors.n_hits,
-            n_encoded=vectors.n_stored,
+            n_unique=self._n_unique(vectors),
+            n_hits=self._n_hits(vectors),
+            n_encoded=self.n_stored_before + vectors.n_stored,
             n_waiting=vectors.n_waiting,
             n_waiting_others=sum(states.n_waiting for states in others),
             seconds=monotonic() - self._started,
@@ -130,9 +135,9 @@ class RunRecord:
             n_unchanged=counts.n_unchanged,
             quarantined=tuple(sorted(self.quarantined, key=lambda q: q.source)),
             units_by_level=self._units_by_level(),
-            n_unique=vectors.n_unique,
-            n_hits=vectors.n_hits,
-            n_encoded=vectors.n_stored,
+            n_unique=self._n_unique(vectors),
+            n_hits=self._n_hits(vectors),
+            n_encoded=self.n_stored_before + vectors.n_stored,
             failed=tuple(_group_failures(every)),
             n_entities=counts.n_entities,
             n_long=counts.n_long,
@@ -146,6 +151,13 @@ class RunRecord:
             n_departed=self.n_departed,
             card_share=times.share,
         )
+
+    def _n_hits(self, vectors: UnitStates) -> int:
+        return max(0, vectors.n_hits - self.n_stored_before)
+
+    def _n_unique(self, vectors: UnitStates) -> int:
+        # What an earlier run stored may not have been met again yet.
+        return vectors.n_unique + max(0, self.n_stored_before - vectors.n_hits)
 
     def _units_by_level(self) -> dict[str, int]:
         found = self.counts.units_by_level

@@ -39,12 +39,13 @@ def make_seat(
     *,
     also: tuple[str, ...] = (),
     wait_s: float = 600.0,
+    publish_every_s: float = 600.0,
 ) -> Seat:
     """The seat of these options; without a scratch folder, the system's temporary one."""
     from featpipe.build.jobs import Seat
 
     place = None if scratch == _IN_PLACE else scratch or gettempdir()
-    return Seat(devices, cpus, scratch=place, wait_s=wait_s, also=also)
+    return Seat(devices, cpus, None, place, wait_s, also, publish_every_s)
 
 
 def read_share(text: str) -> tuple[int, int]:

@@ -136,6 +136,14 @@ def prepare(
 @scratch_option
 @also_option
 @click.option("--space", metavar="NAME", help="Of a further model; by default every planned one.")
+@click.option(
+    "--publish-every",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    metavar="MINUTES",
+    help="On scratch: publish what a longer job has computed, and go on; inf: at its end.",
+)
 @json_option
 @click.pass_context
 def encode(
@@ -147,6 +155,7 @@ def encode(
     scratch: str | None,
     also: tuple[str, ...],
     space: str | None,
+    publish_every: float,
     as_json: bool,
 ) -> None:
     """Compute the features of every shard of FOLDER that lacks some.
@@ -159,7 +168,8 @@ def encode(
 
     jobs = take_share(list_jobs(folder, "encode", space=space), share)
     missing = list_missing_parts(open_folder(folder))
-    code = _do(folder, jobs, make_seat(device, cpus, scratch, also=also), as_json=as_json)
+    seat = make_seat(device, cpus, scratch, also=also, publish_every_s=60 * publish_every)
+    code = _do(folder, jobs, seat, as_json=as_json)
     if missing:
         echo(f"note {len(missing)} parts were not prepared: {_some(missing)}", err=True)
     ctx.exit(code or (EXIT_LEFT_OUT if missing else 0))

@@ -50,7 +50,8 @@ def test_a_folder_is_planned_prepared_encoded_and_done(
     [space] = json.loads(priced.stdout)["spaces"]
     assert priced.exit_code == 1
 
-    encoded = run("shard", "encode", folder, "--device", "cpu", "--json", *here)
+    every = ("--publish-every", "inf")
+    encoded = run("shard", "encode", folder, "--device", "cpu", "--json", *every, *here)
     assert encoded.exit_code == 0, encoded.stderr
     reports = [json.loads(line) for line in encoded.stdout.splitlines()]
     assert sum(report["run"]["n_encoded"] for report in reports) == space["n_texts"]

@@ -1,14 +1,17 @@
 """The job ``encode``: the features of a shard's texts, each text once; on any device.
 
 The job looks in all files of the shard first, computes what none of them has, and publishes that as
-one further file, then a report. An attempt that was stopped publishes what it has computed.
+one further file, then a report. An attempt that was stopped publishes what it has computed; one
+that takes long, on scratch, publishes so every few minutes and goes on.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Self, cast
 
 from featpipe.build.other_caches import OtherCaches
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.build.plan import Plan
+    from featpipe.build.progress import Progress
     from featpipe.build.publish import Publisher
     from featpipe.build.shards.folder_plan import FolderPlan
     from featpipe.build.shards.open_seat import OpenSeat
@@ -168,58 +172,94 @@ class Listing:
 
 
 class _Encoding:
-    """One attempt at the job."""
+    """One attempt at the job, in rounds: each ends with a file that is published."""
 
     def __init__(self, shard: Shard, plan: Plan, opened: OpenSeat) -> None:
         self._shard, self._opened = shard, opened
         self._plan = replace(plan, specs=_shard_specs(plan))
+        self._lost: list[Path] = []
+        """Files of rounds that another attempt was faster in."""
+        self._files: list[str] = []
+        self._has_failed = False
+
+    @cached_property
+    def _record(self) -> RunRecord:
+        """Of all rounds; begins with the first, once this process owns a file."""
+        return RunRecord(str(self._shard.job), 0, self._plan.levels, self._plan.checkpoints)
 
     def finish(self) -> JobReport:
         """Compute, publish and report."""
-        shard = self._shard
-        with ExitStack() as stack:
-            lost: list[Path] = []
-            while True:
-                mine = shard.files()
-                name = shard.file_name(len(mine))
-                work = stack.enter_context(work_file(shard.folder, self._opened.seat, name))
-                if shard.folder.exists(name):  # published while this process waited
-                    discard(work)
-                    continue
-                report = self._fill(work, mine, lost)
-                has_rows = _has_rows(work)
-                if not has_rows or shard.folder.publish(work, name):
-                    break
-                # Another attempt was faster. What it lacks is taken from this one's file.
-                lost.append(work)
+        report = None
+        with ExitStack() as held:
+            while report is None or self._goes_on(report):
+                report = self._do_round(held)
             # Not where an error was raised: the next attempt goes on in the same file.
-            for file in (*lost, work):
+            for file in self._lost:
                 discard(file)
-        done = JobReport(
-            shard.job,
-            report,
-            (name,) if has_rows else (),
-            is_done=not report.was_interrupted,
-        )
-        if done.is_done:
-            shard.write_report(done)
+        is_done = not report.was_interrupted
+        done = JobReport(self._shard.job, report, tuple(self._files), is_done=is_done)
+        if is_done:
+            self._shard.write_report(done)
         return done
 
-    def _fill(self, work: Path, mine: Sequence[str], lost: Sequence[Path]) -> RunReport:
+    def _goes_on(self, report: RunReport) -> bool:
+        """Whether a round was ended for its publication alone."""
+        return report.was_interrupted and not self._opened.is_stopping
+
+    def _do_round(self, held: ExitStack) -> RunReport | None:
+        """Compute and publish a file; None: another attempt published one of its name."""
+        shard = self._shard
+        mine = shard.files()
+        name = shard.file_name(len(mine))
+        with ExitStack() as owned:
+            work = owned.enter_context(work_file(shard.folder, self._opened.seat, name))
+            if shard.folder.exists(name):  # published while this process waited
+                discard(work)
+                return None
+            report = self._fill(work, mine)
+            # Texts that cannot be computed are tried again by each round: there is one more.
+            self._has_failed |= bool(report.failed)
+            if _has_rows(work):
+                if not shard.folder.publish(work, name):
+                    # What the other file lacks is taken from this one.
+                    self._lost.append(work)
+                    held.enter_context(owned.pop_all())
+                    return None
+                self._files.append(name)
+            discard(work)
+        self._record.n_stored_before = report.n_encoded
+        return report
+
+    def _fill(self, work: Path, mine: Sequence[str]) -> RunReport:
         folder, opened = self._shard.folder, self._opened
         pool = opened.encoding_pool(self._plan, self._shard.plan.settings())
-        record = RunRecord(str(self._shard.job), 0, self._plan.levels, self._plan.checkpoints)
-        listen = opened.listen
+        record = self._record
+        until, n_before = self._end_of_round(), record.n_batches
+
+        def listen(progress: Progress) -> None:
+            opened.listen(progress)
+            # Something was computed, so every round brings the job on.
+            if record.n_batches > n_before and opened.clock() >= until:
+                run.stop_after_current()
+
         with (
             opened.writing(pool, work) as writer,
             StackedReader([*map(folder.fetch, mine), work]) as stacked,
-            OtherCaches([*opened.seat.also, *lost]) as others,
+            OtherCaches([*opened.seat.also, *self._lost]) as others,
         ):
             reader = cast("Reader", stacked)  # which it stands for
             units = StoredUnits(reader, self._shard.new_units())
             run = Run(self._plan, writer, units, reader, record, listen, others=others)
             with opened.running(run):
                 return run.finish()
+
+    def _end_of_round(self) -> float:
+        """When it publishes what it has, by the seat's clock."""
+        seat = self._opened.seat
+        # What grows in place is there for the next attempt without being published.
+        if seat.scratch is None or self._has_failed:
+            return inf
+        return self._opened.clock() + seat.publish_every_s
 
 
 def _shard_specs(plan: Plan) -> dict[str, TableSpec]:

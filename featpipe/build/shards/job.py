@@ -71,6 +71,8 @@ class Seat:
             None: they grow in a hidden folder of the cache, where a loss costs a batch only.
         wait_s: how long to wait for another process that writes the same file in place.
         also: further caches, files or folders, whose rows are copied instead of computed.
+        publish_every_s: on scratch, a job that encodes for longer publishes what it has, and goes
+            on in a further file; ``inf``: only at its end.
     """
 
     devices: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ class Seat:
     scratch: str | None = None
     wait_s: float = 600.0
     also: tuple[str, ...] = ()
+    publish_every_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)

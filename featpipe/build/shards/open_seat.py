@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from featpipe.build.roles import count_role, encode_role, prepare_role
@@ -38,17 +39,24 @@ class OpenSeat:
     Args:
         seat: what they may use.
         listen: called with the `Progress` of the job under way, a few times a second.
+        clock: of the seconds between two publications of a long job.
 
     Raises:
         UnknownDevice: a device this machine does not have.
 
     """
 
-    def __init__(self, seat: Seat, listen: Callable[[Progress], None] | None = None) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        listen: Callable[[Progress], None] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self.seat = seat
         self.devices = check_devices(seat.devices) if seat.devices else default_devices()
         self.n_cores = seat.threads or usable_cores()
         self.listen = listen or _ignore
+        self.clock = clock
         self.is_stopping = False
         self._run: Run | None = None
         self._pools: dict[Hashable, Pool] = {}
