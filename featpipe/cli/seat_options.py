@@ -45,7 +45,14 @@ def make_seat(
     from featpipe.build.jobs import Seat
 
     place = None if scratch == _IN_PLACE else scratch or gettempdir()
-    return Seat(devices, cpus, None, place, wait_s, also, publish_every_s)
+    return Seat(
+        devices,
+        cpus,
+        scratch=place,
+        wait_s=wait_s,
+        also=also,
+        publish_every_s=publish_every_s,
+    )
 
 
 def read_share(text: str) -> tuple[int, int]:
