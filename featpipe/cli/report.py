@@ -16,8 +16,14 @@ from featpipe.cli.terminal import echo
 @click.option("--templates", metavar="PATH", help="Tells samples and types; else `reprocess` did.")
 @click.option("--compare", metavar="RUN", help="Run of reprocess, `previous`, or a JSONL file.")
 @click.option("--evaluation", metavar="JSONL", help="Of `template evaluate --json`; a line each.")
+@click.option(
+    "--alternatives",
+    "has_alternatives",
+    is_flag=True,
+    help="With --templates: other candidates of the first 500 questions of the review.",
+)
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N")
-@click.option("--space", metavar="NAME", help="Vectors of the map, when FILE has several.")
+@click.option("--space", metavar="NAME", help="Vectors, when FILE has several.")
 def report(
     cache: str,
     output: str,
@@ -27,6 +33,8 @@ def report(
     evaluation: str | None,
     limit: int,
     space: str | None,
+    *,
+    has_alternatives: bool,
 ) -> None:
     """Write one page that shows the documents of FILE, what was extracted, and from where.
 
@@ -44,6 +52,7 @@ def report(
         space=space or None,
         templates=Path(templates) if templates else None,
         evaluation=Path(evaluation) if evaluation else None,
+        has_alternatives=has_alternatives,
     )
     with Cache.open(cache) as opened:
         size = write_report(opened, output, settings)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from featpipe.extraction.results import ExtractedValue
     from featpipe.extraction.survey import Survey
 
+#: The likeliest values of a field that a reviewer may choose from, those found included.
+MOST_CANDIDATES = 9
+
 
 @dataclass(frozen=True, slots=True)
 class QueueItem:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from featpipe.atomic_write import check_writable, write_atomically
 from featpipe.cache.summary import read_runs
 from featpipe.errors import UsageError
+from featpipe.html_report.alternatives import list_alternatives
 from featpipe.html_report.contents import Contents, choose_documents
 from featpipe.html_report.cues import Reasons
 from featpipe.html_report.evaluations import describe, read_evaluations
@@ -21,11 +22,12 @@ from featpipe.html_report.review_order import review_order
 from featpipe.html_report.space_map import draw_maps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import CachedDocument
+    from featpipe.html_report.alternatives import Alternatives
     from featpipe.report import RunReport
 
 #: Quarantined documents listed per run; the record in the cache holds all of them.
@@ -42,10 +44,13 @@ class ReportSettings:
         compare: a run of ``reprocess`` (its id, the beginning of it, or ``previous``) or a file
             of results; the page lists the differences from it.
         limit: most documents, those with values first.
-        space: the vectors of the maps; by default the first space of the cache.
+        space: the vectors of the maps, by default the first space of the cache; and of the
+            alternatives, which are asked for by name where the cache has several.
         templates: file or folder of the templates, which tell the samples and the types of the
             fields; by default as ``reprocess`` left them in the cache.
         evaluation: file of what ``featpipe template evaluate --json`` printed, a template a line.
+        has_alternatives: whether the first questions of the review have the other candidates of
+            their fields; they are found by ``templates``, in a few milliseconds each.
 
     """
 
@@ -55,6 +60,7 @@ class ReportSettings:
     space: str | None = None
     templates: Path | None = None
     evaluation: Path | None = None
+    has_alternatives: bool = False
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -78,8 +84,8 @@ def write_report(
 
     Raises:
         UsageError: no such run; a file of results or evaluations that cannot be used; a path that
-            cannot be written.
-        UnknownSpace: no such space.
+            cannot be written; alternatives without templates.
+        UnknownSpace: no such space; of alternatives also one that must be named.
         TemplateError: the templates cannot be used.
 
     """
@@ -114,6 +120,10 @@ def render_contents(
 ) -> dict[str, object]:
     """The part of the page that it needs at once: everything but the texts."""
     dictionary = _dictionary(cache, settings.space)
+    queues = {
+        name: review_order(name, chosen, contents.results, contents.known.get(name, {}))
+        for name in contents.templates
+    }
     return {
         "mode": "report",
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -125,10 +135,8 @@ def render_contents(
             _describe_template(name, fields, contents)
             for name, fields in contents.templates.items()
         ],
-        "queue": [
-            review_order(name, chosen, contents.results, contents.known.get(name, {}))
-            for name in contents.templates
-        ],
+        "queue": list(queues.values()),
+        "alternatives": _alternatives(cache, settings, contents, chosen, queues),
         "labels": contents.labels.listed,
         "parts": contents.parts.listed,
         "docs": contents.entries,
@@ -153,6 +161,19 @@ def _describe_template(name: str, fields: Sequence[str], contents: Contents) -> 
         "is_many": [one.is_many for one in listed],
         "models": [one.model for one in listed],
     }
+
+
+def _alternatives(
+    cache: Cache,
+    settings: ReportSettings,
+    contents: Contents,
+    chosen: Sequence[CachedDocument],
+    queues: Mapping[str, Sequence[int]],
+) -> list[Alternatives]:
+    if not settings.has_alternatives:
+        return []
+    asked = {name: (contents.templates[name], queue) for name, queue in queues.items()}
+    return list_alternatives(cache, settings.templates, settings.space, chosen, asked)
 
 
 def _absent(results: Results, documents: Sequence[CachedDocument]) -> list[str]:

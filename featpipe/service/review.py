@@ -21,6 +21,7 @@ from featpipe.extraction.corrections_fold import accepted, fold, last_id
 from featpipe.extraction.corrections_log import CorrectionsLog
 from featpipe.extraction.learn import CorrectionCheck, proposal
 from featpipe.extraction.reprocess import ReprocessPlan, document_states, plan_reprocess, reprocess
+from featpipe.extraction.review_queue import MOST_CANDIDATES
 from featpipe.extraction.review_worker import ListCandidates, Proposal
 from featpipe.extraction.suggest import Layouts
 from featpipe.extraction.survey import KnownValues, Survey
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
 
 logger = getLogger("featpipe.service")
 
-#: Candidates of a field that a reviewer may choose from.
-_MOST_CANDIDATES = 9
 _MOST_FITTED = 4
 #: Seconds until what failed is tried again: results while another process writes the cache, too.
 _PAUSE_S = 5.0
@@ -215,7 +214,7 @@ class TemplateReview:
             Proposal(state.current.template, state.current.fingerprint),
             document.path,
             field,
-            _MOST_CANDIDATES,
+            MOST_CANDIDATES,
         )
         found = cast("Candidates", await self._reviews.batcher.submit(task, timeout_s=TASK_S))
         self._is_many[field] = found.is_many

@@ -13,14 +13,15 @@ import pytest
 from waiting import HANG_S
 
 from featpipe import Cache, Extractor
+from featpipe.errors import UsageError
 from featpipe.extraction.corrections import Acceptance, Correction
 from featpipe.extraction.corrections_fold import fold
 from featpipe.extraction.corrections_log import CorrectionsLog, read_corrections
 from featpipe.extraction.reprocess import document_states, plan_reprocess, reprocess
-from featpipe.extraction.review_queue import list_items, order_queue
+from featpipe.extraction.review_queue import MOST_CANDIDATES, list_items, order_queue
 from featpipe.extraction.suggest import MOST_RANKED, Layouts, rank_documents
 from featpipe.extraction.survey import KnownValues, Survey
-from featpipe.html_report import write_report
+from featpipe.html_report import ReportSettings, write_report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
 
@@ -175,6 +176,44 @@ def queue_of(extractor: Extractor) -> list[tuple[str, str]]:
     first = [one.document.path for one in rank_documents(survey, {}, Layouts(), MOST_RANKED)]
     items = order_queue(list_items(survey, {}), first)
     return [(item.document.id, item.field) for item in items]
+
+
+def test_other_candidates_are_one_key_away_and_those_of_the_service(
+    home: Path, open_page: Open
+) -> None:
+    settings = ReportSettings(templates=home / "templates", has_alternatives=True)
+    with Cache.open(home / "c.h5") as cache:
+        write_report(cache, home / "report.html", settings)
+        [document] = (one for one in cache.documents() if one.id.endswith("lease_5.txt"))
+        with Extractor(home / "templates", cache, checkpoints="none") as extractor:
+            [fitted] = extractor.engine.templates.values()
+            features, _ = extractor.engine.page_of(document)
+            listed, _ = fitted.candidates("租金", features, MOST_CANDIDATES)
+    found = [value.text for value in listed]
+    assert RENT in found[1:]
+    page = open_page(home / "report.html", "#review")
+    open_subject(page, "lease_5.txt", "租金")
+    page.keyboard.press("a")
+    page.wait_for_selector("ol.candidates")
+    assert page.locator("ol.candidates .found-text").all_inner_texts() == found[1:]
+    page.keyboard.press(str(found.index(RENT)))
+    wait_for_note(page, f"Kept: 租金: {RENT}")
+    assert {f for f in page.faults if not f.startswith(("file:", "blob:"))} == set()
+
+
+def test_alternatives_need_the_templates_of_the_results(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    content = (home / "templates" / "lease.toml").read_text("utf-8").partition("[[samples]]")[0]
+    other.write_text(content.replace('"lease"', '"sale"'), "utf-8")
+    with Cache.open(home / "c.h5") as cache:
+        with pytest.raises(UsageError, match="none are named") as raised:
+            write_report(cache, tmp_path / "r.html", ReportSettings(has_alternatives=True))
+        assert "--templates" in str(raised.value.hint)
+        with pytest.raises(UsageError, match=r"results are of lease, which .*other\.toml"):
+            write_report(
+                cache, tmp_path / "r.html", ReportSettings(templates=other, has_alternatives=True)
+            )
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ function keepRecord(record) {
 const nUnsaved = (template) => recordsOf(template).filter(([key]) => key > pageRecords.saved).length;
 
 const pageKeeper = {
-  hasCandidates: false,
+  hasCandidates: (item) => Boolean(alternativesOf(review.template, item.key, item.field)),
   isShared: false,
   queue: async (template, field) => {
     const number = facts.templates.findIndex(({ name }) => name === template);
@@ -65,7 +65,12 @@ const pageKeeper = {
     pageRecords.block = { ...block, key, document: entry.id, title: entry.title || entry.id, n_characters: entry.chars };
     return pageRecords.block;
   },
-  candidates: async (template, key, field) => ({ values: [], is_many: isOfMany(template, field) }),
+  candidates: async (template, key, field) => {
+    const characters = [...pageRecords.block.text];
+    const values = (alternativesOf(template, key, field) ?? []).map(([start, end, probability]) => (
+      { start, end, probability, text: characters.slice(start, end).join("") }));
+    return { values, is_many: isOfMany(template, field) };
+  },
   say: async (body) => {
     const record = { ...body, when: new Date().toISOString() };
     if (body.verdict === "undo") {
@@ -82,6 +87,12 @@ const pageKeeper = {
   stateOf: (one) => say(one.is_saved ? "saved" : "unsaved"),
   act: () => saveAct(),
 };
+
+/** The likeliest values of a field of a document; nothing where the report has none of it. */
+function alternativesOf(template, key, field) {
+  const [number, at] = fieldNumbers(template, field);
+  return facts.alternatives[number]?.[`${facts.docs.findIndex((entry) => entry.key === key)}:${at}`];
+}
 
 /** A field of a document as the queue has it. */
 function itemOf(document, template, field, said) {

@@ -213,7 +213,7 @@ function putOff() {
 
 const KEYS = {
   y: () => tellRight(), n: () => tell("none"), x: () => review.item?.values.length && tell("reject"),
-  a: () => keeper.hasCandidates && toggleCandidates(), u: () => takeBack(), s: () => putOff(), v: () => turnValue(),
+  a: () => review.item && keeper.hasCandidates(review.item) && toggleCandidates(), u: () => takeBack(), s: () => putOff(), v: () => turnValue(),
   "/": () => document.getElementById("find-text")?.focus(),
   Enter: () => review.picked && tell("correct", [[review.picked.start, review.picked.end]]),
   "+": () => review.picked && review.candidates?.is_many && tell("correct", [[review.picked.start, review.picked.end]], true),

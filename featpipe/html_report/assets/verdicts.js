@@ -58,7 +58,7 @@ function drawVerdict() {
       act(n ? "v_confirm" : "v_no_value", "y", tellRight, { class: "act good", "data-act": "y" }),
       n > 0 && act("v_reject", "x", () => tell("reject"), { "data-act": "x" }),
       n > 0 && act("v_none", "n", () => tell("none"), { "data-act": "n" }),
-      keeper.hasCandidates && act("v_alternatives", "a", toggleCandidates, { "aria-expanded": String(review.hasCandidates), "data-act": "a" }),
+      keeper.hasCandidates(item) && act("v_alternatives", "a", toggleCandidates, { "aria-expanded": String(review.hasCandidates), "data-act": "a" }),
       n > 1 && act("other_value", "v", turnValue, { "data-act": "v" }),
       act("v_skip", "s", putOff, { "data-act": "s" }),
       act("v_undo", "u", () => takeBack(), { "data-act": "u", disabled: !review.mine.length })),
