@@ -67,7 +67,7 @@ def write_page(cache: Path, n: int, path: Path) -> dict[str, float]:
         for document in documents:
             contents.add(document)
         main_part = render_contents(opened, ReportSettings(), contents, documents, documents)
-    main_part |= {"results": "bench", "tagger": "", "changes": None, "evaluations": []}
+    main_part |= {"results": "bench", "tagger": ""}
     with path.open("w", encoding="utf-8") as file:
         file.writelines(report_pieces(main_part, contents.blocks))
     return {

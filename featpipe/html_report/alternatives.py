@@ -29,7 +29,7 @@ Alternatives = dict[str, list[tuple[int, int, float]]]
 
 def list_alternatives(
     cache: Cache,
-    templates: Path | None,
+    templates: Path,
     space: str | None,
     documents: Sequence[CachedDocument],
     asked: Mapping[str, tuple[Sequence[str], Sequence[int]]],
@@ -45,16 +45,11 @@ def list_alternatives(
             field in turn, as `review_order.review_order` gives them.
 
     Raises:
-        UsageError: no templates are named, or results of one that is not among them are shown.
+        UsageError: results of a template that is not among them are shown.
         TemplateError: they cannot be used.
         UnknownSpace: no such space, or it must be named.
 
     """
-    if templates is None:
-        raise UsageError(
-            "alternatives are found by the templates themselves, and none are named",
-            hint="name them: --templates PATH",
-        )
     engine = ExtractionEngine(templates, cache, space=space)
     try:
         missing = sorted(asked.keys() - engine.templates.keys())

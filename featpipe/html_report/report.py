@@ -65,6 +65,11 @@ class ReportSettings:
     def __post_init__(self) -> None:
         if self.limit < 1:
             raise UsageError(f"limit must be at least 1, not {self.limit}")
+        if self.has_alternatives and self.templates is None:
+            raise UsageError(
+                "alternatives are found by the templates themselves, and none are named",
+                hint="name them: --templates PATH",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +101,13 @@ def write_report(
     chosen = choose_documents(documents, now, settings.limit)
     known = read_known_fields(cache, settings.templates)
     tagger = next(iter(cache.stored_documents.taggers()), None)
-    judged = read_evaluations(settings.evaluation) if settings.evaluation else []
     contents = Contents(now, tagger, known, Path(path))
     contents.reasons = Reasons(documents, now, known)
     for document in chosen:
         contents.add(document)
     for place in _absent(now, documents)[: settings.limit - len(chosen)]:
         contents.add_absent(place)
-    main = render_contents(cache, settings, contents, chosen, documents) | {
-        "changes": _changes(cache, settings, now, documents, chosen),
-        "evaluations": [describe(one) for one in judged],
-    }
+    main = render_contents(cache, settings, contents, chosen, documents)
     n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
     return ReportSize(len(contents.entries), len(documents), contents.n_values(), n_bytes)
 
@@ -119,6 +120,7 @@ def render_contents(
     documents: Sequence[CachedDocument],
 ) -> dict[str, object]:
     """The part of the page that it needs at once: everything but the texts."""
+    judged = read_evaluations(settings.evaluation) if settings.evaluation else []
     dictionary = _dictionary(cache, settings.space)
     queues = {
         name: review_order(name, chosen, contents.results, contents.known.get(name, {}))
@@ -140,6 +142,8 @@ def render_contents(
         "labels": contents.labels.listed,
         "parts": contents.parts.listed,
         "docs": contents.entries,
+        "changes": _changes(cache, settings, contents.results, documents, chosen),
+        "evaluations": list(map(describe, judged)),
         "runs": [_plain_run(run) for run in read_runs(cache)[-_MOST_RUNS:]],
         "results_runs": [asdict(run) for run in list_runs(cache)[-_MOST_RUNS:]],
         "maps": draw_maps(dictionary, chosen, contents.entries) if dictionary else [],
@@ -170,7 +174,7 @@ def _alternatives(
     chosen: Sequence[CachedDocument],
     queues: Mapping[str, Sequence[int]],
 ) -> list[Alternatives]:
-    if not settings.has_alternatives:
+    if settings.templates is None or not settings.has_alternatives:
         return []
     asked = {name: (contents.templates[name], queue) for name, queue in queues.items()}
     return list_alternatives(cache, settings.templates, settings.space, chosen, asked)
