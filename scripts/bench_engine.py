@@ -203,8 +203,9 @@ def bench_one_huge(gigabytes: float, rows: Rows) -> dict[str, float]:
 
 
 def bench_writer(n_blocks: int, rows: Rows) -> dict[str, float]:
-    """Blocks from a worker through the single writer, against the same writes in one process.
+    """Blocks from a worker through the single writer, against a queue and against one process.
 
+    The queue is multiprocessing's, between a process that makes and one that writes the same.
     Three sinks, each the same on both sides: a plain file in the page cache, which shows what the
     engine itself lets through; a cache of ours that is made durable with every block, as the
     writer of a build does it; and one that is made durable every few mebibytes.
@@ -212,21 +213,46 @@ def bench_writer(n_blocks: int, rows: Rows) -> dict[str, float]:
     figures = {}
     for label, n_bytes, n in (("192kb", 192 << 10, n_blocks), ("3mb", 3 << 20, n_blocks // 8)):
         for sink, name in SINKS.items():
-            ours, local = [], []
+            ours, local, queue = [], [], []
             for _ in range(ROUNDS):
                 with tempfile.TemporaryDirectory() as folder:
                     path = Path(folder) / "local"
                     local.append(engine_roles.write_locally(sink, str(path), n_bytes, n))
                     path.unlink()
+                    queue.append(_write_by_queue(sink, path, n_bytes, n))
+                    path.unlink()
                     ours.append(_write_by_pool(sink, Path(folder) / "pool", n_bytes, n))
-            shares = [own / peer for own, peer in zip(ours, local, strict=True)]
-            rows.append(_row(f"worker to {name}, {label}, MB/s", "local", local, ours))
             key = f"{name.replace(' ', '_')}_{label}"
-            figures[f"writer_share_of_local_{key}"] = statistics.median(shares)
+            for peer, theirs in (("mp.Queue", queue), ("local", local)):
+                rows.append(_row(f"worker to {name}, {label}, MB/s", peer, theirs, ours))
+            figures[f"writer_vs_queue_{key}"] = _median_share(ours, queue)
+            figures[f"writer_share_of_local_{key}"] = _median_share(ours, local)
             figures[f"writer_mb_s_{key}"] = statistics.median(ours)
     figures["writer_share_of_local"] = figures["writer_share_of_local_cache_192kb"]
     figures["writer_mb_s"] = figures["writer_mb_s_file_192kb"]
     return figures
+
+
+def _median_share(ours: list[float], peer: list[float]) -> float:
+    return statistics.median(own / theirs for own, theirs in zip(ours, peer, strict=True))
+
+
+def _write_by_queue(sink: str, path: Path, n_bytes: int, n: int) -> float:
+    context = multiprocessing.get_context("spawn")
+    queue: Any = context.Queue(maxsize=4)
+    seconds, took = context.Pipe(duplex=False)
+    n_all = n + engine_roles.WARM_BLOCKS
+    maker = context.Process(target=engine_roles.fill_queue, args=(queue, n_bytes, n_all))
+    writer = context.Process(
+        target=engine_roles.drain_queue, args=(queue, sink, str(path), n, took)
+    )
+    maker.start()
+    writer.start()
+    megabytes_s = n * n_bytes / seconds.recv() / 1e6
+    maker.join()
+    writer.join()
+    require(path.stat().st_size >= n_all * n_bytes)
+    return megabytes_s
 
 
 def _write_by_pool(sink: str, path: Path, n_bytes: int, n: int) -> float:
@@ -234,11 +260,11 @@ def _write_by_pool(sink: str, path: Path, n_bytes: int, n: int) -> float:
     target = f"engine_roles:{sink}"
     writer = Role("write", target, {"path": str(path)}, prefetch=8, threads=1)
     with Pool([makers, writer]) as pool:
-        _pump(pool, 4)
+        _pump(pool, engine_roles.WARM_BLOCKS)
         started = time.perf_counter()
         _pump(pool, n)
         seconds = time.perf_counter() - started
-    require(path.stat().st_size >= (n + 4) * n_bytes)
+    require(path.stat().st_size >= (n + engine_roles.WARM_BLOCKS) * n_bytes)
     return n * n_bytes / seconds / 1e6
 
 

@@ -14,6 +14,9 @@ HEAVY = ("torch", "transformers:BertModel", "transformers:BertConfig")
 #: A vector of 768 float32.
 ROW_BYTES = 3072
 
+#: Blocks that are written before the clock starts.
+WARM_BLOCKS = 4
+
 
 def square(number: int) -> int:
     """For the peers."""
@@ -71,6 +74,18 @@ def fill_queue(queue: Any, n_bytes: int, n: int) -> None:  # noqa: ANN401  # mul
     queue.join_thread()
 
 
+def drain_queue(queue: Any, sink: str, path: str, n: int, took: Any) -> None:  # noqa: ANN401
+    """The writer of the peer: seconds that ``n`` blocks took go to the connection ``took``."""
+    target = globals()[sink](path)
+    for _ in range(WARM_BLOCKS):
+        target.run(queue.get())
+    started = time.perf_counter()
+    for _ in range(n):
+        target.run(queue.get())
+    took.send(time.perf_counter() - started)
+    target.close()
+
+
 class FileSink:
     """Appends arrays to a file, as far as the page cache: the least that writing can cost."""
 
@@ -126,7 +141,7 @@ def write_locally(sink: str, path: str, n_bytes: int, n: int) -> float:
     """MB/s of making and writing the blocks in one process: the same calls without an engine."""
     maker = Maker(n_bytes)
     target = globals()[sink](path)
-    for number in range(4):
+    for number in range(WARM_BLOCKS):
         target.run(maker.run(number))
     started = time.perf_counter()
     for number in range(n):
