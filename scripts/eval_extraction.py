@@ -32,11 +32,19 @@ from extraction_records import Grouping, judge_records, value_of_group
 from extraction_sets import SETS, SHORT, Task, read_set
 from harness import finish, make_parser, measure_or_merge
 
+from featpipe.extraction.parties import Chosen, choose_distinct, doubted, rivals_of
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
-from featpipe.extraction.scoring.field_model import FieldModel, Scored, fit_field, sample_of
+from featpipe.extraction.scoring.field_model import (
+    FieldModel,
+    Scored,
+    fit_field,
+    sample_of,
+    score_fields,
+)
 from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
+from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
@@ -142,19 +150,43 @@ def evaluate(task: Task, k: int, draw: int, pages: Pages) -> tuple[dict[str, Tal
     models = {name: fit(name, samples, pages) for name in names}
     tallies = {name: Tally() for name in names}
     grouping = Grouping()
-    kinds = {name: model.kind for name, model in models.items() if model is not None}
+    fitted = {name: model for name, model in models.items() if model is not None}
+    kinds = {name: model.kind for name, model in fitted.items()}
+    rivals = rivals_of(template_of(task, names, samples))
     for row in task.test:
         features = pages[row["doc_id"]]
-        found = {}
-        for name, model in models.items():
+        scored = score_fields(list(fitted.values()), features)
+        both = zip(fitted.values(), scored, strict=True)
+        found = dict(zip(fitted, both, strict=True))
+        chosen = choose_distinct(found, rivals)
+        for name, tally in tallies.items():
             given = row["fields"].get(name, [])
-            if model is None:
-                tallies[name].n_gold += len(given)
-                tallies[name].documents.append((len(given), 0, 0))
+            if name in found:
+                judge(features, given, *found[name], chosen[name], tally)
             else:
-                found[name] = judge(model, features, given, tallies[name])
-        grouping.add(judge_records(features, row, found, kinds))
+                tally.n_gold += len(given)
+                tally.documents.append((len(given), 0, 0))
+        results = {
+            name: result_of(features, *found[name][1:], chosen[name].numbers) for name in found
+        }
+        grouping.add(judge_records(features, row, results, kinds))
     return tallies, grouping
+
+
+def template_of(task: Task, names: Sequence[str], samples: Sequence[dict]) -> Template:
+    """As a user would write it: names of fields, and samples that were read for all of them."""
+    return Template(
+        name=task.name,
+        fields=tuple(FieldSpec(name=name) for name in names),
+        samples=tuple(
+            SampleSpec(
+                text=row["text"],
+                complete=True,
+                fields={n: tuple(v) for n, v in row["fields"].items() if n in names},
+            )
+            for row in samples
+        ),
+    )
 
 
 def fit(name: str, samples: Sequence[dict], pages: Pages) -> FieldModel | None:
@@ -216,25 +248,34 @@ class Pages:
             }
 
 
-def judge(
-    model: FieldModel, features: PageFeatures, given: Sequence[str], tally: Tally
-) -> FieldResult:
-    """Add one document to a tally; its values."""
-    scored = model.score(features)
+def judge(  # one document and one field, as extraction has them
+    features: PageFeatures,
+    given: Sequence[str],
+    model: FieldModel,
+    scored: Scored,
+    chosen: Chosen,
+    tally: Tally,
+) -> None:
+    """Add one document to a tally, by the values and probabilities that a user is given."""
     gold = [read_value(value, model.kind) for value in given]
-    groups = [scored.groups[number] for number in model.choose(scored)]
+    groups = [scored.groups[number] for number in chosen.numbers]
     n_right = count_right(gold, groups)
     tally.n_gold += len(gold)
     tally.n_given += len(groups)
     tally.n_right += n_right
     tally.documents.append((len(gold), len(groups), n_right))
-    for number in model.choose(scored):
-        p, value = float(scored.probabilities[number]), scored.groups[number].value
-        tally.judged.append((p, any(one.means(value) for one in gold)))
+    for number, group in zip(chosen.numbers, groups, strict=True):
+        p = doubted(float(scored.probabilities[number]), chosen.weights.get(number, 1.0))
+        tally.judged.append((p, any(one.means(group.value) for one in gold)))
     first = scored.groups[: len(gold)]
     tally.counted = [tally.counted[0] + len(first), tally.counted[1] + count_right(gold, first)]
-    judge_places(model, features, given, scored, tally)
-    return FieldResult(tuple(value_of_group(features, group) for group in groups))
+    places = [locate_value(features, value, model.kind) for value in given]
+    judge_places(features, places, scored, groups, tally)
+
+
+def result_of(features: PageFeatures, scored: Scored, numbers: Sequence[int]) -> FieldResult:
+    """The reported values of one field."""
+    return FieldResult(tuple(value_of_group(features, scored.groups[number]) for number in numbers))
 
 
 def count_right(gold: Sequence[Value], groups: Sequence[Group]) -> int:
@@ -243,16 +284,15 @@ def count_right(gold: Sequence[Value], groups: Sequence[Group]) -> int:
 
 
 def judge_places(
-    model: FieldModel,
     features: PageFeatures,
-    given: Sequence[str],
+    places: Sequence[Sequence[tuple[int, int]]],
     scored: Scored,
+    groups: Sequence[Group],
     tally: Tally,
 ) -> None:
-    """Add where the values of one document stand."""
-    places = [locate_value(features, value, model.kind) for value in given]
+    """Add where the annotated and the reported values of one document stand."""
     flat = [place for located in places for place in located]
-    chosen = [scored.groups[number].spans[0] for number in model.choose(scored)]
+    chosen = [group.spans[0] for group in groups]
     tally.n_touching += sum(any(a < end and start < b for a, b in flat) for start, end in chosen)
     spans = candidate_spans(features, scored)
     tally.n_candidates += sum(any(span in spans for span in located) for located in places)
