@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from featpipe.build.queue import BuildQueue
-from featpipe.build.roles import count_readers
 from featpipe.cache import tables
 from featpipe.cache.places import gone_rows
 from featpipe.cache.texts import Texts
@@ -99,8 +98,6 @@ class Run:
         self._listen = listen
         self._queue = BuildQueue(plan, reader, others)
         self._open: Counter[str] = Counter()
-        n_reading = max(4, 2 * count_readers(plan.devices))
-        self._windows = {"prepare": n_reading, "encode": 2 * len(plan.devices) + 1, "count": 3}
         self._last_tick = 0.0
         self._is_stopping = False
 
@@ -111,7 +108,7 @@ class Run:
     def finish(self) -> RunReport:
         """Run to the end and leave the record of the run in the file."""
         while self._feed():
-            self._take_answers()
+            self._take_answers(_TICK_S)
             self._tick()
         if not self._is_stopping:
             self._let_go()
@@ -142,7 +139,7 @@ class Run:
     def _take_in(self) -> None:
         while (
             not self._intake.is_exhausted
-            and self._open["prepare"] < self._windows["prepare"]
+            and self._has_room("prepare")
             and self._queue.n_bytes < _MOST_WAITING_BYTES
             and not self._writer.is_full
         ):
@@ -157,6 +154,9 @@ class Run:
                 self._write(chunk.rows)
             if chunk.task is not None:
                 self._submit("prepare", chunk.task)
+            # As long as readers are the faster ones, there is room: others are not to wait for it.
+            self._take_answers(0.0)
+            self._hand_out()
             self._tick()
 
     def _add(self, units: Units | KnownUnits) -> None:
@@ -167,17 +167,21 @@ class Run:
     def _hand_out(self) -> None:
         is_last = self._intake.is_exhausted and not self._open["prepare"]
         for role in ("encode", "count"):
-            while self._open[role] < self._windows[role] and not self._writer.is_full:
+            while self._has_room(role) and not self._writer.is_full:
                 task = self._queue.next_task(role, is_last=is_last)
                 if task is None:
                     break
                 self._submit(role, task)
 
+    def _has_room(self, role: str) -> bool:
+        # Only of a role that has tasks: the pool has none that the intake and the plan do without.
+        return not self._open[role] or self._pool.has_room(role)
+
     # ---- taking answers
 
-    def _take_answers(self) -> None:
+    def _take_answers(self, within_s: float) -> None:
         try:
-            outcomes = self._pool.completed(timeout=_TICK_S)
+            outcomes = self._pool.completed(within_s)
         except PoolBroken as error:
             raise_original(error)
         for outcome in outcomes:

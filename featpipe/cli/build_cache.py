@@ -12,7 +12,7 @@ import click
 from featpipe.cli.build_options import build_options
 from featpipe.cli.main import EXIT_INTERRUPTED, EXIT_LEFT_OUT, lock_option
 from featpipe.cli.progress import open_view
-from featpipe.cli.seat_options import also_option, make_seat, scratch_option, threads_option
+from featpipe.cli.seat_options import also_option, scratch_folder, scratch_option, threads_option
 from featpipe.cli.terminal import echo
 from featpipe.errors import UsageError
 from featpipe.pool import stopping_in_two_steps
@@ -76,6 +76,7 @@ def build_cache(
     A cache alone, without --cache, gets the features of --model for all its texts: no document is
     read.
     """
+    from featpipe.build.jobs import Seat
     from featpipe.store.object_store import is_url
 
     target = cache or _only_cache(documents)
@@ -85,8 +86,8 @@ def build_cache(
         is_local = on == "local"
         devices = asked.devices or _devices_of(gpus, workers if is_local else None)
         # One machine with one disk has no use for scratch.
-        place = scratch or ("none" if is_local else None)
-        seat = make_seat(devices, cpus, place, also=also, wait_s=wait)
+        place = scratch_folder(scratch or ("none" if is_local else None))
+        seat = Seat(devices, cpus, scratch=place, also=also, wait_s=wait)
         engine = _Engine(on, None if is_local else workers, shards)
         folder = _open_folder(target, asked, seat, engine)
         if dry_run:

@@ -11,7 +11,7 @@ import click
 from featpipe.errors import UsageError
 
 if TYPE_CHECKING:
-    from featpipe.build.jobs import Job, Seat
+    from featpipe.build.jobs import Job
 
 #: Stands for no scratch folder.
 _IN_PLACE = "none"
@@ -32,27 +32,9 @@ also_option = click.option(
 )
 
 
-def make_seat(
-    devices: tuple[str, ...],
-    cpus: int | None,
-    scratch: str | None,
-    *,
-    also: tuple[str, ...] = (),
-    wait_s: float = 600.0,
-    publish_every_s: float = 600.0,
-) -> Seat:
-    """The seat of these options; without a scratch folder, the system's temporary one."""
-    from featpipe.build.jobs import Seat
-
-    place = None if scratch == _IN_PLACE else scratch or gettempdir()
-    return Seat(
-        devices,
-        cpus,
-        scratch=place,
-        wait_s=wait_s,
-        also=also,
-        publish_every_s=publish_every_s,
-    )
+def scratch_folder(scratch: str | None) -> str | None:
+    """Where files grow, for `Seat.scratch`; by default the system's temporary folder."""
+    return None if scratch == _IN_PLACE else scratch or gettempdir()
 
 
 def read_share(text: str) -> tuple[int, int]:

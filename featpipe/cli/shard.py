@@ -15,7 +15,7 @@ from featpipe.cli.main import EXIT_LEFT_OUT, lock_option
 from featpipe.cli.progress import open_view
 from featpipe.cli.seat_options import (
     also_option,
-    make_seat,
+    scratch_folder,
     scratch_option,
     take_share,
     threads_option,
@@ -117,13 +117,11 @@ def prepare(
     as_json: bool,
 ) -> None:
     """Read and cut the documents of every part of FOLDER that is left to do."""
-    from dataclasses import replace
-
-    from featpipe.build.jobs import list_jobs
+    from featpipe.build.jobs import Seat, list_jobs
 
     jobs = take_share(list_jobs(folder, "prepare"), share)
-    seat = make_seat(("cpu",), cpus, scratch)
-    seat = replace(seat, memory=memory and memory << 20)
+    of_all = memory and memory << 20
+    seat = Seat(("cpu",), cpus, memory=of_all, scratch=scratch_folder(scratch))
     ctx.exit(_do(folder, jobs, seat, as_json=as_json))
 
 
@@ -162,13 +160,14 @@ def encode(
 
     Texts of parts that are not prepared yet are left for a later call, and the exit code is 1.
     """
-    from featpipe.build.jobs import list_jobs
+    from featpipe.build.jobs import Seat, list_jobs
     from featpipe.build.publish import open_folder
     from featpipe.build.shards.status import list_missing_parts
 
     jobs = take_share(list_jobs(folder, "encode", space=space), share)
     missing = list_missing_parts(open_folder(folder))
-    seat = make_seat(device, cpus, scratch, also=also, publish_every_s=60 * publish_every)
+    place = scratch_folder(scratch)
+    seat = Seat(device, cpus, scratch=place, also=also, publish_every_s=60 * publish_every)
     code = _do(folder, jobs, seat, as_json=as_json)
     if missing:
         echo(f"note {len(missing)} parts were not prepared: {_some(missing)}", err=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +22,9 @@ from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.report import Counts, report_from_dict
 from featpipe.settings import BuildSettings
+
+if TYPE_CHECKING:
+    from featpipe.pool import Role
 
 EXACT = EncoderSettings(precision="exact")
 ONE, TWO = ("cuda:0",), ("cuda:0", "cuda:0")
@@ -75,6 +80,35 @@ def test_more_processes_read_beside_a_card(
     preparation = Preparation("")
     assert len(prepare_role(preparation, BuildSettings(), devices).devices) == n
     assert len(prepare_role(preparation, BuildSettings(n_prepare_workers=2), devices).devices) == 2
+
+
+def test_every_process_that_was_asked_for_reads_at_once(
+    tmp_path: Path, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, place, documents = 5, tmp_path / "workers", tmp_path / "documents"
+    place.mkdir()
+    documents.mkdir()
+    for number in range(4 * n):  # a worker may hold two while others start
+        (documents / f"{number}.txt").write_text(f"第{number}号合同。", "utf-8")
+
+    def meeting(*arguments: object) -> Role:
+        role = prepare_role(*arguments)  # type: ignore[arg-type]
+        given = {**role.arguments, "place": str(place), "n": n}
+        return replace(role, target="meeting_reader:MeetingReader", arguments=given)
+
+    monkeypatch.setattr("featpipe.build.pipeline.prepare_role", meeting)
+    monkeypatch.setattr("featpipe.build.intake._CHUNK_FILES", 1)
+    with Pipeline(
+        cache=tmp_path / "c.h5",
+        model=encoder_folder,
+        ner="none",
+        devices=["cpu"],
+        encoder=EXACT,
+        settings=BuildSettings(n_prepare_workers=n),
+    ) as pipeline:
+        report = pipeline.build(documents)
+    assert report.n_loaded == 4 * n
+    assert len(list(place.iterdir())) == n
 
 
 def test_the_report_tells_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
