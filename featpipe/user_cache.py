@@ -4,7 +4,7 @@
 
     words-3-<identity>/      compiled words             postings-<cache>-<analyser>/   BM25 postings
     fitted/3f/<name>.field   fitted template fields     faiss/<name>                   FAISS indexes
-    digests/  precision/     small facts
+    levels/<name>           levels of texts            digests/  precision/     small facts
 
 Everything here can be computed again. Guarantees:
 

@@ -18,7 +18,7 @@ from featpipe.cache import tables
 from featpipe.cache.contents import ContentIndex
 from featpipe.cache.folder_place_index import open_place_index
 from featpipe.cache.forgotten import Forgotten
-from featpipe.cache.levels import level_bits
+from featpipe.cache.kept_levels import kept_level_bits
 from featpipe.cache.place_index import last_part
 from featpipe.cache.texts import LEVEL_BIT, check_level, decode, join_keys
 from featpipe.documents.find import absolute
@@ -298,7 +298,7 @@ class StoredDocuments:
         if self._levels is None or self._levels[0] != state:
             forgotten = self.forgotten()
             keep = forgotten.kept if forgotten.documents else None
-            self._levels = state, level_bits(self._reader, keep)
+            self._levels = state, kept_level_bits(self._reader, keep)
         return self._levels[1]
 
     def taggers(self) -> list[str]:

@@ -159,18 +159,20 @@ class FolderTable(TableReader):
 
     def slice(self, name: str, start: int, stop: int) -> AnyArray:
         """Rows start:stop of a column, a view when they lie in one chunk."""
-        self._refuse_offsets(name)
+        return self.slices([name], start, stop)[0]
+
+    def slices(self, names: Sequence[str], start: int, stop: int) -> list[AnyArray]:
+        """As :meth:`slice`, of several columns; the rows are checked once for all of them."""
+        for name in names:
+            self._refuse_offsets(name)
         parts = [
-            self._member(number).slice(name, first, last)
+            self._member(number).slices(names, first, last)
             for number, first, last, _ in self._runs(start, stop)
         ]
         if len(parts) == 1:
             return parts[0]
-        return np.concatenate(parts) if parts else self._any_member().slice(name, 0, 0)
-
-    def slices(self, names: Sequence[str], start: int, stop: int) -> list[AnyArray]:
-        """As :meth:`slice`, of several columns."""
-        return [self.slice(name, start, stop) for name in names]
+        parts = parts or [self._any_member().slices(names, 0, 0)]
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
     def gather(
         self,

@@ -20,7 +20,7 @@ from featpipe.store.folder_table import FolderTable, MemberFiles, Route
 from featpipe.store.schema import CHECKS, END_SUFFIX, KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -144,9 +144,9 @@ class FolderVocabulary(FolderTable):
         else:
             yield self.gather_bits(name, np.arange(self.n_rows))
 
-    def slice(self, name: str, start: int, stop: int) -> AnyArray:
-        """A copy of rows start:stop of a column."""
-        return self.gather_bits(name, np.arange(start, stop))
+    def slices(self, names: Sequence[str], start: int, stop: int) -> list[AnyArray]:
+        """Copies of rows start:stop of several columns."""
+        return [self.gather_bits(name, np.arange(start, stop)) for name in names]
 
     def row(self, name: str, row: int) -> AnyArray:
         """One row of a column."""
@@ -227,9 +227,10 @@ class FolderTerms(FolderTable):
         """A whole column, in a few blocks for each file."""
         return (self._mixed(name, block) for block in super().blocks(name))
 
-    def slice(self, name: str, start: int, stop: int) -> AnyArray:
-        """Rows start:stop of a column, a view when they lie in one chunk."""
-        return self._mixed(name, super().slice(name, start, stop))
+    def slices(self, names: Sequence[str], start: int, stop: int) -> list[AnyArray]:
+        """Rows start:stop of several columns."""
+        found = super().slices(names, start, stop)
+        return [self._mixed(name, block) for name, block in zip(names, found, strict=True)]
 
     def row(self, name: str, row: int) -> AnyArray:
         """One row of a column."""
