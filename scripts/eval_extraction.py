@@ -12,6 +12,9 @@ values (compared by meaning), and calibration. Types, boundaries and cues come f
 only thing told about a field is its name. A draw is a seed: the same samples in every run, so that
 pieces measured apart (``--keep`` adds a line for each set, K and draw) can be merged into one.
 
+What the package ships of earlier templates (``learn_confidence.py``) was learnt on the part ``dev``
+of these sets; a table of anything but ``--part held-out`` says that its set is seen.
+
 Without ``--vectors`` words, shapes and layout are all there is. With it the sentences' vectors are
 computed through a pipeline into that cache, which later runs find again.
 """
@@ -34,6 +37,7 @@ from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.parties import Chosen, choose_distinct, doubted, rivals_of
 from featpipe.extraction.results import FieldResult
+from featpipe.extraction.scoring.confidence import with_confidence
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import (
     FieldModel,
@@ -50,6 +54,8 @@ from featpipe.extraction.values.values import read_value
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
+
+    from extraction_sets import Part
 
     from featpipe.extraction.scoring.ranking import Group
     from featpipe.extraction.values.values import Value
@@ -156,9 +162,9 @@ def evaluate(task: Task, k: int, draw: int, pages: Pages) -> tuple[dict[str, Tal
     for row in task.test:
         features = pages[row["doc_id"]]
         scored = score_fields(list(fitted.values()), features)
-        both = zip(fitted.values(), scored, strict=True)
-        found = dict(zip(fitted, both, strict=True))
+        found = dict(zip(fitted, zip(fitted.values(), scored, strict=True), strict=True))
         chosen = choose_distinct(found, rivals)
+        found = {name: with_confidence(*both) for name, both in found.items()}
         for name, tally in tallies.items():
             given = row["fields"].get(name, [])
             if name in found:
@@ -358,6 +364,7 @@ class Piece:
     fields: dict[str, dict[str, Tally]]
     seconds: float = 0.0
     records: Grouping = field(default_factory=Grouping)
+    part: Part = "all"
 
     def line(self) -> str:
         """One line of JSON; :meth:`of` is the way back."""
@@ -389,7 +396,8 @@ def measure(options: argparse.Namespace) -> Iterator[Piece]:
                 for _, grouping in found.values():
                     records.add(grouping)
                 fields = {name: tallies for name, (tallies, _) in found.items()}
-                yield Piece(name, k, draw, fields, round(monotonic() - started, 1), records)
+                seconds = round(monotonic() - started, 1)
+                yield Piece(name, k, draw, fields, seconds, records, options.part)
 
 
 def summarise(pieces: Sequence[Piece]) -> Iterator[tuple[str, float]]:
@@ -403,9 +411,10 @@ def summarise(pieces: Sequence[Piece]) -> Iterator[tuple[str, float]]:
         judged += whole.judged
         key = f"{SHORT.get(name, name)}_k{k}"
         seconds = sum(piece.seconds for piece in draws.values())
+        seen = " (seen in part)" if any(is_seen(piece) for piece in draws.values()) else ""
         oracles = "  ".join(f"{what} {f1:.3f}" for what, f1 in whole.oracles().items())
         print(
-            f"\n{key}, {len(draws)} draws: {whole.line()}  mean F1 {np.mean(scores):.3f}"
+            f"\n{key}{seen}, {len(draws)} draws: {whole.line()}  mean F1 {np.mean(scores):.3f}"
             f" ({min(scores):.3f} to {max(scores):.3f})  {seconds:.0f} s\n  perfect {oracles}"
         )
         print_fields(list(draws.values()))
@@ -416,6 +425,11 @@ def summarise(pieces: Sequence[Piece]) -> Iterator[tuple[str, float]]:
         yield from figures_of(key, whole, [piece.records for piece in draws.values()])
     if judged:
         yield "calibration_error", calibration_error(judged)
+
+
+def is_seen(piece: Piece) -> bool:
+    """Whether weights were learnt, or settings chosen, on documents that it was measured on."""
+    return piece.name in SETS and piece.part != "held-out"
 
 
 def figures_of(
@@ -491,7 +505,8 @@ def main() -> None:
     options = read_options()
     pieces = measure_or_merge(options, lambda: measure(options), Piece.of, Piece.line)
     figures = {key: round(value, 4) for key, value in summarise(pieces)}
-    finish("eval_extraction", options, figures, vectors=options.vectors is not None)
+    seen = sorted({piece.name for piece in pieces if is_seen(piece)})
+    finish("eval_extraction", options, figures, vectors=options.vectors is not None, seen=seen)
 
 
 if __name__ == "__main__":

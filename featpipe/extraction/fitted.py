@@ -17,6 +17,7 @@ import numpy as np
 
 from featpipe.extraction.parties import choose_distinct, doubted, groups_of, rivals_of
 from featpipe.extraction.results import ExtractedValue, FieldResult
+from featpipe.extraction.scoring.confidence import with_confidence
 from featpipe.extraction.scoring.field_model import (
     FieldModel,
     Scored,
@@ -151,7 +152,8 @@ class FittedTemplate:
         found = dict(zip(whole, zip(models, scored, strict=True), strict=True))
         chosen = choose_distinct(found, self._rivals)
         return {
-            name: self._result(name, *found[name], chosen[name], features.page) for name in names
+            name: self._result(name, *with_confidence(*found[name]), chosen[name], features.page)
+            for name in names
         }
 
     def candidates(
@@ -159,7 +161,7 @@ class FittedTemplate:
     ) -> tuple[tuple[ExtractedValue, ...], bool]:
         """The likeliest values of a field, reported ones and others, and whether it has many."""
         model = self.model(name)
-        scored = model.score(features)
+        model, scored = with_confidence(model, model.score(features))
         found = [
             self._value(name, model, scored, features.page, number)
             for number in range(min(most, len(scored.groups)))
@@ -263,7 +265,7 @@ def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
 # Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 11
+TEMPLATES_VERSION = 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class ExtractedValue:
         bound: ``<=`` or ``>=`` (不超过, 不低于), else "".
         start, end: place in the document's text, in characters, half-open.
         page: number of the printed page, None without pages.
-        probability: that the value is right, calibrated by cross-validation over the samples.
+        probability: that the value is right, by what the samples and many other templates show.
         parts: terms of its score, by name; the largest in size.
         nearest: the sample document, other than its own, whose context is most similar.
         places: further places (start, end) of the same value.

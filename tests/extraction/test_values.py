@@ -82,6 +82,14 @@ def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert not read_value("100美元", "money").means(read_value("100元", "money"))
 
 
+def test_large_amounts_that_agree_in_ten_digits_are_equal() -> None:
+    given = read_value("225811713.5", "money")
+    assert given.means(read_value("225,811,713.51元", "money"))
+    assert not given.means(read_value("225,811,713.61元", "money"))
+    assert not read_value("2258117.5", "money").means(read_value("2258117.51", "money"))
+    assert not read_value("225811713.5", "id").means(read_value("225811713.51", "id"))
+
+
 @given(st.text(), st.sampled_from(get_args(FieldType)))
 def test_any_text_has_some_value_and_found_ones_lie_inside_it(text: str, kind: str) -> None:
     assert read_value(text, kind).means(read_value(text, kind))

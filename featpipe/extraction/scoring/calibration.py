@@ -52,10 +52,40 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a field's samples show of it, each left out in turn."""
+
+    accuracy: float = 0.0
+    """Log odds that the best value of a sample is right, where the sample has one."""
+    missing: float = 0.0
+    """Log odds that a sample has no value."""
+    several: float = 0.0
+    """Log of the values of a sample that has any."""
+    few: float = 1.0
+    """One by the square root of the number of samples."""
+
+    @classmethod
+    def of(
+        cls, scores: Sequence[Floats], labels: Sequence[Bools], n_wanted: Sequence[int]
+    ) -> Evidence:
+        """From scores, labels and numbers of values of each sample: see :func:`calibrate`."""
+        has = sum(n > 0 for n in n_wanted)
+        both = zip(scores, labels, strict=True)
+        n_hits = min(sum(bool(truth[np.argmax(own)]) for own, truth in both if len(own)), has)
+        return cls(
+            float(np.log((n_hits + 1) / (has - n_hits + 1))),
+            float(np.log((len(n_wanted) - has + 0.5) / (has + 0.5))),
+            float(np.log(max(sum(n_wanted), 1) / max(has, 1))),
+            max(len(n_wanted), 1) ** -0.5,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """The curve of one field, and the probabilities that its values need to be reported."""
 
     curve: Curve
+    evidence: Evidence
     first_threshold: float
     other_threshold: float
 
@@ -84,7 +114,8 @@ def calibrate(
     )
     gain = _GAIN if len(scores) > 1 else 0.0
     first, other = (_gained(p, curve.ceiling, gain) for p in (first, max(other, first)))
-    return Calibration(replace(curve, shift=curve.shift + gain), first, other)
+    evidence = Evidence.of(scores, labels, n_wanted)
+    return Calibration(replace(curve, shift=curve.shift + gain), evidence, first, other)
 
 
 def _gained(p: float, ceiling: float, gain: float) -> float:

@@ -11,12 +11,13 @@ quarter million columns a field uses some ten thousand.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featpipe.extraction.scoring.calibration import Evidence
 from featpipe.extraction.scoring.candidates import Boundaries
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.field_model import FieldModel
@@ -112,6 +113,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "value_bias": model.values.model.bias,
         "thresholds": [model.values.first_threshold, model.values.other_threshold],
         "ceiling": model.values.ceiling,
+        "evidence": asdict(model.values.evidence),
         "edges": boundaries,
     }
 
@@ -138,7 +140,11 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
         boundaries=Boundaries(**boundaries),
         mentions=MentionModel(hashed, given["measured"], plain["bias"]),
         values=ValueModel(
-            Logistic(given["values"], plain["value_bias"]), first, other, plain["ceiling"]
+            Logistic(given["values"], plain["value_bias"]),
+            first,
+            other,
+            plain["ceiling"],
+            Evidence(**plain["evidence"]),
         ),
         sentences=SampleSentences(tuple(queries), given.get("vectors")),
         sample_mentions=SampleMentions(shares, given["numbers"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.calibration import calibrate
+from featpipe.extraction.scoring.calibration import Evidence, calibrate
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import read_value
@@ -131,8 +131,10 @@ class ValueModel:
     model: Logistic
     first_threshold: float
     other_threshold: float
-    ceiling: float = 1.0
+    ceiling: float
     """Highest probability: samples contradict each other."""
+    evidence: Evidence
+    """Of the samples, for :mod:`featpipe.extraction.scoring.confidence`."""
 
     def probabilities(self, rows: Floats) -> Floats:
         """Rows (n_groups, len(VALUE_COLUMNS)) -> (n_groups,)."""
@@ -168,7 +170,11 @@ def fit_values(
     curve = calibration.curve
     model = Logistic(model.weights * curve.scale, model.bias * curve.scale + curve.shift)
     return ValueModel(
-        model, calibration.first_threshold, calibration.other_threshold, curve.ceiling
+        model,
+        calibration.first_threshold,
+        calibration.other_threshold,
+        curve.ceiling,
+        calibration.evidence,
     )
 
 

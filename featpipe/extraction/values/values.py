@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Context
 from functools import lru_cache
 from typing import Literal
 
@@ -40,9 +41,29 @@ class Value:
     bound: str = ""
 
     def means(self, other: Value) -> bool:
-        """Equal by key; a unit that one of the two omits makes no difference."""
-        same_unit = not self.unit or not other.unit or self.unit == other.unit
-        return self.key == other.key and same_unit
+        """Equal by key; a unit that one of the two omits makes no difference.
+
+        Large amounts are equal that agree in ten digits: tables of values are kept as such.
+        """
+        if self.unit and other.unit and self.unit != other.unit:
+            return False
+        return self.key == other.key or (self.kind in _AMOUNTS and _agree(self.key, other.key))
+
+
+_AMOUNTS: frozenset[FieldType] = frozenset(("money", "number"))
+#: Digits that a large amount is compared by: those that many spreadsheets and exports keep.
+_DIGITS = 10
+_ROUNDED = Context(prec=_DIGITS)
+_decimal = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+
+
+def _agree(one: str, other: str) -> bool:
+    """Plain decimals that are the same number when rounded to so many digits."""
+    if one[:6] != other[:6] or max(len(one), len(other)) <= _DIGITS:
+        return False
+    if not _decimal.fullmatch(one) or not _decimal.fullmatch(other):
+        return False
+    return _ROUNDED.create_decimal(one) == _ROUNDED.create_decimal(other)
 
 
 @dataclass(frozen=True, slots=True)

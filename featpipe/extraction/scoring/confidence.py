@@ -1,0 +1,91 @@
+"""Confidence: the probability that a reported value is right, as people are shown it.
+
+A field's own curve (:mod:`featpipe.extraction.scoring.calibration`) orders its values and decides
+which are reported, but a few samples cannot tell how often such values are right. Many templates
+can: a logistic regression over what a value and its field's samples show, whose weights were learnt
+once, by ``scripts/learn_confidence.py``, from the development parts of four public sets
+(``scripts/extraction_sets.py``): announcements, event sentences, receipts and English contracts.
+
+Guarantee: in the order of a document's values, confidence never grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.extraction.scoring.calibration import Evidence
+from featpipe.extraction.scoring.candidates import SHAPED
+from featpipe.extraction.scoring.logistic import sigmoid
+from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.field_model import FieldModel, Scored
+
+    Floats = NDArray[np.float64]
+
+
+#: Bounds of a value's score and of its lead over the others.
+_MOST_SCORE, _MOST_LEAD = 8.0, 6.0
+COLUMNS = (
+    "one", "score", "lead", "shaped", *(field.name for field in fields(Evidence)), *VALUE_COLUMNS,
+)  # fmt: skip
+
+
+def columns_of(model: FieldModel, scored: Scored) -> Floats:
+    """Columns (n_values, len(COLUMNS)) that terms are products of."""
+    score = np.clip(model.values.model.logits(scored.rows), -_MOST_SCORE, _MOST_SCORE)
+    lead = np.full(len(score), _MOST_LEAD)
+    if len(score) > 1:
+        first, second = np.sort(score)[:-3:-1]
+        lead = np.clip(score - np.where(score == first, second, first), -_MOST_LEAD, _MOST_LEAD)
+    own = [1.0, model.kind in SHAPED, *astuple(model.values.evidence)]
+    one, is_shaped, *evidence = (np.full(len(score), float(number)) for number in own)
+    return np.column_stack([one, score, lead, is_shaped, *evidence, scored.rows])
+
+
+#: Two columns each, and the weight of their product.
+TERMS: tuple[tuple[str, str, float], ...] = (
+    ("one", "one", 0.1735),
+    ("one", "score", 0.0937),
+    ("one", "few", -0.4349),
+    ("log length", "share", 2.1602),
+    ("missing", "log occurrences", -0.3810),
+    ("log length", "known value", 3.1456),
+    ("lead", "mention", 0.0854),
+    ("lead", "n mentions", 0.4420),
+    ("mention", "mention", -0.1068),
+    ("share", "stands free", 0.7606),
+    ("accuracy", "n mentions", -0.4862),
+    ("one", "is best", -1.0976),
+    ("known value", "mention", -0.6852),
+    ("accuracy", "accuracy", 0.0674),
+    ("position", "position", -1.9136),
+    ("log length", "position", 1.3424),
+    ("position", "share", 1.0972),
+    ("several", "stands free", -0.5806),
+)
+#: Annotators and samples err, too: nothing is surer than that.
+CEILING = 0.97
+
+
+def terms_of(columns: Floats) -> Floats:
+    """Products (n_values, len(TERMS)) of columns."""
+    first, second = ([COLUMNS.index(term[side]) for term in TERMS] for side in (0, 1))
+    return np.asarray(columns[:, first] * columns[:, second])
+
+
+_WEIGHTS = np.array([weight for *_, weight in TERMS])
+
+
+def with_confidence(model: FieldModel, scored: Scored) -> tuple[FieldModel, Scored]:
+    """A field's values with the probabilities that people are shown."""
+    if not len(scored.rows):
+        return model, scored
+    logits = np.einsum("nt,t->n", terms_of(columns_of(model, scored)), _WEIGHTS)
+    p = np.minimum.accumulate(CEILING * sigmoid(logits))
+    return model, replace(scored, probabilities=p)

@@ -1,0 +1,87 @@
+"""Confidence: what people are shown as a probability, and the samples' evidence behind it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from featpipe.extraction.scoring.calibration import Evidence
+from featpipe.extraction.scoring.confidence import CEILING, COLUMNS, columns_of, with_confidence
+from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.page import page_of_text
+
+if TYPE_CHECKING:
+    from featpipe.extraction.values.values import FieldType
+
+NAMES = ("北岸电缆", "南岸管道", "东山水泥", "西湖环保", "中原机械", "长江船舶")
+
+
+def page_of(name: str, amount: int) -> PageFeatures:
+    bail = amount // 10
+    text = f"中标公告\n中标单位：{name}有限公司。\n中标金额：{amount}万元，保证金{bail}万元。"
+    return PageFeatures(page_of_text(text))
+
+
+def fitted(kind: FieldType = "money") -> FieldModel:
+    samples = [
+        sample_of(page_of(name, 300 + 70 * n), [f"{300 + 70 * n}万元"], kind)
+        for n, name in enumerate(NAMES)
+    ]
+    return fit_field(samples, kind, ("中标金额",))
+
+
+def test_confidence_never_grows_along_the_values_and_nothing_is_certain() -> None:
+    model = fitted()
+    scored = model.score(page_of("海峡港务", 870))
+    _, shown = with_confidence(model, scored)
+    assert shown.groups == scored.groups
+    assert len(shown.probabilities) > 1
+    assert (np.diff(shown.probabilities) <= 0).all()
+    assert (shown.probabilities > 0).all()
+    assert shown.probabilities[0] < CEILING
+
+
+def test_a_document_without_values_has_no_confidence_to_tell() -> None:
+    model = fitted()
+    _, shown = with_confidence(model, model.score(PageFeatures(page_of_text(""))))
+    assert not len(shown.probabilities)
+
+
+def test_the_lead_of_a_value_is_over_the_best_of_the_others() -> None:
+    model = fitted()
+    columns = columns_of(model, model.score(page_of("海峡港务", 870)))
+    score, lead = (columns[:, COLUMNS.index(name)] for name in ("score", "lead"))
+    wanted = [s - max(np.delete(score, n)) for n, s in enumerate(score)]
+    assert lead == pytest.approx(np.clip(wanted, -6, 6))
+
+
+def test_evidence_counts_the_samples() -> None:
+    scores = [np.array([0.5, 2.0]), np.array([1.0, 0.0]), np.array([3.0]), np.empty(0)]
+    labels = [
+        np.array([False, True]),
+        np.array([False, True]),
+        np.array([False]),
+        np.empty(0, bool),
+    ]
+    found = Evidence.of(scores, labels, [1, 3, 0, 0])
+    # Two samples have a value: the best value of one is right; four values in two samples.
+    assert found.accuracy == pytest.approx(math.log(2 / 2))
+    assert found.missing == pytest.approx(math.log(2.5 / 2.5))
+    assert found.several == pytest.approx(math.log(4 / 2))
+    assert found.few == pytest.approx(0.5)
+
+
+def test_what_the_samples_show_moves_confidence_and_not_the_order() -> None:
+    model = fitted()
+    scored = model.score(page_of("海峡港务", 870))
+    rarely = replace(model.values, evidence=replace(model.values.evidence, missing=1.0))
+    often, seldom = (
+        with_confidence(replace(model, values=values), scored)[1]
+        for values in (model.values, rarely)
+    )
+    assert seldom.probabilities[0] < often.probabilities[0]
