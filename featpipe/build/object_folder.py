@@ -1,7 +1,8 @@
 """A folder cache in an object store, as jobs publish into it and read from it.
 
 A file is put by one request, which the store refuses for a name that is taken. What jobs read of
-the cache (parts, outboxes, files of a shard that is added to) is fetched whole into a local folder.
+the cache (parts, files of a shard that is added to) is fetched whole into a local folder; of an
+outbox, its structure and the rows of a shard.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from featpipe.store.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from featpipe.store.fetched import FindRanges
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +54,19 @@ class ObjectFolder:
 
     def fetch(self, name: str) -> Path:
         """A local copy of a file. Raises FileNotFoundError, WriteFailed."""
+        return self._files_with(name).path(name)
+
+    def fetch_some(self, name: str, part: str, find_ranges: FindRanges) -> Path:
+        """A local copy of some bytes of a file, or of all. Raises as :meth:`fetch`."""
+        return self._files_with(name).path_of_some(name, part, find_ranges)
+
+    def _files_with(self, name: str) -> FetchedFiles:
+        """The store's files, listed again should it be needed to know this one."""
         if self._fetched is None:
             self._fetched = FetchedFiles(self._store, self._local)
         if name not in self._fetched.listing:
             self._fetched.refresh()
-        return self._fetched.path(name)
+        return self._fetched
 
     def publish(self, file: Path, name: str) -> bool:
         """Put a local file under a name; whether it is there by this call."""

@@ -26,6 +26,8 @@ from featpipe.store.object_store import is_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from featpipe.store.fetched import FindRanges
+
 #: A hidden file that was not written to for so long is a dead publisher's.
 _ABANDONED_S = 3600.0
 
@@ -57,6 +59,17 @@ class Publisher(Protocol):
 
         Raises:
             FileNotFoundError: there is none of this name.
+
+        """
+
+    def fetch_some(self, name: str, part: str, find_ranges: FindRanges) -> Path:
+        """As `fetch`, of a file of which some bytes are enough: others may be missing.
+
+        Args:
+            name: of the file.
+            part: names what is needed of it.
+            find_ranges: tells which bytes that is, as (first, one past the last); None: all. It is
+                given a function that reads the file's last bytes.
 
         """
 
@@ -118,6 +131,10 @@ class LocalFolder:
         if not path.is_file():
             raise FileNotFoundError(path)
         return path
+
+    def fetch_some(self, name: str, part: str, find_ranges: FindRanges) -> Path:  # noqa: ARG002  # as of any folder
+        """The file itself. Raises FileNotFoundError."""
+        return self.fetch(name)
 
     def publish(self, file: Path, name: str) -> bool:
         """Put a file under a name: by a new name of the same file, or a copy of it."""

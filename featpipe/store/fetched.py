@@ -1,9 +1,10 @@
-"""Local copies of the files of an object store, each fetched whole when it is first used.
+"""Local copies of the files of an object store, fetched when they are first used, most as a whole.
 
 ::
 
     FOLDER/9f2c41d08a77e3b5/shards/0a.h5       the copy, by the same name; 9f2c... names the URL
     FOLDER/9f2c41d08a77e3b5/shards/.0a.h5.of   size and version of the file that it is a copy of
+    FOLDER/9f2c41d08a77e3b5/.some/3/outbox/..  a sparse one, with some bytes of the file
 
 Guarantees:
 
@@ -33,9 +34,15 @@ from featpipe.errors import StoreUnreachable, WriteFailed
 from featpipe.store.object_store import Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from featpipe.store.object_store import ObjectStore
+
+    #: The bytes that are needed of a file, None for all, by a function that reads its last ones.
+    FindRanges = Callable[[Callable[[int], bytes]], list[tuple[int, int]] | None]
+
+#: Folder of the copies that lack bytes.
+_SOME = ".some"
 
 
 class FetchedFiles:
@@ -69,25 +76,65 @@ class FetchedFiles:
             StoreUnreachable: it does not answer, or another file than it listed came.
             WriteFailed: the copy cannot be written: disk full, permissions ...
         """
+        path = self.folder / name
+        listed = self._listed(name)
+        if not _is_copy(path, listed):
+            self._copy(name, path, listed, lambda aside: self.store.fetch(name, aside))
+        return path
+
+    def path_of_some(self, name: str, part: str, find_ranges: FindRanges) -> Path:
+        """A local copy of some bytes of a file, with zeros in the place of all others.
+
+        Args:
+            name: of the file.
+            part: names what is needed of it.
+            find_ranges: tells which bytes that is; asked only where there is no copy yet.
+
+        Returns:
+            The whole copy, where there is one, or all is needed.
+
+        Raises:
+            As :meth:`path`.
+        """
+        whole, path = self.folder / name, self.folder / _SOME / part / name
+        listed = self._listed(name)
+        if _is_copy(whole, listed):
+            return whole
+        if not _is_copy(path, listed):
+            ranges = find_ranges(lambda n: self._read_end(name, listed, n))
+            if ranges is None:
+                return self.path(name)
+            self._copy(
+                name,
+                path,
+                listed,
+                lambda aside: self.store.fetch_ranges(name, ranges, listed.n_bytes, aside),
+            )
+        return path
+
+    def _read_end(self, name: str, listed: Stored, n: int) -> bytes:
+        return self.store.read_range(name, max(0, listed.n_bytes - n), listed.n_bytes)
+
+    def _listed(self, name: str) -> Stored:
         listed = self.listing.get(name)
         if listed is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", f"{self.store.url}/{name}")
-        path = self.folder / name
-        if not _is_copy(path, listed):
-            try:
-                self._fetch(name, path, listed)
-            except FileNotFoundError as error:
-                raise StoreUnreachable(
-                    f"{self.store.url} listed {name}, and holds it no more", hint="open it again"
-                ) from error
-            except OSError as error:
-                raise WriteFailed(
-                    f"{path} cannot be written: {error.strerror}",
-                    hint="make room there, or name another folder for local copies",
-                ) from error
-        return path
+        return listed
 
-    def _fetch(self, name: str, path: Path, listed: Stored) -> None:
+    def _copy(self, name: str, path: Path, listed: Stored, fetch: Callable[[Path], None]) -> None:
+        try:
+            self._fetch(name, path, listed, fetch)
+        except FileNotFoundError as error:
+            raise StoreUnreachable(
+                f"{self.store.url} listed {name}, and holds it no more", hint="open it again"
+            ) from error
+        except OSError as error:
+            raise WriteFailed(
+                f"{path} cannot be written: {error.strerror}",
+                hint="make room there, or name another folder for local copies",
+            ) from error
+
+    def _fetch(self, name: str, path: Path, listed: Stored, fetch: Callable[[Path], None]) -> None:
         user_cache.make_folder(self.folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         with _only_one(path):
@@ -96,7 +143,7 @@ class FetchedFiles:
             _remove_torn(path)
             aside = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
             try:
-                self.store.fetch(name, aside)
+                fetch(aside)
                 if aside.stat().st_size != listed.n_bytes:
                     raise StoreUnreachable(
                         f"{self.store.url}/{name} came with {aside.stat().st_size} bytes, "

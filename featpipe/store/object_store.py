@@ -26,11 +26,13 @@ from typing import TYPE_CHECKING, Any, Self
 from featpipe.errors import FeatpipeError, MissingExtra, StoreUnreachable, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 #: Answers of stores that know no conditional writes.
 _UNCONDITIONAL = ("NotImplemented", "501", "not implemented", "InvalidArgument")
 _LOCAL = {"file", "local"}
+#: Longest range of one request, and requests at a time.
+_PIECE_BYTES, _AT_ONCE = 8 << 20, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,47 @@ class ObjectStore:
         with self._reaching(f"asked for {name}"):
             self._files.get_file(self._path(name), str(to))
 
+    def read_range(self, name: str, start: int, stop: int) -> bytes:
+        """Some bytes of a file, in one request; fewer where it ends before ``stop``.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            StoreUnreachable: it does not answer, or refuses.
+        """
+        with self._reaching(f"asked for {name}"):
+            content: bytes = self._files.cat_file(self._path(name), start=start, end=stop)
+        return content
+
+    def fetch_ranges(
+        self, name: str, ranges: Iterable[tuple[int, int]], n_bytes: int, to: Path
+    ) -> None:
+        """Copy some bytes of a file to their places in a local one of ``n_bytes``; others are 0.
+
+        Memory: some ranges of `_PIECE_BYTES` each.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            StoreUnreachable: it does not answer, refuses, or gives fewer bytes.
+            OSError: the local file cannot be written.
+        """
+        pieces = [piece for one in ranges for piece in _cut(*one)]
+        path = self._path(name)
+        with to.open("wb") as file:
+            file.truncate(n_bytes)
+            for first in range(0, len(pieces), _AT_ONCE):
+                some = pieces[first : first + _AT_ONCE]
+                starts, stops = ([piece[end] for piece in some] for end in (0, 1))
+                with self._reaching(f"asked for {name}"):
+                    found = self._files.cat_ranges([path] * len(some), starts, stops)
+                for start, stop, content in zip(starts, stops, found, strict=True):
+                    if len(content) != stop - start:
+                        raise StoreUnreachable(
+                            f"{self.url}/{name} gave {len(content)} of {stop - start} bytes",
+                            hint="open it again",
+                        )
+                    file.seek(start)
+                    file.write(content)
+
     def _put(self, path: str, content: bytes | Path, mode: str) -> None:
         try:
             if isinstance(content, Path):
@@ -211,6 +254,11 @@ def _file_system(url: str) -> tuple[Any, str]:  # Any: fsspec has no types
     except ValueError as error:
         raise UsageError(f"{url}: {error}", hint="such as s3://bucket/corpus.fp") from error
     return files, str(root).rstrip("/")
+
+
+def _cut(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """A range as pieces of at most `_PIECE_BYTES`."""
+    return ((at, min(at + _PIECE_BYTES, stop)) for at in range(start, stop, _PIECE_BYTES))
 
 
 def _missing(url: str, what: str) -> MissingExtra:

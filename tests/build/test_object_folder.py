@@ -25,6 +25,7 @@ from featpipe import Cache
 from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs
 from featpipe.build.object_folder import ObjectFolder
 from featpipe.build.publish import LocalFolder, open_folder
+from featpipe.build.shards import outbox_index
 from featpipe.build.shards.folder_plan import Models, plan_folder
 from featpipe.build.shards.part_lists import RunPlan, plan_run
 from featpipe.documents.find import search
@@ -91,7 +92,11 @@ def built(tmp_path_factory: pytest.TempPathFactory, s3_bucket: str, encoder_fold
     with SeatJobs(url, seat(scratch)) as jobs:
         reports = [jobs.run(Job("prepare", number, run.id)) for number in range(run.n_parts)]
     kill_while_it_publishes(url, scratch)
-    with SeatJobs(url, seat(scratch)) as jobs:
+    for copy in scratch.rglob("outbox/*"):  # whole, since they are small
+        copy.unlink()
+    with SeatJobs(url, seat(scratch)) as jobs, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outbox_index, "NEAR_BYTES", 0)  # else small outboxes are fetched whole
+        patch.setattr(outbox_index, "_MOST_OF_ALL", 1.0)
         reports += [jobs.run(Job("encode", number)) for number in range(N_SHARDS)]
     build(folder / "one.h5", documents, encoder_folder, encoder=EXACT)
     return Built(url, folder / "one.h5", reports, scratch)
@@ -111,6 +116,9 @@ def test_rows_are_those_of_one_machine_though_a_job_was_killed_while_it_publishe
     assert compare_folder(files.folder, built.file).words == []
     work = [path for path in built.scratch.rglob("*.h5*") if "featpipe-" in str(path)]
     assert work == []
+    outboxes = [path for path in built.scratch.rglob("*.h5") if path.parent.name == "outbox"]
+    assert {path.parts[-4] for path in outboxes} == {".some"}  # the rows of each shard alone
+    assert {path.parts[-3] for path in outboxes} == {"0", "1", "2", "3"}
 
 
 def test_it_is_read_as_the_file_is(built: Built, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from featpipe.build.progress import RunRecord
 from featpipe.build.run import Run
 from featpipe.build.shards.folder_plan import layout_of
 from featpipe.build.shards.job import SPACE_MARK, Job, JobReport
-from featpipe.build.shards.outbox import SliceUnits, read_slice
+from featpipe.build.shards.outbox import SliceUnits, fetch_slice
 from featpipe.build.shards.stacked import StackedReader
 from featpipe.build.shards.work_file import discard, work_file
 from featpipe.build.stored_units import StoredUnits
@@ -134,8 +134,7 @@ class Shard:
 
     def new_units(self) -> SliceUnits:
         """Of the other outboxes."""
-        number, fetch = self.job.number, self.folder.fetch
-        return SliceUnits([read_slice(fetch(name), number) for name in self.new])
+        return SliceUnits([fetch_slice(self.folder, name, self.job.number) for name in self.new])
 
     def write_report(self, report: JobReport) -> None:
         """Say that everything up to these outboxes is done, unless another attempt has."""

@@ -1,6 +1,7 @@
 """The outbox of a part: its distinct unit texts with their levels, in the order of the shards.
 
-It is made of the published part alone, so that both always belong together, whoever made them.
+It is made of the published part alone, so that both always belong together, whoever made them. An
+index behind it tells where the rows of each shard are (`featpipe.build.shards.outbox_index`).
 """
 
 from __future__ import annotations
@@ -11,26 +12,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.build.shards.outbox_index import OutboxIndex, append_index
 from featpipe.cache import tables
 from featpipe.cache.texts import LEVEL_BIT, Texts, Units, decode
 from featpipe.settings import LEVELS
 from featpipe.store import Column, Ragged, Reader, TableSpec, Writer
+from featpipe.store.disk import writing
 from featpipe.store.folder_layout import shard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from featpipe.build.publish import Publisher
     from featpipe.store import TableReader, TableWriter
 
 _UNITS = "units"
 _BOUNDS = "bounds"
 
-#: Documents looked at together, and rows copied together.
+#: Documents looked at together, and rows copied together: so many that no column is begun in chunks
+#: smaller than those it has at the end. What was left of them would be fetched with every slice.
 _DOCUMENTS = 256
-_ROWS = 1 << 14
+_ROWS = 1 << 17
 
 
 def write_outbox(part: Path, bits: int, path: Path) -> int:
@@ -74,6 +79,16 @@ class Slice(NamedTuple):
                 np.asarray(table.gather("key", rows), np.uint8),
                 np.asarray(table.gather("bits", rows), np.uint8),
             )
+
+
+def fetch_slice(folder: Publisher, name: str, shard: int) -> Slice:
+    """The rows of a shard in a published outbox; of an object store, not more than these."""
+
+    def find_ranges(read_end: Callable[[int], bytes]) -> list[tuple[int, int]] | None:
+        index = OutboxIndex.read(read_end)
+        return None if index is None else index.ranges(shard)
+
+    return read_slice(folder.fetch_some(name, f"{shard:x}", find_ranges), shard)
 
 
 def read_slice(path: Path, shard: int) -> Slice:
@@ -149,6 +164,9 @@ def _write_sorted(reader: Reader, levels: NDArray[np.uint8], bits: int, path: Pa
             rows = order[start : start + _ROWS]
             text = texts.ragged_many("text", rows)
             table.append({"key": keys[rows], "bits": levels[rows], "text": text})
+    if len(order):
+        with writing(path):
+            append_index(path, _UNITS, bounds.tolist())
     return len(order)
 
 
