@@ -73,13 +73,13 @@ TERMS: tuple[tuple[str, str, float], ...] = (
 CEILING = 0.97
 
 
+_FIRST, _SECOND = ([COLUMNS.index(term[side]) for term in TERMS] for side in (0, 1))
+_WEIGHTS = np.array([weight for *_, weight in TERMS])
+
+
 def terms_of(columns: Floats) -> Floats:
     """Products (n_values, len(TERMS)) of columns."""
-    first, second = ([COLUMNS.index(term[side]) for term in TERMS] for side in (0, 1))
-    return np.asarray(columns[:, first] * columns[:, second])
-
-
-_WEIGHTS = np.array([weight for *_, weight in TERMS])
+    return np.asarray(columns[:, _FIRST] * columns[:, _SECOND])
 
 
 def with_confidence(model: FieldModel, scored: Scored) -> tuple[FieldModel, Scored]:
