@@ -5,6 +5,7 @@
     python scripts/eval_extraction.py --data ../shared/data [--quick] [--json FILE]
     python scripts/eval_extraction.py --sets cuad --samples 20 --draw 0 2 --keep pieces.jsonl
     python scripts/eval_extraction.py --merge pieces.jsonl
+    python scripts/eval_extraction.py --entities
     python scripts/eval_extraction.py --vectors c.h5 [--model FOLDER]
 
 Per set and number of samples K: candidate recall, sentence hit@1/3/5, precision, recall and F1 of
@@ -15,8 +16,9 @@ pieces measured apart (``--keep`` adds a line for each set, K and draw) can be m
 What the package ships of earlier templates (``learn_confidence.py``) was learnt on the part ``dev``
 of these sets; a table of anything but ``--part held-out`` says that its set is seen.
 
-Without ``--vectors`` words, shapes and layout are all there is. With it the sentences' vectors are
-computed through a pipeline into that cache, which later runs find again.
+By default words, shapes and layout are all there is. With ``--entities`` the built-in model names
+persons, organisations and the like, as it does when a cache is built. With ``--vectors`` the
+sentences' vectors are computed through a pipeline into that cache, which later runs find again.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from featpipe.extraction.scoring.field_model import (
     score_fields,
 )
 from featpipe.extraction.scoring.locate import infer_type, locate_value
-from featpipe.extraction.scoring.page import Page, page_of_text, with_vectors
+from featpipe.extraction.scoring.page import LabelledSpan, Page, page_of_text, with_vectors
 from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 from featpipe.extraction.values.values import read_value
 
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 
     from extraction_sets import Part
 
+    from featpipe.encoders.tagger import Tagger
     from featpipe.extraction.scoring.ranking import Group
     from featpipe.extraction.values.values import Value
 
@@ -213,11 +216,15 @@ class Pages:
     Args:
         cache: where vectors are kept, None for none.
         model: encoder; None for the built-in one.
+        with_entities: whether the built-in tagger names entities.
 
     """
 
-    def __init__(self, cache: Path | None, model: str | None) -> None:
+    def __init__(
+        self, cache: Path | None, model: str | None, *, with_entities: bool = False
+    ) -> None:
         self._cache, self._model = cache, model
+        self._tagger = load_tagger() if with_entities else None
         self._made: dict[str, PageFeatures] = {}
 
     def __getitem__(self, name: str) -> PageFeatures:
@@ -229,6 +236,8 @@ class Pages:
         pages = {name: page_of_text(text, name=name) for name, text in new.items()}
         if self._cache is not None and pages:
             pages = self._with_vectors(pages)
+        if self._tagger is not None:
+            pages = {name: with_entities(page, self._tagger) for name, page in pages.items()}
         self._made |= {name: PageFeatures(page) for name, page in pages.items()}
 
     def _with_vectors(self, pages: dict[str, Page]) -> dict[str, Page]:
@@ -252,6 +261,29 @@ class Pages:
                 else page
                 for name, page in pages.items()
             }
+
+
+def load_tagger() -> Tagger:
+    """The built-in one."""
+    from featpipe.encoders.builtin import find_builtin_model
+    from featpipe.encoders.tagger import Tagger
+
+    return Tagger.load(find_builtin_model(), device="cpu", threads=1)
+
+
+def with_entities(page: Page, tagger: Tagger) -> Page:
+    """The page with the entities of its paragraphs, as a cache holds them."""
+    paragraphs = page.paragraphs.tolist()
+    found = tagger.find_entities([page.text[a:b] for a, b in paragraphs])
+    first = np.repeat([a for a, _ in paragraphs], found.lengths)
+    spans = [
+        LabelledSpan(start, end, tagger.labels[label], score)
+        for start, end, label, score in zip(
+            (first + found.start).tolist(), (first + found.end).tolist(),
+            found.label.tolist(), found.score.tolist(), strict=True,
+        )
+    ]  # fmt: skip
+    return replace(page, entities=tuple(spans))
 
 
 def judge(  # one document and one field, as extraction has them
@@ -385,7 +417,7 @@ def measure(options: argparse.Namespace) -> Iterator[Piece]:
         # Contracts of 58,000 characters take a hundred times the time of announcements.
         n_test = options.documents if name != "cuad" else max(options.documents // 4, 5)
         tasks = read_set(options.data, name, n_test, options.part)
-        pages = Pages(options.vectors, options.model)
+        pages = Pages(options.vectors, options.model, with_entities=options.entities)
         for k in options.samples:
             if name == "cuad" and k > 20:
                 continue
@@ -489,6 +521,7 @@ def read_options() -> argparse.Namespace:
         "--documents", type=int, default=400, help="test documents per template; of cuad a quarter"
     )
     parser.add_argument("--part", choices=("all", "dev", "held-out"), default="all")
+    parser.add_argument("--entities", action="store_true", help="named by the built-in model")
     parser.add_argument("--vectors", type=Path, help="cache for the sentences' vectors")
     parser.add_argument("--model", help="encoder for --vectors; the built-in one by default")
     parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")

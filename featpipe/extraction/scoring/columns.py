@@ -16,11 +16,12 @@ from featpipe.extraction.scoring.context import (
     N_HASHED,
     number_columns,
 )
+from featpipe.extraction.scoring.entities import ENTITY_COLUMN
 from featpipe.extraction.scoring.hashed_rows import HashedRows
 from featpipe.extraction.scoring.labels import labelled_starts
 from featpipe.extraction.scoring.similarity import SIMILARITIES, measure_spans
 from featpipe.extraction.scoring.synonyms import synonyms_of
-from featpipe.extraction.scoring.tokens import hash_of, mix
+from featpipe.extraction.scoring.tokens import mix
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -47,7 +48,7 @@ _SHARED = (
     "unbalanced", "behind colon", "behind opener", "before stop", "line start", "line end",
     "whole line", "marks inside", "log length", "cuts a word", "position", "early",
     "function words", "organisation", "person", "n words", "all digits", "clean start",
-    "clean end",
+    "clean end", "cuts entity",
 )  # fmt: skip
 MEASURED = (
     *_SHARED, "repeats", "vector", "words of sentence", "behind alias", "alias near",
@@ -76,6 +77,7 @@ _PRIORS = {
     "all digits": (-0.3, 0.0),
     "clean start": (0.4, 0.5),
     "clean end": (0.4, 0.5),
+    "cuts entity": (-1.0, -1.0),
     "repeats": (0.3, 0.5),
     "vector": (0.5, 0.5),
     "words of sentence": (0.9, 0.8),
@@ -93,6 +95,7 @@ _PRIORS = {
     "last words like": (1.6, 0.0),
     "both sides like": (1.0, 0.0),
     "label like": (0.4, 0.0),
+    "entity like": (1.5, 1.0),
     "words before like": (0.9, 0.0),
     "words behind like": (1.2, 0.0),
     "length like": (1.1, 0.0),
@@ -129,7 +132,7 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
         np.minimum(np.log2(last - first) * 3, 24).astype(np.int64),
         mix(np.minimum(tokens.line[first], 4), before_end),
         _inside(context.sums, found),
-        _entity_labels(features, found),
+        features.entities.labels(first, last),
     ]
     both = number_columns(columns, _OF_BOTH) & (N_HASHED - 1)
     return HashedRows(
@@ -149,22 +152,12 @@ def _distinct(places: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 #: Numbers of the columns that depend on both ends of a span.
-_OF_BOTH = (13, 14, 16, 20, 22, 23, 24)
+_OF_BOTH = (13, 14, 16, 20, 22, 23, ENTITY_COLUMN)
 
 
 def _inside(sums: Ints, found: Candidates) -> Ints:
     """One number (n,) for all tokens of each span, equal for equal sequences of tokens."""
     return mix(sums[found.last] - sums[found.first], found.last - found.first)
-
-
-def _entity_labels(features: PageFeatures, found: Candidates) -> Ints:
-    """Hash of the label of the entity that has exactly this span, 0 for none."""
-    if not features.page.entities:
-        return np.zeros(len(found), np.int64)
-    tokens = features.tokens
-    labels = {(span.start, span.end): hash_of(span.label) for span in features.page.entities}
-    start, end = tokens.start[found.first].tolist(), tokens.end[found.last - 1].tolist()
-    return np.array([labels.get(span, 0) for span in zip(start, end, strict=True)], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,6 +260,7 @@ def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
         n_digits == length,
         clean_start,
         clean_end,
+        features.entities.cuts(first, last),
     ]
     shared = np.empty((len(found), len(_SHARED)))
     for number, column in enumerate(columns):

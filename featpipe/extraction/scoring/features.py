@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.context import make_boundary_context, make_column_context
+from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.labels import find_nothing
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
@@ -95,6 +96,11 @@ class PageFeatures:
     def context(self) -> ColumnContext:
         """The neighbourhood of each token."""
         return make_column_context(self.tokens, self.boundaries.is_organisation_end)
+
+    @cached_property
+    def entities(self) -> EntityMarks:
+        """The entities by token."""
+        return EntityMarks.of(self.tokens, self.page.entities)
 
     @cached_property
     def word_pairs(self) -> WordPairs:

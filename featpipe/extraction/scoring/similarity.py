@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.context import N_HASHED
+from featpipe.extraction.scoring.entities import NO_ENTITY_PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,7 +165,10 @@ class SampleMentions:
             shares[hashed.ravel()] += np.float32(1)  # once, however many mentions a sample has
         measures = np.concatenate([part[:_MOST_MENTIONS] for _, part in known])
         step = max(1, -(-len(measures) // _MOST_MENTIONS))
-        return cls(shares / np.float32(len(known)), measures[::step])
+        shares /= np.float32(len(known))
+        # No tagger may have seen the documents: to be no entity speaks against a span at most.
+        shares[NO_ENTITY_PLACE] = min(shares[NO_ENTITY_PLACE], np.float32(_NEUTRAL))
+        return cls(shares, measures[::step])
 
     def similarity(self, hashed: HashedRows, measures: Floats) -> Floats:
         """Columns (n, len(SIMILARITIES)) of candidates, above 0 for more similar than neutral.
