@@ -26,9 +26,9 @@ from extraction_sets import SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.parties import choose_distinct, rivals_of
-from featpipe.extraction.scoring.confidence import CEILING, TERMS, columns_of, terms_of
+from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
-from featpipe.extraction.scoring.logistic import minimise, sigmoid
+from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 SAMPLE_COUNTS = {1: 0.25, 3: 0.5, 5: 1.0, 10: 0.7, 20: 1.0}
 #: Draws of other samples than those of the evaluation.
 FIRST_DRAW = 1000
-#: Precision of the prior of weights, of standardised terms, and of their sum without any.
-_STRENGTH, _STRENGTH_OF_MEAN = 3.0, 0.5
+#: Precision of the prior of the weights of standardised terms.
+_STRENGTH = 3.0
 #: What a set and number of samples counts, in values.
 _N_VALUES = 2000.0
 
@@ -130,25 +130,11 @@ class Table:
         return cls(columns, right, weights, names, ks)
 
 
-def learn(terms: Floats, right: NDArray[np.bool_], weights: Floats) -> Floats:
-    """Weights (n_terms,) of terms (n_values, n_terms), the first of which is the constant."""
+def learn(terms: Floats, right: NDArray[np.bool_], weights: Floats) -> Logistic:
+    """Logistic regression on terms (n_values, n_terms), held by their spread."""
     size = np.maximum(terms.std(axis=0), 1e-6)
-    size[0] = 1.0
-    rows = terms / size
-    strength = np.full(rows.shape[1], _STRENGTH)
-    strength[0] = _STRENGTH_OF_MEAN
-
-    def loss(point: Floats) -> tuple[float, Floats]:
-        rise = sigmoid(rows @ point)
-        p = np.clip(CEILING * rise, 1e-9, 1 - 1e-9)
-        total = -float((weights * np.log(np.where(right, p, 1 - p))).sum())
-        slope = weights * np.where(right, -1 / p, 1 / (1 - p)) * CEILING * rise * (1 - rise)
-        return (
-            total + 0.5 * float((strength * point * point).sum()),
-            rows.T @ slope + strength * point,
-        )
-
-    return np.asarray(minimise(loss, np.zeros(rows.shape[1]), 400) / size)
+    fitted = fit_logistic(terms / size, right, weights, strength=_STRENGTH, n_steps=400)
+    return Logistic(fitted.weights / size, fitted.bias)
 
 
 def print_fit(table: Table, p: Floats, what: str) -> Iterator[tuple[str, float]]:
@@ -184,16 +170,17 @@ def main() -> None:
     )
     table = Table.of(pieces)
     terms = terms_of(table.columns)
-    weights = learn(terms, table.right, table.weights)
-    figures = dict(print_fit(table, CEILING * sigmoid(terms @ weights), "seen"))
+    learnt = learn(terms, table.right, table.weights)
+    figures = dict(print_fit(table, sigmoid(learnt.logits(terms)), "seen"))
     left_out = np.zeros(len(terms))
     for name in sorted(set(table.names.tolist())):
         own = table.names == name
         others = learn(terms[~own], table.right[~own], table.weights[~own])
-        left_out[own] = CEILING * sigmoid(terms[own] @ others)
+        left_out[own] = sigmoid(others.logits(terms[own]))
     figures |= dict(print_fit(table, left_out, "left-out"))
-    for (first, second, _), weight in zip(TERMS, weights.tolist(), strict=True):
+    for (first, second, _), weight in zip(TERMS, learnt.weights.tolist(), strict=True):
         print(f'    ("{first}", "{second}", {weight:.4f}),')
+    print(f"BIAS = {learnt.bias:.4f}")
     finish("learn_confidence", options, {key: round(value, 4) for key, value in figures.items()})
 
 

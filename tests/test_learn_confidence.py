@@ -11,15 +11,14 @@ pytestmark = pytest.mark.usefixtures("scripts_are_importable")
 def test_learnt_weights_give_the_probabilities_that_values_were_drawn_with() -> None:
     from learn_confidence import learn
 
-    from featpipe.extraction.scoring.confidence import CEILING
     from featpipe.extraction.scoring.logistic import sigmoid
 
     chance = np.random.default_rng(4)
-    terms = np.column_stack([np.ones(20_000), chance.normal(size=(20_000, 2))])
-    truth = CEILING * sigmoid(terms @ [0.5, 2.0, -1.0])
+    terms = chance.normal(size=(20_000, 2)) * [1.0, 30.0]
+    truth = sigmoid(terms @ [2.0, -0.03] + 0.5)
     right = chance.random(len(truth)) < truth
-    weights = learn(terms, right, np.ones(len(truth)))
-    assert np.abs(CEILING * sigmoid(terms @ weights) - truth).mean() < 0.02
+    learnt = learn(terms, right, np.ones(len(truth)))
+    assert np.abs(sigmoid(learnt.logits(terms)) - truth).mean() < 0.02
 
 
 def test_every_set_counts_the_same_however_many_values_it_has() -> None:
