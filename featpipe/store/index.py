@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,8 @@ class KeyIndex:
     """An index in memory. One thread may add; finds may run meanwhile.
 
     ``slots`` may be a private map of the file: a page is shared between processes until an entry is
-    added on it.
+    added on it. Entries lie all over the pages, so a few hundred thousand of them make the whole
+    index private: readers add none (`ReaderIndex`).
     """
 
     __slots__ = ("dirty", "guard", "is_whole", "mask", "memory", "n_rows", "slots")
@@ -86,6 +87,13 @@ class KeyIndex:
         """An index of ``capacity`` empty slots, a power of two."""
         index = cls(np.zeros(capacity, "<u4"), 0)
         index.dirty[:] = True
+        return index
+
+    @classmethod
+    def beginning_at(cls, row: int, capacity: int) -> KeyIndex:
+        """An empty index, of rows from ``row`` on."""
+        index = cls.empty(capacity)
+        index.n_rows = row
         return index
 
     @classmethod
@@ -269,13 +277,9 @@ N_BITS = np.array([number.bit_count() for number in range(256)], np.uint8)  #: b
 MIN_DISTANCE = 20
 
 
-def find_altered(
+def _find_altered(
     index: KeyIndex, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int
 ) -> NDArray[np.int64]:
-    """Rows that these absent keys ((n, 2) uint64) were compared with and nearly have.
-
-    A sound key is not near another, so theirs are suspect: they may be damaged.
-    """
     found = [np.zeros(0, np.int64)]
     slot = (keys[:, 0] & np.uint64(index.mask)).astype(np.intp)
     for _ in range(min(_MAX_PROBES, len(index.slots)) if n_rows else 0):
@@ -309,6 +313,54 @@ def _compare(
     same: NDArray[np.bool_] = key[:, 0] == keys[:, 0]
     same &= key[:, 1] == keys[:, 1]
     return same, row
+
+
+class ReaderIndex(NamedTuple):
+    """The index of a file, and beside it one of the rows that it lacks.
+
+    The file's stays shared with all other processes. ``recent`` takes at most 11.1 bytes for each
+    row that the writer has not indexed yet, which are a quarter of the table at most.
+    """
+
+    filed: KeyIndex
+    recent: KeyIndex | None = None
+
+    def find(self, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int) -> NDArray[np.int64]:
+        """As `KeyIndex.find`."""
+        found = self.filed.find(keys, stored, n_rows)
+        if self.recent is not None:
+            rest = np.flatnonzero(found < 0)
+            if len(rest):
+                found[rest] = self.recent.find(keys[rest], stored, n_rows)
+        return found
+
+    def find_one(self, key: bytes, slot: int, stored: ColumnView, n_rows: int) -> int:
+        """As `KeyIndex.find_one`."""
+        row = self.filed.find_one(key, slot, stored, n_rows)
+        if row < 0 and self.recent is not None:
+            return self.recent.find_one(key, slot, stored, n_rows)
+        return row
+
+    def find_altered(
+        self, keys: NDArray[np.uint64], stored: ColumnView, n_rows: int
+    ) -> NDArray[np.int64]:
+        """Rows that these absent keys ((n, 2) uint64) were compared with and nearly have.
+
+        A sound key is not near another, so theirs are suspect: they may be damaged.
+        """
+        found = [_find_altered(index, keys, stored, n_rows) for index in self if index is not None]
+        return np.unique(np.concatenate(found))
+
+    def extended(self, keys: ColumnView, n_rows: int) -> ReaderIndex:
+        """With every row of the key column up to ``n_rows``."""
+        first, recent = self.filed.n_rows, self.recent
+        if n_rows <= first:
+            return ReaderIndex(self.filed)
+        capacity = capacity_for(n_rows - first)
+        if recent is None or recent.n_rows > n_rows or capacity > len(recent.slots):
+            recent = KeyIndex.beginning_at(first, capacity)
+        recent.extend(keys, n_rows)
+        return ReaderIndex(self.filed, recent)
 
 
 #: Rows that readers may have to index themselves, besides a quarter of the table.

@@ -294,7 +294,7 @@ class ShardLookup:
             columns.append(view.fixed[self._name])
             self._value = columns[-1]
         are_inside = all(_lies_inside(column, mapping, known.now.n_rows) for column in columns)
-        if not known.now.n_rows or known.has_unsound or not are_inside:
+        if not known.now.n_rows or known.has_unsound or known.has_recent or not are_inside:
             return
         self._slots[position] = index.slots.ctypes.data
         self._mask[position] = index.mask

@@ -17,8 +17,7 @@ from featpipe.store.index import (
     MIN_CAPACITY,
     IndexDamaged,
     KeyIndex,
-    capacity_for,
-    find_altered,
+    ReaderIndex,
     is_near,
 )
 from featpipe.store.keys import KEY_BYTES
@@ -80,9 +79,10 @@ class Known(NamedTuple):
 
     Attributes:
         now: the table.
-        key_index: of its rows.
+        key_index: of its rows, or of the first ones; see ``has_recent``.
         sound: the rows found sound; ``flags`` a byte for each, where there are some.
         has_unsound: whether keys of damaged rows are in the index.
+        has_recent: whether the file's own index lacks rows.
     """
 
     now: Snapshot
@@ -90,6 +90,7 @@ class Known(NamedTuple):
     sound: SoundRows
     flags: NDArray[np.bool_] | None
     has_unsound: bool
+    has_recent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class TableReader:
         self._file = file
         self.now = snapshot
         self._lock = threading.Lock()
-        self._index = KeyIndex.empty(MIN_CAPACITY)
+        self._index = ReaderIndex(KeyIndex.empty(MIN_CAPACITY))
         self._index_place: IndexPlace | None = None
         self._n_mapped = 0  #: rows that the index held when it was mapped
         self._guard = RowGuard(file)
@@ -342,10 +343,11 @@ class TableReader:
         self._require_whole(now)
         self._guard.require(now.view, rows, sound, given, ragged)
 
-    def _require_whole(self, now: Snapshot, index: KeyIndex | None = None) -> None:
+    def _require_whole(self, now: Snapshot, index: ReaderIndex | None = None) -> None:
         """Raise DictionaryChanged where zeros were read in the place of bytes that are gone."""
         is_broken = now.mapping.guard.is_broken
-        if is_broken or (index is not None and index.guard and index.guard.is_broken):
+        guard = None if index is None else index.filed.guard
+        if is_broken or (guard is not None and guard.is_broken):
             raise DictionaryChanged(
                 f"{self._file.path} lost bytes under its reader: it was truncated or overwritten, "
                 "or its disk fails",
@@ -400,11 +402,11 @@ class TableReader:
             self._require_absent(now, index, np.frombuffer(key, np.uint8).reshape(1, KEY_BYTES))
         return row
 
-    def _require_absent(self, now: Snapshot, index: KeyIndex, keys: NDArray[np.uint8]) -> None:
+    def _require_absent(self, now: Snapshot, index: ReaderIndex, keys: NDArray[np.uint8]) -> None:
         """Raise DamagedRows where a key was not found because the stored one is damaged."""
         if len(keys) and self._file.checks_rows:
             words = np.ascontiguousarray(keys).view("<u8")
-            suspects = find_altered(index, words, now.key_column, now.n_rows)
+            suspects = index.find_altered(words, now.key_column, now.n_rows)
             self._require_sound(now, suspects, self._guard.sound_rows(now.n_rows))
             near = [row for row in self._unsound.tolist() if is_near(words, now.key_column, row)]
             if near:
@@ -433,11 +435,12 @@ class TableReader:
         if (
             known is None
             or known.now is not now
-            or known.key_index is not index
+            or known.key_index is not index.filed
             or known.sound is not sound
             or known.flags is not flags
         ):
-            known = self._known = Known(now, index, sound, flags, bool(len(self._unsound)))
+            unsound, recent = bool(len(self._unsound)), index.recent is not None
+            known = self._known = Known(now, index.filed, sound, flags, unsound, recent)
         return known
 
     def is_still(self, known: Known) -> bool:
@@ -459,7 +462,7 @@ class TableReader:
         """Whether rows are checked before they are handed out."""
         return self._file.checks_rows
 
-    def _ready_index(self, now: Snapshot) -> KeyIndex:
+    def _ready_index(self, now: Snapshot) -> ReaderIndex:
         """The index with every row of ``now``."""
         with self._lock:
             if self._ready is not now:
@@ -468,35 +471,32 @@ class TableReader:
                 self._ready = now
             return self._index
 
-    def _prepared(self, now: Snapshot) -> KeyIndex:
-        """Map the index, and add the rows that the writer has not indexed yet."""
-        place, index = now.view.index, self._index
-        if place is None or capacity_for(now.n_rows) > place.capacity:
-            if index.n_rows > now.n_rows or capacity_for(now.n_rows) > len(index.slots):
-                return self._built(now)
-        else:
+    def _prepared(self, now: Snapshot) -> ReaderIndex:
+        """The file's index, mapped, and one of the rows that the writer has not indexed yet."""
+        place = now.view.index
+        if place is None and self._index_place is not None:  # damaged since
+            return self._built(now)
+        if place is not None:
             n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
-            # Pages that the reader adds to are its own, up to the whole index; and to add what the
-            # file's pages have by now would put it there twice.
             if place != self._index_place or n_rows > self._n_mapped:
-                index = self._mapped(place, n_rows)
-        try:
-            self._note_unsound(now, index.n_rows)
-            index.extend(now.key_column, now.n_rows)
-        except IndexDamaged:
-            index = self._built(now)
-        return index
+                self._index, self._n_mapped = ReaderIndex(self._mapped(place, n_rows)), n_rows
+        return self._extended(self._index, now)
 
     def _mapped(self, place: IndexPlace, n_rows: int) -> KeyIndex:
-        """The index in the file; what was added to an earlier map of it is given up."""
-        self._unsound, self._n_mapped = self._unsound[:0], n_rows
         return KeyIndex.mapped(self._file.descriptor, place.address, place.capacity, n_rows)
 
-    def _built(self, now: Snapshot) -> KeyIndex:
+    def _extended(self, index: ReaderIndex, now: Snapshot) -> ReaderIndex:
+        noted = index.filed.n_rows if index.recent is None else index.recent.n_rows
+        extended = index.extended(now.key_column, now.n_rows)
+        if extended.recent is None or extended.recent is not index.recent:
+            self._unsound, noted = self._unsound[:0], index.filed.n_rows
+        self._note_unsound(now, noted)
+        return extended
+
+    def _built(self, now: Snapshot) -> ReaderIndex:
         """An index of all keys as they are stored."""
-        self._unsound, self._n_mapped = self._unsound[:0], now.n_rows
-        self._note_unsound(now, 0)
-        return KeyIndex.built(now.key_column, now.n_rows)
+        self._n_mapped = now.n_rows
+        return self._extended(ReaderIndex(KeyIndex.empty(MIN_CAPACITY)), now)
 
     def _note_unsound(self, now: Snapshot, start: int) -> None:
         """Remember the damaged rows from ``start`` on: the index will have them by a wrong key."""
@@ -521,7 +521,7 @@ class TableReader:
             return False
         return True
 
-    def _rebuilt(self, now: Snapshot) -> KeyIndex:
+    def _rebuilt(self, now: Snapshot) -> ReaderIndex:
         """A private index built from the keys, in place of a damaged one."""
         with self._lock:
             self._index = self._built(now)
@@ -586,7 +586,7 @@ def _is_bfloat16(spec: TableSpec, name: str) -> bool:
     )
 
 
-def _search(index: KeyIndex, keys: NDArray[np.uint8], now: Snapshot) -> NDArray[np.int64]:
+def _search(index: ReaderIndex, keys: NDArray[np.uint8], now: Snapshot) -> NDArray[np.int64]:
     column, n_rows = now.key_column, now.n_rows
     if len(keys) > _SCALAR_KEYS:
         return index.find(keys.view("<u8"), column, n_rows)

@@ -143,4 +143,38 @@ def test_a_reader_that_follows_a_file_keeps_no_entries_of_its_own_that_the_file_
             assert reader.refresh()
             found = table.find(keys)
             assert found.tolist() == [*range(stop), *[-1] * (len(keys) - stop)]
-            assert not table._index.dirty.any()
+            assert not table._index.filed.dirty.any()
+
+
+def test_a_reader_that_follows_a_writer_indexes_by_itself_what_the_writer_has_not(
+    path: Path,
+) -> None:
+    """In an index of its own, small beside that of the file, whose pages stay shared."""
+    keys = np.random.default_rng(3).integers(0, 256, (60_000, 16), np.uint8)
+    absent = np.random.default_rng(4).integers(0, 256, (500, 16), np.uint8)
+    numbers = np.arange(len(keys), dtype=np.int64)
+    most_beside = 0
+    with Writer.open(path) as writer:
+        table = writer.table("t", TableSpec((Column("number", "int64"),)))
+        table.append({"keys": keys[:500], "number": numbers[:500]})
+        writer.commit()
+        with Reader(path) as reader:
+            followed = reader.table("t")
+            for stop in range(1500, len(keys) + 1, 1500):
+                part = slice(stop - 1500 if stop > 1500 else 500, stop)
+                table.append({"keys": keys[part], "number": numbers[part]})
+                writer.commit()
+                assert reader.refresh()
+                assert followed.find(keys).tolist() == [*range(stop), *[-1] * (len(keys) - stop)]
+                assert (followed.find(absent) == -1).all()
+                assert [followed.find_one(keys[row].tobytes()) for row in (0, stop - 1)] == [
+                    0, stop - 1,
+                ]  # fmt: skip
+                assert followed.find_one(absent[0].tobytes()) == -1
+                filed, recent = followed._index
+                assert not filed.dirty.any()
+                if recent is not None:
+                    assert stop - filed.n_rows <= max(4096, stop // 4)
+                    assert len(recent.slots) == capacity_for(stop - filed.n_rows)
+                    most_beside = max(most_beside, stop - filed.n_rows)
+    assert most_beside > 4096
