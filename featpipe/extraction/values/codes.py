@@ -47,6 +47,8 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     """
     text = _numbering.sub(r"\1 ", folded)
     for match in _joined.finditer(text):
+        if match[0].isalpha():  # as most are
+            continue
         is_amount = _is_range(match[0]) or _amount.fullmatch(match[0])  # RM35.40
         # 甲方—2024年: a dash of the sentence, folded.
         is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
