@@ -80,6 +80,11 @@ def build_cache(
     from featpipe.store.object_store import is_url
 
     target = cache or _only_cache(documents)
+    if dry_run and not cache:
+        raise UsageError(
+            f"--dry-run counts what documents need, and {target} is a cache",
+            hint=f"featpipe inspect {target} says how many texts --model would encode",
+        )
     chosen = _Chosen(documents if cache else (), asked.include, asked.exclude, sync)
     if shards or on != "local" or is_url(target) or Path(target).is_dir():
         _refuse_file(target)
@@ -113,10 +118,11 @@ def _only_cache(documents: tuple[str, ...]) -> str:
     """
     from featpipe.documents.own_files import describe_own_file
     from featpipe.store.folder_layout import DESCRIPTION
+    from featpipe.store.object_store import is_url
 
     first, *others = documents
-    is_cache = describe_own_file(Path(first)) == "a cache" or (Path(first) / DESCRIPTION).is_file()
-    if others or not is_cache:
+    is_file = describe_own_file(Path(first)) == "a cache"
+    if others or not (is_file or is_url(first) or (Path(first) / DESCRIPTION).is_file()):
         raise UsageError("--cache is missing", hint="name the file that holds the features")
     return first
 

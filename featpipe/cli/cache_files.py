@@ -24,7 +24,7 @@ _MOST_LISTED = 100
 
 
 @click.command("inspect")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
 @click.option(
     "--explain",
@@ -33,7 +33,7 @@ _MOST_LISTED = 100
     help="Say in which parts two spaces, or two tables of entities, differ.",
 )
 def inspect(cache: str, as_json: bool, explain: tuple[str, str] | None) -> None:
-    """Say what FILE holds: documents, units, spaces with the parts of their fingerprints."""
+    """Say what CACHE holds: documents, units, spaces with the parts of their fingerprints."""
     from featpipe.cache.cache import Cache
     from featpipe.cache.summary import summarise
 
@@ -77,10 +77,10 @@ def runs() -> None:
 
 
 @runs.command("list", short_help="One line per run, oldest first.")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per run.")
 def list_(cache: str, as_json: bool) -> None:
-    """Print one line per run of build-cache and reprocess in FILE, oldest first."""
+    """Print one line per run of build-cache and reprocess in CACHE, oldest first."""
     from featpipe.cache.cache import Cache
     from featpipe.cache.summary import read_runs
     from featpipe.html_report.results import list_runs
@@ -99,7 +99,7 @@ def list_(cache: str, as_json: bool) -> None:
 
 
 @runs.command("show", short_help="The record of one run.")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.argument("run", metavar="[RUN]", default="last")
 @click.option("--json", "as_json", is_flag=True, help="The whole record, as one JSON object.")
 def show(cache: str, run: str, as_json: bool) -> None:
@@ -185,11 +185,11 @@ def _listed(name: str, lines: list[str]) -> list[str]:
 
 
 @click.command("verify")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.option("--deep", is_flag=True, help="Every row's checksum, every key, and libhdf5's word.")
 @click.pass_context
 def verify(ctx: click.Context, cache: str, deep: bool) -> None:
-    """Check FILE, also beside a running build. Damage is named, with what can be saved.
+    """Check CACHE, also beside a running build. Damage is named, with what can be saved.
 
     With --deep, a copy that cp made of a file while it was written is called what it is: torn. Exit
     code 1 when something is wrong; `featpipe repair` keeps the good rows.
@@ -203,11 +203,11 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
 
 
 @click.command("repair")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @lock_option
 @click.pass_context
 def repair(ctx: click.Context, cache: str) -> None:
-    """Drop the damaged rows of FILE; the next build-cache computes them again.
+    """Drop the damaged rows of CACHE; the next build-cache computes them again.
 
     Also saves what it can of a file that was cut short or rewritten by h5repack. The damaged file
     is kept beside it as FILE.damaged. A good file is not changed. Exit code 1 when rows were lost.
@@ -221,10 +221,10 @@ def repair(ctx: click.Context, cache: str) -> None:
 
 
 @click.command("compact")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @lock_option
 def compact(cache: str) -> None:
-    """Rewrite FILE beside itself and put the result in its place, in one step.
+    """Rewrite CACHE beside itself and put the result in its place, in one step.
 
     What only forgotten documents hold is freed: no byte of their texts, vectors, entities and names
     is left. Readers that have the old file open keep it until they refresh.
@@ -256,7 +256,7 @@ def backup(ctx: click.Context, cache: str, target: str) -> None:
 
 
 @click.command("merge")
-@click.argument("caches", nargs=-1, required=True, metavar="FILE FILE...")
+@click.argument("caches", nargs=-1, required=True, metavar="CACHE CACHE...")
 @lock_option
 @click.option("-o", "--output", required=True, metavar="FILE", help="Must not exist.")
 @click.option("--into", type=int, metavar="N", help="Of one folder, a folder with N shards.")
@@ -338,12 +338,12 @@ def _print_import(ctx: click.Context, done: Import, summary: str) -> None:
 
 
 @click.command("export")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.argument("folder", metavar="FOLDER")
 @click.option("--table", multiple=True, metavar="NAME", help="Only this one; repeat for more.")
 @click.option("--parquet", is_flag=True, help="One Parquet file per table (extra: arrow).")
 def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> None:
-    """Write the tables of FILE below FOLDER: one .npy per column and rows.jsonl per table."""
+    """Write the tables of CACHE below FOLDER: one .npy per column and rows.jsonl per table."""
     from featpipe.cache.forgotten import without_forgotten
     from featpipe.store.export import export_npy, export_parquet
 

@@ -57,7 +57,7 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "problem": "BAD "}
 
 
 @click.command("doctor")
-@click.option("--cache", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--cache", type=click.Path(path_type=Path), metavar="CACHE",
               help="Look at this cache and its file system.")  # fmt: skip
 @click.option("--model", metavar="PATH|NAME",
               help="Load this model, and measure its speed and precision.")  # fmt: skip

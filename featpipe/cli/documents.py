@@ -32,11 +32,11 @@ def documents() -> None:
 
 
 @documents.command("list", short_help="One line per document: id and path.")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.argument("names", nargs=-1, metavar="[NAMES...]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per document.")
 def list_(cache: str, names: tuple[str, ...], as_json: bool) -> None:
-    """Print the id and path of every document in FILE, or of those of NAMES."""
+    """Print the id and path of every document in CACHE, or of those of NAMES."""
     from featpipe.cache.cache import Cache
     from featpipe.cache.forget import choose_documents
 
@@ -49,11 +49,11 @@ def list_(cache: str, names: tuple[str, ...], as_json: bool) -> None:
 
 
 @documents.command("show", short_help="What the cache holds of one document.")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.argument("name", metavar="NAME")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 def show(cache: str, name: str, as_json: bool) -> None:
-    """Print where a document is, what it is, and what FILE holds of it."""
+    """Print where a document is, what it is, and what CACHE holds of it."""
     from featpipe.cache.cache import Cache
 
     with Cache.open(cache) as opened:
@@ -68,14 +68,14 @@ def show(cache: str, name: str, as_json: bool) -> None:
 
 
 @documents.command("forget", short_help="Have documents leave the cache.")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.argument("names", nargs=-1, required=True, metavar="NAMES...")
 @lock_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say which documents would leave; write nothing.")
 @click.option("--wait", type=click.FloatRange(min=0), default=600.0, metavar="SECONDS")
 def forget(cache: str, names: tuple[str, ...], yes: bool, dry_run: bool, wait: float) -> None:
-    """Have documents leave FILE: they are found, searched, extracted and reported no more.
+    """Have documents leave CACHE: they are found, searched, extracted and reported no more.
 
     `featpipe compact` then frees what only they hold. A document that a later build-cache finds is
     back. Asks before more than one leaves.

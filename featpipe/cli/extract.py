@@ -32,7 +32,7 @@ _NER_HELP = "Entity model; likewise."
 
 @click.command("extract")
 @click.argument("documents", nargs=-1, metavar="[DOCS...]")
-@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
+@click.option("--cache", required=True, metavar="CACHE", help="A file, or a folder.")
 @click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
 @click.option(
     "--template", metavar="NAME", help='Only this one; "auto": the likeliest for each document.'
@@ -117,7 +117,7 @@ def extract(
 
 @click.command("reprocess")
 @lock_option
-@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
+@click.option("--cache", required=True, metavar="CACHE", help="A file, or a folder.")
 @click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
 @click.option("--model", metavar="PATH|NAME", help=_MODEL_HELP)
 @click.option("--ner", metavar="PATH|NAME|none", help=_NER_HELP)

@@ -10,7 +10,7 @@ from featpipe.cli.terminal import echo
 
 
 @click.command("report")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.option("-o", "--output", required=True, metavar="PAGE", help="The HTML file to write.")
 @click.option("--results", metavar="JSONL", help="Of `extract -o`; else what `reprocess` left.")
 @click.option("--templates", metavar="PATH", help="Tells samples and types; else `reprocess` did.")
@@ -23,7 +23,7 @@ from featpipe.cli.terminal import echo
     help="With --templates: other candidates of the first 500 questions of the review.",
 )
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, metavar="N")
-@click.option("--space", metavar="NAME", help="Vectors, when FILE has several.")
+@click.option("--space", metavar="NAME", help="Vectors, when CACHE has several.")
 def report(
     cache: str,
     output: str,
@@ -36,7 +36,7 @@ def report(
     *,
     has_alternatives: bool,
 ) -> None:
-    """Write one page that shows the documents of FILE, what was extracted, and from where.
+    """Write one page that shows the documents of CACHE, what was extracted, and from where.
 
     The page opens in any browser and loads nothing: entities and values in the text, the fields
     of all documents, what changed since a run, how good the templates are, the runs, and a map of

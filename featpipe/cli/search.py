@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("search")
-@click.argument("cache", metavar="FILE")
+@click.argument("cache", metavar="CACHE")
 @click.argument("query")
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option("--level", type=click.Choice(["sentence", "document"]), default="sentence")
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="For --hybrid: share of BM25 in the score, the rest is the vectors'; 0.8 by default.",
 )
 @click.option(
-    "--model", metavar="PATH|NAME", help="For --hybrid; by default the one that filled FILE."
+    "--model", metavar="PATH|NAME", help="For --hybrid; by default the one that filled CACHE."
 )
 @click.option(
     "--query-prompt",
@@ -49,7 +49,7 @@ def search(
     analyser: str | None,
     as_json: bool,
 ) -> None:
-    """Print the best sentences of FILE for QUERY, with document, offsets and score.
+    """Print the best sentences of CACHE for QUERY, with document, offsets and score.
 
     With --hybrid, the prompt that was put before QUERY is named, as models for retrieval expect
     another before questions than before passages.

@@ -23,7 +23,7 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 
 
 @click.command("serve")
-@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
+@click.option("--cache", required=True, metavar="CACHE", help="A file, or a folder.")
 @click.option("--templates", metavar="PATH", help="A template, or a folder of them.")
 @click.option(
     "--model", metavar="PATH|NAME", help="Encoder; by default the one that filled the cache."
@@ -157,7 +157,7 @@ def _serve(settings: ServiceSettings, *, log_json: bool) -> None:
 
 
 @click.command("consume")
-@click.option("--cache", required=True, metavar="FILE", help="The HDF5 file.")
+@click.option("--cache", required=True, metavar="CACHE", help="A file, or a folder.")
 @click.option("--templates", required=True, metavar="PATH", help="A template, or a folder of them.")
 @click.option("--broker", metavar="URL", help=f"amqp://host//; better in ${_BROKER_VARIABLE}.")
 @click.option("--queue", default="featpipe.documents", show_default=True, help="To take from.")

@@ -53,7 +53,7 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
 
 @template.command("check")
 @click.argument("templates", metavar="PATH")
-@click.option("--cache", required=True, metavar="FILE", help="Where the sample documents are.")
+@click.option("--cache", required=True, metavar="CACHE", help="Where the sample documents are.")
 @click.pass_context
 def check(ctx: click.Context, templates: str, cache: str) -> None:
     """Say which sample values cannot be located in their documents, and why.
@@ -98,7 +98,7 @@ def _print_checked(name: str, checked: Checked) -> None:
 )
 @click.option("--table", default="samples", help="Name of the database table.")
 @click.option("--template", "template_file", metavar="FILE", help="Leave out labels of no field.")
-@click.option("--cache", metavar="FILE", help="Leave out documents whose text is another there.")
+@click.option("--cache", metavar="CACHE", help="Leave out documents whose text is another there.")
 @click.option("--partial", is_flag=True, help="A label that a text does not have is unknown there.")
 @click.pass_context
 def import_samples(  # one argument per option
@@ -147,7 +147,7 @@ def import_samples(  # one argument per option
     required=True,
     type=click.Choice(["doccano", "label-studio", "label-studio-config"]),
 )
-@click.option("--cache", metavar="FILE", help="Where the sample documents are.")
+@click.option("--cache", metavar="CACHE", help="Where the sample documents are.")
 @click.pass_context
 def export_samples(ctx: click.Context, template_file: str, form: str, cache: str | None) -> None:
     """Print the samples of TEMPLATE, accepted corrections included, for a labelling tool.
@@ -183,7 +183,7 @@ def export_samples(ctx: click.Context, template_file: str, form: str, cache: str
 @template.command("learn")
 @click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
 @click.argument("corrections", metavar="CORRECTIONS", type=click.Path(exists=True, dir_okay=False))
-@click.option("--cache", required=True, metavar="FILE", help="Where the documents are.")
+@click.option("--cache", required=True, metavar="CACHE", help="Where the documents are.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would change.")
 @click.pass_context
 def learn(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("evaluate")
 @click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
-@click.option("--cache", metavar="FILE", help="Where the sample documents are.")
+@click.option("--cache", metavar="CACHE", help="Where the sample documents are.")
 @click.option("--gold", metavar="FILE", help="Judge these documents (as NAME.samples.jsonl).")
 @click.option("--parts", default=10, show_default=True, type=click.IntRange(min=2),
               help="Parts of the samples that are left out in turn.")  # fmt: skip
@@ -66,7 +66,7 @@ def evaluate(  # one argument per option
 
 @click.command("suggest")
 @click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
-@click.option("--cache", required=True, metavar="FILE", help="Where the documents are.")
+@click.option("--cache", required=True, metavar="CACHE", help="Where the documents are.")
 @click.option("-n", "n", default=10, show_default=True, type=click.IntRange(min=1),
               help="Documents to name.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per document.")

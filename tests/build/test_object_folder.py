@@ -19,6 +19,7 @@ from served_store import s3_bucket
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+from click.testing import CliRunner
 from compare_folder import compare_folder
 
 from featpipe import Cache
@@ -28,6 +29,7 @@ from featpipe.build.publish import LocalFolder, open_folder
 from featpipe.build.shards import outbox_index
 from featpipe.build.shards.folder_plan import Models, plan_folder
 from featpipe.build.shards.part_lists import RunPlan, plan_run
+from featpipe.cli.main import featpipe
 from featpipe.documents.find import search
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import UnreadableDictionary, UsageError
@@ -169,6 +171,23 @@ def test_what_is_published_later_is_seen_after_a_refresh(built: Built, tmp_path:
         store.put_new(late, source.read(late))
         cache.refresh()
         assert n_before < len(list(cache.documents())) == 8
+
+
+def test_another_model_is_encoded_from_the_shards_in_the_store(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiny_checkpoints import save_encoder
+
+    source, store = ObjectStore(built.url), ObjectStore(f"memory://bucket/{uuid4().hex}")
+    for name in source.list():
+        store.put_new(name, source.read(name))
+    monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path / "kept"))
+    other = save_encoder(tmp_path / "other", seed=5)
+    command = ["build-cache", store.url, "--model", str(other), "--device", "cpu"]
+    done = CliRunner().invoke(featpipe, [*command, "--scratch", str(tmp_path / "scratch")])
+    assert done.exit_code == 0, done.output
+    with Cache.open(store.url, local=tmp_path) as ours, Cache.open(built.file) as theirs:
+        assert sorted(ours.dictionary("other").texts()) == sorted(theirs.dictionary().texts())
 
 
 def test_local_copies_are_not_written_to(built: Built, tmp_path: Path) -> None:

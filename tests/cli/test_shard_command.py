@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
@@ -11,6 +12,9 @@ from click.testing import CliRunner, Result
 from featpipe.cli.main import featpipe
 from featpipe.cli.seat_options import read_share
 from featpipe.errors import UsageError
+
+if TYPE_CHECKING:
+    from folder_cache import Pair
 
 
 @pytest.fixture
@@ -99,3 +103,11 @@ def test_documents_without_a_cache_are_refused(docs: Path) -> None:
     done = run("build-cache", docs)
     assert isinstance(done.exception, UsageError)
     assert "--cache is missing" in str(done.exception)
+
+
+def test_a_dry_run_of_another_model_names_the_next_step(pair: Pair) -> None:
+    for cache in (pair.file, pair.folder):
+        done = run("build-cache", cache, "--model", pair.encoder, "--dry-run")
+        assert isinstance(done.exception, UsageError)
+        assert f"{cache} is a cache" in str(done.exception)
+        assert f"featpipe inspect {cache}" in str(done.exception)
