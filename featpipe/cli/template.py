@@ -54,8 +54,9 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
 @template.command("check")
 @click.argument("templates", metavar="PATH")
 @click.option("--cache", required=True, metavar="CACHE", help="Where the sample documents are.")
+@click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.pass_context
-def check(ctx: click.Context, templates: str, cache: str) -> None:
+def check(ctx: click.Context, templates: str, cache: str, space: str | None) -> None:
     """Say which sample values cannot be located in their documents, and why.
 
     Fields that a sample does not name are listed too: it counts only for those it names.
@@ -65,7 +66,7 @@ def check(ctx: click.Context, templates: str, cache: str) -> None:
     from featpipe.extraction.extractor import Extractor
 
     n_lost = 0
-    with Extractor(templates, cache, checkpoints="none") as extractor:
+    with Extractor(templates, cache, space=space or None, checkpoints="none") as extractor:
         for name, fitted in extractor.engine.templates.items():
             checked = check_samples(fitted)
             n_lost += len(checked.unlocated)
@@ -148,8 +149,11 @@ def import_samples(  # one argument per option
     type=click.Choice(["doccano", "label-studio", "label-studio-config"]),
 )
 @click.option("--cache", metavar="CACHE", help="Where the sample documents are.")
+@click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.pass_context
-def export_samples(ctx: click.Context, template_file: str, form: str, cache: str | None) -> None:
+def export_samples(
+    ctx: click.Context, template_file: str, form: str, cache: str | None, space: str | None
+) -> None:
     """Print the samples of TEMPLATE, accepted corrections included, for a labelling tool.
 
     doccano takes JSONL, Label Studio JSON; label-studio-config prints the labelling configuration
@@ -169,7 +173,7 @@ def export_samples(ctx: click.Context, template_file: str, form: str, cache: str
     if cache is None:
         exported = export_texts(loaded)
     else:
-        with Extractor(template_file, cache, checkpoints="none") as extractor:
+        with Extractor(template_file, cache, space=space or None, checkpoints="none") as extractor:
             exported = export_cached(loaded, extractor.engine)
     write = write_doccano if form == "doccano" else write_label_studio
     names = [spec.name for spec in loaded.fields]

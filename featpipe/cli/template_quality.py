@@ -67,11 +67,14 @@ def evaluate(  # one argument per option
 @click.command("suggest")
 @click.argument("template_file", metavar="TEMPLATE", type=click.Path(exists=True, dir_okay=False))
 @click.option("--cache", required=True, metavar="CACHE", help="Where the documents are.")
+@click.option("--space", metavar="NAME", help="Which vectors, when the cache has several.")
 @click.option("-n", "n", default=10, show_default=True, type=click.IntRange(min=1),
               help="Documents to name.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per document.")
 @click.pass_context
-def suggest(ctx: click.Context, template_file: str, cache: str, n: int, as_json: bool) -> None:
+def suggest(  # one argument per option
+    ctx: click.Context, template_file: str, cache: str, space: str | None, n: int, as_json: bool
+) -> None:
     """Name the documents of CACHE whose labels TEMPLATE would learn most from, the best first.
 
     They stand for many documents that are unlike its samples, and whose values are in doubt. The
@@ -80,7 +83,7 @@ def suggest(ctx: click.Context, template_file: str, cache: str, n: int, as_json:
     from featpipe.extraction.extractor import Extractor
     from featpipe.extraction.suggest import suggest_documents
 
-    with Extractor(template_file, cache, checkpoints="none") as extractor:
+    with Extractor(template_file, cache, space=space or None, checkpoints="none") as extractor:
         [fitted] = extractor.engine.templates.values()
         found = suggest_documents(extractor.engine, fitted, n)
         for one in found.documents:

@@ -7,11 +7,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from featpipe.cli.main import featpipe
 from featpipe.errors import UsageError
+from featpipe.store import Reader, Writer
+from featpipe.store.rewrite import rows_of
 
 if TYPE_CHECKING:
     from folder_cache import Pair
@@ -128,3 +131,26 @@ def test_vectors_are_not_imported_into_a_folder(own: Path, pair: Pair) -> None:
     assert done.exit_code
     assert "needs a cache in one file" in str(done.exception)
     assert "featpipe merge" in str(done.exception)
+
+
+def test_commands_over_samples_take_one_of_several_spaces(pair: Pair, tmp_path: Path) -> None:
+    file, template = tmp_path / "two.h5", tmp_path / "t.toml"
+    shutil.copyfile(pair.file, file)
+    with Reader(file) as reader, Writer.open(file) as writer:
+        [name] = [name for name in reader.tables() if name.startswith("embeddings/")]
+        space, table = name.removeprefix("embeddings/"), reader.table(name)
+        other = writer.table("embeddings/other@000000000000", table.spec)
+        other.append(rows_of(table, np.arange(table.n_rows)))
+    drafted = run("template", "new", pair.documents / "01.txt", "--name", "t").stdout
+    extra = '[[fields]]\nname = "金额"\ntype = "money"\n[[samples]]\n'
+    sample = 'document = "docs/02.txt"\n[samples.fields]\n"金额" = "2,000万元"\n'
+    template.write_text(drafted.partition("[[")[0] + extra + sample, "utf-8")
+    for command in (
+        ("template", "check", template, "--cache", file),
+        ("template", "suggest", template, "--cache", file),
+        ("template", "export", template, "--cache", file, "--to", "doccano"),
+    ):
+        unnamed = run(*command)
+        assert "a space must be named" in str(unnamed.exception)
+        named = run(*command, "--space", space)
+        assert named.exit_code == 0, (named.output, named.exception)
