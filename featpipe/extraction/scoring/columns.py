@@ -96,6 +96,9 @@ _PRIORS = {
     "both sides like": (1.0, 0.0),
     "label like": (0.4, 0.0),
     "entity like": (1.5, 1.0),
+    "kinds like": (1.0, 1.0),
+    "kinds before like": (0.2, 0.2),
+    "kinds behind like": (0.2, 0.2),
     "words before like": (0.9, 0.0),
     "words behind like": (1.2, 0.0),
     "length like": (1.1, 0.0),
@@ -120,7 +123,7 @@ def prior_weights(n_samples: int) -> Floats:
 
 def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
     """The hashed columns of candidates."""
-    tokens, context = features.tokens, features.context
+    tokens, context, kinds = features.tokens, features.context, features.word_kinds
     first, last = found.first, found.last
     starts, start = _distinct(first, len(tokens) + 1)
     ends, end = _distinct(last, len(tokens) + 1)
@@ -133,15 +136,21 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
         mix(np.minimum(tokens.line[first], 4), before_end),
         _inside(context.sums, found),
         features.entities.labels(first, last),
+        kinds.inside(first, last),
+        kinds.ends(first, last),
     ]
-    both = number_columns(columns, _OF_BOTH) & (N_HASHED - 1)
     return HashedRows(
-        context.at_start[starts],
-        context.at_end[ends],
-        np.ascontiguousarray(both.T, np.int32),
+        np.hstack((context.at_start[starts], _hashed([kinds.around(starts)], _KINDS_AT_START))),
+        np.hstack((context.at_end[ends], _hashed([kinds.around(ends)], _KINDS_AT_END))),
+        _hashed(columns, _OF_BOTH),
         start,
         end,
     )
+
+
+def _hashed(columns: list[Ints], numbers: tuple[int, ...]) -> NDArray[np.int32]:
+    """Places in the hashed space, a row for each span or place."""
+    return np.ascontiguousarray((number_columns(columns, numbers) & (N_HASHED - 1)).T, np.int32)
 
 
 def _distinct(places: Ints, n: int) -> tuple[Ints, Ints]:
@@ -152,7 +161,8 @@ def _distinct(places: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 #: Numbers of the columns that depend on both ends of a span.
-_OF_BOTH = (13, 14, 16, 20, 22, 23, ENTITY_COLUMN)
+_OF_BOTH = (13, 14, 16, 20, 22, 23, ENTITY_COLUMN, 25, 26)
+_KINDS_AT_START, _KINDS_AT_END = (27,), (28,)
 
 
 def _inside(sums: Ints, found: Candidates) -> Ints:

@@ -13,6 +13,7 @@ from featpipe.extraction.scoring.context import make_boundary_context, make_colu
 from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.labels import find_nothing
 from featpipe.extraction.scoring.tokens import make_tokens
+from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold_width, points_of
@@ -101,6 +102,11 @@ class PageFeatures:
     def entities(self) -> EntityMarks:
         """The entities by token."""
         return EntityMarks.of(self.tokens, self.page.entities)
+
+    @cached_property
+    def word_kinds(self) -> WordKinds:
+        """The kinds of its words by token."""
+        return WordKinds.of(self.page, self.folded, self.tokens)
 
     @cached_property
     def word_pairs(self) -> WordPairs:

@@ -125,6 +125,9 @@ _GROUPS = {
     "entity like": ("of_both", slice(6, 7)),
     "words before like": ("at_start", slice(10, 18)),
     "words behind like": ("at_end", slice(7, 12)),
+    "kinds like": ("of_both", slice(7, 9)),
+    "kinds before like": ("at_start", slice(18, 19)),
+    "kinds behind like": ("at_end", slice(12, 13)),
 }
 #: Columns of :func:`measure_spans` that are compared together, and the distance that halves the
 #: similarity.
