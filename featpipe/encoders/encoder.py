@@ -37,6 +37,7 @@ from featpipe.encoders.precision import (
 from featpipe.encoders.spec import CUT_RULE, EncoderSettings, Spec, encoder_spec, fingerprint_of
 from featpipe.encoders.tokenizer import Tokenizer
 from featpipe.encoders.tokens import Tokens, find_unknown
+from featpipe.encoders.transfer import CPU
 from featpipe.encoders.trunk import Trunk, choose_dtype, has_packed_forward, load_trunk, open_parts
 from featpipe.encoders.windows import Vectors, Windows, combine, plan_windows
 from featpipe.errors import UsageError
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 
     from featpipe.encoders.packing import Pack
     from featpipe.encoders.tokens import Ids, Ints
-
-_CPU = torch.device("cpu")
 
 #: Characters of a portion of the texts for a card: 16 full packs of Chinese, 4 of English.
 PORTION_CHARACTERS = 16 * CUDA_BUDGET
@@ -163,7 +162,7 @@ class Encoder:
             EncodingError: units without a finite vector; ``error.units`` holds their numbers.
         """
         distinct = list(dict.fromkeys(texts))
-        if self.trunk.device != _CPU:
+        if self.trunk.device != CPU:
             distinct.sort(key=len, reverse=True)  # packs of a portion are then full
         numbers = {text: number for number, text in enumerate(distinct)}
         inverse = np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
@@ -194,7 +193,7 @@ class Encoder:
             yield self._finish_portion(*ahead)
 
     def _cut_portions(self, texts: Sequence[str]) -> Iterable[Sequence[str]]:
-        if self.trunk.device == _CPU or not texts:
+        if self.trunk.device == CPU or not texts:
             return [texts]
         return cut_portions(texts, first=CUDA_BUDGET, most=PORTION_CHARACTERS)
 

@@ -23,7 +23,7 @@ import torch
 
 from featpipe.encoders.packing import plan_packs
 from featpipe.encoders.precision import running_threads
-from featpipe.encoders.transfer import Arrival, mark
+from featpipe.encoders.transfer import CPU, Arrival, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from featpipe.encoders.trunk import Trunk
 
     Compute = Callable[[Trunk, Pack], torch.Tensor]
-
-_CPU = torch.device("cpu")
 
 #: Tokens of a pack: large enough to fill the kernels, small enough for the processor's cache.
 CPU_BUDGET = 4096
@@ -55,7 +53,7 @@ class Forwarder:
         self.n_halved = 0
         self.n_on_cpu = 0
         self._card_s = 0.0
-        self._n_rows = 0 if trunk.device == _CPU else CUDA_BUDGET
+        self._n_rows = 0 if trunk.device == CPU else CUDA_BUDGET
 
     @property
     def counts(self) -> dict[str, int]:
@@ -86,7 +84,7 @@ class Forwarder:
             torch.OutOfMemoryError: the CPU's memory is too small as well.
         """
         # Where bits depend on the pack, the packs must not depend on the number of threads.
-        shares = threads if self._trunk.device == _CPU and self._trunk.is_invariant else 1
+        shares = threads if self._trunk.device == CPU and self._trunk.is_invariant else 1
         lengths = sequences.lengths_with_special
         if only is not None:
             lengths = lengths[only]
@@ -111,13 +109,13 @@ class Forwarder:
 
         Few sequences, then: what waits on the way to the card and back is not bounded here.
         """
-        if self._trunk.device == _CPU:
+        if self._trunk.device == CPU:
             return self.run(sequences, compute, threads=threads)
         plan = self._plan(sequences.lengths_with_special, shares=1)
         return self._take(list(self._send_off(plan, sequences, compute)))
 
     def _plan(self, lengths: Ints, shares: int) -> list[Ints]:
-        budget = CPU_BUDGET if self._trunk.device == _CPU else CUDA_BUDGET
+        budget = CPU_BUDGET if self._trunk.device == CPU else CUDA_BUDGET
         return plan_packs(lengths, budget=budget, shares=shares)
 
     def _run_one_by_one(
@@ -187,12 +185,12 @@ class Forwarder:
         try:
             return compute(self._trunk, pack)
         except torch.OutOfMemoryError:
-            if self._trunk.device == _CPU:
+            if self._trunk.device == CPU:
                 raise
             return None
 
     def _compute_on_cpu(self, pack: Pack, compute: Compute) -> torch.Tensor:
         self.n_on_cpu += 1
         if self._on_cpu is None:
-            self._on_cpu = self._trunk.copy_to(device=_CPU)
+            self._on_cpu = self._trunk.copy_to(device=CPU)
         return compute(self._on_cpu, pack)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from featpipe.encoders.linear import make_linear
-from featpipe.encoders.transfer import send
+from featpipe.encoders.transfer import CPU, send
 from featpipe.encoders.weights import check_complete, read_tensors
 from featpipe.errors import MissingWeights
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Layer = Callable[[torch.Tensor], torch.Tensor]
     """Shapes: (n, in) -> (n, out), float32."""
-
-_CPU = torch.device("cpu")
 
 
 def pool(states: torch.Tensor, pack: Pack, pooling: str) -> torch.Tensor:
@@ -111,7 +109,7 @@ def _load(step: Step, width: int) -> Layer:
     if step.kind == "LayerNorm":
         return lambda x: F.layer_norm(x, (width,), found[0], found[1])
     bias = found[1] if step.has_bias else torch.zeros(found[0].shape[0])
-    linear = make_linear([found[0]], [bias], dtype=torch.float32, device=_CPU)
+    linear = make_linear([found[0]], [bias], dtype=torch.float32, device=CPU)
     activation: torch.nn.Module = getattr(torch.nn, step.activation)()
     # Row by row: over a batch, the kernel computes its last few numbers in another way.
     return lambda x: torch.stack([activation(row) for row in linear(x)]) if len(x) else linear(x)

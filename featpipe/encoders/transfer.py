@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.float32]
 
+CPU = torch.device("cpu")
+
 
 def send(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
     """A copy of `array` on `device` for the computation that follows; does not block."""
