@@ -250,7 +250,7 @@ def start(scratch: Path, before: Path | None) -> Iterator[tuple[str, Contestant]
     for who, file in export_graphs(scratch).items():
         yield who, Contestant(who, file, ROOT, plain)
     if before is not None:
-        earlier = {k: v for k, v in as_worker.items() if k != "OMP_WAIT_POLICY"}
+        earlier = {k: v for k, v in as_worker.items() if k != "GOMP_SPINCOUNT"}
         for who in ("before", "before_default"):
             yield who, Contestant(who, minilm, before, earlier)
 

@@ -187,17 +187,25 @@ def test_a_child_knows_its_device_threads_and_name_and_sees_only_its_card(
         assert environment["CUDA_VISIBLE_DEVICES"] == "7"
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_threads_of_a_child_wait_asleep_unless_the_user_chose_otherwise(
-    given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}),
+        ({"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": None}),
+    ],
+)
+def test_threads_of_a_child_spin_briefly_and_then_sleep_unless_the_user_chose_otherwise(
+    given: dict[str, str], expected: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if given is not None:
-        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    for name in expected:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
     with Pool([Role("plain", f"{HERE}:About")]) as pool:
         environment = pool.call("plain", "environment")
     assert isinstance(environment, dict)
-    assert environment["OMP_WAIT_POLICY"] == expected
+    assert {name: environment.get(name) for name in expected} == expected
 
 
 def test_an_error_keeps_its_traceback_and_its_cause() -> None:
