@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Folder of the copies that lack bytes.
 _SOME = ".some"
+#: Where so much of a file was fetched in parts, all of it is: one request instead of many more.
+_MUCH = 0.25
 
 
 class FetchedFiles:
@@ -102,7 +104,7 @@ class FetchedFiles:
             return whole
         if not _is_copy(path, listed):
             ranges = find_ranges(lambda n: self._read_end(name, listed, n))
-            if ranges is None:
+            if ranges is None or self._is_much(name, ranges, listed):
                 return self.path(name)
             self._copy(
                 name,
@@ -111,6 +113,12 @@ class FetchedFiles:
                 lambda aside: self.store.fetch_ranges(name, ranges, listed.n_bytes, aside),
             )
         return path
+
+    def _is_much(self, name: str, ranges: list[tuple[int, int]], listed: Stored) -> bool:
+        """Whether this part of a file and those before it, taken as large as it, are much of it."""
+        n_before = sum(1 for _ in (self.folder / _SOME).glob(f"*/{name}"))
+        n_bytes = sum(stop - start for start, stop in ranges)
+        return n_before > 0 and (n_before + 1) * n_bytes > _MUCH * listed.n_bytes
 
     def _read_end(self, name: str, listed: Stored, n: int) -> bytes:
         return self.store.read_range(name, max(0, listed.n_bytes - n), listed.n_bytes)

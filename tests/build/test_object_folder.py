@@ -34,7 +34,7 @@ from featpipe.documents.find import search
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import UnreadableDictionary, UsageError
 from featpipe.settings import BuildSettings
-from featpipe.store import fetched_folder, key_of
+from featpipe.store import fetched, fetched_folder, key_of
 from featpipe.store.fetched import FetchedFiles
 from featpipe.store.folder_layout import shard_of_one
 from featpipe.store.object_store import ObjectStore
@@ -99,6 +99,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, s3_bucket: str, encoder_fold
     with SeatJobs(url, seat(scratch)) as jobs, pytest.MonkeyPatch.context() as patch:
         patch.setattr(outbox_index, "NEAR_BYTES", 0)  # else small outboxes are fetched whole
         patch.setattr(outbox_index, "_MOST_OF_ALL", 1.0)
+        patch.setattr(fetched, "_MUCH", float("inf"))
         reports += [jobs.run(Job("encode", number)) for number in range(N_SHARDS)]
     build(folder / "one.h5", documents, encoder_folder, encoder=EXACT)
     return Built(url, folder / "one.h5", reports, scratch)

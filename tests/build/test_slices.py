@@ -15,7 +15,7 @@ from featpipe.build.shards import outbox_index
 from featpipe.build.shards.outbox import Slice, fetch_slice, read_slice
 from featpipe.build.shards.outbox_index import Column, OutboxIndex
 from featpipe.errors import DamagedRows, StoreUnreachable
-from featpipe.store import Reader
+from featpipe.store import Reader, fetched
 from featpipe.store.object_store import ObjectStore
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ SHARDS = range(4)
 def no_outbox_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox_index, "NEAR_BYTES", 0)
     monkeypatch.setattr(outbox_index, "_MOST_OF_ALL", 1.0)
+    monkeypatch.setattr(fetched, "_MUCH", float("inf"))
 
 
 @pytest.fixture
@@ -115,6 +116,26 @@ def test_the_job_fetches_less_than_the_file_and_once(
     whole = ObjectFolder(store.url, tmp_path).fetch(name)
     assert fetch_slice(ObjectFolder(store.url, tmp_path), name, 2).path == whole
     assert len(requests) == 3
+
+
+def test_a_machine_of_many_shards_fetches_the_file_after_some_of_them(
+    store: ObjectStore,
+    outbox: Path,
+    name: str,
+    tmp_path: Path,
+    requests: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store.put_new(name, outbox)
+    folder = ObjectFolder(store.url, tmp_path)
+    first = fetch_slice(folder, name, 0)
+    monkeypatch.setattr(fetched, "_MUCH", 1.9 * requests[-1] / outbox.stat().st_size)
+    second = fetch_slice(folder, name, 1)
+    assert first.path != second.path
+    assert second.path.read_bytes() == outbox.read_bytes()
+    n = len(requests)
+    assert rows_of(fetch_slice(folder, name, 2)) == rows_of(read_slice(outbox, 2))
+    assert len(requests) == n
 
 
 def test_in_a_local_folder_the_file_itself_is_read(pair: Pair, outbox: Path, name: str) -> None:
