@@ -4,9 +4,10 @@
 
 Keys: SET_f1, SET_precision, SET_recall for SET in msra, cluener, resume; SET_ece, the expected
 calibration error of the entities' scores in ten bins; SET_p90_precision and SET_p90_share, how many
-of those at .9 or more are right, and their share of all. Labels are mapped to
-person, organisation, place; a type that the model does not know at all is left out of its score,
-and the types that count are printed.
+of those at .9 or more are right, and their share of all; SET_KIND_ece and SET_KIND_precision of one
+kind alone: where a set marks a kind by rules of its own, no probability can be right on it.
+Labels are mapped to person, organisation, place; a type that the model does not know at all is left
+out of its score, and the types that count are printed.
 """
 
 from __future__ import annotations
@@ -103,16 +104,17 @@ def count_matches(tagger: Tagger, samples: list[Sample]) -> Matches:
 
 def judge_scores(
     tagger: Tagger, samples: list[Sample], kinds: Collection[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of each entity of these types that is found: its score, and whether it is right."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each entity of these types that is found: its score, whether it is right, its type."""
     found = find_scored(tagger, [sample.text for sample in samples])
     judged = [
-        (score, span in set(sample.spans))
+        (score, span in set(sample.spans), span[2])
         for sample, scored in zip(samples, found, strict=True)
         for span, score in scored
         if span[2] in kinds
     ]
-    return np.array([score for score, _ in judged]), np.array([is_right for _, is_right in judged])
+    scores, is_right, kind = zip(*judged, strict=True) if judged else ((), (), ())
+    return np.array(scores), np.array(is_right, np.bool_), np.array(kind, np.str_)
 
 
 def measure_calibration(scores: np.ndarray, is_right: np.ndarray) -> tuple[float, float, float]:
@@ -145,13 +147,22 @@ def main() -> None:
         precision, recall, f1 = count_matches(tagger, samples).score(kinds)
         for key, value in (("f1", f1), ("precision", precision), ("recall", recall)):
             figures[f"{name}_{key}"] = round(value, 4)
-        error, sure, share = measure_calibration(*judge_scores(tagger, samples, kinds))
+        scores, is_right, kind = judge_scores(tagger, samples, kinds)
+        error, sure, share = measure_calibration(scores, is_right)
         for key, value in (("ece", error), ("p90_precision", sure), ("p90_share", share)):
             figures[f"{name}_{key}"] = round(value, 4)
+        shown = []
+        for one in np.unique(kind).tolist():
+            of_kind, right = scores[kind == one], is_right[kind == one]
+            figures[f"{name}_{one.lower()}_ece"] = round(measure_calibration(of_kind, right)[0], 4)
+            figures[f"{name}_{one.lower()}_precision"] = round(float(right.mean()), 4)
+            shown.append(
+                f"{one} {figures[f'{name}_{one.lower()}_ece']:.3f} ({right.mean():.3f} right)"
+            )
         print(
             f"{name:8s} {len(samples):6d} texts  {', '.join(sorted(kinds)) or 'none in common':16s}"
             f"  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}"
-            f"  ECE {error:.4f}  at .9 {sure:.4f} right, {share:.4f} of all"
+            f"  ECE {error:.4f}: {', '.join(shown)}; at .9 {sure:.4f} right, {share:.4f} of all"
         )
     finish("eval_ner", options, figures)
 

@@ -3,7 +3,9 @@
     python scripts/eval_similarity.py [--model FOLDER] [--data DIR] [--quick] [--json FILE]
 
 Keys: simclue_spearman (rank correlation of cosine and label), simclue_auc, simclue_accuracy (at the
-threshold that suits half of the pairs best, on the other half).
+threshold that suits half of the pairs best, on the other half); simclue_tfidf_spearman, the same of
+TF-IDF of characters whose frequencies are counted in these very pairs, and
+simclue_tfidf_elsewhere_spearman, counted in passages of other texts, as a model must have learnt.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from harness import finish, make_parser, read_lines
 from scipy.stats import rankdata, spearmanr
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.spec import EncoderSettings
@@ -43,6 +46,14 @@ def measure_accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(((scores[1::2] >= best) == (labels[1::2] > 0)).mean())
 
 
+def compare_characters(first: list[str], second: list[str], counted: list[str]) -> np.ndarray:
+    """Cosine (pairs,) of TF-IDF vectors of single characters, their frequencies from `counted`."""
+    weigher = TfidfVectorizer(analyzer="char").fit(counted)
+    return np.asarray(weigher.transform(first).multiply(weigher.transform(second)).sum(axis=1))[
+        :, 0
+    ]
+
+
 def main() -> None:
     """Encode both sides once and print the figures."""
     parser = make_parser(__doc__)
@@ -60,8 +71,13 @@ def main() -> None:
         "simclue_auc": round(measure_auc(scores, labels), 4),
         "simclue_accuracy": round(measure_accuracy(scores, labels), 4),
     }
+    passages = read_lines(options.data / "retrieval" / "cmrc2018_corpus.jsonl.xz")
+    elsewhere = [line for record in passages for line in record["text"].split("。") if line]
+    for key, counted in (("tfidf", [*first, *second]), ("tfidf_elsewhere", elsewhere)):
+        compared = spearmanr(compare_characters(first, second, counted), labels).statistic
+        figures[f"simclue_{key}_spearman"] = round(float(compared), 4)
     for key, value in figures.items():
-        print(f"{key:20s} {value:.4f}   ({len(first)} pairs)")
+        print(f"{key:32s} {value:.4f}   ({len(first)} pairs)")
     finish("eval_similarity", options, figures)
 
 

@@ -217,8 +217,9 @@ def test_scores_of_names_are_as_high_as_the_names_are_right() -> None:
     from featpipe.encoders.tagger import Tagger
 
     samples = [Sample(*one) for one in read_labelled()]
-    scores, is_right = judge_scores(Tagger.load(FOLDER), samples, NAMES)
+    scores, is_right, kind = judge_scores(Tagger.load(FOLDER), samples, NAMES)
     assert len(scores) > 200
+    assert set(kind.tolist()) == set(NAMES)
     assert abs(scores.mean() - is_right.mean()) < 0.02
     assert measure_calibration(scores, is_right)[0] < 0.08
 
