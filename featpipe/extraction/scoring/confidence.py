@@ -50,26 +50,31 @@ def columns_of(model: FieldModel, scored: Scored) -> Floats:
 
 #: Two columns each, and the weight of their product; ``BIAS`` is the sum without any.
 TERMS: tuple[tuple[str, str, float], ...] = (
-    ("one", "score", 0.0044),
-    ("one", "few", -0.5797),
-    ("log length", "share", 1.3602),
-    ("lead", "missing", -0.0560),
-    ("n mentions", "share", 1.7151),
-    ("one", "mention", 0.3513),
-    ("log length", "known value", 2.9308),
-    ("position", "position", -1.2365),
-    ("log length", "position", 1.3179),
-    ("lead", "lead", 0.0280),
-    ("mention", "mention", -0.0691),
-    ("accuracy", "is best", -0.2798),
-    ("log length", "log occurrences", 0.8348),
-    ("known value", "mention", -0.7158),
-    ("several", "known value", -1.6477),
-    ("lead", "stands free", 0.0644),
-    ("shaped", "in title", -2.6377),
-    ("mention", "extends", 0.9844),
+    ("one", "score", -0.0376),
+    ("one", "few", -0.5759),
+    ("log length", "share", 2.0469),
+    ("lead", "missing", -0.0857),
+    ("n mentions", "share", 0.3432),
+    ("one", "mention", 0.3442),
+    ("log length", "known value", 3.2249),
+    ("position", "position", -1.7310),
+    ("log length", "position", 2.1870),
+    ("lead", "lead", 0.0323),
+    ("mention", "mention", -0.1050),
+    ("accuracy", "is best", -0.2065),
+    ("log length", "log occurrences", 1.1227),
+    ("known value", "mention", -0.6205),
+    ("several", "known value", -1.7328),
+    ("lead", "stands free", 0.0410),
+    ("shaped", "in title", -2.0632),
+    ("mention", "extends", 0.8843),
+    ("accuracy", "several", 0.4494),
+    ("log length", "log length", -0.8401),
+    ("accuracy", "in title", -0.5850),
+    ("mention", "in title", 0.3210),
+    ("accuracy", "mention", 0.0820),
 )
-BIAS = -0.6573
+BIAS = -0.5288
 
 _FIRST, _SECOND = ([COLUMNS.index(term[side]) for term in TERMS] for side in (0, 1))
 _WEIGHTS = np.array([weight for *_, weight in TERMS])
