@@ -34,10 +34,12 @@ _IGNORED_MARKS = np.sort([hash_of(mark) for mark in ".。;:、\"'《》<>"])
 _RANDOM_PER_DOCUMENT = 80
 _OVERLAPPING_PER_DOCUMENT = 100
 _HARD_PER_DOCUMENT = 30
+#: Least weight of all true mentions of a sample document together; each counts at least once.
+_TRUE_WEIGHT = 3.0
 _HASHED_STRENGTH = 2.0
 #: What the field's names show holds also where the labels of the samples are others.
 _BY_NAME = ("behind alias", "alias near", "from label")
-_MEASURED_STRENGTH = np.array([2.0 if name in _BY_NAME else 0.5 for name in MEASURED])
+_MEASURED_STRENGTH = np.array([4.0 if name in _BY_NAME else 0.5 for name in MEASURED])
 _PRIOR_BIAS = -4.0
 
 
@@ -151,8 +153,14 @@ def _fit(documents: Sequence[TrainingRows], chosen: Sequence[Choice]) -> Mention
         [r.hashed.at(c[0]).matrix() for r, c in zip(documents, chosen, strict=True)]
     )
     measured = np.concatenate([r.measured[c[0]] for r, c in zip(documents, chosen, strict=True)])
-    labels = np.concatenate([r.labels[c[0]] for r, c in zip(documents, chosen, strict=True)])
-    weights = np.concatenate([c[1] for c in chosen])
+    truth = [r.labels[c[0]] for r, c in zip(documents, chosen, strict=True)]
+    labels = np.concatenate(truth)
+    weights = np.concatenate(
+        [
+            np.where(own, max(_TRUE_WEIGHT / max(int(own.sum()), 1), 1.0), c[1])
+            for own, c in zip(truth, chosen, strict=True)
+        ]
+    )
     columns, inverse = np.unique(hashed, return_inverse=True)
     n, width = hashed.shape
     sparse = csr_matrix(
