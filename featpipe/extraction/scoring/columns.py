@@ -111,7 +111,8 @@ _PRIORS = {
 _FEW = 10.0
 #: All of them times this. With it, and with looser measured and firmer hashed weights
 #: (:mod:`featpipe.extraction.scoring.mentions`), the right mention was first more often in the
-#: parts for development of announcements, receipts, sentences and contracts.
+#: parts for development of announcements, receipts, sentences and contracts. On what was held out
+#: of them F1 of values with 20 samples changed by -.010, +.007, +.015 and +.012: within the noise.
 _SCALE = 1.25
 
 
