@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jieba
 from pages import features_of
 
 from featpipe.extraction.scoring.columns import MEASURED
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import fit_field, sample_of
 
 TEXT = "东旭集团质押给银行3,000万股,并由 Apple 担保。\n"
@@ -32,6 +35,16 @@ def test_every_place_has_kinds() -> None:
         features = features_of(text)
         kinds, n = features.word_kinds, len(features.tokens)
         assert len(kinds.before) == len(kinds.behind) == len(kinds.sums) == n + 1
+
+
+def test_kinds_are_the_same_where_line_breaks_are_words_and_where_they_are_none() -> None:
+    whole = features_of(TEXT + " \n" + TEXT)
+    is_written = [not whole.page.text[a:b].isspace() for a, b in whole.page.words.tolist()]
+    assert not all(is_written)
+    other = PageFeatures(replace(whole.page, words=whole.page.words[is_written]))
+    for name in ("before", "behind", "sums"):
+        one, two = getattr(whole.word_kinds, name), getattr(other.word_kinds, name)
+        assert one.tolist() == two.tolist()
 
 
 def test_an_unknown_name_is_more_like_other_names_than_a_known_word_is() -> None:

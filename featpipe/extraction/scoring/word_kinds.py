@@ -48,16 +48,16 @@ class WordKinds:
     @classmethod
     def of(cls, page: Page, folded: str, tokens: Tokens) -> WordKinds:
         """Of a page; ``folded`` is its text after :func:`fold_width`."""
-        n = len(tokens)
+        of_token, steps = np.full(len(tokens), _EDGE), np.zeros(len(tokens) + 1, np.int64)
         kinds, first, last = _kinds_of_words(page, folded, tokens)
-        of_token, steps = np.full(n, _EDGE), np.zeros(n + 1, np.int64)
-        of_token[first[last > first]] = kinds[last > first]
-        # A word's other tokens have its kind; so have tokens that no word holds.
-        is_first = np.zeros(n, bool)
-        is_first[first[last > first]] = True
-        at = np.maximum.accumulate(np.where(is_first, np.arange(n), 0)) if n else first[:0]
-        of_token = of_token[at]
-        steps[first[last > first] + 1] = mix(kinds[last > first], 7)
+        counts = last - first
+        inner = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        of_token[np.repeat(first, counts) + inner] = np.repeat(kinds, counts)
+        steps[first + 1] = mix(kinds, 7)
+        # Not as words: a line break is one in some ways of cutting a document, and none in others.
+        at = np.flatnonzero(tokens.is_mark)
+        of_token[at] = points_of(folded)[tokens.start[at]].astype(np.int64) + _MARKS
+        steps[at + 1] = mix(of_token[at], 7)
         edge = np.full(1, _EDGE)
         return cls(
             np.concatenate((edge, of_token)), np.concatenate((of_token, edge)), np.cumsum(steps)
@@ -77,19 +77,17 @@ class WordKinds:
 
 
 def _kinds_of_words(page: Page, folded: str, tokens: Tokens) -> tuple[Ints, Ints, Ints]:
-    """Kind (n_words,) of each word, and its first and last token (half-open)."""
-    starts, ends = page.words[:, 0], page.words[:, 1]
+    """Kind (n_words,) of each word that begins with no mark, first and last token (half-open)."""
+    first = np.searchsorted(tokens.end, page.words[:, 0], side="right")
+    last = np.searchsorted(tokens.start, page.words[:, 1], side="left")
+    keep = np.flatnonzero(last > first)
+    keep = keep[~tokens.is_mark[first[keep]]]
+    starts, ends = page.words[keep, 0], page.words[keep, 1]
     points = points_of(folded)
     classes = open_classes().of(points, starts, ends).astype(np.int64)
     unknown = _UNKNOWN + np.minimum(ends - starts, _LONGEST_UNKNOWN)
     kinds = np.where(classes > 0, classes, unknown)
-    begin = points[starts].astype(np.int64)
+    begin = points[starts]
     is_digit = (begin >= ord("0")) & (begin <= ord("9"))
     is_latin = (begin >= ord("a")) & (begin <= ord("z"))
-    first = np.searchsorted(tokens.end, starts, side="right")
-    last = np.searchsorted(tokens.start, ends, side="left")
-    is_mark = np.zeros(len(starts), bool)
-    is_word = last > first
-    is_mark[is_word] = tokens.is_mark[first[is_word]]
-    kinds = np.select((is_digit, is_latin, is_mark), (_DIGITS, _LATIN, begin + _MARKS), kinds)
-    return kinds, first, last
+    return np.select((is_digit, is_latin), (_DIGITS, _LATIN), kinds), first[keep], last[keep]
