@@ -138,7 +138,8 @@ class Run:
 
     def _take_in(self) -> None:
         while (
-            not self._intake.is_exhausted
+            not self._is_stopping
+            and not self._intake.is_exhausted
             and self._has_room("prepare")
             and self._queue.n_bytes < _MOST_WAITING_BYTES
             and not self._writer.is_full
@@ -157,7 +158,7 @@ class Run:
             # As long as readers are the faster ones, there is room: others are not to wait for it.
             self._take_answers(0.0)
             self._hand_out()
-            self._tick()
+            self._tick()  # it may tell this run to stop
 
     def _add(self, units: Units | KnownUnits) -> None:
         for table, rows in self._queue.add(units):

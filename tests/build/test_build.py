@@ -317,6 +317,19 @@ def test_the_first_interrupt_commits_and_reports(
     assert rest.n_hits == report.n_encoded
 
 
+def test_an_interrupt_ends_the_taking_in_of_known_documents(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    for number in range(100, 400):
+        (corpus / f"{number}.txt").write_text(f"第{number}份。", "utf-8")
+    cache = tmp_path / "c.h5"
+    whole = build(cache, corpus, encoder_folder)
+    with Pipeline(cache, model=encoder_folder, ner="none", devices=["cpu"]) as pipeline:
+        report = pipeline.build(corpus, listen=lambda _: pipeline.stop_after_current())
+    assert report.was_interrupted
+    assert report.n_loaded < whole.n_loaded
+
+
 def test_the_same_text_is_never_encoded_twice(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
