@@ -46,10 +46,10 @@ _day_first = re.compile(
     r"(?<![\d/-])(?<!\d[.,])(?P<a>\d{1,2})(?P<s>[-/.])\s?(?P<b>\d{1,2})(?P=s)\s?(?P<y>(?:19|20)\d\d|\d\d)(?![\d])"
 )
 _english = re.compile(
-    rf"\b(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)\b"
-    rf"|\b(?P<d2>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?(?:\s+day)?(?:\s+of)?[\s-]+(?P<m2>{_NAME})\.?\s*[,-]?\s*"
+    rf"\b(?=[adfjmnos\d])(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)\b"
+    rf"|(?P<d2>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?(?:\s+day)?(?:\s+of)?[\s-]+(?P<m2>{_NAME})\.?\s*[,-]?\s*"
     rf"(?P<y2>(?:1[89]|20)\d\d|\d\d)\b"
-    rf"|\b(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)\b"
+    rf"|(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)\b)"
 )
 _between = re.compile(r"\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?")
 
@@ -94,7 +94,8 @@ class When:
 def find_dates(folded: str) -> Iterator[When]:
     """Every date, longest reading first, then in order; two dates joined by 至 are two dates."""
     taken: list[When] = []
-    for pattern in (_chinese, _ordered, _english, _day_first, _packed):
+    chinese = (_chinese,) if "年" in folded else ()
+    for pattern in (*chinese, _ordered, _english, _day_first, _packed):
         for match in pattern.finditer(folded):
             found = _read_date(match)
             if found and all(found.end <= t.start or found.start >= t.end for t in taken):
