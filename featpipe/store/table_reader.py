@@ -301,7 +301,10 @@ class TableReader:
         return found
 
     def ragged_many(self, name: str, rows: ArrayLike) -> tuple[AnyArray, NDArray[np.int64]]:
-        """The concatenated values of these rows, and the length of each."""
+        """The concatenated values of these rows, and the length of each.
+
+        Of consecutive rows the values are a view of the file where they lie in one chunk.
+        """
         now = self._checked()
         wanted = _rows(now, rows)
         values = self._values(now, name)
