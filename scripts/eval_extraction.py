@@ -37,6 +37,7 @@ from extraction_records import Grouping, judge_records, value_of_group
 from extraction_sets import SETS, SHORT, Task, read_set
 from harness import finish, make_parser, measure_or_merge
 
+from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.parties import Chosen, choose_distinct, doubted, rivals_of
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.confidence import with_confidence
@@ -357,17 +358,6 @@ def rank_sentences(features: PageFeatures, scored: Scored) -> list[int]:
     if len(scored.found):
         np.maximum.at(best, features.tokens.sentence[scored.found.first], scored.logits)
     return np.argsort(-best, kind="stable").tolist()
-
-
-def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
-    """Expected gap between probability and share of right values, in ten bins."""
-    total = 0.0
-    for low in np.arange(0, 1, 0.1):
-        inside = [(p, ok) for p, ok in judged if low <= p < low + 0.1 or (low > 0.85 and p >= 1)]
-        if inside:
-            p, ok = np.mean([pair[0] for pair in inside]), np.mean([pair[1] for pair in inside])
-            total += abs(p - ok) * len(inside) / len(judged)
-    return float(total)
 
 
 def precision_above(judged: Sequence[tuple[float, bool]], least: float) -> float | None:

@@ -20,6 +20,7 @@ import numpy as np
 from harness import finish, make_parser, read_lines
 
 from featpipe.encoders.tagger import Tagger
+from featpipe.extraction.evaluation import calibration_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -118,17 +119,13 @@ def judge_scores(
 
 
 def measure_calibration(scores: np.ndarray, is_right: np.ndarray) -> tuple[float, float, float]:
-    """Expected calibration error in ten bins of equal width (Guo et al. 2017), and two shares.
+    """Expected calibration error, as of extracted values, and two shares.
 
     The second figure is how many of those at .9 or more are right, the third their share of all.
     """
-    bins = np.minimum((scores * 10).astype(int), 9)
-    gaps = [
-        abs(scores[bins == place].mean() - is_right[bins == place].mean()) * (bins == place).mean()
-        for place in np.unique(bins)
-    ]
+    error = calibration_error(list(zip(scores.tolist(), is_right.tolist(), strict=True)))
     sure = scores >= 0.9
-    return float(sum(gaps)), float(is_right[sure].mean()) if sure.any() else 1.0, float(sure.mean())
+    return error, float(is_right[sure].mean()) if sure.any() else 1.0, float(sure.mean())
 
 
 def main() -> None:

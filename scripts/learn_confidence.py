@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from eval_extraction import Pages, calibration_error, fit, precision_above, template_of
+from eval_extraction import Pages, fit, precision_above, template_of
 from extraction_sets import SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
+from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.parties import choose_distinct, rivals_of
 from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
