@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 def is_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.bool_]:
     """``np.isin`` for ``wanted`` in ascending order, which that would sort at every call: (n,)."""
-    return places_in(values, wanted) >= 0
+    if not len(wanted):
+        return np.zeros(len(values), bool)
+    at = np.searchsorted(wanted, values)
+    at[at == len(wanted)] = 0
+    return np.asarray(wanted[at] == values)
 
 
 def places_in(values: NDArray[Value], wanted: NDArray[Value]) -> NDArray[np.int64]:

@@ -204,10 +204,11 @@ class Boundaries:
 
     def _grid(self, features: PageFeatures, is_open: Bools) -> Spans:
         """Pairs of a likely beginning and a likely end within the lengths of the samples."""
-        starts, ends = self._starts(features) & is_open, self._ends(features) & is_open
-        first, last = self._pairs(np.flatnonzero(starts), np.flatnonzero(ends) + 1)
-        strong = np.flatnonzero(self._strong_ends(features) & ends) + 1
-        more = self._pairs_before(features.boundaries.words, strong)
+        at = np.flatnonzero(is_open)
+        is_strong = self._strong_ends(features, at)
+        is_end = self._ends(features, at, is_strong)
+        first, last = self._pairs(at[self._starts(features, at)], at[is_end] + 1)
+        more = self._pairs_before(features.boundaries.words, at[is_strong & is_end] + 1)
         return self._plausible(
             features, np.concatenate((first, more[0])), np.concatenate((last, more[1]))
         )
@@ -235,30 +236,33 @@ class Boundaries:
         keep = (n_breaks <= self.most_breaks) & (n_marks <= self.most_marks)
         return first[keep], last[keep]
 
-    def _starts(self, features: PageFeatures) -> Bools:
+    def _starts(self, features: PageFeatures, at: Ints) -> Bools:
+        """Whether values may begin at some tokens."""
         tokens, boundaries = features.tokens, features.boundaries
         # Marks begin no value, except brackets and those that begin sample values.
-        startable = boundaries.startable | is_in(tokens.code, self.starts)
+        startable = boundaries.startable[at] | is_in(tokens.code[at], self.starts)
         if len(tokens) <= _SHORT_DOCUMENT:
-            return np.asarray(tokens.is_word_start & startable)
-        opens = boundaries.opens | is_in(boundaries.before, self.before)
-        opens |= is_in(boundaries.pair_before, self.before)
+            return np.asarray(tokens.is_word_start[at] & startable)
+        opens = boundaries.opens[at] | is_in(boundaries.before[at], self.before)
+        opens |= is_in(boundaries.pair_before[at], self.before)
         return np.asarray(opens & startable)
 
-    def _ends(self, features: PageFeatures) -> Bools:
+    def _ends(self, features: PageFeatures, at: Ints, is_strong: Bools) -> Bools:
+        """Whether values may end with some tokens."""
         tokens, boundaries = features.tokens, features.boundaries
+        code = tokens.code[at]
         if len(tokens) <= _SHORT_DOCUMENT:
-            closes = boundaries.is_word_end
+            closes = boundaries.is_word_end[at]
         else:
-            closes = boundaries.closes | is_in(boundaries.behind, self.behind)
-        closes = closes | self._strong_ends(features) | is_in(boundaries.last_pairs, self.ends)
-        closes |= tokens.code == CLOSING_BRACKET
-        return np.asarray(closes & (boundaries.endable | is_in(tokens.code, self.ends)))
+            closes = boundaries.closes[at] | is_in(boundaries.behind[at], self.behind)
+        closes = closes | is_strong | is_in(boundaries.last_pairs[at], self.ends)
+        closes |= code == CLOSING_BRACKET
+        return np.asarray(closes & (boundaries.endable[at] | is_in(code, self.ends)))
 
-    def _strong_ends(self, features: PageFeatures) -> Bools:
-        strong = is_in(features.boundaries.last_pairs, self.strong_ends)
+    def _strong_ends(self, features: PageFeatures, at: Ints) -> Bools:
+        strong = is_in(features.boundaries.last_pairs[at], self.strong_ends)
         if self.kind == "organisation":
-            strong |= features.boundaries.is_organisation_end
+            strong |= features.boundaries.is_organisation_end[at]
         return strong
 
 

@@ -17,7 +17,7 @@ from featpipe.extraction.scoring.context import (
     number_columns,
 )
 from featpipe.extraction.scoring.entities import ENTITY_COLUMN
-from featpipe.extraction.scoring.hashed_rows import HashedRows
+from featpipe.extraction.scoring.hashed_rows import HashedRows, distinct_below
 from featpipe.extraction.scoring.labels import labelled_starts
 from featpipe.extraction.scoring.similarity import SIMILARITIES, measure_spans
 from featpipe.extraction.scoring.synonyms import synonyms_of
@@ -130,8 +130,8 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
     """The hashed columns of candidates."""
     tokens, context, kinds = features.tokens, features.context, features.word_kinds
     first, last = found.first, found.last
-    starts, start = _distinct(first, len(tokens) + 1)
-    ends, end = _distinct(last, len(tokens) + 1)
+    starts, start = distinct_below(len(tokens) + 1, first)
+    ends, end = distinct_below(len(tokens) + 1, last)
     left, before_end = context.left[first], context.left[last]
     columns = [
         mix(left, context.right[last]),
@@ -156,13 +156,6 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
 def _hashed(columns: list[Ints], numbers: tuple[int, ...]) -> NDArray[np.int32]:
     """Places in the hashed space, a row for each span or place."""
     return np.ascontiguousarray((number_columns(columns, numbers) & (N_HASHED - 1)).T, np.int32)
-
-
-def _distinct(places: Ints, n: int) -> tuple[Ints, Ints]:
-    """The distinct ones of places below n, ascending, and the number of each place among them."""
-    is_used = np.zeros(n, bool)
-    is_used[places] = True
-    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[places]
 
 
 #: Numbers of the columns that depend on both ends of a span.

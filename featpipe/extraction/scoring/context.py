@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.tokens import hash_of, mix, pair_codes
+from featpipe.extraction.values.text import matches_at, places_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -47,8 +48,12 @@ _CLOSING = _hashes_of((
 _organisation_end = re.compile(
     r"公司|集团|银行|分行|支行|政府|委员会|管委会|大学|学院|医院|研究院|设计院|研究所|中心|指挥部|联合体"
     r"|合伙企业|(?:有限合伙)\)?|管理局|管理处|办公室|法院|事务所|协会|基金会|总队|支队|总公司|厂|局|厅|署|院|所|部|处|社"
-    r"|\b(?:inc|ltd|llc|corp|corporation|company|limited|l\.p|plc|gmbh|bhd|co)\b\.?"
 )
+_COMPANY_WORDS = (
+    "inc", "ltd", "llc", "corp", "corporation", "company", "limited", "l.p", "plc", "gmbh", "bhd",
+    "co",
+)  # fmt: skip
+_company_end = re.compile(rf"\b(?:{'|'.join(map(re.escape, _COMPANY_WORDS))})\b\.?")
 #: Marks that end a clause; a full point does so only before a blank.
 _CLAUSE_STOPS = _hashes_of("。;!?:")
 _POINT, _BREAK = hash_of("."), hash_of("\n")
@@ -109,7 +114,6 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
     is_bracket = (code == OPENING_BRACKET) | (code == CLOSING_BRACKET)
     pairs = pair_codes(code)
     before, behind = np.concatenate((none, code[:-1])), np.concatenate((code[1:], none))
-    ends = [match.end() for match in _organisation_end.finditer(folded)]
     is_stop = _is_clause_stop(tokens)
     in_code = cuts[tokens.start] | cuts[tokens.end]
     return BoundaryContext(
@@ -122,7 +126,7 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
         startable=~is_mark | (code == OPENING_BRACKET),
         endable=~is_mark | (code == CLOSING_BRACKET),
         is_word_end=np.concatenate((tokens.is_word_start[1:], none == 0)),
-        is_organisation_end=is_in(tokens.end, np.array(ends, np.int64)),
+        is_organisation_end=is_in(tokens.end, _organisation_ends(folded)),
         marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket & ~in_code))),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=tokens.spans([(span.start, span.end) for span in page.entities]),
@@ -130,6 +134,14 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
         clause_starts=_clause_starts(tokens, is_stop),
         clause_ends=_clause_ends(tokens, is_stop),
     )
+
+
+def _organisation_ends(folded: str) -> Ints:
+    """Where words end that names of organisations end with, ascending."""
+    ends = [match.end() for match in _organisation_end.finditer(folded)]
+    places = places_of(_COMPANY_WORDS, folded)
+    ends += [match.end() for match in matches_at(_company_end, folded, places)]
+    return np.array(sorted(ends), np.int64)
 
 
 def _is_clause_stop(tokens: Tokens) -> Bools:
@@ -147,10 +159,10 @@ def _clause_starts(tokens: Tokens, is_stop: Bools) -> Ints:
     # A clause is numbered by digits, marks and single letters: (a), 6.2, 第3条.
     numbering = tokens.is_mark | is_in(tokens.code, _NUMBERING)
     starts = behind & ~numbering
-    for first in np.flatnonzero(behind & numbering).tolist():
-        own = numbering[first : first + _LONGEST_NUMBER]
-        if not own.all():
-            starts[first + int(np.argmin(own))] = True
+    text = np.flatnonzero(~numbering)
+    numbered = np.flatnonzero(behind & numbering)
+    next_text = np.append(text, n + _LONGEST_NUMBER)[np.searchsorted(text, numbered)]
+    starts[next_text[next_text < np.minimum(numbered + _LONGEST_NUMBER, n)]] = True
     return np.flatnonzero(starts | (behind & ~is_break))
 
 

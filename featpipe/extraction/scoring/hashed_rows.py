@@ -35,9 +35,9 @@ class HashedRows:
 
     def at(self, chosen: Ints | NDArray[np.bool_]) -> HashedRows:
         """Some of the spans."""
-        return HashedRows(
-            self.at_start, self.at_end, self.of_both[chosen], self.start[chosen], self.end[chosen]
-        )
+        at_start, start = _used(self.at_start, self.start[chosen])
+        at_end, end = _used(self.at_end, self.end[chosen])
+        return HashedRows(at_start, at_end, self.of_both[chosen], start, end)
 
     def matrix(self) -> NDArray[np.int32]:
         """All columns of each span: (n, N_COLUMNS)."""
@@ -52,3 +52,18 @@ class HashedRows:
             for part in (self.at_start, self.at_end, self.of_both)
         )
         return np.asarray(starts[self.start] + ends[self.end] + both)
+
+
+def _used(rows: NDArray[np.int32], numbers: Ints) -> tuple[NDArray[np.int32], Ints]:
+    """The rows with these numbers alone, where they are few, and their numbers among those."""
+    if len(numbers) >= len(rows):
+        return rows, numbers
+    kept, inverse = distinct_below(len(rows), numbers)
+    return rows[kept], inverse
+
+
+def distinct_below(n: int, places: Ints) -> tuple[Ints, Ints]:
+    """The distinct ones of places below n, ascending, and the number of each among them."""
+    is_used = np.zeros(n, bool)
+    is_used[places] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[places]

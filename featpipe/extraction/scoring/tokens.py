@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -123,7 +124,7 @@ def make_tokens(page: Page, folded: str) -> Tokens:
     return Tokens(
         start=start,
         end=end,
-        code=_codes(folded, first, kind, start, end),
+        code=_codes(points, kind, start, end),
         is_mark=is_mark,
         is_latin=is_latin,
         is_capital=(original & UPPER) > 0,
@@ -163,15 +164,31 @@ def _joined_apostrophes(points: Points, letter: Bools, continues: Bools) -> Ints
     return np.array(joined, np.int64)
 
 
-def _codes(folded: str, first: Points, kind: Traits, start: Ints, end: Ints) -> Ints:
-    codes = _CODES.look_up(first)
+def _codes(points: Points, kind: Traits, start: Ints, end: Ints) -> Ints:
+    codes = _CODES.look_up(points[start])
     is_digit = (kind & DIGIT) > 0
     codes[is_digit] = _DIGIT_CODES[np.minimum((end - start)[is_digit], 9)]
-    for at in np.flatnonzero((end - start > 1) & ~is_digit).tolist():
-        codes[at] = hash_of(folded[start[at] : end[at]])
+    words = np.flatnonzero((end - start > 1) & ~is_digit)
+    codes[words] = _hashes_of_words(points, start[words], end[words])
     return codes
 
 
+def _hashes_of_words(points: Points, start: Ints, end: Ints) -> Ints:
+    """:func:`hash_of` of words of small letters and apostrophes, character by character."""
+    checksums = np.full(len(start), 0xFFFFFFFF, np.uint32)
+    longest_first = np.argsort(start - end, kind="stable")
+    start, lengths = start[longest_first], (end - start)[longest_first]
+    n_with = np.cumsum(np.bincount(lengths)[::-1])[::-1]
+    for at, n in enumerate(n_with[1:].tolist()):
+        own = checksums[:n]
+        own[:] = _CRC_TABLE[(own ^ points[start[:n] + at]) & 0xFF] ^ (own >> 8)
+    hashes = np.empty(len(start), np.int64)
+    hashes[longest_first] = ~checksums | np.uint32(1)
+    return hashes
+
+
+#: Checksum of each byte alone, as CRC-32 is computed from (zlib inverts before and after).
+_CRC_TABLE = np.array([crc32(bytes([n ^ 0xFF]), 0) ^ 0xFF000000 for n in range(256)], np.uint32)
 _CODES = CharacterTable(hash_of, np.int64)
 _DIGIT_CODES = np.array([hash_of(f"digits {n}") for n in range(10)], np.int64)
 
@@ -226,12 +243,13 @@ def _goes_on(kinds: Sequence[int], marks: Ints, number: int) -> bool:
     back = number - 1
     while back >= 0 and kinds[back] == _NEWLINE and marks[back] + 1 == marks[back + 1]:
         back -= 1
-    ends_line = back >= 0 and kinds[back] == _COLON and marks[back] + 1 == marks[back + 1]
+    if back < 0 or kinds[back] != _COLON or marks[back] + 1 != marks[back + 1]:
+        return False  # the colon does not end its line
     ahead = number + 1
     while ahead < len(kinds) and kinds[ahead] == _NEWLINE and marks[ahead - 1] + 1 == marks[ahead]:
         ahead += 1
-    following = next((kind for kind in kinds[ahead:] if kind in {_COLON, _NEWLINE}), _NEWLINE)
-    return ends_line and following == _NEWLINE
+    following = (kind for kind in islice(kinds, ahead, None) if kind in {_COLON, _NEWLINE})
+    return next(following, _NEWLINE) == _NEWLINE
 
 
 def _label_words(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.values.amounts import CURRENCIES
+from featpipe.extraction.values.text import matches_at, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,6 +39,11 @@ of_year = re.compile(
 _numbering = re.compile(r"(?m)^(\s*\d{1,2})\.(?=\d)")
 _amount = re.compile(rf"(?:{'|'.join(w for w in CURRENCIES if w.isascii() and w.isalpha())})[\d.]+")
 _mixed = re.compile(r"(?=.*\d)(?=.*[^\d])", re.DOTALL)
+_year = re.compile(_YEAR)
+#: Signs before the year at most, in ``of_year``.
+_MOST_BEFORE_YEAR = 12
+#: Signs below 128 that a joined code is made of.
+_IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n in range(128)])
 
 
 def find_codes(folded: str) -> Iterator[tuple[int, int]]:
@@ -46,16 +52,34 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     Digits alone are none; a decimal number is one, as it has no parts either.
     """
     text = _numbering.sub(r"\1 ", folded)
-    for match in _joined.finditer(text):
-        if match[0].isalpha():  # as most are
-            continue
-        is_amount = _is_range(match[0]) or _amount.fullmatch(match[0])  # RM35.40
-        # 甲方—2024年: a dash of the sentence, folded.
-        is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
-        if _mixed.match(match[0]) and not is_amount and not is_date:
-            yield match.span()
-    for match in of_year.finditer(text):
+    # A run at a time, as most have no digit: words are passed over, not matched.
+    for start, end in _runs_with_digits(text):
+        for match in _joined.finditer(text, start, end):
+            if match[0].isalpha():
+                continue
+            is_amount = _is_range(match[0]) or _amount.fullmatch(match[0])  # RM35.40
+            # 甲方—2024年: a dash of the sentence, folded.
+            is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
+            if _mixed.match(match[0]) and not is_amount and not is_date:
+                yield match.span()
+    near_years = {
+        place
+        for year in _year.finditer(text)
+        for place in range(max(year.start() - _MOST_BEFORE_YEAR, 0), year.start() + 1)
+    }
+    for match in matches_at(of_year, text, sorted(near_years)):
         yield match.span()
+
+
+def _runs_with_digits(text: str) -> list[tuple[int, int]]:
+    """Spans of the runs of signs of joined codes that hold digits and other signs."""
+    points = points_of(text)
+    is_sign = _IS_SIGN[np.minimum(points, 127)] | ((points >= 0x4E00) & (points <= 0x9FFF))
+    edges = np.flatnonzero(np.diff(is_sign, prepend=False, append=False)).reshape(-1, 2)
+    is_digit = (points >= ord("0")) & (points <= ord("9"))
+    n_digits = np.diff(np.concatenate(([0], np.cumsum(is_digit)))[edges], axis=1)[:, 0]
+    keep = (n_digits > 0) & (n_digits < edges[:, 1] - edges[:, 0])
+    return [(start, end) for start, end in edges[keep].tolist()]
 
 
 def _is_range(text: str) -> bool:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.values.numbers import CHINESE, plain, read_number
+from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,11 @@ _english = re.compile(
     rf"(?P<y2>(?:1[89]|20)\d\d|\d\d)\b"
     rf"|(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)\b)"
 )
+_digits = re.compile(r"\d+")
+#: Every name of a month begins with one of them.
+_MONTH_STEMS = tuple(sorted({name[:3] for name in _MONTHS}))
+_DAY_DIGITS, _YEAR_DIGITS, _PACKED_DIGITS = 2, 4, 8
+_PARTED = frozenset("-/.")
 _between = re.compile(r"\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?")
 
 _UNITS = {
@@ -94,13 +100,27 @@ class When:
 def find_dates(folded: str) -> Iterator[When]:
     """Every date, longest reading first, then in order; two dates joined by 至 are two dates."""
     taken: list[When] = []
-    chinese = (_chinese,) if "年" in folded else ()
-    for pattern in (*chinese, _ordered, _english, _day_first, _packed):
-        for match in pattern.finditer(folded):
-            found = _read_date(match)
-            if found and all(found.end <= t.start or found.start >= t.end for t in taken):
-                taken.append(found)
+    for match in _matches(folded):
+        found = _read_date(match)
+        if found and all(found.end <= t.start or found.start >= t.end for t in taken):
+            taken.append(found)
     yield from sorted(taken, key=lambda found: found.start)
+
+
+def _matches(folded: str) -> Iterator[re.Match[str]]:
+    """What the patterns match, one after another.
+
+    Each pattern is tried only where it can match: at a number of so many digits, or at a month.
+    """
+    if "年" in folded:
+        yield from _chinese.finditer(folded)
+    numbers = [match.span() for match in _digits.finditer(folded)]
+    parted = [(a, b) for a, b in numbers if folded[b : b + 1] in _PARTED]
+    days = [a for a, b in numbers if b - a <= _DAY_DIGITS]
+    yield from matches_at(_ordered, folded, [a for a, b in parted if b - a == _YEAR_DIGITS])
+    yield from matches_at(_english, folded, sorted([*days, *places_of(_MONTH_STEMS, folded)]))
+    yield from matches_at(_day_first, folded, [a for a, b in parted if b - a <= _DAY_DIGITS])
+    yield from matches_at(_packed, folded, [a for a, b in numbers if b - a == _PACKED_DIGITS])
 
 
 def read_date(folded: str) -> When | None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import re
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -176,3 +177,29 @@ def _spelled_out(whole: str, places: Sequence[int], chars: Sequence[str]) -> str
 def fold(text: str) -> str:
     """The compact text alone: two spellings of one name fold to the same string."""
     return "".join(map(_compact_char, text))
+
+
+def matches_at(
+    pattern: re.Pattern[str], text: str, places: Iterable[int]
+) -> Iterator[re.Match[str]]:
+    """The matches of ``pattern.finditer(text)`` that begin at some places, which ascend.
+
+    They are all of its matches if it matches nowhere else. No match may be empty.
+    """
+    done = 0
+    for place in places:
+        match = pattern.match(text, place) if place >= done else None
+        if match is not None:
+            done = match.end()
+            yield match
+
+
+def places_of(words: Iterable[str], text: str) -> list[int]:
+    """Where any of some words begin in a text, in longer words as well, ascending."""
+    found: set[int] = set()
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            found.add(at)
+            at = text.find(word, at + 1)
+    return sorted(found)
