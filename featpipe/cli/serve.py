@@ -17,6 +17,7 @@ from featpipe.cli.terminal import echo, printable
 from featpipe.pool import stopping_in_two_steps
 
 if TYPE_CHECKING:
+    from featpipe.encoders.query_backend import QueryBackend
     from featpipe.service.settings import ServiceSettings
 
 _BROKER_VARIABLE = "FEATPIPE_BROKER"
@@ -33,6 +34,8 @@ _BROKER_VARIABLE = "FEATPIPE_BROKER"
 @click.option("--analyser", metavar="NAME", help="Whose terms, where the cache holds several.")
 @click.option("--query-prompt", metavar="TEXT",
               help="Put before queries; by default what the model expects.")  # fmt: skip
+@click.option("--query-backend", type=click.Choice(["torch", "onnx"]), default="torch",
+              show_default=True, help="What computes queries; onnx: onnxruntime.")  # fmt: skip
 @click.option("--token-ids", metavar="NAME",
               help="Take token ids for texts; clients use this model's tokenizer.")  # fmt: skip
 @ocr_option
@@ -72,6 +75,7 @@ def serve(
     space: str | None,
     analyser: str | None,
     query_prompt: str | None,
+    query_backend: QueryBackend,
     token_ids: str | None,
     ocr: bool,
     device: tuple[str, ...],
@@ -110,6 +114,7 @@ def serve(
         space=space,
         analyser=analyser,
         query_prompt=query_prompt,
+        query_backend=query_backend,
         token_ids=token_ids,
         limits=LoadLimits(use_ocr=ocr),
         devices=device,

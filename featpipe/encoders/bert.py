@@ -152,13 +152,13 @@ class PackedBert:
         self.shape = shape
         self.n_words = shape.n_words
         self.width = shape.width
-        self.device = placement.device
+        self.device, self.dtype = placement.device, placement.dtype
         self._placement = placement
         self._weights = weights
         self._files = files
         """The files that the weights are mapped from."""
         self._digest = digest_of(files)
-        self._embeddings = _Embeddings(weights, shape, placement.device)
+        self.embeddings = Embeddings(weights, shape, placement.device)
         self._layers = [
             _Layer(weights, f"encoder.layer.{number}", shape, placement)
             for number in range(placement.n_layers)
@@ -192,14 +192,14 @@ class PackedBert:
     def forward(self, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
         """See `Trunk`."""
         layout = Layout.of(pack, self.device, self.shape.width // self.shape.n_heads)
-        inputs = Inputs(*self._embeddings.send(pack), layout)
+        inputs = Inputs(*self.embeddings.send(pack), layout)
         is_whole = n_layers in {None, len(self._layers)}
         if self._graphs is not None and is_whole:
             return self._graphs.run(inputs, pack.n_rows)[: len(pack.ids)]
         return self._compute(inputs, n_layers)[: len(pack.ids)]
 
     def _compute(self, inputs: Inputs, n_layers: int | None = None) -> torch.Tensor:
-        x = self._embeddings(inputs)
+        x = self.embeddings(inputs)
         for layer in self._layers[:n_layers]:
             x = layer(x, inputs.layout)
         return x
@@ -212,27 +212,37 @@ class PackedBert:
         Raises:
             CheckpointError: the files that the weights are mapped from were overwritten.
         """
+        placement = replace(self._placement, dtype=dtype, device=device or self.device)
+        return PackedBert(self.read_weights(), self.shape, placement, self._files)
+
+    def read_weights(self) -> Weights:
+        """The weights by name, as they were loaded; mapped from the files.
+
+        Raises:
+            CheckpointError: the files were overwritten.
+        """
         if self._is_overwritten():
             raise CheckpointError(f"{self._files[0]} was overwritten while it was in use")
-        placement = replace(self._placement, dtype=dtype, device=device or self.device)
-        return PackedBert(self._weights, self.shape, placement, self._files)
+        return self._weights
 
     def _is_overwritten(self) -> bool:
         return digest_of(self._files) != self._digest
 
 
-class _Embeddings:
+class Embeddings:
+    """The tables of words and positions, and what follows them, up to the first layer."""
+
     def __init__(self, weights: Weights, shape: Shape, device: torch.device) -> None:
         def table(name: str) -> torch.Tensor:
             return _copy(weights[f"embeddings.{name}"], device)
 
-        self._words = table("word_embeddings.weight")
+        self.words = table("word_embeddings.weight")
         # Where positions count from the padding token, its row comes first.
         self._padding = shape.first_position - 1 if shape.first_position else None
-        self._positions = table("position_embeddings.weight")[max(shape.first_position - 1, 0) :]
+        self.positions = table("position_embeddings.weight")[max(shape.first_position - 1, 0) :]
         if shape.n_types:
             # Every token is of type 0, so that type's row is added to each position's.
-            self._positions = self._positions + table("token_type_embeddings.weight")[0]
+            self.positions = self.positions + table("token_type_embeddings.weight")[0]
         self._norm = _norm(weights, "embeddings", device)
         self._epsilon = shape.epsilon
         self._project: Linear | None = None
@@ -242,17 +252,18 @@ class _Embeddings:
     def send(self, pack: Pack) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows of the two tables for each token, on the device."""
         return (
-            send(_extend(pack.ids, pack.n_rows), self._words.device),
-            send(_extend(self._position_rows(pack), pack.n_rows), self._words.device),
+            send(_extend(pack.ids, pack.n_rows), self.words.device),
+            send(_extend(self.position_rows(pack), pack.n_rows), self.words.device),
         )
 
     def __call__(self, inputs: Inputs) -> torch.Tensor:
-        x = F.embedding(inputs.ids, self._words)
-        x = x.add_(F.embedding(inputs.positions, self._positions))
+        """Shapes: ids and rows of positions (t,) -> (t, width of the layers) float32."""
+        x = F.embedding(inputs.ids, self.words)
+        x = x.add_(F.embedding(inputs.positions, self.positions))
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
 
-    def _position_rows(self, pack: Pack) -> Ints:
+    def position_rows(self, pack: Pack) -> Ints:
         """Row of the position table for each token.
 
         RoBERTa and its descendants count only tokens other than padding; a literal padding token

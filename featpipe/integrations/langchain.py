@@ -25,6 +25,8 @@ except ImportError as error:
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from featpipe.encoders.query_backend import QueryBackend
+
 
 class FeatpipeEmbeddings(Embeddings):
     """Vectors of one space.
@@ -35,6 +37,7 @@ class FeatpipeEmbeddings(Embeddings):
         device: where to encode what is missing.
         query_prompt: put before a query; by default the model's own, see
             ``encoder.query_prompt_source``.
+        query_backend: what computes a query: ``torch``, or ``onnx``; see `TextEncoder`.
 
     Raises:
         UnknownSpace: the cache holds no vectors by this very model.
@@ -48,8 +51,11 @@ class FeatpipeEmbeddings(Embeddings):
         *,
         device: str = "cpu",
         query_prompt: str | None = None,
+        query_backend: QueryBackend = "torch",
     ) -> None:
-        self.encoder = TextEncoder(cache, model, device=device, query_prompt=query_prompt)
+        self.encoder = TextEncoder(
+            cache, model, device=device, query_prompt=query_prompt, query_backend=query_backend
+        )
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text."""

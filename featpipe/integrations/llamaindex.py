@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self
 
+from featpipe.encoders.query_backend import QueryBackend  # noqa: TC001  # pydantic reads it
 from featpipe.errors import MissingExtra
 from featpipe.on_demand.text_encoder import TextEncoder
 
@@ -38,6 +39,7 @@ class FeatpipeEmbedding(BaseEmbedding):
         device: where to encode what is missing.
         query_prompt: put before a query; by default the model's own, see
             ``encoder.query_prompt_source``.
+        query_backend: what computes a query: ``torch``, or ``onnx``; see `TextEncoder`.
         further: of ``BaseEmbedding``, such as ``embed_batch_size`` and ``callback_manager``.
 
     Raises:
@@ -49,6 +51,7 @@ class FeatpipeEmbedding(BaseEmbedding):
     model: str | None = None
     device: str = "cpu"
     query_prompt: str | None = None
+    query_backend: QueryBackend = "torch"
     _encoder: TextEncoder = PrivateAttr()
 
     def __init__(
@@ -57,14 +60,18 @@ class FeatpipeEmbedding(BaseEmbedding):
         model: str | Path | None = None,
         device: str = "cpu",
         query_prompt: str | None = None,
+        query_backend: QueryBackend = "torch",
         **further: object,
     ) -> None:
-        encoder = TextEncoder(cache, model, device=device, query_prompt=query_prompt)
+        encoder = TextEncoder(
+            cache, model, device=device, query_prompt=query_prompt, query_backend=query_backend
+        )
         further.setdefault("model_name", encoder.space)
         named = None if model is None else str(model)
         super().__init__(
-            cache=str(cache), model=named, device=device, query_prompt=query_prompt, **further
-        )
+            cache=str(cache), model=named, device=device, query_prompt=query_prompt,
+            query_backend=query_backend, **further,
+        )  # fmt: skip
         self._encoder = encoder
 
     @classmethod

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from featpipe.cache.cache import Cache
     from featpipe.cache.dictionary import Dictionary
     from featpipe.encoders.checkpoint import Checkpoint
+    from featpipe.encoders.query_backend import QueryBackend
     from featpipe.encoders.spec import OnTruncate, Spec
 
 #: What a search for a model's space gives: the space comes first.
@@ -59,6 +60,8 @@ class Checkpoints:
     device: str = "cpu"
     threads: int | None = None
     """Of the process that computes; None: all usable cores."""
+    query_backend: QueryBackend = "torch"
+    """What computes queries: `featpipe.encoders.query_backend`."""
 
 
 @dataclass(frozen=True, slots=True)

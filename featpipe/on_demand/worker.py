@@ -3,19 +3,21 @@
 Guarantees: a model whose fingerprint is not that of the cache's vectors or entities is refused, so
 a vector is the one that ``build-cache`` would store; a text that the cache holds is not encoded; a
 query under a prompt of its own is never taken from the cache; a text that cannot be encoded costs
-itself alone.
+itself alone. Another backend than torch computes queries alone, and only where its vectors were
+found to be those of torch (`featpipe.encoders.query_backend`); else the log tells why not.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate, pairwise
+from logging import getLogger
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.cache.cache import Cache
 from featpipe.encoders.spec import fingerprint_of
-from featpipe.errors import CheckpointError, EncodingError
+from featpipe.errors import CheckpointError, EncodingError, UnsupportedModel
 from featpipe.on_demand.messages import Embedded, EmbedQuery, TagQuery
 from featpipe.store.schema import from_bfloat16
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from featpipe.encoders.tagger import Tagger
     from featpipe.on_demand.messages import Answer, Entity
     from featpipe.on_demand.space import Checkpoints
+
+logger = getLogger(__name__)
 
 
 class LoadedModels:
@@ -63,6 +67,7 @@ class LoadedModels:
             table = cache.reader.table(f"entities/{tagger}")
             self._tagger_print = table.attributes["fingerprint"]
         self._encoder: Encoder | None = None
+        self._query_encoder: Encoder | None = None
         self._tagger: Tagger | None = None
 
     @property
@@ -83,7 +88,7 @@ class LoadedModels:
 
         """
         if self.has_encoder:
-            self._load_encoder()
+            self._load_query_encoder()
         if self.has_tagger:
             self._load_tagger()
 
@@ -92,13 +97,13 @@ class LoadedModels:
 
         Args:
             texts: as passages of the space, or with ``prompt`` before each.
-            prompt: of queries; None: the space's.
+            prompt: of queries, which the query backend computes; None: the space's.
 
         Raises:
             CheckpointError: as `load`.
 
         """
-        encoder = self._load_encoder()
+        encoder = self._choose_encoder(prompt)
         if prompt not in {None, encoder.spec["prompt"]}:
             encoded = encoder.encode(texts, on_fault="report", prompt=prompt)
             return _answers(_widen(encoder, encoded.vectors), encoded.n_tokens, encoded.faults)
@@ -121,7 +126,7 @@ class LoadedModels:
         self, sequences: Sequence[tuple[int, ...]], prompt: str | None = None
     ) -> list[Answer]:
         """As `encode`, of texts given as token ids; encoded one by one only where some fail."""
-        encoder = self._load_encoder()
+        encoder = self._choose_encoder(prompt)
         distinct = list(dict.fromkeys(sequences))
         try:
             encoded = encoder.encode_tokens(distinct, prompt=prompt)
@@ -155,7 +160,7 @@ class LoadedModels:
 
     def close(self) -> None:
         """Forget the models."""
-        self._encoder = self._tagger = None
+        self._encoder = self._query_encoder = self._tagger = None
 
     def _tag_alone(self, texts: Sequence[str]) -> list[list[Entity]]:
         if len(texts) == 1:
@@ -169,6 +174,17 @@ class LoadedModels:
         self._cache.refresh()
         stored, found = self._dictionary.lookup(texts)
         return np.asarray(stored[found], np.float32), found
+
+    def _choose_encoder(self, prompt: str | None) -> Encoder:
+        """That of passages, or with a prompt that of queries."""
+        return self._load_encoder() if prompt is None else self._load_query_encoder()
+
+    def _load_query_encoder(self) -> Encoder:
+        if self._query_encoder is None:
+            encoder = self._load_encoder()
+            is_other = self._checkpoints.query_backend != "torch"
+            self._query_encoder = _by_onnx(encoder) if is_other else encoder
+        return self._query_encoder
 
     def _load_encoder(self) -> Encoder:
         if self._encoder is None:
@@ -296,6 +312,19 @@ def _widen(encoder: Encoder, vectors: NDArray[np.generic]) -> NDArray[np.float32
     is_bits = encoder.spec["dtype"] == "bfloat16"
     wide = from_bfloat16(vectors.astype(np.uint16)) if is_bits else vectors
     return np.asarray(wide, np.float32)
+
+
+def _by_onnx(encoder: Encoder) -> Encoder:
+    """The encoder on onnxruntime, or as it is where that does not give the same vectors."""
+    from featpipe.encoders.query_backend import onnx_encoder
+
+    try:
+        found = onnx_encoder(encoder)
+    except UnsupportedModel as error:
+        logger.warning("queries are computed by torch: %s", error.message)
+        return encoder
+    logger.info("queries are computed in %s", found.spec["arithmetic"])
+    return found
 
 
 def _refuse_other(model: str, found: str, wanted: str | None) -> None:

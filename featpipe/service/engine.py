@@ -11,6 +11,7 @@ from featpipe.cache.cache import Cache
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.memory import SMALLEST_KERNEL_CACHES
 from featpipe.encoders.prompts import find_query_prompt
+from featpipe.encoders.query_backend import check_query_backend
 from featpipe.encoders.spec import encoder_spec
 from featpipe.errors import TemplateError, UsageError
 from featpipe.extraction.deploy import Publication
@@ -85,6 +86,8 @@ class Engine:
         self.is_draining = False
         self._watching: asyncio.Task[None] | None = None
         devices = check_devices(settings.devices) or default_devices()
+        for device in _embedding_devices(devices):
+            check_query_backend(settings.query_backend, device)
         with Cache.open(settings.cache) as cache:
             self.chosen = choose_checkpoints(cache, settings.model, settings.ner, settings.space)
             if self.chosen.space is None:  # beside vectors of another model, its own would mislead
@@ -244,18 +247,27 @@ def embedding_workload(
 
 
 def _embedding_role(settings: ServiceSettings, devices: tuple[str, ...], chosen: Chosen) -> Role:
-    # One worker with every core answers a request sooner than several with one core each.
-    cards = tuple(device for device in devices if device != "cpu")
-    checkpoints = Checkpoints(chosen.model, encoder=chosen.encoder)
+    computing = _embedding_devices(devices)
+    checkpoints = Checkpoints(
+        chosen.model, encoder=chosen.encoder, query_backend=settings.query_backend
+    )
     return replace(
         text_role(checkpoints, settings.cache.absolute(), chosen.space),
-        devices=cards or ("cpu",),
-        threads=None if cards else usable_cores(),
+        devices=computing,
+        threads=usable_cores() if computing == ("cpu",) else None,
         deadline_s=settings.document_deadline_s,
         preload=_PRELOAD,
         environment=SMALLEST_KERNEL_CACHES,
         is_lazy=False,
     )
+
+
+def _embedding_devices(devices: tuple[str, ...]) -> tuple[str, ...]:
+    """The cards; else the processor once.
+
+    One worker with every core answers a request sooner than several with one core each.
+    """
+    return tuple(device for device in devices if device != "cpu") or ("cpu",)
 
 
 def search_workload(

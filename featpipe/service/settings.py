@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.documents import LoadLimits
+    from featpipe.encoders.query_backend import QueryBackend
     from featpipe.service.keys import ApiKey
 
 MIB = 1 << 20
@@ -35,6 +36,8 @@ class ServiceSettings:
     analyser: str | None = None
     query_prompt: str | None = None
     """Put before queries; None: what the model expects before them."""
+    query_backend: QueryBackend = "torch"
+    """What computes queries; `featpipe.encoders.query_backend`."""
     token_ids: str | None = None
     """Name of the model by whose tokenizer clients make token ids; None: ids are refused. Ids of
     another tokenizer, such as tiktoken's, would be read as other words, and no error show it."""

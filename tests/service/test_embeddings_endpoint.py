@@ -73,6 +73,23 @@ def test_queries_have_the_query_prompt_and_passages_have_none(
     assert service.client.post("/v1/embeddings", json=body).status_code == 422
 
 
+def test_the_query_backend_computes_queries_and_no_passage(
+    service: Service, encoder: Encoder, encoder_folder: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from featpipe.encoders.query_backend import onnx_encoder
+
+    home = shutil.copytree(service.home, tmp_path / "home")
+    own = {"model": str(encoder_folder), "query_prompt": QUERY_PROMPT, "query_backend": "onnx"}
+    expected = onnx_encoder(encoder).encode([QUERY_PROMPT + text for text in TEXTS]).vectors
+    with running(home, **own) as (other, _):
+        found = ask(other, TEXTS, input_type="query")
+        np.testing.assert_allclose(found, expected.astype(np.float32), rtol=0, atol=4e-3)
+        assert ask(other, TEXTS).tobytes() == ask(service, TEXTS).tobytes()
+        assert "queries are computed in float32, onnxruntime" in other.log.read_text("utf-8")
+
+
 def test_base64_and_numbers_hold_the_same(service: Service) -> None:
     assert ask(service, TEXTS).tobytes() == ask(service, TEXTS, encoding_format="base64").tobytes()
 
