@@ -6,10 +6,15 @@
     python scripts/learn_confidence.py --merge FILE ...
 
 For each set, number of samples and draw, fields are fitted on samples of the set's part for
-development and values are reported for its other documents, as `eval_extraction.py` does; the part
-held out is not read. A logistic regression on the terms of `featpipe.extraction.scoring.confidence`
-is fitted to which of them are right; every set and number of samples has the same weight. The last
-lines are the weights to write there. Left-out figures are of weights learnt from the other sets.
+development and values are reported for its other documents, as `eval_extraction.py` does: those to
+test on, and as many of those that samples are drawn from. Once with the entities of the built-in
+model, once without; the part held out is not read. A logistic regression on the terms of
+`featpipe.extraction.scoring.confidence` is fitted to which of them are right; every set and number
+of samples has the same weight. The last lines are the weights to write there.
+
+Figures of a set or template left out are of weights learnt from the others: what a new template may
+expect. Beside each term stands their log loss without it, by which the terms were chosen; a term is
+worth its place if the log loss grows by .001.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,18 +54,22 @@ SAMPLE_COUNTS = {1: 0.25, 3: 0.5, 5: 1.0, 10: 0.7, 20: 1.0}
 #: Draws of other samples than those of the evaluation.
 FIRST_DRAW = 1000
 #: Precision of the prior of the weights of standardised terms.
-_STRENGTH = 3.0
+_STRENGTH = 30.0
+#: Contracts take a hundred times the time of announcements: several draws of so few samples only.
+SHORT_DRAWS = 5
 #: What a set and number of samples counts, in values.
 _N_VALUES = 2000.0
 
 
 @dataclass(frozen=True)
 class Reported:
-    """Reported values of one set, number of samples and draw: columns, and which are right."""
+    """Reported values of one template and draw of k samples: columns, and which are right."""
 
     name: str
+    template: str
     k: int
     draw: int
+    entities: bool
     columns: list[list[float]]
     right: list[bool]
 
@@ -67,12 +77,13 @@ class Reported:
 def report(task: Task, k: int, draw: int, pages: Pages) -> Iterator[tuple[list[float], bool]]:
     """The columns of each reported value of one template, and whether it is right."""
     chance = random.Random(FIRST_DRAW + draw)  # noqa: S311  # a draw, no secret
-    samples = chance.sample(task.pool, min(k, len(task.pool)))
-    pages.prepare([*samples, *task.test])
+    shuffled = chance.sample(task.pool, len(task.pool))
+    samples, others = shuffled[:k], shuffled[k : k + len(task.test)]
+    pages.prepare([*samples, *task.test, *others])
     names = sorted({name for row in task.test for name in row["fields"]})
     models = {name: model for name in names if (model := fit(name, samples, pages)) is not None}
     rivals = rivals_of(template_of(task, names, samples))
-    for row in task.test:
+    for row in [*task.test, *others]:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
         found = dict(zip(models, zip(models.values(), scored, strict=True), strict=True))
         chosen = choose_distinct(found, rivals)
@@ -94,41 +105,47 @@ def judged(
 
 
 def measure(options: argparse.Namespace) -> Iterator[Reported]:
-    """Every set, number of samples and draw."""
+    """Every template, number of samples and draw, without entities and with them."""
     for name in options.sets:
         is_long = name == "cuad"
         tasks = read_set(options.data, name, 12 if is_long else options.documents, "dev")
-        pages = Pages(None, None)
-        for k in options.samples:
-            for draw in range(1 if is_long and k != 5 else options.draws):
-                pairs = [pair for task in tasks for pair in report(task, k, draw, pages)]
-                columns, right = ([pair[side] for pair in pairs] for side in (0, 1))
-                yield Reported(name, k, draw, columns, right)
+        for entities in (False, True) if not is_long else (False,):
+            pages = Pages(None, None, with_entities=entities)
+            for k, draw in product(options.samples, range(options.draws)):
+                if is_long and draw and k != SHORT_DRAWS:
+                    continue
+                for task in tasks:
+                    pairs = list(report(task, k, draw, pages))
+                    columns, right = ([pair[side] for pair in pairs] for side in (0, 1))
+                    yield Reported(name, task.name, k, draw, entities, columns, right)
 
 
 @dataclass(frozen=True)
 class Table:
-    """All reported values: columns, which are right, how much each counts, and its origin."""
+    """All reported values: columns, which are right, how much each counts, and their origin."""
 
     columns: Floats
     right: NDArray[np.bool_]
     weights: Floats
     names: NDArray[np.str_]
+    templates: NDArray[np.str_]
     ks: NDArray[np.int64]
+    entities: NDArray[np.bool_]
 
     @classmethod
     def of(cls, pieces: Sequence[Reported]) -> Table:
         """Every set and number of samples has the same weight, but for that of the number."""
-        names = np.array([p.name for p in pieces for _ in p.right])
-        ks = np.array([p.k for p in pieces for _ in p.right])
+        names, templates, ks, entities = (
+            np.array([getattr(p, what) for p in pieces for _ in p.right])
+            for what in ("name", "template", "k", "entities")
+        )
         weights = np.zeros(len(ks))
-        for name in set(names.tolist()):
-            for k in set(ks.tolist()):
-                own = (names == name) & (ks == k)
-                weights[own] = SAMPLE_COUNTS.get(k, 1.0) * _N_VALUES / max(own.sum(), _N_VALUES / 4)
+        for name, k in product(set(names.tolist()), set(ks.tolist())):
+            own = (names == name) & (ks == k)
+            weights[own] = SAMPLE_COUNTS.get(k, 1.0) * _N_VALUES / max(own.sum(), _N_VALUES / 4)
         columns = np.array([row for p in pieces for row in p.columns])
         right = np.array([one for p in pieces for one in p.right], bool)
-        return cls(columns, right, weights, names, ks)
+        return cls(columns, right, weights, names, templates, ks, entities)
 
 
 def learn(terms: Floats, right: NDArray[np.bool_], weights: Floats) -> Logistic:
@@ -138,19 +155,38 @@ def learn(terms: Floats, right: NDArray[np.bool_], weights: Floats) -> Logistic:
     return Logistic(fitted.weights / size, fitted.bias)
 
 
-def print_fit(table: Table, p: Floats, what: str) -> Iterator[tuple[str, float]]:
+def learn_without(table: Table, terms: Floats, groups: NDArray[np.str_]) -> Floats:
+    """Logits of each value by weights learnt from the other groups."""
+    logits = np.zeros(len(terms))
+    for group in sorted(set(groups.tolist())):
+        own = groups == group
+        others = learn(terms[~own], table.right[~own], table.weights[~own])
+        logits[own] = others.logits(terms[own])
+    return logits
+
+
+def log_loss(table: Table, logits: Floats) -> float:
+    """Mean over the sets of the negative log likelihood of a value."""
+    losses = np.logaddexp(0.0, np.where(table.right, -logits, logits))
+    own = [table.names == name for name in sorted(set(table.names.tolist()))]
+    return float(np.mean([np.average(losses[o], weights=table.weights[o]) for o in own]))
+
+
+def print_fit(table: Table, logits: Floats, what: str) -> Iterator[tuple[str, float]]:
     """Calibration error and precision of sure values, by set and number of samples."""
-    for name in sorted(set(table.names.tolist())):
-        for k in sorted(set(table.ks.tolist())):
-            own = (table.names == name) & (table.ks == k)
-            if not own.any():
-                continue
-            pairs = list(zip(p[own].tolist(), table.right[own].tolist(), strict=True))
-            gap, sure = calibration_error(pairs), precision_above(pairs, 0.9)
-            share = float((p[own] >= 0.9).mean())
-            print(f"{what:<9} {name:<12} K={k:<3} ECE {gap:.3f}  p >= .9: {share:.2f} of values, "
-                  f"right {sure if sure is not None else float('nan'):.3f}")  # fmt: skip
-            yield f"{SHORT.get(name, name)}_k{k}_{what}_ece", gap
+    p = sigmoid(logits)
+    cells = sorted(set(zip(table.names, table.entities, table.ks, strict=True)))
+    for name, entities, k in cells:
+        own = (table.names == name) & (table.ks == k) & (table.entities == entities)
+        pairs = list(zip(p[own].tolist(), table.right[own].tolist(), strict=True))
+        gap, sure = calibration_error(pairs), precision_above(pairs, 0.9)
+        short = SHORT.get(str(name), str(name)) + ("_entities" if entities else "")
+        right, said = table.right[own].mean(), p[own].mean()
+        share, of_sure = (p[own] >= 0.9).mean(), float("nan") if sure is None else sure
+        print(f"{what:<12} {short:<14} K={k:<3} ECE {gap:.3f}  right {right:.2f}, said {said:.2f}  "
+              f"p >= .9: {share:.2f} of values, right {of_sure:.3f}")  # fmt: skip
+        yield f"{short}_k{k}_{what}_ece", gap
+    yield f"{what}_log_loss", log_loss(table, logits)
 
 
 def main() -> None:
@@ -159,7 +195,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--samples", nargs="+", type=int, default=tuple(SAMPLE_COUNTS))
     parser.add_argument("--draws", type=int, default=4)
-    parser.add_argument("--documents", type=int, default=100)
+    parser.add_argument("--documents", type=int, default=60)
     parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
     parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is collected")
     options = parser.parse_args()
@@ -172,15 +208,14 @@ def main() -> None:
     table = Table.of(pieces)
     terms = terms_of(table.columns)
     learnt = learn(terms, table.right, table.weights)
-    figures = dict(print_fit(table, sigmoid(learnt.logits(terms)), "seen"))
-    left_out = np.zeros(len(terms))
-    for name in sorted(set(table.names.tolist())):
-        own = table.names == name
-        others = learn(terms[~own], table.right[~own], table.weights[~own])
-        left_out[own] = sigmoid(others.logits(terms[own]))
-    figures |= dict(print_fit(table, left_out, "left-out"))
-    for (first, second, _), weight in zip(TERMS, learnt.weights.tolist(), strict=True):
-        print(f'    ("{first}", "{second}", {weight:.4f}),')
+    figures = dict(print_fit(table, learnt.logits(terms), "seen"))
+    for groups, what in ((table.templates, "template-out"), (table.names, "set-out")):
+        figures |= dict(print_fit(table, learn_without(table, terms, groups), what))
+    print(f"log loss with all terms {figures['set-out_log_loss']:.4f}, without each beside it:")
+    for number, (first, second, _) in enumerate(TERMS):
+        others = np.delete(terms, number, axis=1)
+        loss = log_loss(table, learn_without(table, others, table.names))
+        print(f'    ("{first}", "{second}", {learnt.weights[number]:.4f}),  # {loss:.4f}')
     print(f"BIAS = {learnt.bias:.4f}")
     finish("learn_confidence", options, {key: round(value, 4) for key, value in figures.items()})
 

@@ -25,7 +25,7 @@ def test_every_set_counts_the_same_however_many_values_it_has() -> None:
     from learn_confidence import Reported, Table
 
     pieces = [
-        Reported(name, 5, draw, [[1.0]] * n, [True] * n)
+        Reported(name, "contract", 5, draw, draw > 0, [[1.0]] * n, [True] * n)
         for name, n in (("sroie", 900), ("fddc_hetong", 4000))
         for draw in range(2)
     ]
@@ -33,3 +33,20 @@ def test_every_set_counts_the_same_however_many_values_it_has() -> None:
     assert len(table.right) == 2 * 4900
     sums = [table.weights[table.names == name].sum() for name in ("sroie", "fddc_hetong")]
     assert sums[0] == pytest.approx(sums[1])
+
+
+def test_weights_of_a_group_are_learnt_from_the_others() -> None:
+    from learn_confidence import Reported, Table, learn_without
+
+    chance = np.random.default_rng(5)
+    pieces = []
+    for name, sign in (("cuad", 1.0), ("fddc_hetong", 1.0), ("sroie", -1.0)):
+        columns = chance.normal(size=(2000, 1))
+        right = (columns[:, 0] * sign > 0).tolist()
+        pieces.append(Reported(name, name, 5, 0, False, columns.tolist(), right))
+    table = Table.of(pieces)
+    logits = learn_without(table, table.columns, table.names)
+    signs = np.sign(logits) == np.sign(table.columns[:, 0])
+    # Contracts and announcements agree; each of them and receipts do not.
+    assert signs[table.names == "sroie"].mean() > 0.95
+    assert abs(logits[table.names == "cuad"]).mean() < abs(logits[table.names == "sroie"]).mean()
