@@ -72,8 +72,9 @@ class TextEncoder:
         query_prompt: put before every text of `encode_queries`; None: the model's own, see
             ``query_prompt_source``.
         query_backend: what computes new texts of `encode_queries`: ``torch``, or ``onnx`` for
-            onnxruntime in float32, which answers one short text in about half the time (extra
-            ``onnx``; BERT-like models on processors, others stay with torch and the log tells why).
+            onnxruntime in float32, which answers one short text sooner where nothing else runs
+            (extra ``onnx``; BERT-like models on processors, others stay with torch, and the log
+            tells why).
         n_remembered: newly encoded texts whose vectors are kept in memory.
         deadline_s: for the encoding of one portion of texts.
 
