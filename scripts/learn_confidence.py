@@ -189,6 +189,17 @@ def print_fit(table: Table, logits: Floats, what: str) -> Iterator[tuple[str, fl
     yield f"{what}_log_loss", log_loss(table, logits)
 
 
+def print_terms(table: Table, terms: Floats, learnt: Logistic) -> None:
+    """The weights as they are to be written, and the log loss on sets left out without each."""
+    loss = log_loss(table, learn_without(table, terms, table.names))
+    print(f"log loss with all terms {loss:.4f}, without each beside it:")
+    for number, (first, second, _) in enumerate(TERMS):
+        others = np.delete(terms, number, axis=1)
+        loss = log_loss(table, learn_without(table, others, table.names))
+        print(f'    ("{first}", "{second}", {learnt.weights[number]:.4f}),  # {loss:.4f}')
+    print(f"BIAS = {learnt.bias:.4f}")
+
+
 def main() -> None:
     """Read the options, collect or merge, learn, print."""
     parser = make_parser(__doc__)
@@ -209,14 +220,11 @@ def main() -> None:
     terms = terms_of(table.columns)
     learnt = learn(terms, table.right, table.weights)
     figures = dict(print_fit(table, learnt.logits(terms), "seen"))
-    for groups, what in ((table.templates, "template-out"), (table.names, "set-out")):
-        figures |= dict(print_fit(table, learn_without(table, terms, groups), what))
-    print(f"log loss with all terms {figures['set-out_log_loss']:.4f}, without each beside it:")
-    for number, (first, second, _) in enumerate(TERMS):
-        others = np.delete(terms, number, axis=1)
-        loss = log_loss(table, learn_without(table, others, table.names))
-        print(f'    ("{first}", "{second}", {learnt.weights[number]:.4f}),  # {loss:.4f}')
-    print(f"BIAS = {learnt.bias:.4f}")
+    # One set alone is measured to be merged with others: nothing is left out of it.
+    if len(set(table.names.tolist())) > 1:
+        for groups, what in ((table.templates, "template-out"), (table.names, "set-out")):
+            figures |= dict(print_fit(table, learn_without(table, terms, groups), what))
+        print_terms(table, terms, learnt)
     finish("learn_confidence", options, {key: round(value, 4) for key, value in figures.items()})
 
 
