@@ -19,7 +19,7 @@ from featpipe.extraction.scoring.context import (
 from featpipe.extraction.scoring.entities import ENTITY_COLUMN
 from featpipe.extraction.scoring.hashed_rows import HashedRows, distinct_below
 from featpipe.extraction.scoring.labels import labelled_starts
-from featpipe.extraction.scoring.similarity import SIMILARITIES, measure_spans
+from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES, measure_spans
 from featpipe.extraction.scoring.synonyms import synonyms_of
 from featpipe.extraction.scoring.tokens import mix
 from featpipe.extraction.values.text import fold
@@ -52,7 +52,7 @@ _SHARED = (
 )  # fmt: skip
 MEASURED = (
     *_SHARED, "repeats", "vector", "words of sentence", "behind alias", "alias near",
-    *(f"from {name}" for name in ORIGINS), *SIMILARITIES,
+    *(f"from {name}" for name in ORIGINS), *SIMILARITIES, *INSIDE,
 )  # fmt: skip
 
 #: Prior weights of the measured columns for fields with few samples and for those with many, 0 for
@@ -99,6 +99,8 @@ _PRIORS = {
     "kinds like": (1.0, 1.0),
     "kinds before like": (0.2, 0.2),
     "kinds behind like": (0.2, 0.2),
+    "words inside like": (1.0, 0.5),
+    "amount like": (1.5, 1.0),
     "words before like": (0.9, 0.0),
     "words behind like": (1.2, 0.0),
     "length like": (1.1, 0.0),
@@ -232,9 +234,10 @@ def measured_columns(
     bits = np.arange(len(ORIGINS))
     first = n_shared + 5
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
-    columns[:, first + len(bits) :] = mentions.similarity(
+    columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(
         rows.hashed.at(places), rows.measures[places]
     )
+    columns[:, -len(INSIDE) :] = mentions.likeness_inside(features, found)
     return columns
 
 

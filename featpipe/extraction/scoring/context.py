@@ -214,6 +214,8 @@ _special_bits = np.array(
 AT_START = (1, 2, 3, 4, 8, 9, 17, 18, 19, 21)
 AT_END = (5, 6, 7, 10, 11, 12, 15)
 N_BEFORE, N_BEHIND = 8, 5
+#: Number of the column of a token as part of a value.
+INSIDE_COLUMN = 29
 
 #: Counts from the beginning of a document; a span's count is a difference.
 COUNTED = (

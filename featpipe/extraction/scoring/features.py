@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.context import make_boundary_context, make_column_context
+from featpipe.extraction.scoring.amount_marks import AmountMarks
+from featpipe.extraction.scoring.context import (
+    INSIDE_COLUMN,
+    N_HASHED,
+    make_boundary_context,
+    make_column_context,
+    number_columns,
+)
 from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.labels import find_nothing
 from featpipe.extraction.scoring.tokens import make_tokens
@@ -102,6 +109,17 @@ class PageFeatures:
     def entities(self) -> EntityMarks:
         """The entities by token."""
         return EntityMarks.of(self.tokens, self.page.entities)
+
+    @cached_property
+    def amounts(self) -> AmountMarks:
+        """The amounts by token."""
+        return AmountMarks.of(self.folded, self.tokens)
+
+    @cached_property
+    def words_inside(self) -> NDArray[np.int32]:
+        """The place (n_tokens,) in the hashed space of each token as part of a value."""
+        columns = number_columns([self.tokens.code], (INSIDE_COLUMN,))[0]
+        return np.asarray(columns & (N_HASHED - 1), np.int32)
 
     @cached_property
     def word_kinds(self) -> WordKinds:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import Boundaries, learn_boundaries
+from featpipe.extraction.scoring.candidates import SHAPED, Boundaries, learn_boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.mentions import (
@@ -26,9 +26,11 @@ from featpipe.extraction.scoring.ranking import (
     value_rows,
 )
 from featpipe.extraction.scoring.similarity import (
+    OwnMentions,
     SampleMentions,
     SampleSentences,
     similarity_by_words,
+    words_of,
 )
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import read_value
@@ -247,8 +249,7 @@ class _Prepared:
     found: Candidates
     rows: TrainingRows
     known: frozenset[str]
-    mentions: tuple[NDArray[np.int32], Floats]
-    """Hashed columns and measures of its true mentions."""
+    mentions: OwnMentions
 
 
 def _prepare(
@@ -256,7 +257,10 @@ def _prepare(
 ) -> list[_Prepared]:
     """Each sample, compared with the other samples only."""
     proposed = [_propose(sample, samples, boundaries) for sample in samples]
-    mentions = [(p.rows.hashed.at(p.labels).matrix(), p.rows.measures[p.labels]) for p in proposed]
+    mentions = [
+        _mentions_of(sample, own, boundaries.kind)
+        for sample, own in zip(samples, proposed, strict=True)
+    ]
     prepared = []
     for number, (sample, own) in enumerate(zip(samples, proposed, strict=True)):
         others = SampleMentions.of(mentions[:number] + mentions[number + 1 :])
@@ -266,6 +270,16 @@ def _prepare(
         rows = TrainingRows(own.rows.hashed, measured, own.labels, own.overlaps)
         prepared.append(_Prepared(own.found, rows, own.known, mentions[number]))
     return prepared
+
+
+def _mentions_of(sample: Sample, own: _Proposed, kind: FieldType) -> OwnMentions:
+    features, spans = sample.features, sample.spans
+    return OwnMentions(
+        own.rows.hashed.at(own.labels).matrix(),
+        own.rows.measures[own.labels],
+        *words_of(features, () if kind in SHAPED else spans),
+        features.amounts.shares(*features.tokens.spans(spans)),
+    )
 
 
 class _Proposed(NamedTuple):

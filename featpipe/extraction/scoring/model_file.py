@@ -82,6 +82,7 @@ def unpack_model(data: bytes, fingerprint: str) -> FieldModel:
 def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
     columns = np.flatnonzero(model.mentions.hashed).astype(np.int32)
     places = np.flatnonzero(model.sample_mentions.shares).astype(np.int32)
+    words = np.flatnonzero(model.sample_mentions.inside).astype(np.int32)
     queries = model.sentences.queries
     arrays: Arrays = {
         "columns": columns,
@@ -93,6 +94,9 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "places": places,
         "shares": model.sample_mentions.shares[places],
         "numbers": model.sample_mentions.measures,
+        "words": words,
+        "inside": model.sample_mentions.inside[words],
+        "amounts": model.sample_mentions.amounts,
         "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
         "query_lengths": np.array([len(query) for query in queries], np.int64),
     }
@@ -120,10 +124,13 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
 
 def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
     given: Plain = dict(arrays)
-    hashed = np.zeros(N_HASHED, np.float32)
-    hashed[given["columns"]] = given["hashed"]
-    shares = np.zeros(N_HASHED, np.float32)
-    shares[given["places"]] = given["shares"]
+    hashed = _spread(given["columns"], given["hashed"])
+    mentions = SampleMentions(
+        _spread(given["places"], given["shares"]),
+        given["numbers"],
+        _spread(given["words"], given["inside"]),
+        given["amounts"],
+    )
     boundaries = plain["edges"] | {
         name.removeprefix("edges."): value
         for name, value in given.items()
@@ -147,7 +154,14 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
             Evidence(**plain["evidence"]),
         ),
         sentences=SampleSentences(tuple(queries), given.get("vectors")),
-        sample_mentions=SampleMentions(shares, given["numbers"]),
+        sample_mentions=mentions,
         exemplars=given["exemplars"],
         owners=given["owners"],
     )
+
+
+def _spread(places: NDArray[np.int32], numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Numbers at some places of the hashed space (N_HASHED,), 0 at all others."""
+    table = np.zeros(N_HASHED, np.float32)
+    table[places] = numbers
+    return table

@@ -9,10 +9,11 @@ is never compared with its own values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.extraction.scoring.amount_marks import likeness_of_amounts, log_odds_of_marks
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.entities import NO_ENTITY_PLACE
 
@@ -139,6 +140,14 @@ _MEASURES = {
     "lines below like": (slice(8, 9), 0.35),
 }
 SIMILARITIES = (*_GROUPS, *_MEASURES)
+#: By what stands in a span: its words, and its amount.
+INSIDE = ("words inside like", "amount like")
+#: Tokens on each side of a value whose words are compared with those inside it.
+_BESIDE = 24
+#: What every word counts for, inside and beside values, before any sample has shown it.
+_UNSEEN = 0.5
+#: Log odds of words, and of amounts, that count as one; bounds of both.
+_MUCH_OF_WORDS, _MUCH_OF_AMOUNTS, _MOST_INSIDE = 10.0, 4.0, 2.0
 N_MEASURES = 9
 #: Mentions compared with one by one; more of them cost time and change no result.
 _MOST_MENTIONS = 24
@@ -146,24 +155,72 @@ _MOST_MENTIONS = 24
 _NEUTRAL = 1 / 3
 
 
+class OwnMentions(NamedTuple):
+    """The true mentions of one sample.
+
+    Shapes: ``hashed`` (n, width), ``measures`` (n, N_MEASURES); ``inside`` and ``beside`` (m,) the
+    distinct places in the hashed space of tokens inside its values, and of those beside them;
+    ``amounts`` as :meth:`AmountMarks.shares` gives them.
+    """
+
+    hashed: NDArray[np.int32]
+    measures: Floats
+    inside: NDArray[np.int32]
+    beside: NDArray[np.int32]
+    amounts: tuple[Floats, Floats]
+
+
+def words_of(
+    features: PageFeatures, spans: Sequence[tuple[int, int]]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Distinct places in the hashed space of the tokens in some character spans, and beside them.
+
+    A shape has no words to be known by: leave the spans of such values out.
+    """
+    is_inside, is_near = np.zeros((2, len(features.tokens)), bool)
+    for first, last in zip(*features.tokens.spans(spans), strict=True):
+        is_inside[first:last] = True
+        is_near[max(first - _BESIDE, 0) : last + _BESIDE] = True
+    places = features.words_inside
+    return np.unique(places[is_inside]), np.unique(places[is_near & ~is_inside])
+
+
+def _log_odds_inside(
+    inside: Sequence[NDArray[np.int32]], beside: Sequence[NDArray[np.int32]]
+) -> NDArray[np.float32]:
+    """Log odds (N_HASHED,) that a token is inside a value, 0 for tokens that no sample shows."""
+    n_inside, n_beside = np.zeros((2, N_HASHED), np.float32)
+    for places in inside:
+        n_inside[places] += np.float32(1)
+    for places in beside:
+        n_beside[places] += np.float32(1)
+    odds = (n_inside + np.float32(_UNSEEN)) / (n_beside + np.float32(_UNSEEN))
+    return np.asarray(np.log(odds), np.float32)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleMentions:
-    """Context and measures of the true mentions in the samples.
+    """Context, measures and words of the true mentions in the samples.
 
     Shapes: ``shares`` (N_HASHED,) float32, of the samples that have each place of the hashed space;
-    ``measures`` (m, N_MEASURES), a row per mention.
+    ``measures`` (m, N_MEASURES), a row per mention; ``inside`` (N_HASHED,) float32 log odds of a
+    token to be inside a value; ``amounts`` (sum(N_MARKS),) log odds of an amount's marks.
     """
 
     shares: NDArray[np.float32]
     measures: Floats
+    inside: NDArray[np.float32]
+    amounts: Floats
 
     @classmethod
-    def of(cls, samples: Sequence[tuple[NDArray[np.int32], Floats]]) -> SampleMentions:
-        """From hashed columns (n, width) and measures (n, N_MEASURES) of each sample's mentions."""
-        known = [(hashed, measures) for hashed, measures in samples if len(hashed)]
+    def of(cls, samples: Sequence[OwnMentions]) -> SampleMentions:
+        """From the mentions of each sample."""
+        inside = _log_odds_inside([own.inside for own in samples], [own.beside for own in samples])
+        amounts = log_odds_of_marks([own.amounts for own in samples])
+        known = [(own.hashed, own.measures) for own in samples if len(own.hashed)]
         shares = np.zeros(N_HASHED, np.float32)
         if not known:
-            return cls(shares, np.empty((0, N_MEASURES)))
+            return cls(shares, np.empty((0, N_MEASURES)), inside, amounts)
         for hashed, _ in known:
             shares[hashed.ravel()] += np.float32(1)  # once, however many mentions a sample has
         measures = np.concatenate([part[:_MOST_MENTIONS] for _, part in known])
@@ -171,7 +228,16 @@ class SampleMentions:
         shares /= np.float32(len(known))
         # No tagger may have seen the documents: to be no entity speaks against a span at most.
         shares[NO_ENTITY_PLACE] = min(shares[NO_ENTITY_PLACE], np.float32(_NEUTRAL))
-        return cls(shares, measures[::step])
+        return cls(shares, measures[::step], inside, amounts)
+
+    def likeness_inside(self, features: PageFeatures, found: Candidates) -> Floats:
+        """Columns (n, len(INSIDE)): log odds of what stands in each span to be inside a value."""
+        first, last = found.first, found.last
+        sums = np.append(0.0, np.cumsum(self.inside.take(features.words_inside), dtype=np.float64))
+        words = (sums[last] - sums[first]) / _MUCH_OF_WORDS
+        amounts = likeness_of_amounts(features.amounts, first, last, self.amounts)
+        columns = np.column_stack((words, amounts / _MUCH_OF_AMOUNTS))
+        return np.asarray(np.clip(columns, -_MOST_INSIDE, _MOST_INSIDE))
 
     def similarity(self, hashed: HashedRows, measures: Floats) -> Floats:
         """Columns (n, len(SIMILARITIES)) of candidates, above 0 for more similar than neutral.

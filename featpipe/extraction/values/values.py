@@ -163,7 +163,8 @@ _READERS: dict[FieldType, Callable[[str], Value | None]] = {
     "organisation": _read_organisation,
     "person": _read_person,
     "money": _amount_reader("money", amounts.read_money),
-    "number": _amount_reader("number", amounts.read_count),
+    # $8.20 among 8.20 and 9.00: a currency is a unit as well.
+    "number": _amount_reader("number", lambda t: amounts.read_count(t) or amounts.read_money(t)),
     "percent": _amount_reader("percent", amounts.read_percent),
     "date": _date_reader("date", dates.read_date),
     "period": _date_reader("period", dates.read_period),

@@ -1,0 +1,101 @@
+"""What stands inside values, as evidence: the marks of amounts, and the words."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import features_of
+
+from featpipe.extraction.scoring.amount_marks import (
+    N_MARKS,
+    AmountMarks,
+    likeness_of_amounts,
+    log_odds_of_marks,
+)
+from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.similarity import words_of
+
+
+def _amounts(text: str) -> dict[str, tuple[int, ...]]:
+    """The marks of each amount by its text."""
+    features = features_of(text)
+    tokens, amounts = features.tokens, features.amounts
+    spans = zip(tokens.start[amounts.first], tokens.end[amounts.last - 1], strict=True)
+    marks = map(tuple, amounts.marks.T.tolist())
+    return {text[a:b]: own for (a, b), own in zip(spans, marks, strict=True)}
+
+
+def test_ranks_sums_and_counts() -> None:
+    marks = _amounts("milk 4.50\nbread 4.00\ntotal 8.50\ncash 10.00\nchange 1.50\n8.50")
+    # 4.50 + 4.00 = 8.50 = 10.00 - 1.50: bits 1 (sum), 2 (larger part), 4 (smaller part).
+    assert marks == {
+        "10.00": (1, 1 + 1, 1),
+        "8.50": (2, 1 + 1 + 2, 2),
+        "4.50": (3, 1 + 2, 1),
+        "4.00": (4, 1 + 4, 1),
+        "1.50": (5, 1 + 4, 1),
+    }
+
+
+def test_what_is_no_amount() -> None:
+    text = "2017.05.03 10/3 35.5% 1,2345 12 第3条 T-5.00 " + "9" * 40 + ".5"
+    assert _amounts(text) == {}
+    assert set(_amounts("3,000万元，共 5亿 rm 50")) == {"3,000万元", "5亿", "50"}
+
+
+@given(text=st.text(st.sampled_from("0123456789.,%-: 万元\n"), max_size=40))
+def test_an_amount_is_found_whatever_is_around_it(text: str) -> None:
+    features = features_of(text)
+    amounts = features.amounts
+    n = len(amounts.value)
+    assert amounts.marks.shape == (3, n)
+    assert np.array_equal(amounts.numbers(amounts.first, amounts.last), np.arange(n))
+    true, other = amounts.shares(amounts.first[:1], amounts.last[:1])
+    assert true.sum() in (0.0, 3.0)
+    assert np.isfinite(log_odds_of_marks([(true, other)])).all()
+
+
+def test_marks_that_samples_show_count_for_an_amount() -> None:
+    features = features_of("1.00 2.00 9.00")
+    amounts, tokens = features.amounts, features.tokens
+    odds = log_odds_of_marks([amounts.shares(*tokens.spans([(10, 14)]))] * 3)
+    assert odds.shape == (sum(N_MARKS),)
+    likeness = likeness_of_amounts(amounts, amounts.first, amounts.last, odds)
+    assert likeness.argmax() == 2
+    whole = np.array([0]), np.array([len(tokens)])
+    assert likeness_of_amounts(amounts, *whole, odds) == 0.0  # three amounts are no amount
+
+
+def test_no_text_has_no_amounts() -> None:
+    features = features_of("")
+    assert isinstance(features.amounts, AmountMarks)
+    assert not len(features.amounts.value)
+
+
+def test_words_inside_and_beside() -> None:
+    features = features_of("shop A1 Park Road 7 tel 55")
+    inside, beside = words_of(features, [(8, 19)])
+    assert set(inside.tolist()) == set(features.words_inside[3:6].tolist())
+    assert set(beside.tolist()) == set(features.words_inside[[0, 1, 2, 6, 7]].tolist())
+    assert not len(words_of(features, ())[0])
+
+
+def test_a_value_of_several_lines_ends_where_the_samples_do() -> None:
+    """Lines of addresses hold words of addresses; the lines around them hold other ones."""
+    receipt = "SHOP {}\n{}\nTEL : 03-{}912{}\nGST ID : {}7730\nCASH 5.00"
+    texts = []
+    for name, n, road, park, town in (
+        ("ONE", 4, "BUKIT", "JAYA", "KLANG"),
+        ("TWO", 5, "MERU", "INDAH", "IPOH"),
+        ("THREE", 6, "SATU", "DESA", "JOHOR"),
+        ("FOUR", 7, "DUA", "SENTOSA", "MELAKA"),
+    ):
+        address = f"NO. {n}, JALAN {road},\nTAMAN {park},\n{n}0{n}00 {town}."
+        texts.append((receipt.format(name, address, n, n, n), address.replace("\n", " ")))
+    samples = [sample_of(features_of(text), [value], "text") for text, value in texts]
+    model = fit_field(samples, "text", ("address",))
+    new = "SHOP FIVE\nNO. 8, JALAN LIMA,\nTAMAN RIA,\n80800 PENANG.\nTEL : 03-89128\nCASH 9.00"
+    best = model.score(features_of(new)).groups[0]
+    start, end = best.spans[0]
+    assert new[start:end] == "NO. 8, JALAN LIMA,\nTAMAN RIA,\n80800 PENANG."
