@@ -3,7 +3,8 @@
 Two fields of organisations, or of persons, are rivals unless a sample has one value for both. Where
 the likeliest value of two rivals is the same, the pair of distinct values is preferred if one of
 the fields has another value that is likely enough; otherwise the less likely of the two becomes
-less likely still. Either way both values carry a remark.
+less likely still. Either way both values carry a remark. The likeliest value of a rival is none of
+a field's further values.
 
 A field's values depend on its rivals, so that their fingerprints are part of its own
 (:class:`featpipe.extraction.fitted.FieldFacts`), whichever fields are asked for.
@@ -97,6 +98,7 @@ def choose_distinct(
 ) -> dict[str, Chosen]:
     """The values to report of each field, distinct between rivals where that is likely."""
     chosen = {name: Chosen(model.choose(scored)) for name, (model, scored) in found.items()}
+    _drop_firsts_of_rivals(found, chosen, rivals)
     pairs = [
         (one, other, odds)
         for at, one in enumerate(found)
@@ -107,6 +109,18 @@ def choose_distinct(
         for first, second in _same(found, chosen, one, other):
             _part(found, chosen, ((one, first), (other, second)), odds)
     return chosen
+
+
+def _drop_firsts_of_rivals(
+    found: Candidates, chosen: Mapping[str, Chosen], rivals: Mapping[str, Mapping[str, float]]
+) -> None:
+    """Take from each field's further values those that are the likeliest one of a rival."""
+    firsts = {
+        name: _key(found, (name, own.numbers[0])) for name, own in chosen.items() if own.numbers
+    }
+    for name, own in chosen.items():
+        taken = {firsts[other] for other in rivals[name] if other in firsts}
+        own.numbers[1:] = [n for n in own.numbers[1:] if _key(found, (name, n)) not in taken]
 
 
 #: A field and the number of one of its values.
@@ -161,7 +175,7 @@ def _second_choice(found: Candidates, chosen: Mapping[str, Chosen], place: Place
     """The next likely value of a field with one value, which no other field has."""
     name, number = place
     model, scored = found[name]
-    if model.is_many:
+    if model.is_many or len(chosen[name].numbers) > 1:
         return None
     taken = {_key(found, (other, n)) for other in chosen for n in chosen[other].numbers}
     for second in range(number + 1, len(scored.groups)):

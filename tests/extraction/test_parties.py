@@ -17,6 +17,7 @@ from featpipe.extraction.results import ExtractedValue, table_rows
 from featpipe.extraction.scoring.candidates import Candidates
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.field_model import Scored, fit_field, sample_of
+from featpipe.extraction.scoring.parallel import PARALLEL
 from featpipe.extraction.scoring.ranking import Group
 from featpipe.extraction.values.values import read_value
 
@@ -68,7 +69,8 @@ def scored(values: dict[str, float]) -> Scored:
     none, columns = np.empty(0), np.zeros((len(values), len(MEASURED)))
     nothing = Candidates.gathered([])
     hashed = np.zeros((len(values), 1), np.int32)
-    return Scored(nothing, none, groups, np.array([*values.values()]), columns, hashed, columns)
+    p, nowhere = np.array([*values.values()]), np.zeros((len(values), len(PARALLEL)))
+    return Scored(nothing, none, groups, p, columns, hashed, columns, nowhere)
 
 
 @pytest.mark.parametrize(

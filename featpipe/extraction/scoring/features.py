@@ -19,6 +19,7 @@ from featpipe.extraction.scoring.context import (
 )
 from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.labels import find_nothing
+from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
@@ -104,6 +105,11 @@ class PageFeatures:
     def context(self) -> ColumnContext:
         """The neighbourhood of each token."""
         return make_column_context(self.tokens, self.boundaries.is_organisation_end)
+
+    @cached_property
+    def lists(self) -> ListContext:
+        """Where tokens join values into lists."""
+        return ListContext.of(self.tokens)
 
     @cached_property
     def entities(self) -> EntityMarks:

@@ -17,12 +17,18 @@ from featpipe.extraction.scoring.mentions import (
     label_candidates,
     prior_model,
 )
+from featpipe.extraction.scoring.parallel import (
+    LEAST,
+    further_probabilities,
+    is_parallel,
+)
 from featpipe.extraction.scoring.ranking import (
     VALUE_COLUMNS,
     Group,
     ValueModel,
     fit_values,
     group_values,
+    parallel_columns,
     value_rows,
 )
 from featpipe.extraction.scoring.similarity import (
@@ -99,6 +105,8 @@ class Scored:
     hashed: NDArray[np.int32]
     """Columns (n_groups, n) of the best mention of each value; ``measured`` likewise."""
     measured: Floats
+    parallel: Floats
+    """Columns (n_groups, len(PARALLEL)): how far each value stands in a place like the first's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +115,9 @@ class FieldModel:
 
     kind: FieldType
     is_many: bool
+    """Whether a sample has several values, or the template says that documents may."""
+    may_be_many: bool
+    """Whether documents may have several, as far as the template tells."""
     aliases: tuple[str, ...]
     boundaries: Boundaries
     mentions: MentionModel
@@ -129,7 +140,6 @@ class FieldModel:
 
     def choose(self, scored: Scored) -> list[int]:
         """Numbers of the values to report: the best if likely enough, then others apart from it."""
-        chosen: list[int] = []
         is_named = scored.measured[:, _BEHIND_ALIAS] > 0
         is_labelled = (scored.measured[:, _BEHIND_ALIAS] >= 1) & (
             scored.measured[:, _FROM_LABEL] > 0
@@ -137,15 +147,27 @@ class FieldModel:
         first = self.values.first_threshold
         if is_labelled[:1].any():
             first = min(first, _LABELLED_THRESHOLD)
-        for number, p in enumerate(scored.probabilities.tolist()):
-            if self.is_untaught and not is_named[number]:
-                continue
-            limit = self.values.other_threshold if chosen else first
-            if p < limit or (chosen and not self.is_many):
-                break
-            if not any(_overlap(scored.groups[number], scored.groups[c]) for c in chosen):
-                chosen.append(number)
+        able = is_named if self.is_untaught else np.ones(len(scored.groups), bool)
+        best = np.flatnonzero(able)[:1].tolist()
+        chosen = [number for number in best if scored.probabilities[number] >= first]
+        if chosen and self.may_be_many:
+            self._add_further(scored, able, chosen)
         return chosen
+
+    def _add_further(self, scored: Scored, able: Bools, chosen: list[int]) -> None:
+        """Values likely enough by themselves or by their places, the likeliest first.
+
+        Where no sample has several values, only what stands in a place like the first one's.
+        """
+        p = scored.probabilities
+        further = further_probabilities(p, scored.parallel)
+        enough = (further >= LEAST) & (self.is_many | is_parallel(scored.parallel))
+        enough |= self.is_many & (p >= self.values.other_threshold)
+        for number in np.argsort(-further, kind="stable").tolist():
+            own = scored.groups[number]
+            is_apart = not any(_overlap(own, scored.groups[other]) for other in chosen)
+            if able[number] and enough[number] and is_apart:
+                chosen.append(number)
 
 
 def _overlap(first: Group, second: Group) -> bool:
@@ -183,16 +205,18 @@ def _score(
     )
     if not len(found):
         none = np.empty(0)
-        return Scored(found, none, (), none, none, hashed.matrix(), measured)
+        nowhere = parallel_columns(features, (), none)
+        return Scored(found, none, (), none, none, hashed.matrix(), measured, nowhere)
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
     values = value_rows(features, groups, model.boundaries.known)
     p = model.values.probabilities(values)
     order = np.argsort(-p, kind="stable")
     best = np.array([groups[number].candidate for number in order])
+    ranked = tuple(groups[number] for number in order)
     return Scored(
-        found, logits, tuple(groups[number] for number in order), p[order], values[order],
-        hashed.at(best).matrix(), measured[best],
+        found, logits, ranked, p[order], values[order], hashed.at(best).matrix(), measured[best],
+        parallel_columns(features, ranked, p[order]),
     )  # fmt: skip
 
 
@@ -211,6 +235,7 @@ def fit_field(
     is used only if it ranks the documents left out at least as well as the prior, so that
     misleading samples do no harm.
     """
+    may_be_many = is_many is not False
     if is_many is None:
         is_many = any(len(sample.values) > 1 for sample in samples)
     names = tuple(fold_width(alias) for alias in aliases)
@@ -228,7 +253,7 @@ def fit_field(
         [len(sample.values) for sample in samples],
     )
     return FieldModel(
-        kind, is_many, names, boundaries, mentions, values, _sentences_of(samples),
+        kind, is_many, may_be_many, names, boundaries, mentions, values, _sentences_of(samples),
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
     )  # fmt: skip
 

@@ -112,6 +112,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
     return arrays, {
         "kind": model.kind,
         "is_many": model.is_many,
+        "may_be_many": model.may_be_many,
         "aliases": list(model.aliases),
         "bias": model.mentions.bias,
         "value_bias": model.values.model.bias,
@@ -143,6 +144,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
     return FieldModel(
         kind=plain["kind"],
         is_many=plain["is_many"],
+        may_be_many=plain["may_be_many"],
         aliases=tuple(plain["aliases"]),
         boundaries=Boundaries(**boundaries),
         mentions=MentionModel(hashed, given["measured"], plain["bias"]),

@@ -9,6 +9,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.calibration import Evidence, calibrate
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
+from featpipe.extraction.scoring.parallel import LEAST_OWN, PARALLEL
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import read_value
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Mentions of a document that are looked at: the best by their own score.
 _MOST_MENTIONS = 60
+#: Mentions of the first value that the places of the others are compared with.
+_MOST_COMPARED = 4
 
 VALUE_COLUMNS = (
     "mention", "second mention", "n mentions", "behind best", "is best", "log rank", "position",
@@ -122,6 +125,23 @@ def _by_other_mentions(
     inside = np.any((spans[:, 0] <= start) & (spans[:, 1] >= end) & is_better, axis=1)
     around = np.any((spans[:, 0] >= start) & (spans[:, 1] <= end) & is_better, axis=1)
     return in_title, np.asarray(inside), np.asarray(around)
+
+
+def parallel_columns(
+    features: PageFeatures, groups: Sequence[Group], probabilities: Floats
+) -> Floats:
+    """Columns (n_groups, len(PARALLEL)) of a document's values, the likeliest first.
+
+    Zero for the first, and for values that are too unlikely to be one beside it.
+    """
+    columns = np.zeros((len(groups), len(PARALLEL)))
+    n = int(np.count_nonzero(probabilities >= LEAST_OWN))
+    if n > 1:
+        tokens = features.tokens
+        spans = tokens.spans([group.spans[0] for group in groups[:n]])
+        others = tokens.spans(groups[0].spans[:_MOST_COMPARED])
+        columns[:n] = features.lists.likeness(spans, others)
+    return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,163 @@
+"""Parallel places: lists and like places show which values stand beside the likeliest one."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from pages import features_of
+
+from featpipe.extraction.parties import choose_distinct
+from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring.parallel import PARALLEL, further_probabilities, is_parallel
+
+BANKS = (
+    "华宁银行",
+    "东岭银行",
+    "长荣银行",
+    "北辰银行",
+    "海通银行",
+    "恒川银行",
+    "金桥银行",
+    "云山银行",
+)
+CITIES = ("苏州", "大连", "洛阳", "宜昌", "三亚", "绵阳", "柳州", "宝鸡")
+HOLDERS = ("瑞丰投资", "明德实业", "宏远控股", "嘉禾资本", "天成集团", "永泰科技")
+
+
+def likeness(text: str, *values: str) -> list[dict[str, float]]:
+    """Of the places of values, the first one's among them."""
+    features = features_of(text)
+    spans = [(text.index(value), text.index(value) + len(value)) for value in values]
+    first, last = features.tokens.spans(spans)
+    rows = features.lists.likeness((first, last), (first[:1], last[:1]))
+    return [dict(zip(PARALLEL, row, strict=True)) for row in rows.tolist()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "招标人：甲建公司、乙建公司。",
+        "分别与甲建公司（以下简称“甲建”）、乙建公司签约",
+        "分别与甲建公司（注册地：北京，法人：王强。）和乙建公司签约",
+        "由甲建公司、丙建公司及乙建公司承担",
+        "signed by 甲建公司 and 乙建公司 today",
+        "招标人：甲建公司/乙建公司",
+    ],
+)
+def test_a_list_joins_its_values(text: str) -> None:
+    first, other = likeness(text, "甲建公司", "乙建公司")
+    assert other["listed with first"] == 1.0
+    assert not any(first.values())  # a span is never beside itself
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "招标人：甲建公司。乙建公司中标。",
+        "甲建公司与他人签约，他人与乙建公司签约",
+        "甲建公司承包乙建公司的工程",
+        "甲建公司、" + "某某" * 50 + "、乙建公司",
+        "乙建公司",
+    ],
+)
+def test_a_stop_other_words_or_a_great_distance_end_a_list(text: str) -> None:
+    values = ("甲建公司", "乙建公司") if "甲" in text else ("乙建公司", "乙建")
+    assert likeness(text, *values)[1]["listed with first"] == 0.0
+
+
+def test_equal_words_before_two_values_are_counted_from_the_values_on() -> None:
+    text = "1、项目名称：东湖大桥\n2、项目名称：西山隧道工程\n业主为北江"
+    _, same, other = likeness(text, "东湖大桥", "西山隧道工程", "北江")
+    assert same["left like first"] == pytest.approx(1.0)
+    assert other["left like first"] == 0.0
+    assert same["length unlike first"] == pytest.approx(np.log(1.5))
+
+
+def test_evidence_only_adds_for_a_list_or_like_place() -> None:
+    p = np.full(3, 0.1)
+    columns = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    alone, listed, like = further_probabilities(p, columns).tolist()
+    assert alone < 0.1 < like < listed
+    assert is_parallel(columns).tolist() == [False, True, True]
+    assert further_probabilities(np.array([0.001]), columns[1:2]).tolist() == [0.0]
+
+
+def pledge(seed: int, most: int) -> tuple[str, list[str]]:
+    """A notice of pledges to one bank or to several, and the banks; a consultant is none."""
+    chance = random.Random(seed)  # noqa: S311  # texts, no secret
+    n = chance.randint(1, most)
+    cities, names = chance.sample(CITIES, n + 1), chance.sample(BANKS, n + 1)
+    banks = [city + name for city, name in zip(cities, names, strict=True)]
+    *lenders, other = banks
+    holder = chance.choice(HOLDERS)
+    if seed % 2:
+        body = "".join(
+            f"{number}、{holder}将{chance.randint(100, 900)}万股质押给{bank}，期限一年。\n"
+            for number, bank in enumerate(lenders, 1)
+        )
+    else:
+        body = f"{holder}将{chance.randint(100, 900)}万股质押给{'、'.join(lenders)}，期限一年。\n"
+    return f"关于股份质押的公告\n{body}本次质押由{other}提供咨询服务。\n特此公告。", lenders
+
+
+@cache
+def bank_model(most: int, *, is_many: bool | None = None) -> FieldModel:
+    samples: list[Sample] = []
+    for seed in range(12):
+        text, banks = pledge(seed, most)
+        samples.append(sample_of(features_of(text), banks, "organisation"))
+    return fit_field(samples, "organisation", ("质权人",), is_many=is_many)
+
+
+def found_in(model: FieldModel, text: str) -> list[str]:
+    scored = model.score(features_of(text))
+    return [text[slice(*scored.groups[number].spans[0])] for number in model.choose(scored)]
+
+
+def test_all_banks_of_a_notice_are_found_where_samples_have_several() -> None:
+    model = bank_model(3)
+    n_gold = n_given = n_right = 0
+    for seed in range(100, 140):
+        text, banks = pledge(seed, 4)
+        found = found_in(model, text)
+        n_gold, n_given = n_gold + len(banks), n_given + len(found)
+        n_right += len({*found} & {*banks})
+    assert n_right / n_gold > 0.9
+    assert n_right / n_given > 0.9
+
+
+def test_where_no_sample_has_several_one_value_stays_one() -> None:
+    model = bank_model(1)
+    texts = [pledge(seed, 1) for seed in range(100, 130)]
+    assert sum(len(found_in(model, text)) <= 1 for text, _ in texts) >= 29
+
+
+def test_a_field_of_one_value_never_has_several() -> None:
+    model = bank_model(3, is_many=False)
+    texts = [pledge(seed, 4)[0] for seed in range(100, 130)]
+    assert all(len(found_in(model, text)) <= 1 for text in texts)
+
+
+def test_the_likeliest_value_of_a_rival_is_no_further_value() -> None:
+    model = bank_model(3)
+    text, banks = next(made for seed in range(100, 200) if len((made := pledge(seed, 4))[1]) > 2)
+    scored = model.score(features_of(text))
+    whole = model.choose(scored)
+    assert len(whole) == len(banks)
+    # A rival of which the second value of the field is the only one.
+    second = whole[1]
+    own = replace(
+        scored,
+        groups=(scored.groups[second],),
+        probabilities=np.array([0.9]),
+        measured=scored.measured[:1],
+        parallel=scored.parallel[:1],
+    )
+    found = {"质权人": (model, scored), "出质人": (model, own)}
+    chosen = choose_distinct(found, {"质权人": {"出质人": 4.0}, "出质人": {"质权人": 4.0}})
+    assert chosen["质权人"].numbers == [n for n in whole if n != second]
+    assert chosen["出质人"].numbers == [0]
