@@ -12,7 +12,7 @@ from pages import features_of
 
 from featpipe.extraction.parties import choose_distinct
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
-from featpipe.extraction.scoring.parallel import PARALLEL, further_probabilities, is_parallel
+from featpipe.extraction.scoring.parallel import PARALLEL, further_probabilities, is_listed
 
 BANKS = (
     "华宁银行",
@@ -82,7 +82,7 @@ def test_evidence_only_adds_for_a_list_or_like_place() -> None:
     columns = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     alone, listed, like = further_probabilities(p, columns).tolist()
     assert alone < 0.1 < like < listed
-    assert is_parallel(columns).tolist() == [False, True, True]
+    assert is_listed(columns).tolist() == [False, True, False]
     assert further_probabilities(np.array([0.001]), columns[1:2]).tolist() == [0.0]
 
 

@@ -20,7 +20,7 @@ from featpipe.extraction.scoring.mentions import (
 from featpipe.extraction.scoring.parallel import (
     LEAST,
     further_probabilities,
-    is_parallel,
+    is_listed,
 )
 from featpipe.extraction.scoring.ranking import (
     VALUE_COLUMNS,
@@ -157,11 +157,11 @@ class FieldModel:
     def _add_further(self, scored: Scored, able: Bools, chosen: list[int]) -> None:
         """Values likely enough by themselves or by their places, the likeliest first.
 
-        Where no sample has several values, only what stands in a place like the first one's.
+        Where no sample has several values, only what one list joins with the first.
         """
         p = scored.probabilities
         further = further_probabilities(p, scored.parallel)
-        enough = (further >= LEAST) & (self.is_many | is_parallel(scored.parallel))
+        enough = (further >= LEAST) & (self.is_many | is_listed(scored.parallel))
         enough |= self.is_many & (p >= self.values.other_threshold)
         for number in np.argsort(-further, kind="stable").tolist():
             own = scored.groups[number]

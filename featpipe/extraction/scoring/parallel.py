@@ -126,6 +126,6 @@ def further_probabilities(probabilities: Floats, columns: Floats) -> Floats:
     return np.where(probabilities < LEAST_OWN, 0.0, p)
 
 
-def is_parallel(columns: Floats) -> Bools:
-    """Whether each value (n,) is in a list with the first, or behind the same word or mark."""
-    return np.asarray(columns[:, :2].any(axis=1))
+def is_listed(columns: Floats) -> Bools:
+    """Whether each value (n,) is in one list with the first."""
+    return np.asarray(columns[:, 0] > 0)
