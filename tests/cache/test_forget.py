@@ -262,7 +262,8 @@ def test_killed_at_any_instant_all_have_left_or_none(cache: Path, n_changes: int
             now = cache.stat().st_mtime_ns
             seen += now != last
             last = now
-        os.killpg(child.pid, signal.SIGKILL)
+        if child.poll() is None:  # on a quick disk all may be done before so many times are seen
+            os.killpg(child.pid, signal.SIGKILL)
     assert len(listed(cache)) in {0, 4}
     with Cache.open(cache) as opened:
         forget_documents(cache, list(opened.documents()))
