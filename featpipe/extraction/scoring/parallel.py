@@ -4,7 +4,9 @@ A document of several contracts, pledges or sellers names each of them in a like
 or "and", or behind the same words. A value's own probability is that of being the value of the
 field; whether it is one beside the first, its place tells as well. A logistic regression over both
 says how likely. Its weights were learnt once over the parts for development of announcements, event
-sentences and receipts (``scripts/extraction_sets.py``); ``scripts/learn_parallel.py`` learns them.
+sentences and receipts (``scripts/extraction_sets.py``), from fewer draws than
+``scripts/learn_parallel.py`` takes: that gives .98, 1.54, 1.23, -1.04 and a bias of -1.04, by which
+F1 is the same within .002.
 
 Guarantee: the likeliest value of a field never depends on it.
 """
