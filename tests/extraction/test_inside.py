@@ -26,16 +26,34 @@ def _amounts(text: str) -> dict[str, tuple[int, ...]]:
     return {text[a:b]: own for (a, b), own in zip(spans, marks, strict=True)}
 
 
-def test_ranks_sums_and_counts() -> None:
-    marks = _amounts("milk 4.50\nbread 4.00\ntotal 8.50\ncash 10.00\nchange 1.50\n8.50")
-    # 4.50 + 4.00 = 8.50 = 10.00 - 1.50: bits 1 (sum), 2 (larger part), 4 (smaller part).
+def test_marks_of_a_receipt() -> None:
+    marks = _amounts("milk 4.50\nbread 4.02\ntotal 8.52\n8.50\ncash 10.00\nchange 1.50\n8.50")
+    # 4.50 + 4.02 = 8.52 stands behind both; 10.00 = 8.50 + 1.50 stands before the change.
     assert marks == {
-        "10.00": (1, 1 + 1, 1),
-        "8.50": (2, 1 + 1 + 2, 2),
-        "4.50": (3, 1 + 2, 1),
-        "4.00": (4, 1 + 4, 1),
-        "1.50": (5, 1 + 4, 1),
+        "10.00": (1, 1 + 2, 1, 3, 1),
+        "8.52": (2, 1 + 1, 1, 3, 3),
+        "8.50": (3, 1, 1 + 1, 2, 2),
+        "4.50": (4, 1, 1 + 1, 4, 1),
+        "4.02": (5, 1, 1, 4, 1),
+        "1.50": (5, 1, 1, 4, 1),
     }
+
+
+@given(st.lists(st.integers(1, 60), max_size=12))
+def test_marks_say_what_comparing_all_amounts_says(hundredths: list[int]) -> None:
+    written = [n / 100 for n in hundredths]
+    marks = _amounts("\n".join(f"{amount:.2f}" for amount in written))
+    values = sorted(set(hundredths))
+    place = {value: hundredths.index(value) for value in values}
+    triples = [(a + b, a, b) for a in values for b in values if a > b and a + b in values]
+    repeated = [value for value in values if hundredths.count(value) > 1]
+    for value in values:
+        as_sum = {
+            1 if place[s] > max(place[a], place[b]) else 2 for s, a, b in triples if s == value
+        }
+        as_larger = {1 if place[s] > place[a] else 2 for s, a, _ in triples if a == value}
+        beside = 1 if not repeated else 2 if value == repeated[-1] else 3 + (value < repeated[-1])
+        assert marks[f"{value / 100:.2f}"][1:4] == (1 + sum(as_sum), 1 + sum(as_larger), beside)
 
 
 def test_what_is_no_amount() -> None:
@@ -49,10 +67,10 @@ def test_an_amount_is_found_whatever_is_around_it(text: str) -> None:
     features = features_of(text)
     amounts = features.amounts
     n = len(amounts.value)
-    assert amounts.marks.shape == (3, n)
+    assert amounts.marks.shape == (len(N_MARKS), n)
     assert np.array_equal(amounts.numbers(amounts.first, amounts.last), np.arange(n))
     true, other = amounts.shares(amounts.first[:1], amounts.last[:1])
-    assert true.sum() in (0.0, 3.0)
+    assert true.sum() in (0.0, float(len(N_MARKS)))
     assert np.isfinite(log_odds_of_marks([(true, other)])).all()
 
 

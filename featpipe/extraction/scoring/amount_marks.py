@@ -1,8 +1,8 @@
 """Amounts of a document as each other's evidence: which is the largest, the sum, or repeated.
 
-A total is written again, is the sum of others, and little is larger; a few samples show which of
-that holds for a field, in receipts as in contracts of several lots. Nothing is said of currencies:
-amounts are compared by number.
+A total is written again, is the sum of those before it, and what is larger is written once: what
+was paid. A few samples show which of that holds for a field, in receipts as in contracts of several
+lots. Nothing is said of currencies: amounts are compared by number.
 """
 
 from __future__ import annotations
@@ -42,10 +42,13 @@ _SIGNS = ("¥", "$", "rm", "€", "£")
 _NOT_BEHIND = frozenset("0123456789.,/:-")
 #: Beyond so many distinct amounts, the smaller ones are in no sum.
 _MOST_SUMMED = 48
-#: Ranks and counts that are told apart.
-_LAST_RANK, _LAST_COUNT = 4, 4
-#: Marks are numbered from 1: for rank, part in sums and count, how many numbers there are.
-N_MARKS = (_LAST_RANK + 2, 9, _LAST_COUNT + 1)
+#: Ranks that are told apart.
+_LAST_RANK = 4
+#: Least coin that cash is rounded to, and the largest change by it: 14.63 to 14.65.
+_COIN, _MOST_ROUNDED = 5, 2
+#: Marks are numbered from 1: how many numbers there are for the rank, as a sum, as the larger part
+#: of one, beside the largest repeated amount, and for rounding.
+N_MARKS = (_LAST_RANK + 2, 5, 5, 5, 4)
 #: How much the marks of samples must differ from those of other amounts to tell anything.
 _SMOOTH = 0.5
 
@@ -55,8 +58,9 @@ class AmountMarks:
     """The amounts of one document, in order.
 
     Shapes: ``first``, ``last`` (n,) tokens, half-open; ``value`` (n,) in hundredths; ``marks``
-    (len(N_MARKS), n), each from 1 on: how many amounts are larger, which part this one has in sums
-    of two others (bits), how often it is written.
+    (len(N_MARKS), n), each from 1 on: how many amounts are larger; whether this one is a sum of two
+    others, and the larger part of a sum (bits); whether it is the largest that is written again;
+    whether it is rounded. How often it is written says no more than that, and counts twice.
     """
 
     first: Ints
@@ -71,12 +75,15 @@ class AmountMarks:
         first = np.searchsorted(tokens.end, [a for a, _, _ in found], side="right")
         last = np.searchsorted(tokens.start, [b for _, b, _ in found], side="left")
         values = np.array([value for *_, value in found], np.int64)
-        distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+        distinct, place, number, counts = np.unique(
+            values, return_index=True, return_inverse=True, return_counts=True
+        )
         marks = np.stack(
             [
                 np.minimum(len(distinct) - 1 - number, _LAST_RANK) + 1,
-                _parts_in_sums(distinct)[number] + 1,
-                np.minimum(counts[number], _LAST_COUNT),
+                *(_parts_in_sums(distinct, place)[:, number] + 1),
+                _beside_repeated(distinct, counts)[number],
+                _rounding(distinct)[number],
             ]
         )
         return cls(first, last, values, marks)
@@ -138,16 +145,46 @@ def _value(folded: str, match: re.Match[str]) -> int | None:
     return value if value < _MOST else None
 
 
-def _parts_in_sums(distinct: Ints) -> Ints:
-    """Bits (n,) of ascending amounts: sum of two others, larger part of one, smaller part."""
-    parts = np.zeros(len(distinct), np.int64)
-    own = distinct[distinct > 0][-_MOST_SUMMED:]
+def _parts_in_sums(distinct: Ints, place: Ints) -> Ints:
+    """Bits (2, n) of ascending amounts, by the ``place`` where each is first written.
+
+    As a sum of two others: 1 behind both, 2 before one of them. As the larger part of a sum: 1 if
+    the sum stands behind it, 2 if before it. A total stands behind its parts, what was paid stands
+    before the change.
+    """
+    parts = np.zeros((2, len(distinct)), np.int64)
+    first = max(int(np.count_nonzero(distinct <= 0)), len(distinct) - _MOST_SUMMED)
+    own, place = distinct[first:], place[first:]
     larger, smaller = np.tril_indices(len(own), -1)
     sums: Ints = own[larger] + own[smaller]
     at = places_in(sums, own)
     is_sum = at >= 0
-    numbers = parts[len(parts) - len(own) :]
-    numbers[at[is_sum]] |= 1
-    numbers[larger[is_sum]] |= 2
-    numbers[smaller[is_sum]] |= 4
+    at, larger, smaller = at[is_sum], larger[is_sum], smaller[is_sum]
+    is_behind_larger = place[at] > place[larger]
+    is_behind_both = is_behind_larger & (place[at] > place[smaller])
+    as_sum, as_larger = parts[:, first:]
+    np.bitwise_or.at(as_sum, at, np.where(is_behind_both, 1, 2))
+    np.bitwise_or.at(as_larger, larger, np.where(is_behind_larger, 1, 2))
     return parts
+
+
+def _beside_repeated(distinct: Ints, counts: Ints) -> Ints:
+    """Marks (n,) of ascending amounts: 2 for the largest that is written again, 3 above, 4 below.
+
+    1 where none is.
+    """
+    repeated = np.flatnonzero((counts > 1) & (distinct > 0))
+    if not len(repeated):
+        return np.ones(len(distinct), np.int64)
+    return np.asarray(np.array([4, 2, 3])[np.sign(np.arange(len(distinct)) - repeated[-1]) + 1])
+
+
+def _rounding(distinct: Ints) -> Ints:
+    """Marks (n,) of ascending amounts: 2 for one rounded to a coin, 3 for what it was, 1 others."""
+    marks = np.ones(len(distinct), np.int64)
+    is_coin = (distinct % _COIN == 0) & (distinct > 0)
+    is_near = (np.diff(distinct) <= _MOST_ROUNDED) & (is_coin[1:] != is_coin[:-1])
+    low = np.flatnonzero(is_near & (distinct[:-1] > _MOST_ROUNDED))
+    for at in (low, low + 1):
+        marks[at] = np.where(is_coin[at], 2, 3)
+    return marks

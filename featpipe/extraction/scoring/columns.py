@@ -100,7 +100,7 @@ _PRIORS = {
     "kinds before like": (0.2, 0.2),
     "kinds behind like": (0.2, 0.2),
     "words inside like": (1.0, 0.5),
-    "amount like": (1.0, 1.0),
+    "amount like": (2.0, 0.0),
     "words before like": (0.9, 0.0),
     "words behind like": (1.2, 0.0),
     "length like": (1.1, 0.0),
