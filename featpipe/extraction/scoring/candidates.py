@@ -1,9 +1,9 @@
 """Candidates: every span of a document that might be a value of a field, as token numbers.
 
 The sources hold for every template: shapes (money, dates ...), boundaries (marks, function words,
-and the neighbours of sample values), units (sentences, paragraphs, table cells), entities, what
-stands behind the field's own name, and the values of samples. The samples teach which boundaries a
-field has and how long its values are.
+and the neighbours of sample values), units (sentences, paragraphs, table cells), entities, runs of
+whole lines where lines are short, what stands behind the field's own name, and the values of
+samples. The samples teach which boundaries a field has and how long its values are.
 
 No candidate begins or ends inside a code, none is a word for "none" in the place of a value, and
 none of a field of amounts is a date, a period, a share, a telephone number or a code, unless
@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     Spans = tuple[Ints, Ints]
 
 #: Bits of ``Candidates.origin``.
-SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, CLAUSE, LABELLED = (1 << n for n in range(8))
-ORIGINS = ("shape", "boundaries", "unit", "entity", "known value", "cell", "clause", "label")
+SHAPE, GRID, UNIT, ENTITY, KNOWN, CELL, CLAUSE, LABELLED, LINES = (1 << n for n in range(9))
+ORIGINS = (
+    "shape", "boundaries", "unit", "entity", "known value", "cell", "clause", "label", "lines",
+)  # fmt: skip
 
 #: Types whose values have a shape that can be found without any sample.
 SHAPED: frozenset[str] = frozenset(
@@ -54,6 +56,8 @@ _MAX_PAIRS_PER_END = 40
 #: Above this share of the sample values, what is odd is the field's own way.
 _ODD = 0.05
 _MAX_CLAUSES_PER_START = 16
+#: Lines of at most so many tokens on average, with their breaks, are no paragraphs.
+_SHORT_LINE = 10
 
 #: In a document of at most this many tokens every word may begin or end a value.
 _SHORT_DOCUMENT = 400
@@ -121,6 +125,8 @@ class Boundaries:
     most_marks: int = 2
     most_breaks: int = 0
     """Line breaks inside a value."""
+    most_lines: int = 0
+    """Lines of a value that is made of whole lines, of any length; 0 where lines are paragraphs."""
     known: frozenset[str] = field(default_factory=frozenset)
     """Folded sample values: a new document may hold the same value."""
     uses_grid: bool = True
@@ -169,6 +175,8 @@ class Boundaries:
         if self.uses_units or self.kind == "clause":
             parts.append((*tokens.spans(_units(features)), UNIT))
             parts.append((*self._clauses(features, is_open), CLAUSE))
+        if self.most_lines:
+            parts.append((*features.lines.runs(self.most_lines), LINES))
         parts.append((*boundaries.entities, ENTITY))
         if self.kind not in SHAPED:
             parts.append((*boundaries.cells, CELL))
@@ -327,12 +335,21 @@ def learn_boundaries(
         longest=min(int(max(seen.lengths, default=30) * room) + 2, 400),
         most_marks=int(max(seen.marks) * room) + 1,
         most_breaks=most_breaks + (1 if most_breaks else 0),
+        most_lines=_most_lines(seen, room) if kind not in SHAPED else 0,
         known=frozenset(known) if kind not in SHAPED else frozenset(),
         uses_grid=kind != "clause" and (kind not in SHAPED or is_unusual),
         uses_units=seen.n_units > 0.2 * n,
         may_cut_codes=seen.n_cut > _ODD * n,
         may_be_no_amount=seen.n_no_amounts > _ODD * n,
     )
+
+
+def _most_lines(seen: _Seen, room: float) -> int:
+    """At least one more than sample values have: a name is wrapped where the paper ends."""
+    if seen.n_tokens > _SHORT_LINE * seen.n_lines:
+        return 0
+    most = max(seen.breaks) + 1
+    return max(most + 1, int(most * room))
 
 
 @dataclass(slots=True)
@@ -346,6 +363,8 @@ class _Seen:
     lengths: list[int] = field(default_factory=list)
     marks: list[int] = field(default_factory=lambda: [0])
     breaks: list[int] = field(default_factory=lambda: [0])
+    n_tokens: int = 0
+    n_lines: int = 0
     n_shaped: int = 0
     n_units: int = 0
     n_cut: int = 0
@@ -358,6 +377,8 @@ class _Seen:
     ) -> None:
         """Count the values of one document."""
         tokens = features.tokens
+        self.n_tokens += len(tokens)
+        self.n_lines += len(features.lines)
         pairs = pair_codes(tokens.code)
         shaped = {(f.start, f.end) for f in features.find(kind)} if kind in SHAPED else set()
         units = set(map(tuple, _units(features).tolist()))

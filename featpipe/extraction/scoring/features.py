@@ -19,6 +19,7 @@ from featpipe.extraction.scoring.context import (
 )
 from featpipe.extraction.scoring.entities import EntityMarks
 from featpipe.extraction.scoring.labels import find_nothing
+from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
@@ -105,6 +106,11 @@ class PageFeatures:
     def context(self) -> ColumnContext:
         """The neighbourhood of each token."""
         return make_column_context(self.tokens, self.boundaries.is_organisation_end)
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The lines by token."""
+        return Lines.of(self.tokens)
 
     @cached_property
     def lists(self) -> ListContext:

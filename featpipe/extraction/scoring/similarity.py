@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.hashed_rows import HashedRows
+    from featpipe.extraction.scoring.lines import Lines
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -140,8 +141,11 @@ _MEASURES = {
     "lines below like": (slice(8, 9), 0.35),
 }
 SIMILARITIES = (*_GROUPS, *_MEASURES)
-#: By what stands in a span: its words, and its amount.
-INSIDE = ("words inside like", "amount like")
+#: By what stands in a span, its words and its amount; and by the words of its last line and of the
+#: lines beside it: where those are words of values too, the span is cut.
+INSIDE = (
+    "words inside like", "amount like", "last line like", "line before like", "line behind like",
+)  # fmt: skip
 #: Tokens on each side of a value whose words are compared with those inside it.
 _BESIDE = 24
 #: What every word counts for, inside and beside values, before any sample has shown it.
@@ -231,12 +235,17 @@ class SampleMentions:
         return cls(shares, measures[::step], inside, amounts)
 
     def likeness_inside(self, features: PageFeatures, found: Candidates) -> Floats:
-        """Columns (n, len(INSIDE)): log odds of what stands in each span to be inside a value."""
+        """Columns (n, len(INSIDE)): log odds to be inside a value.
+
+        Of what stands in each span, and the means over the words of the lines at its edges.
+        """
         first, last = found.first, found.last
         sums = np.append(0.0, np.cumsum(self.inside.take(features.words_inside), dtype=np.float64))
         words = (sums[last] - sums[first]) / _MUCH_OF_WORDS
         amounts = likeness_of_amounts(features.amounts, first, last, self.amounts)
-        columns = np.column_stack((words, amounts / _MUCH_OF_AMOUNTS))
+        columns = np.column_stack(
+            (words, amounts / _MUCH_OF_AMOUNTS, *_means_of_lines(features.lines, sums, first, last))
+        )
         return np.asarray(np.clip(columns, -_MOST_INSIDE, _MOST_INSIDE))
 
     def similarity(self, hashed: HashedRows, measures: Floats) -> Floats:
@@ -254,6 +263,20 @@ class SampleMentions:
         for number, (part, half) in enumerate(_MEASURES.values(), len(_GROUPS)):
             columns[:, number] = _nearness(measures[:, part], self.measures[:, part], half)
         return columns - _NEUTRAL
+
+
+def _means_of_lines(
+    lines: Lines, sums: Floats, first: Ints, last: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """Means (n,) over the tokens of the last line of each span, before it and behind it.
+
+    ``sums`` (n_tokens + 1,) are running.
+    """
+    places = np.arange(len(sums))
+    before = (sums - sums[lines.since]) / np.maximum(places - lines.since, 1)
+    behind = (sums[lines.until] - sums) / np.maximum(lines.until - places, 1)
+    start = np.maximum(first, lines.since[last])
+    return (sums[last] - sums[start]) / (last - start), before[first], behind[last]
 
 
 def _nearness(given: Floats, known: Floats, half: float) -> Floats:
