@@ -84,7 +84,7 @@ def test_a_model_that_ranks_worse_than_none_is_not_used(
     learned = field_model.fit_mentions([p.rows for p in prepared(good)])
     turned = type(learned)(-learned.hashed, -learned.measured, learned.bias)
 
-    monkeypatch.setattr(field_model, "fit_mentions", lambda _: turned)
+    monkeypatch.setattr(field_model, "fit_mentions", lambda *_, **__: turned)
     assert not fit(good).mentions.hashed.any()
 
 

@@ -55,7 +55,7 @@ _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
 #: Above this share of the sample values, what is odd is the field's own way.
 _ODD = 0.05
-_MAX_CLAUSES_PER_START = 16
+_MAX_CLAUSES_PER_START = 8
 #: Lines of at most so many tokens on average, with their breaks, are no paragraphs.
 _SHORT_LINE = 10
 
@@ -206,6 +206,8 @@ class Boundaries:
         """Runs of clauses: from behind a stop or number to a stop, one sentence or several."""
         tokens, boundaries = features.tokens, features.boundaries
         starts, ends = boundaries.clause_starts, boundaries.clause_ends
+        if self.kind == "clause":
+            starts, ends = features.clause_edges
         first, last = self._pairs(starts[is_open[starts]], ends, _MAX_CLAUSES_PER_START)
         keep = tokens.line[last - 1] - tokens.line[first] <= self.most_breaks
         return first[keep], last[keep]

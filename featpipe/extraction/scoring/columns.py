@@ -31,11 +31,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.sentence_model import SentenceScores
     from featpipe.extraction.scoring.similarity import SampleMentions
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
+#: Of clauses alone: the log odds of the sentence that a span begins in, the mean of those that it
+#: goes on in, and whether it begins and ends where sentences do.
+SENTENCES = ("sentence odds", "further sentences", "starts sentence", "ends sentence")
+#: Log odds that count as one; bound of both.
+_MUCH_OF_ODDS, _MOST_ODDS = 4.0, 2.0
 _ALIAS_REACH = 20
 #: Of 1: how far a name on the line above counts as the label.
 _ALONE = 0.3
@@ -51,85 +57,9 @@ _SHARED = (
     "clean end", "cuts entity",
 )  # fmt: skip
 MEASURED = (
-    *_SHARED, "repeats", "vector", "words of sentence", "behind alias", "alias near",
+    *_SHARED, "repeats", "vector", "words of sentence", *SENTENCES, "behind alias", "alias near",
     *(f"from {name}" for name in ORIGINS), *SIMILARITIES, *INSIDE,
 )  # fmt: skip
-
-#: Prior weights of the measured columns for fields with few samples and for those with many, 0 for
-#: columns left out. For few samples, the weights of similarity are those of a pooled fit over the
-#: fields of five collections (notices, sentences, contracts, receipts, documents of our own); the
-#: others are about halfway between that fit and the weights for many. Fitted on any four of the
-#: five, they ranked the values of the fifth better than the weights for many did. Those of amounts
-#: and of lines were chosen on the parts for development of receipts and announcements alone.
-_PRIORS = {
-    "unbalanced": (-1.6, -2.5),
-    "behind colon": (0.3, 0.6),
-    "behind opener": (0.4, 0.3),
-    "before stop": (0.2, 0.5),
-    "line start": (-0.3, 0.0),
-    "whole line": (0.2, 0.0),
-    "marks inside": (-0.3, 0.0),
-    "log length": (0.2, 0.0),
-    "cuts a word": (-0.7, -1.0),
-    "position": (-0.2, 0.0),
-    "early": (0.4, 0.3),
-    "function words": (-0.9, -1.0),
-    "person": (0.3, 0.0),
-    "all digits": (-0.3, 0.0),
-    "clean start": (0.4, 0.5),
-    "clean end": (0.4, 0.5),
-    "cuts entity": (-1.0, -1.0),
-    "repeats": (0.3, 0.5),
-    "vector": (0.5, 0.5),
-    "words of sentence": (0.9, 0.8),
-    "behind alias": (1.8, 2.0),
-    "alias near": (1.1, 0.7),
-    "from shape": (0.9, 0.0),
-    "from unit": (0.6, 0.3),
-    "from entity": (0.4, 0.4),
-    "from known value": (0.5, 0.0),
-    "from cell": (0.5, 0.5),
-    "from label": (3.0, 1.5),
-    "from lines": (0.7, 0.7),
-    "left like": (1.3, 0.0),
-    "right like": (0.4, 0.0),
-    "first words like": (0.7, 0.0),
-    "last words like": (1.6, 0.0),
-    "both sides like": (1.0, 0.0),
-    "label like": (0.4, 0.0),
-    "entity like": (1.5, 1.0),
-    "kinds like": (1.0, 1.0),
-    "kinds before like": (0.2, 0.2),
-    "kinds behind like": (0.2, 0.2),
-    "words inside like": (1.0, 0.5),
-    "amount like": (2.0, 0.0),
-    "line before like": (-0.3, 0.0),
-    "line behind like": (-0.3, 0.0),
-    "words before like": (0.9, 0.0),
-    "words behind like": (1.2, 0.0),
-    "length like": (1.1, 0.0),
-    "letters like": (1.2, 0.0),
-    "place like": (0.7, 0.0),
-    "lines above like": (0.3, 0.0),
-    "lines below like": (0.1, 0.0),
-}
-#: Number of samples at which both count alike.
-_FEW = 10.0
-#: All of them times this. With it, and with looser measured and firmer hashed weights
-#: (:mod:`featpipe.extraction.scoring.mentions`), the right mention was first more often in the
-#: parts for development of announcements, receipts, sentences and contracts. On what was held out
-#: of them F1 of values with 20 samples changed by -.010, +.007, +.015 and +.012: within the noise.
-_SCALE = 1.25
-
-
-def prior_weights(n_samples: int) -> Floats:
-    """Prior mean (len(MEASURED),) of the weights of a field with so many samples.
-
-    The fewer the samples, the more weight has the similarity to their values.
-    """
-    share = _FEW / (_FEW + n_samples)
-    priors = [_PRIORS.get(name, (0.0, 0.0)) for name in MEASURED]
-    return _SCALE * np.array([share * few + (1 - share) * many for few, many in priors])
 
 
 def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
@@ -210,7 +140,7 @@ def measured_columns(
     features: PageFeatures,
     found: Candidates,
     rows: SpanRows,
-    similarity: tuple[Floats, Floats],
+    sentences: SentenceScores,
     mentions: SampleMentions,
     aliases: Sequence[str] = (),
 ) -> Floats:
@@ -220,8 +150,7 @@ def measured_columns(
         features: of the document.
         found: candidates of one field.
         rows: features of their spans.
-        similarity: (n_sentences,) each: of the sentences to those of the samples, by vectors and
-            by words.
+        sentences: scores of the sentences.
         mentions: true mentions of the samples.
         aliases: names of the field, folded.
 
@@ -232,11 +161,12 @@ def measured_columns(
     columns = np.empty((len(found), len(MEASURED)))
     columns[:, :n_shared] = rows.shared[places]
     columns[:, n_shared] = _repeats(rows.inside[places])
-    columns[:, n_shared + 1] = similarity[0][sentence]
-    columns[:, n_shared + 2] = similarity[1][sentence]
-    columns[:, n_shared + 3], columns[:, n_shared + 4] = _alias_columns(features, found, aliases)
+    columns[:, n_shared + 1] = sentences.by_vectors[sentence]
+    columns[:, n_shared + 2] = sentences.by_words[sentence]
+    columns[:, n_shared + 3 : n_shared + 7] = _sentence_columns(features, found, sentences.log_odds)
+    columns[:, n_shared + 7], columns[:, n_shared + 8] = _alias_columns(features, found, aliases)
     bits = np.arange(len(ORIGINS))
-    first = n_shared + 5
+    first = n_shared + 9
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
     columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(
         rows.hashed.at(places), rows.measures[places]
@@ -281,6 +211,19 @@ def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
     for number, column in enumerate(columns):
         shared[:, number] = column
     return shared
+
+
+def _sentence_columns(features: PageFeatures, found: Candidates, log_odds: Floats) -> Floats:
+    """Columns (n, len(SENTENCES))."""
+    if not len(log_odds):
+        return np.zeros((len(found), len(SENTENCES)))
+    odds = np.clip(log_odds / _MUCH_OF_ODDS, -_MOST_ODDS, _MOST_ODDS)
+    sentence = features.tokens.sentence
+    first, last = sentence[found.first], sentence[found.last - 1]
+    sums = np.append(0.0, np.cumsum(odds))
+    further = (sums[last + 1] - sums[first + 1]) / np.maximum(last - first, 1)
+    begins = np.append(np.diff(sentence, prepend=-1) > 0, True)
+    return np.column_stack((odds[first], further, begins[found.first], begins[found.last]))
 
 
 def _repeats(inside: Ints) -> Floats:

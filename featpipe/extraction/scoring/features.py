@@ -18,9 +18,11 @@ from featpipe.extraction.scoring.context import (
     number_columns,
 )
 from featpipe.extraction.scoring.entities import EntityMarks
+from featpipe.extraction.scoring.headings import before_gaps, starts_behind_headings
 from featpipe.extraction.scoring.labels import find_nothing
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.parallel import ListContext
+from featpipe.extraction.scoring.sentence_words import SentenceWords
 from featpipe.extraction.scoring.tokens import make_tokens
 from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
@@ -103,6 +105,16 @@ class PageFeatures:
         return make_boundary_context(self.page, self.folded, self.tokens, self.cuts)
 
     @cached_property
+    def clause_edges(self) -> tuple[Ints, Ints]:
+        """Tokens that a clause may begin with, and (half-open) end before, headings parted off."""
+        boundaries = self.boundaries
+        ends = np.flatnonzero(before_gaps(self.tokens))
+        return (
+            starts_behind_headings(self.tokens, boundaries.clause_starts),
+            np.union1d(boundaries.clause_ends, ends),
+        )
+
+    @cached_property
     def context(self) -> ColumnContext:
         """The neighbourhood of each token."""
         return make_column_context(self.tokens, self.boundaries.is_organisation_end)
@@ -142,6 +154,11 @@ class PageFeatures:
     def word_pairs(self) -> WordPairs:
         """Word pairs by sentence, for BM25."""
         return make_word_pairs(self.tokens, max(len(self.page.sentences), 1))
+
+    @cached_property
+    def sentence_words(self) -> SentenceWords:
+        """Words and pairs of words by sentence."""
+        return SentenceWords.of(self.tokens, self.word_pairs)
 
     @cached_property
     def character_counts(self) -> tuple[Ints, ...]:

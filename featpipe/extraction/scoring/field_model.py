@@ -31,6 +31,7 @@ from featpipe.extraction.scoring.ranking import (
     parallel_columns,
     value_rows,
 )
+from featpipe.extraction.scoring.sentence_model import SentenceModel, SentenceScores, fit_sentences
 from featpipe.extraction.scoring.similarity import (
     OwnMentions,
     SampleMentions,
@@ -123,6 +124,8 @@ class FieldModel:
     mentions: MentionModel
     values: ValueModel
     sentences: SampleSentences
+    sentence_model: SentenceModel | None
+    """Of a field of clauses."""
     sample_mentions: SampleMentions
     exemplars: NDArray[np.int32]
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
@@ -187,7 +190,7 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
     ]
     rows = span_rows(features, found)
     return [
-        _score(model, features, own, rows, (model.sentences.by_vectors(features), words))
+        _score(model, features, own, rows, words)
         for model, own, words in zip(models, found, by_words, strict=True)
     ]
 
@@ -197,11 +200,17 @@ def _score(
     features: PageFeatures,
     found: Candidates,
     rows: SpanRows,
-    similarity: tuple[Floats, Floats],
+    by_words: Floats,
 ) -> Scored:
+    of_clauses = model.sentence_model
+    sentences = SentenceScores(
+        model.sentences.by_vectors(features),
+        by_words,
+        np.empty(0) if of_clauses is None else of_clauses.logits(features),
+    )
     hashed = rows.hashed.at(rows.places(found))
     measured = measured_columns(
-        features, found, rows, similarity, model.sample_mentions, model.aliases
+        features, found, rows, sentences, model.sample_mentions, model.aliases
     )
     if not len(found):
         none = np.empty(0)
@@ -241,9 +250,10 @@ def fit_field(
     names = tuple(fold_width(alias) for alias in aliases)
     boundaries = replace(_learn(samples, kind), pattern=pattern, level=level, names=names)
     prepared = _prepare(samples, boundaries, names)
-    mentions = fit_mentions([p.rows for p in prepared])
+    of_clauses = kind == "clause"
+    mentions = fit_mentions([p.rows for p in prepared], of_clauses=of_clauses)
     ranked = _rank_left_out(samples, prepared, kind)
-    prior = prior_model(len(samples))
+    prior = prior_model(len(samples), of_clauses=of_clauses)
     by_prior = [_rank(s, p, prior, kind) for s, p in zip(samples, prepared, strict=True)]
     if ranked and _rank_score(ranked) < _rank_score(by_prior):
         mentions, ranked = prior, by_prior
@@ -254,8 +264,16 @@ def fit_field(
     )
     return FieldModel(
         kind, is_many, may_be_many, names, boundaries, mentions, values, _sentences_of(samples),
+        fit_sentences([(s.features, s.spans) for s in samples]) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
     )  # fmt: skip
+
+
+def rows_of_samples(
+    samples: Sequence[Sample], kind: FieldType, aliases: Sequence[str]
+) -> list[TrainingRows]:
+    """What mention scores are fitted on: each sample's candidates beside the other samples."""
+    return [prepared.rows for prepared in _prepare(samples, _learn(samples, kind), aliases)]
 
 
 def _learn(samples: Sequence[Sample], kind: FieldType) -> Boundaries:
@@ -281,7 +299,12 @@ def _prepare(
     samples: Sequence[Sample], boundaries: Boundaries, aliases: Sequence[str]
 ) -> list[_Prepared]:
     """Each sample, compared with the other samples only."""
-    proposed = [_propose(sample, samples, boundaries) for sample in samples]
+    none = [np.empty(0)] * len(samples)
+    log_odds = _log_odds_left_out(samples) if boundaries.kind == "clause" else none
+    proposed = [
+        _propose(sample, samples, boundaries, own)
+        for sample, own in zip(samples, log_odds, strict=True)
+    ]
     mentions = [
         _mentions_of(sample, own, boundaries.kind)
         for sample, own in zip(samples, proposed, strict=True)
@@ -290,7 +313,7 @@ def _prepare(
     for number, (sample, own) in enumerate(zip(samples, proposed, strict=True)):
         others = SampleMentions.of(mentions[:number] + mentions[number + 1 :])
         measured = measured_columns(
-            sample.features, own.found, own.rows, own.similarity, others, aliases
+            sample.features, own.found, own.rows, own.sentences, others, aliases
         )
         rows = TrainingRows(own.rows.hashed, measured, own.labels, own.overlaps)
         prepared.append(_Prepared(own.found, rows, own.known, mentions[number]))
@@ -308,25 +331,39 @@ def _mentions_of(sample: Sample, own: _Proposed, kind: FieldType) -> OwnMentions
 
 
 class _Proposed(NamedTuple):
-    """Candidates of one sample; ``known`` and ``similarity`` are of the other samples."""
+    """Candidates of one sample; ``known`` and ``sentences`` are of the other samples."""
 
     found: Candidates
     known: frozenset[str]
     rows: SpanRows
-    similarity: tuple[Floats, Floats]
+    sentences: SentenceScores
     labels: Bools
     overlaps: Bools
 
 
-def _propose(sample: Sample, samples: Sequence[Sample], boundaries: Boundaries) -> _Proposed:
+def _log_odds_left_out(samples: Sequence[Sample]) -> list[Floats]:
+    """Log odds of the sentences of each sample, by a model fitted without it."""
+    located = [(sample.features, sample.spans) for sample in samples]
+    found = [np.empty(0)] * len(samples)
+    for left_out in _folds(len(samples)) or [set(range(len(samples)))]:
+        model = fit_sentences([one for n, one in enumerate(located) if n not in left_out])
+        for number in left_out:
+            found[number] = model.logits(samples[number].features)
+    return found
+
+
+def _propose(
+    sample: Sample, samples: Sequence[Sample], boundaries: Boundaries, log_odds: Floats
+) -> _Proposed:
     features = sample.features
     others = [s for s in samples if s is not sample]
     known = boundaries.known & {fold(value) for s in others for value in s.values}
-    sentences = _sentences_of(others)
-    similarity = sentences.by_vectors(features), sentences.by_words(features)
-    found = replace(boundaries, known=known).propose(features, similarity[1])
+    others_sentences = _sentences_of(others)
+    by_words = others_sentences.by_words(features)
+    sentences = SentenceScores(others_sentences.by_vectors(features), by_words, log_odds)
+    found = replace(boundaries, known=known).propose(features, by_words)
     labels, overlaps = label_candidates(features, found, sample.spans)
-    return _Proposed(found, known, span_rows(features, [found]), similarity, labels, overlaps)
+    return _Proposed(found, known, span_rows(features, [found]), sentences, labels, overlaps)
 
 
 #: Value rows of a document, and which of them are right.
@@ -339,7 +376,8 @@ def _rank_left_out(
     """Each sample by a model fitted without it, in order; none when there is but one."""
     ranked: dict[int, _Ranked] = {}
     for left_out in _folds(len(samples)):
-        mentions = fit_mentions([p.rows for n, p in enumerate(prepared) if n not in left_out])
+        others = [p.rows for n, p in enumerate(prepared) if n not in left_out]
+        mentions = fit_mentions(others, of_clauses=kind == "clause")
         for number in left_out:
             ranked[number] = _rank(samples[number], prepared[number], mentions, kind)
     return [ranked[number] for number in sorted(ranked)]

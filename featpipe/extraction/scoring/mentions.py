@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.columns import MEASURED, prior_weights
+from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.logistic import fit_logistic
+from featpipe.extraction.scoring.priors import prior_weights
 from featpipe.extraction.scoring.tokens import hash_of
 from featpipe.store.sorted_values import is_in
 
@@ -101,24 +102,28 @@ def _trimmed(tokens: Tokens, first: Ints, last: Ints) -> Ints:
     return np.where(is_empty, first << 32 | last, ahead << 32 | back)
 
 
-def prior_model(n_samples: int = 0) -> MentionModel:
+def prior_model(n_samples: int = 0, *, of_clauses: bool = False) -> MentionModel:
     """The prior of a field with so many samples, without any learned words."""
-    return MentionModel(np.zeros(N_HASHED, np.float32), prior_weights(n_samples), _PRIOR_BIAS)
+    weights = prior_weights(n_samples, of_clauses=of_clauses)
+    return MentionModel(np.zeros(N_HASHED, np.float32), weights, _PRIOR_BIAS)
 
 
-def fit_mentions(documents: Sequence[TrainingRows], seed: int = 0) -> MentionModel:
+def fit_mentions(
+    documents: Sequence[TrainingRows], *, of_clauses: bool = False, seed: int = 0
+) -> MentionModel:
     """Fit on some negatives, add the worst errors of that model (hard negatives), and fit again."""
     documents = [rows for rows in documents if len(rows.labels)]
     if not documents or not any(rows.labels.any() for rows in documents):
-        return prior_model(len(documents))
+        return prior_model(len(documents), of_clauses=of_clauses)
+    prior = prior_weights(len(documents), of_clauses=of_clauses)
     chance = np.random.default_rng(seed)
     chosen = [_first_choice(rows, chance) for rows in documents]
-    model = _fit(documents, chosen)
+    model = _fit(documents, chosen, prior)
     for number, rows in enumerate(documents):
         if len(rows.labels) > len(chosen[number][0]):
             logits = model.logits(rows.hashed, rows.measured)
             chosen[number] = _with_hard_negatives(rows, chosen[number], logits)
-    return _fit(documents, chosen)
+    return _fit(documents, chosen, prior)
 
 
 def _first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
@@ -146,7 +151,9 @@ def _with_hard_negatives(rows: TrainingRows, choice: Choice, logits: Floats) -> 
     return np.concatenate((chosen, worst)), np.concatenate((weights, np.ones(len(worst))))
 
 
-def _fit(documents: Sequence[TrainingRows], chosen: Sequence[Choice]) -> MentionModel:
+def _fit(
+    documents: Sequence[TrainingRows], chosen: Sequence[Choice], measured_prior: Floats
+) -> MentionModel:
     from scipy.sparse import csr_matrix, hstack
 
     hashed = np.concatenate(
@@ -168,7 +175,7 @@ def _fit(documents: Sequence[TrainingRows], chosen: Sequence[Choice]) -> Mention
         shape=(n, len(columns)),
     )
     strength = np.concatenate((np.full(len(columns), _HASHED_STRENGTH), _MEASURED_STRENGTH))
-    prior = np.concatenate((np.zeros(len(columns)), prior_weights(len(documents))))
+    prior = np.concatenate((np.zeros(len(columns)), measured_prior))
     fitted = fit_logistic(
         hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
         strength=strength, prior=prior, prior_bias=_PRIOR_BIAS,

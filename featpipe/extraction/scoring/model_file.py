@@ -24,6 +24,8 @@ from featpipe.extraction.scoring.field_model import FieldModel
 from featpipe.extraction.scoring.logistic import Logistic
 from featpipe.extraction.scoring.mentions import MentionModel
 from featpipe.extraction.scoring.ranking import ValueModel
+from featpipe.extraction.scoring.sentence_model import SentenceModel
+from featpipe.extraction.scoring.sentence_words import N_PLACES
 from featpipe.extraction.scoring.similarity import SampleMentions, SampleSentences
 
 if TYPE_CHECKING:
@@ -102,6 +104,12 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
     }
     if model.sentences.vectors is not None:
         arrays["vectors"] = model.sentences.vectors
+    sentence_bias = None
+    if model.sentence_model is not None:
+        sentence_words = np.flatnonzero(model.sentence_model.weights).astype(np.int32)
+        arrays["sentence_words"] = sentence_words
+        arrays["sentence_weights"] = model.sentence_model.weights[sentence_words]
+        sentence_bias = model.sentence_model.bias
     boundaries: Plain = {}
     for field in fields(Boundaries):
         value = getattr(model.boundaries, field.name)
@@ -115,6 +123,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "may_be_many": model.may_be_many,
         "aliases": list(model.aliases),
         "bias": model.mentions.bias,
+        "sentence_bias": sentence_bias,
         "value_bias": model.values.model.bias,
         "thresholds": [model.values.first_threshold, model.values.other_threshold],
         "ceiling": model.values.ceiling,
@@ -156,14 +165,24 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
             Evidence(**plain["evidence"]),
         ),
         sentences=SampleSentences(tuple(queries), given.get("vectors")),
+        sentence_model=_sentence_model(given, plain["sentence_bias"]),
         sample_mentions=mentions,
         exemplars=given["exemplars"],
         owners=given["owners"],
     )
 
 
-def _spread(places: NDArray[np.int32], numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Numbers at some places of the hashed space (N_HASHED,), 0 at all others."""
-    table = np.zeros(N_HASHED, np.float32)
+def _sentence_model(given: Plain, bias: float | None) -> SentenceModel | None:
+    if bias is None:
+        return None
+    weights = _spread(given["sentence_words"], given["sentence_weights"], N_PLACES)
+    return SentenceModel(weights, bias)
+
+
+def _spread(
+    places: NDArray[np.int32], numbers: NDArray[np.float32], n: int = N_HASHED
+) -> NDArray[np.float32]:
+    """Numbers at some places of a hashed space (n,), 0 at all others."""
+    table = np.zeros(n, np.float32)
     table[places] = numbers
     return table
