@@ -54,7 +54,7 @@ _SHARED = (
     "unbalanced", "behind colon", "behind opener", "before stop", "line start", "line end",
     "whole line", "marks inside", "log length", "cuts a word", "position", "early",
     "function words", "organisation", "person", "n words", "all digits", "clean start",
-    "clean end", "cuts entity",
+    "clean end", "cuts entity", "before bracket", "behind bracket",
 )  # fmt: skip
 MEASURED = (
     *_SHARED, "repeats", "vector", "words of sentence", *SENTENCES, "behind alias", "alias near",
@@ -206,6 +206,8 @@ def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
         clean_start,
         clean_end,
         features.entities.cuts(first, last),
+        features.brackets.goes_on[last],
+        features.brackets.went_on[first],
     ]
     shared = np.empty((len(found), len(_SHARED)))
     for number, column in enumerate(columns):

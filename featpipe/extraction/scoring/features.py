@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featpipe.extraction.scoring.amount_marks import AmountMarks
+from featpipe.extraction.scoring.brackets import BracketMarks
 from featpipe.extraction.scoring.context import (
     INSIDE_COLUMN,
     N_HASHED,
@@ -133,6 +134,11 @@ class PageFeatures:
     def entities(self) -> EntityMarks:
         """The entities by token."""
         return EntityMarks.of(self.tokens, self.page.entities)
+
+    @cached_property
+    def brackets(self) -> BracketMarks:
+        """The brackets that belong to the words before them, by token."""
+        return BracketMarks.of(self.folded, self.tokens)
 
     @cached_property
     def amounts(self) -> AmountMarks:

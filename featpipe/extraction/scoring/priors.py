@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 #: fields of five collections (notices, sentences, contracts, receipts, documents of our own); the
 #: others are about halfway between that fit and the weights for many. Fitted on any four of the
 #: five, they ranked the values of the fifth better than the weights for many did. Those of amounts
-#: and of lines were chosen on the parts for development of receipts and announcements alone.
+#: and of lines were chosen on the parts for development of receipts and announcements alone, those
+#: of brackets on that of announcements.
 _PRIORS = {
     "unbalanced": (-1.6, -2.5),
     "behind colon": (0.3, 0.6),
@@ -37,6 +38,8 @@ _PRIORS = {
     "clean start": (0.4, 0.5),
     "clean end": (0.4, 0.5),
     "cuts entity": (-1.0, -1.0),
+    "before bracket": (-0.8, -0.8),
+    "behind bracket": (-0.8, -0.8),
     "repeats": (0.3, 0.5),
     "vector": (0.5, 0.5),
     "words of sentence": (0.9, 0.8),
