@@ -40,7 +40,6 @@ from harness import finish, make_parser, measure_or_merge
 from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.parties import Chosen, choose_distinct, doubted, rivals_of
 from featpipe.extraction.results import FieldResult
-from featpipe.extraction.scoring.confidence import with_confidence
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import (
     FieldModel,
@@ -168,7 +167,6 @@ def evaluate(task: Task, k: int, draw: int, pages: Pages) -> tuple[dict[str, Tal
         scored = score_fields(list(fitted.values()), features)
         found = dict(zip(fitted, zip(fitted.values(), scored, strict=True), strict=True))
         chosen = choose_distinct(found, rivals)
-        found = {name: with_confidence(*both) for name, both in found.items()}
         for name, tally in tallies.items():
             given = row["fields"].get(name, [])
             if name in found:
@@ -304,7 +302,7 @@ def judge(  # one document and one field, as extraction has them
     tally.n_right += n_right
     tally.documents.append((len(gold), len(groups), n_right))
     for number, group in zip(chosen.numbers, groups, strict=True):
-        p = doubted(float(scored.probabilities[number]), chosen.weights.get(number, 1.0))
+        p = doubted(float(scored.confidences[number]), chosen.weights.get(number, 1.0))
         tally.judged.append((p, any(one.means(group.value) for one in gold)))
     first = scored.groups[: len(gold)]
     tally.counted = [tally.counted[0] + len(first), tally.counted[1] + count_right(gold, first)]

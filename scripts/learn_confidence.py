@@ -1,4 +1,4 @@
-"""Learns the weights of confidence: how often a reported value is right, over many templates.
+"""Learns the weights of confidence: how often a value is right, over many templates.
 
 ::
 
@@ -6,11 +6,13 @@
     python scripts/learn_confidence.py --merge FILE ...
 
 For each set, number of samples and draw, fields are fitted on samples of the set's part for
-development and values are reported for its other documents, as `eval_extraction.py` does: those to
-test on, and as many of those that samples are drawn from. Once with the entities of the built-in
-model, once without; the part held out is not read. A logistic regression on the terms of
-`featpipe.extraction.scoring.confidence` is fitted to which of them are right; every set and number
-of samples has the same weight. The last lines are the weights to write there.
+development and values are found in its other documents, as `eval_extraction.py` does: those to
+test on, and as many of those that samples are drawn from. The likeliest value of each document
+counts, reported or not, since confidence decides it; of the others those that are reported. Once
+with the entities of the built-in model, once without; the part held out is not read. A logistic
+regression on the terms of `featpipe.extraction.scoring.confidence` is fitted to which of them are
+right; every set and number of samples has the same weight. The last lines are the weights to write
+there.
 
 Figures of a set or template left out are of weights learnt from the others: what a new template may
 expect. Beside each term stands their log loss without it, by which the terms were chosen; a term is
@@ -33,6 +35,7 @@ from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.parties import choose_distinct, rivals_of
+from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
@@ -62,8 +65,8 @@ _N_VALUES = 2000.0
 
 
 @dataclass(frozen=True)
-class Reported:
-    """Reported values of one template and draw of k samples: columns, and which are right."""
+class Judged:
+    """Values of one template and draw of k samples: columns, and which are right."""
 
     name: str
     template: str
@@ -75,7 +78,7 @@ class Reported:
 
 
 def report(task: Task, k: int, draw: int, pages: Pages) -> Iterator[tuple[list[float], bool]]:
-    """The columns of each reported value of one template, and whether it is right."""
+    """The columns of each value of one template that counts, and whether it is right."""
     chance = random.Random(FIRST_DRAW + draw)  # noqa: S311  # a draw, no secret
     shuffled = chance.sample(task.pool, len(task.pool))
     samples, others = shuffled[:k], shuffled[k : k + len(task.test)]
@@ -88,23 +91,24 @@ def report(task: Task, k: int, draw: int, pages: Pages) -> Iterator[tuple[list[f
         found = dict(zip(models, zip(models.values(), scored, strict=True), strict=True))
         chosen = choose_distinct(found, rivals)
         for name, (model, own) in found.items():
-            yield from judged(model, own, chosen[name].numbers, row["fields"].get(name, []))
+            numbers = sorted({*range(len(own.groups[:1])), *chosen[name].numbers})
+            yield from judged(model, own, numbers, row["fields"].get(name, []))
 
 
 def judged(
     model: FieldModel, scored: Scored, numbers: Sequence[int], given: Sequence[str]
 ) -> Iterator[tuple[list[float], bool]]:
-    """The columns of each reported value of one field of one document, and whether it is right."""
-    if not numbers:
-        return
+    """The columns of some values of one field of one document, and whether each is right."""
     gold = [read_value(value, model.kind) for value in given]
-    columns = columns_of(model, scored)
+    columns = columns_of(
+        model.values, scored.rows, scored.probabilities, is_shaped=model.kind in SHAPED
+    )
     for number in numbers:
         value = scored.groups[number].value
         yield columns[number].round(4).tolist(), any(one.means(value) for one in gold)
 
 
-def measure(options: argparse.Namespace) -> Iterator[Reported]:
+def measure(options: argparse.Namespace) -> Iterator[Judged]:
     """Every template, number of samples and draw, without entities and with them."""
     for name in options.sets:
         is_long = name == "cuad"
@@ -117,12 +121,12 @@ def measure(options: argparse.Namespace) -> Iterator[Reported]:
                 for task in tasks:
                     pairs = list(report(task, k, draw, pages))
                     columns, right = ([pair[side] for pair in pairs] for side in (0, 1))
-                    yield Reported(name, task.name, k, draw, entities, columns, right)
+                    yield Judged(name, task.name, k, draw, entities, columns, right)
 
 
 @dataclass(frozen=True)
 class Table:
-    """All reported values: columns, which are right, how much each counts, and their origin."""
+    """All values: columns, which are right, how much each counts, and their origin."""
 
     columns: Floats
     right: NDArray[np.bool_]
@@ -133,7 +137,7 @@ class Table:
     entities: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pieces: Sequence[Reported]) -> Table:
+    def of(cls, pieces: Sequence[Judged]) -> Table:
         """Every set and number of samples has the same weight, but for that of the number."""
         names, templates, ks, entities = (
             np.array([getattr(p, what) for p in pieces for _ in p.right])
@@ -213,7 +217,7 @@ def main() -> None:
     pieces = measure_or_merge(
         options,
         lambda: measure(options),
-        lambda line: Reported(**json.loads(line)),
+        lambda line: Judged(**json.loads(line)),
         lambda piece: json.dumps(asdict(piece)),
     )
     table = Table.of(pieces)

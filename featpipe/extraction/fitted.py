@@ -17,7 +17,6 @@ import numpy as np
 
 from featpipe.extraction.parties import choose_distinct, doubted, groups_of, rivals_of
 from featpipe.extraction.results import ExtractedValue, FieldResult
-from featpipe.extraction.scoring.confidence import with_confidence
 from featpipe.extraction.scoring.field_model import (
     FieldModel,
     Scored,
@@ -152,8 +151,7 @@ class FittedTemplate:
         found = dict(zip(whole, zip(models, scored, strict=True), strict=True))
         chosen = choose_distinct(found, self._rivals)
         return {
-            name: self._result(name, *with_confidence(*found[name]), chosen[name], features.page)
-            for name in names
+            name: self._result(name, *found[name], chosen[name], features.page) for name in names
         }
 
     def candidates(
@@ -161,7 +159,7 @@ class FittedTemplate:
     ) -> tuple[tuple[ExtractedValue, ...], bool]:
         """The likeliest values of a field, reported ones and others, and whether it has many."""
         model = self.model(name)
-        model, scored = with_confidence(model, model.score(features))
+        scored = model.score(features)
         found = [
             self._value(name, model, scored, features.page, number)
             for number in range(min(most, len(scored.groups)))
@@ -220,7 +218,7 @@ class FittedTemplate:
             start=start,
             end=end,
             page=page.printed_page_at(start),
-            probability=round(float(scored.probabilities[number]), 6),
+            probability=round(float(scored.confidences[number]), 6),
             parts=_parts(model, scored, number),
             nearest=self._nearest(name, model, scored.hashed[number], page),
             places=tuple(sorted(group.spans[1:])),

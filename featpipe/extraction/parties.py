@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _KINDS: tuple[FieldType, ...] = ("organisation", "person")
 #: Odds that two rivals are distinct parties, before any sample has shown it; each sample adds one.
 _ODDS = 3.0
+#: Least probability of a second choice.
+_LEAST_SECOND = 0.23
 
 
 def rivals_of(template: Template) -> dict[str, dict[str, float]]:
@@ -179,7 +181,7 @@ def _second_choice(found: Candidates, chosen: Mapping[str, Chosen], place: Place
         return None
     taken = {_key(found, (other, n)) for other in chosen for n in chosen[other].numbers}
     for second in range(number + 1, len(scored.groups)):
-        if scored.probabilities[second] < model.values.first_threshold:
+        if scored.probabilities[second] < _LEAST_SECOND:
             return None
         if _key(found, (name, second)) not in taken:
             return second

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from featpipe.extraction.scoring.calibration import Evidence
-from featpipe.extraction.scoring.confidence import COLUMNS, columns_of, with_confidence
+from featpipe.extraction.scoring.confidence import COLUMNS, columns_of, confidences_of
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
 from featpipe.extraction.scoring.page import page_of_text
@@ -36,25 +36,23 @@ def fitted(kind: FieldType = "money") -> FieldModel:
 
 
 def test_confidence_never_grows_along_the_values_and_nothing_is_certain() -> None:
-    model = fitted()
-    scored = model.score(page_of("海峡港务", 870))
-    _, shown = with_confidence(model, scored)
-    assert shown.groups == scored.groups
-    assert len(shown.probabilities) > 1
-    assert (np.diff(shown.probabilities) <= 0).all()
-    assert (shown.probabilities > 0).all()
-    assert shown.probabilities[0] < 1
+    shown = fitted().score(page_of("海峡港务", 870)).confidences
+    assert len(shown) > 1
+    assert (np.diff(shown) <= 0).all()
+    assert (shown > 0).all()
+    assert shown[0] < 1
 
 
 def test_a_document_without_values_has_no_confidence_to_tell() -> None:
-    model = fitted()
-    _, shown = with_confidence(model, model.score(PageFeatures(page_of_text(""))))
-    assert not len(shown.probabilities)
+    scored = fitted().score(PageFeatures(page_of_text("")))
+    assert not len(scored.confidences)
+    assert not fitted().choose(scored)
 
 
 def test_the_lead_of_a_value_is_over_the_best_of_the_others() -> None:
     model = fitted()
-    columns = columns_of(model, model.score(page_of("海峡港务", 870)))
+    scored = model.score(page_of("海峡港务", 870))
+    columns = columns_of(model.values, scored.rows, scored.probabilities, is_shaped=True)
     score, lead = (columns[:, COLUMNS.index(name)] for name in ("score", "lead"))
     wanted = [s - max(np.delete(score, n)) for n, s in enumerate(score)]
     assert lead == pytest.approx(np.clip(wanted, -6, 6))
@@ -81,7 +79,16 @@ def test_what_the_samples_show_moves_confidence_and_not_the_order() -> None:
     scored = model.score(page_of("海峡港务", 870))
     rarely = replace(model.values, evidence=replace(model.values.evidence, missing=1.0))
     often, seldom = (
-        with_confidence(replace(model, values=values), scored)[1]
+        confidences_of(values, scored.rows, scored.probabilities, is_shaped=True)
         for values in (model.values, rarely)
     )
-    assert seldom.probabilities[0] < often.probabilities[0]
+    assert seldom[0] < often[0]
+
+
+def test_the_likeliest_value_is_reported_by_its_confidence() -> None:
+    model = fitted()
+    scored = model.score(page_of("海峡港务", 870))
+    unlabelled = replace(scored, measured=np.zeros_like(scored.measured))
+    for confidence, chosen in ((0.3, [0]), (0.2, [])):
+        given = replace(unlabelled, confidences=np.full(len(scored.groups), confidence))
+        assert model.choose(given) == chosen

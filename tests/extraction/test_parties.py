@@ -70,7 +70,7 @@ def scored(values: dict[str, float]) -> Scored:
     nothing = Candidates.gathered([])
     hashed = np.zeros((len(values), 1), np.int32)
     p, nowhere = np.array([*values.values()]), np.zeros((len(values), len(PARALLEL)))
-    return Scored(nothing, none, groups, p, columns, hashed, columns, nowhere)
+    return Scored(nothing, none, groups, p, columns, hashed, columns, nowhere, p)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Calibration: from a value's score to the share of right values, and thresholds of reporting it.
+"""Calibration: from a value's score to the share of right values, and the threshold of others.
 
 Learnt from documents that were left out of fitting; a prior stands in for the many that are not
 there.
@@ -35,6 +35,8 @@ _CURVE_STRENGTH = np.array([8.0, 2.0])
 _SURE_RIGHT, _SURE_WRONG = 9.0, 1.0
 #: A step away from the default must gain as much F1 as that divided by the number of values.
 _THRESHOLD_STRENGTH = 30.0
+#: The default, and the least, of the threshold of values beside the likeliest one.
+_OTHER, _LEAST_OTHER = 0.35, 0.2
 _STEPS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 
 
@@ -82,12 +84,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The curve of one field, and the probabilities that its values need to be reported."""
+    """The curve of one field."""
 
     curve: Curve
     evidence: Evidence
-    first_threshold: float
     other_threshold: float
+    """Probability that values beside the likeliest one need to be reported."""
 
 
 def calibrate(
@@ -106,16 +108,13 @@ def calibrate(
         sorted(zip(curve(part).tolist(), truth.tolist(), strict=True))[::-1]
         for part, truth in zip(scores, labels, strict=True)
     ]
-    # A single sample cannot be cross-validated: its probabilities are low.
-    default = 0.2 if len(scores) > 1 else 0.06
-    first = _best_threshold([part[:1] for part in ranked], sum(n > 0 for n in n_wanted), default)
     other = _best_threshold(
-        [part[1:4] for part in ranked], sum(max(n - 1, 0) for n in n_wanted), 0.35
+        [part[1:4] for part in ranked], sum(max(n - 1, 0) for n in n_wanted), _OTHER
     )
     gain = _GAIN if len(scores) > 1 else 0.0
-    first, other = (_gained(p, curve.ceiling, gain) for p in (first, max(other, first)))
+    other = _gained(max(other, _LEAST_OTHER), curve.ceiling, gain)
     evidence = Evidence.of(scores, labels, n_wanted)
-    return Calibration(replace(curve, shift=curve.shift + gain), evidence, first, other)
+    return Calibration(replace(curve, shift=curve.shift + gain), evidence, other)
 
 
 def _gained(p: float, ceiling: float, gain: float) -> float:

@@ -1,9 +1,10 @@
-"""Confidence: the probability that a reported value is right, as people are shown it.
+"""Confidence: the probability that a value is right, as people are shown it.
 
-A field's own curve (:mod:`featpipe.extraction.scoring.calibration`) orders its values and decides
-which are reported, but a few samples cannot tell how often such values are right. Many templates
-can: a logistic regression over what a value and its field's samples show, whose weights were learnt
-once, by ``scripts/learn_confidence.py``, from the development parts of four public sets
+A field's own curve (:mod:`featpipe.extraction.scoring.calibration`) orders its values, but a few
+samples cannot tell how often such values are right, nor whether a document has one at all. Many
+templates can, and so the likeliest value is reported by its confidence: a logistic regression over
+what a value and its field's samples show, whose weights were learnt once, by
+``scripts/learn_confidence.py``, from the development parts of four public sets
 (``scripts/extraction_sets.py``), with the entities of the built-in model and without them:
 announcements, event sentences, receipts and English contracts.
 
@@ -18,20 +19,19 @@ Guarantee: in the order of a document's values, confidence never grows.
 
 from __future__ import annotations
 
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.extraction.scoring.calibration import Evidence
-from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.logistic import sigmoid
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.field_model import FieldModel, Scored
+    from featpipe.extraction.scoring.ranking import ValueModel
 
     Floats = NDArray[np.float64]
 
@@ -43,11 +43,21 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def columns_of(model: FieldModel, scored: Scored) -> Floats:
-    """Columns (n_values, len(COLUMNS)) that terms are products of, of values in their order."""
-    share = np.clip(scored.probabilities / model.values.ceiling, 1e-9, 1.0 - 1e-9)
+def columns_of(
+    values: ValueModel, rows: Floats, probabilities: Floats, *, is_shaped: bool
+) -> Floats:
+    """Columns (n_values, len(COLUMNS)) that terms are products of, of values in their order.
+
+    Args:
+        values: of the field.
+        rows: value columns (n_values, len(VALUE_COLUMNS)).
+        probabilities: (n_values,) by the field's own curve, never growing.
+        is_shaped: whether values of the field's type have a shape.
+
+    """
+    share = np.clip(probabilities / values.ceiling, 1e-9, 1.0 - 1e-9)
     score = np.clip(np.log(share / (1.0 - share)), -_MOST_SCORE, _MOST_SCORE)
-    own = (model.kind in SHAPED, *astuple(model.values.evidence))
+    own = (is_shaped, *astuple(values.evidence))
     columns = np.empty((len(score), len(COLUMNS)))
     columns[:, 0], columns[:, 1], columns[:, 2] = 1.0, score, _MOST_LEAD
     if len(score) > 1:
@@ -55,23 +65,28 @@ def columns_of(model: FieldModel, scored: Scored) -> Floats:
         columns[:, 2] = np.maximum(score - score[0], -_MOST_LEAD)
         columns[0, 2] = min(score[0] - score[1], _MOST_LEAD)
     columns[:, 3 : 3 + len(own)] = own
-    columns[:, 3 + len(own) :] = scored.rows
+    columns[:, 3 + len(own) :] = rows
     return columns
 
 
 #: Two columns each, and the weight of their product; ``BIAS`` is the sum without any.
 TERMS: tuple[tuple[str, str, float], ...] = (
-    ("one", "share", 0.4371),
-    ("log length", "share", 1.0585),
-    ("missing", "share", -0.3622),
-    ("one", "mention", 0.4692),
-    ("few", "mention", -0.3269),
-    ("one", "lead", 0.2351),
-    ("one", "is best", -0.8402),
-    ("one", "n mentions", 0.5555),
-    ("one", "accuracy", -0.0734),
+    ("one", "share", 0.7734),
+    ("log length", "share", 0.7461),
+    ("missing", "share", -0.3957),
+    ("one", "mention", 0.3170),
+    ("few", "mention", -0.2713),
+    ("one", "lead", 0.1994),
+    ("one", "is best", -0.9029),
+    ("one", "n mentions", 0.7865),
+    ("one", "accuracy", -0.2184),
+    ("one", "score", 0.1343),
+    ("one", "rejected", -2.1475),
+    ("several", "few", -0.7230),
+    ("accuracy", "behind best", -0.8008),
+    ("mention", "second mention", -0.2126),
 )
-BIAS = -0.6165
+BIAS = -0.6818
 
 _FIRST, _SECOND = ([COLUMNS.index(term[side]) for term in TERMS] for side in (0, 1))
 _WEIGHTS = np.array([weight for *_, weight in TERMS])
@@ -82,9 +97,10 @@ def terms_of(columns: Floats) -> Floats:
     return np.asarray(columns[:, _FIRST] * columns[:, _SECOND])
 
 
-def with_confidence(model: FieldModel, scored: Scored) -> tuple[FieldModel, Scored]:
-    """A field's values with the probabilities that people are shown."""
-    if not len(scored.rows):
-        return model, scored
-    logits = np.einsum("nt,t->n", terms_of(columns_of(model, scored)), _WEIGHTS) + BIAS
-    return model, replace(scored, probabilities=np.minimum.accumulate(sigmoid(logits)))
+def confidences_of(
+    values: ValueModel, rows: Floats, probabilities: Floats, *, is_shaped: bool
+) -> Floats:
+    """Confidence (n_values,) of a field's values; arguments as for :func:`columns_of`."""
+    columns = columns_of(values, rows, probabilities, is_shaped=is_shaped)
+    logits = np.einsum("nt,t->n", terms_of(columns), _WEIGHTS) + BIAS
+    return np.asarray(np.minimum.accumulate(sigmoid(logits)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from featpipe.extraction.scoring.candidates import SHAPED, Boundaries, learn_boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
+from featpipe.extraction.scoring.confidence import confidences_of
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.mentions import (
     MentionModel,
@@ -23,7 +24,6 @@ from featpipe.extraction.scoring.parallel import (
     is_listed,
 )
 from featpipe.extraction.scoring.ranking import (
-    VALUE_COLUMNS,
     Group,
     ValueModel,
     fit_values,
@@ -31,6 +31,7 @@ from featpipe.extraction.scoring.ranking import (
     parallel_columns,
     value_rows,
 )
+from featpipe.extraction.scoring.rejected import Judgements
 from featpipe.extraction.scoring.sentence_model import SentenceModel, SentenceScores, fit_sentences
 from featpipe.extraction.scoring.similarity import (
     OwnMentions,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.columns import SpanRows
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.rejected import RejectedValues
     from featpipe.extraction.template import Level
     from featpipe.extraction.values.values import FieldType
 
@@ -60,9 +62,12 @@ if TYPE_CHECKING:
 _MOST_FOLDS = 5
 _MOST_EXEMPLARS = 6
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
+#: Least confidence of the likeliest value. Over the parts for development, weights of confidence
+#: learnt without a template gave that template's values the best F1 at .22 to .28.
+_LEAST_CONFIDENCE = 0.25
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
-_LABELLED_THRESHOLD = 0.05
+_LEAST_LABELLED = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +113,8 @@ class Scored:
     measured: Floats
     parallel: Floats
     """Columns (n_groups, len(PARALLEL)): how far each value stands in a place like the first's."""
+    confidences: Floats
+    """(n_groups,): see :mod:`featpipe.extraction.scoring.confidence`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +137,7 @@ class FieldModel:
     exemplars: NDArray[np.int32]
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: NDArray[np.int64]
+    rejected: RejectedValues
 
     def score(self, features: PageFeatures) -> Scored:
         """Every value that the document may give for the field."""
@@ -142,17 +150,15 @@ class FieldModel:
         return not len(self.exemplars) and not is_formed
 
     def choose(self, scored: Scored) -> list[int]:
-        """Numbers of the values to report: the best if likely enough, then others apart from it."""
+        """Numbers of the values to report: the best if sure enough, then others apart from it."""
         is_named = scored.measured[:, _BEHIND_ALIAS] > 0
         is_labelled = (scored.measured[:, _BEHIND_ALIAS] >= 1) & (
             scored.measured[:, _FROM_LABEL] > 0
         )
-        first = self.values.first_threshold
-        if is_labelled[:1].any():
-            first = min(first, _LABELLED_THRESHOLD)
         able = is_named if self.is_untaught else np.ones(len(scored.groups), bool)
-        best = np.flatnonzero(able)[:1].tolist()
-        chosen = [number for number in best if scored.probabilities[number] >= first]
+        is_sure = scored.confidences >= _LEAST_CONFIDENCE
+        is_sure[:1] |= is_labelled[:1] & (scored.probabilities[:1] >= _LEAST_LABELLED)
+        chosen = [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
         if chosen and self.may_be_many:
             self._add_further(scored, able, chosen)
         return chosen
@@ -215,10 +221,11 @@ def _score(
     if not len(found):
         none = np.empty(0)
         nowhere = parallel_columns(features, (), none)
-        return Scored(found, none, (), none, none, hashed.matrix(), measured, nowhere)
+        columns = value_rows(features, (), frozenset(), model.rejected)
+        return Scored(found, none, (), none, columns, hashed.matrix(), measured, nowhere, none)
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
-    values = value_rows(features, groups, model.boundaries.known)
+    values = value_rows(features, groups, model.boundaries.known, model.rejected)
     p = model.values.probabilities(values)
     order = np.argsort(-p, kind="stable")
     best = np.array([groups[number].candidate for number in order])
@@ -226,6 +233,7 @@ def _score(
     return Scored(
         found, logits, ranked, p[order], values[order], hashed.at(best).matrix(), measured[best],
         parallel_columns(features, ranked, p[order]),
+        confidences_of(model.values, values[order], p[order], is_shaped=model.kind in SHAPED),
     )  # fmt: skip
 
 
@@ -257,8 +265,19 @@ def fit_field(
     by_prior = [_rank(s, p, prior, kind) for s, p in zip(samples, prepared, strict=True)]
     if ranked and _rank_score(ranked) < _rank_score(by_prior):
         mentions, ranked = prior, by_prior
+    judgements = Judgements(
+        ([group.value.key for group in groups], truth) for groups, truth in ranked
+    )
     values = fit_values(
-        [rows for rows, _ in ranked],
+        [
+            value_rows(
+                samples[number].features,
+                groups,
+                prepared[number].known,
+                judgements.rejected_by_others(number),
+            )
+            for number, (groups, _) in enumerate(ranked)
+        ],
         [labels for _, labels in ranked],
         [len(sample.values) for sample in samples],
     )
@@ -266,6 +285,7 @@ def fit_field(
         kind, is_many, may_be_many, names, boundaries, mentions, values, _sentences_of(samples),
         fit_sentences([(s.features, s.spans) for s in samples]) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
+        judgements.rejected(),
     )  # fmt: skip
 
 
@@ -366,8 +386,8 @@ def _propose(
     return _Proposed(found, known, span_rows(features, [found]), sentences, labels, overlaps)
 
 
-#: Value rows of a document, and which of them are right.
-_Ranked = tuple["Floats", "Bools"]
+#: Values of a document, the best mention's first, and which of them are right.
+_Ranked = tuple[list["Group"], "Bools"]
 
 
 def _rank_left_out(
@@ -391,12 +411,12 @@ def _folds(n: int) -> list[set[int]]:
 def _rank(sample: Sample, prepared: _Prepared, mentions: MentionModel, kind: FieldType) -> _Ranked:
     """The values of a sample by some mention scores."""
     if not len(prepared.found):
-        return np.empty((0, len(VALUE_COLUMNS))), np.empty(0, bool)
+        return [], np.empty(0, bool)
     logits = mentions.logits(prepared.rows.hashed, prepared.rows.measured)
     groups = group_values(sample.features, prepared.found, logits, kind)
     wanted = [read_value(value, kind) for value in sample.values]
     truth = [any(group.value.means(value) for value in wanted) for group in groups]
-    return value_rows(sample.features, groups, prepared.known), np.array(truth, bool)
+    return groups, np.array(truth, bool)
 
 
 def _rank_score(ranked: Sequence[_Ranked]) -> float:

@@ -24,6 +24,7 @@ from featpipe.extraction.scoring.field_model import FieldModel
 from featpipe.extraction.scoring.logistic import Logistic
 from featpipe.extraction.scoring.mentions import MentionModel
 from featpipe.extraction.scoring.ranking import ValueModel
+from featpipe.extraction.scoring.rejected import RejectedValues
 from featpipe.extraction.scoring.sentence_model import SentenceModel
 from featpipe.extraction.scoring.sentence_words import N_PLACES
 from featpipe.extraction.scoring.similarity import SampleMentions, SampleSentences
@@ -100,6 +101,8 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "inside": model.sample_mentions.inside[words],
         "amounts": model.sample_mentions.amounts,
         "queries": np.concatenate([*queries, np.empty(0, np.int64)]),
+        "rejected": model.rejected.codes,
+        "rejections": model.rejected.log_odds,
         "query_lengths": np.array([len(query) for query in queries], np.int64),
     }
     if model.sentences.vectors is not None:
@@ -125,7 +128,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "bias": model.mentions.bias,
         "sentence_bias": sentence_bias,
         "value_bias": model.values.model.bias,
-        "thresholds": [model.values.first_threshold, model.values.other_threshold],
+        "other_threshold": model.values.other_threshold,
         "ceiling": model.values.ceiling,
         "evidence": asdict(model.values.evidence),
         "edges": boundaries,
@@ -149,7 +152,6 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
     boundaries["known"] = frozenset(boundaries["known"])
     ends = np.cumsum(given["query_lengths"])
     queries = np.split(given["queries"], ends[:-1]) if len(ends) else []
-    first, other = plain["thresholds"]
     return FieldModel(
         kind=plain["kind"],
         is_many=plain["is_many"],
@@ -159,8 +161,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
         mentions=MentionModel(hashed, given["measured"], plain["bias"]),
         values=ValueModel(
             Logistic(given["values"], plain["value_bias"]),
-            first,
-            other,
+            plain["other_threshold"],
             plain["ceiling"],
             Evidence(**plain["evidence"]),
         ),
@@ -169,6 +170,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
         sample_mentions=mentions,
         exemplars=given["exemplars"],
         owners=given["owners"],
+        rejected=RejectedValues(given["rejected"], given["rejections"]),
     )
 
 

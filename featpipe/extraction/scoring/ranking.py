@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.rejected import RejectedValues
     from featpipe.extraction.values.values import FieldType, Value
 
     Bools = NDArray[np.bool_]
@@ -34,12 +35,12 @@ _MOST_COMPARED = 4
 VALUE_COLUMNS = (
     "mention", "second mention", "n mentions", "behind best", "is best", "log rank", "position",
     "in title", "inside better", "around better", "known value", "share", "log length",
-    "log occurrences", "stands free", "extends",
+    "log occurrences", "stands free", "extends", "rejected",
 )  # fmt: skip
 _PRIOR = np.zeros(len(VALUE_COLUMNS))
 _PRIOR[[VALUE_COLUMNS.index(n) for n in ("mention", "behind best", "is best", "inside better",
-                                         "stands free", "extends")]] = (
-    0.7, 0.3, 0.8, -0.5, 0.3, -0.5
+                                         "stands free", "extends", "rejected")]] = (
+    0.7, 0.3, 0.8, -0.5, 0.3, -0.5, -1.0
 )  # fmt: skip
 _PRIOR_BIAS = -0.5
 _FOLDS = 5
@@ -83,7 +84,12 @@ def group_values(
     ]
 
 
-def value_rows(features: PageFeatures, groups: Sequence[Group], known: frozenset[str]) -> Floats:
+def value_rows(
+    features: PageFeatures,
+    groups: Sequence[Group],
+    known: frozenset[str],
+    rejected: RejectedValues,
+) -> Floats:
     """Columns (n_groups, len(VALUE_COLUMNS)); ``known`` are folded values of samples."""
     if not groups:
         return np.empty((0, len(VALUE_COLUMNS)))
@@ -109,6 +115,7 @@ def value_rows(features: PageFeatures, groups: Sequence[Group], known: frozenset
         share,
         np.log(np.maximum(best[:, 1] - best[:, 0], 1)) / 4,
         *zip(*repeats, strict=True),
+        rejected.of_values([group.value.key for group in groups]),
     ]
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
@@ -146,11 +153,11 @@ def parallel_columns(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueModel:
-    """Second stage: calibrated probability of each value, and thresholds of reporting it."""
+    """Second stage: calibrated probability of each value."""
 
     model: Logistic
-    first_threshold: float
     other_threshold: float
+    """What a value beside the likeliest one needs to be reported."""
     ceiling: float
     """Highest probability: samples contradict each other."""
     evidence: Evidence
@@ -170,7 +177,7 @@ def fit_values(
 ) -> ValueModel:
     """Fit on mention scores of models that did not know the document.
 
-    Probabilities are calibrated, and thresholds chosen, by cross-validation over the documents.
+    Probabilities are calibrated, and the threshold chosen, by cross-validation over the documents.
     Where the fitted weights do worse in it than the prior, the prior is kept.
 
     Args:
@@ -191,7 +198,6 @@ def fit_values(
     model = Logistic(model.weights * curve.scale, model.bias * curve.scale + curve.shift)
     return ValueModel(
         model,
-        calibration.first_threshold,
         calibration.other_threshold,
         curve.ceiling,
         calibration.evidence,
