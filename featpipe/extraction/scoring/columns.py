@@ -17,13 +17,10 @@ from featpipe.extraction.scoring.context import (
     number_columns,
 )
 from featpipe.extraction.scoring.entities import ENTITY_COLUMN
+from featpipe.extraction.scoring.field_names import NAMES, name_columns
 from featpipe.extraction.scoring.hashed_rows import HashedRows, distinct_below
-from featpipe.extraction.scoring.labels import labelled_starts
 from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES, measure_spans
-from featpipe.extraction.scoring.synonyms import synonyms_of
 from featpipe.extraction.scoring.tokens import mix
-from featpipe.extraction.values.text import fold
-from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,13 +39,6 @@ if TYPE_CHECKING:
 SENTENCES = ("sentence odds", "further sentences", "starts sentence", "ends sentence")
 #: Log odds that count as one; bound of both.
 _MUCH_OF_ODDS, _MOST_ODDS = 4.0, 2.0
-_ALIAS_REACH = 20
-#: Of 1: how far a name on the line above counts as the label.
-_ALONE = 0.3
-#: Of 1: how far a synonym of the field's names counts as the label.
-_RELATED = 0.9
-_ALIAS_FADE = np.linspace(1.0, 0.1, _ALIAS_REACH)
-
 #: Names of the measured columns, in order.
 _SHARED = (
     "unbalanced", "behind colon", "behind opener", "before stop", "line start", "line end",
@@ -57,7 +47,7 @@ _SHARED = (
     "clean end", "cuts entity", "before bracket", "behind bracket",
 )  # fmt: skip
 MEASURED = (
-    *_SHARED, "repeats", "vector", "words of sentence", *SENTENCES, "behind alias", "alias near",
+    *_SHARED, "repeats", "vector", "words of sentence", *SENTENCES, *NAMES,
     *(f"from {name}" for name in ORIGINS), *SIMILARITIES, *INSIDE,
 )  # fmt: skip
 
@@ -164,9 +154,9 @@ def measured_columns(
     columns[:, n_shared + 1] = sentences.by_vectors[sentence]
     columns[:, n_shared + 2] = sentences.by_words[sentence]
     columns[:, n_shared + 3 : n_shared + 7] = _sentence_columns(features, found, sentences.log_odds)
-    columns[:, n_shared + 7], columns[:, n_shared + 8] = _alias_columns(features, found, aliases)
     bits = np.arange(len(ORIGINS))
-    first = n_shared + 9
+    first = n_shared + 7 + len(NAMES)
+    columns[:, n_shared + 7 : first] = name_columns(features, found, aliases)
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
     columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(
         rows.hashed.at(places), rows.measures[places]
@@ -234,41 +224,3 @@ def _repeats(inside: Ints) -> Floats:
         return np.empty(0)
     _, inverse, counts = np.unique(inside, return_inverse=True, return_counts=True)
     return np.asarray(np.log2(counts[inverse]) / 2)
-
-
-def _alias_columns(
-    features: PageFeatures, found: Candidates, aliases: Sequence[str]
-) -> tuple[Floats, Floats]:
-    """How far the label is a name of the field; how near before the candidate a name stands."""
-    behind, near = _name_columns(features, found, aliases)
-    # Few of them are in any document, and to look for labels takes longer than for words.
-    related = [n for n in synonyms_of(tuple(aliases)) if fold(n) in features.compact.text]
-    if not related:
-        return behind, near
-    also_behind, also_near = _name_columns(features, found, related)
-    return np.maximum(behind, _RELATED * also_behind), np.maximum(near, also_near)
-
-
-def _name_columns(
-    features: PageFeatures, found: Candidates, names: Sequence[str]
-) -> tuple[Floats, Floats]:
-    tokens = features.tokens
-    folded = [fold(name) for name in names]
-    named = [
-        number for number, text in tokens.label_text.items() if any(name in text for name in folded)
-    ]
-    codes = np.array(sorted(named), np.int64)
-    label, qualifier = tokens.label[found.first], tokens.qualifier[found.first]
-    behind = (is_in(label, codes) | is_in(qualifier, codes)).astype(np.float64)
-    at = np.zeros(len(features.folded) + 1)
-    for start, is_sure in labelled_starts(features.folded, names).items():
-        at[start] = 1.0 if is_sure else _ALONE
-    behind = np.maximum(behind, at[tokens.start[found.first]])
-    near = np.zeros(len(tokens) + 1)
-    # However they are spaced: 甲　方.
-    places = [span for name in folded for span in features.compact.find_all(name)]
-    for _, end in places:
-        token = int(np.searchsorted(tokens.start, end))
-        reach = near[token : token + _ALIAS_REACH]
-        np.maximum(reach, _ALIAS_FADE[: len(reach)], out=reach)
-    return behind, near[found.first]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: others are about halfway between that fit and the weights for many. Fitted on any four of the
 #: five, they ranked the values of the fifth better than the weights for many did. Those of amounts
 #: and of lines were chosen on the parts for development of receipts and announcements alone, those
-#: of brackets on that of announcements.
+#: of brackets, and of names in brackets, on that of announcements.
 _PRIORS = {
     "unbalanced": (-1.6, -2.5),
     "behind colon": (0.3, 0.6),
@@ -45,6 +45,7 @@ _PRIORS = {
     "words of sentence": (0.9, 0.8),
     "behind alias": (1.8, 2.0),
     "alias near": (1.1, 0.7),
+    "named in bracket": (2.0, 2.0),
     "from shape": (0.9, 0.0),
     "from unit": (0.6, 0.3),
     "from entity": (0.4, 0.4),

@@ -1,0 +1,103 @@
+"""Columns of a field's names: whether a document calls a span by one of them, or by a synonym.
+
+As a label before it (``甲方：X``), in a sentence (``招标人是 X``), or in brackets behind it, as an
+abbreviation (``X（以下简称“招标人”）``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featpipe.extraction.scoring.labels import labelled_starts
+from featpipe.extraction.scoring.synonyms import synonyms_of
+from featpipe.extraction.values.text import fold
+from featpipe.store.sorted_values import is_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.candidates import Candidates
+    from featpipe.extraction.scoring.features import PageFeatures
+
+    Floats = NDArray[np.float64]
+
+#: How far the label is a name of the field; how near before a span a name stands; whether the
+#: brackets behind it give it a name. All in [0, 1].
+NAMES = ("behind alias", "alias near", "named in bracket")
+_REACH = 20
+_FADE = np.linspace(1.0, 0.1, _REACH)
+#: Of 1: how far a name on the line above counts as the label, and one in a sentence.
+_ALONE, _STATED = 0.3, 0.8
+#: Of 1: how far a synonym of the field's names counts as the label.
+_RELATED = 0.9
+#: What joins a name to its value in a sentence, or makes a longer label of it. Amounts are left
+#: out: a sentence says of many what they are.
+_states = re.compile(r"(?:名称|单位)?\s*(?:是|为|系|名称\s*:)\s*(?=[^\s:\d¥])(?!人民币|约)")
+_QUOTES = frozenset("“”\"'‘’「」『』")
+#: Characters between an opening bracket and the name in it.
+_MOST_IN_BRACKET = 40
+_no_bracket = re.compile(r"[)\n。]")
+
+
+def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
+    """Columns (n, len(NAMES)) of candidates by the names of their field, folded."""
+    own = _columns_of(features, found, names)
+    # Few of them are in any document, and to look for labels takes longer than for words.
+    related = [n for n in synonyms_of(tuple(names)) if fold(n) in features.compact.text]
+    if not related:
+        return own
+    return np.maximum(own, _columns_of(features, found, related) * (_RELATED, 1.0, _RELATED))
+
+
+def _columns_of(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
+    """Columns (n, len(NAMES)) by some names, all of which count alike."""
+    tokens, text = features.tokens, features.folded
+    folded = [fold(name) for name in names]
+    at_start = np.zeros(len(text) + 1)
+    for start, is_sure in labelled_starts(text, names).items():
+        at_start[start] = 1.0 if is_sure else _ALONE
+    near, at_end = np.zeros((2, len(tokens) + 1))
+    # However they are spaced: 甲　方.
+    for start, end in (span for name in folded for span in features.compact.find_all(name)):
+        token = int(np.searchsorted(tokens.start, end))
+        reach = near[token : token + _REACH]
+        np.maximum(reach, _FADE[: len(reach)], out=reach)
+        stated = _states.match(text, end)
+        if stated is not None:
+            at_start[stated.end()] = max(at_start[stated.end()], _STATED)
+        named_end = end_before_bracket(text, start, end)
+        if named_end:
+            at_end[int(np.searchsorted(tokens.end, named_end)) + 1] = 1.0
+    behind = np.maximum(_by_labels(features, found, folded), at_start[tokens.start[found.first]])
+    return np.column_stack((behind, near[found.first], at_end[found.last]))
+
+
+def _by_labels(features: PageFeatures, found: Candidates, folded: Sequence[str]) -> Floats:
+    """Whether the label or the qualifier (n,) of the first token of each span has a name."""
+    tokens = features.tokens
+    named = [n for n, text in tokens.label_text.items() if any(name in text for name in folded)]
+    codes = np.array(sorted(named), np.int64)
+    label, qualifier = tokens.label[found.first], tokens.qualifier[found.first]
+    return (is_in(label, codes) | is_in(qualifier, codes)).astype(np.float64)
+
+
+def end_before_bracket(text: str, start: int, end: int) -> int:
+    """Where the words end that a quoted name, in the brackets behind them, abbreviates; or 0.
+
+    Args:
+        text: folded.
+        start: of the name; ``end`` is the place behind it.
+        end: likewise.
+
+    """
+    if text[end : end + 1] not in _QUOTES or text[max(start - 1, 0) : start] not in _QUOTES:
+        return 0
+    opening = text.rfind("(", max(start - _MOST_IN_BRACKET, 0), start)
+    if opening < 0 or _no_bracket.search(text, opening, start):
+        return 0
+    return len(text[:opening].rstrip())
