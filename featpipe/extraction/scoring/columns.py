@@ -55,6 +55,7 @@ MEASURED = (
 def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
     """The hashed columns of candidates."""
     tokens, context, kinds = features.tokens, features.context, features.word_kinds
+    near = kinds.clause_words
     first, last = found.first, found.last
     starts, start = distinct_below(len(tokens) + 1, first)
     ends, end = distinct_below(len(tokens) + 1, last)
@@ -69,10 +70,14 @@ def hashed_rows(features: PageFeatures, found: Candidates) -> HashedRows:
         features.entities.labels(first, last),
         kinds.inside(first, last),
         kinds.ends(first, last),
+        mix(near.verb_before[first], near.verb_behind[last]),
+        mix(near.preposition_before[first], near.verb_behind[last]),
     ]
+    at_start = [kinds.around(starts), near.verb_before[starts], near.preposition_before[starts]]
+    at_end = [kinds.around(ends), near.verb_behind[ends], near.preposition_behind[ends]]
     return HashedRows(
-        np.hstack((context.at_start[starts], _hashed([kinds.around(starts)], _KINDS_AT_START))),
-        np.hstack((context.at_end[ends], _hashed([kinds.around(ends)], _KINDS_AT_END))),
+        np.hstack((context.at_start[starts], _hashed(at_start, _KINDS_AT_START))),
+        np.hstack((context.at_end[ends], _hashed(at_end, _KINDS_AT_END))),
         _hashed(columns, _OF_BOTH),
         start,
         end,
@@ -85,8 +90,8 @@ def _hashed(columns: list[Ints], numbers: tuple[int, ...]) -> NDArray[np.int32]:
 
 
 #: Numbers of the columns that depend on both ends of a span.
-_OF_BOTH = (13, 14, 16, 20, 22, 23, ENTITY_COLUMN, 25, 26)
-_KINDS_AT_START, _KINDS_AT_END = (27,), (28,)
+_OF_BOTH = (13, 14, 16, 20, 22, 23, ENTITY_COLUMN, 25, 26, 34, 35)
+_KINDS_AT_START, _KINDS_AT_END = (27, 30, 31), (28, 32, 33)
 
 
 def _inside(sums: Ints, found: Candidates) -> Ints:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.extraction.scoring.clause_words import ClauseWords
 from featpipe.extraction.scoring.tokens import mix
 from featpipe.extraction.values.text import points_of
 from featpipe.lexical.word_classes import CLASSES, open_classes
@@ -44,6 +45,8 @@ class WordKinds:
     behind: Ints
     sums: Ints
     """Running sums of mixed kinds of the words that begin at a token: equal for equal kinds."""
+    clause_words: ClauseWords
+    """The nearest verbs and prepositions."""
 
     @classmethod
     def of(cls, page: Page, folded: str, tokens: Tokens) -> WordKinds:
@@ -60,7 +63,10 @@ class WordKinds:
         steps[at + 1] = mix(of_token[at], 7)
         edge = np.full(1, _EDGE)
         return cls(
-            np.concatenate((edge, of_token)), np.concatenate((of_token, edge)), np.cumsum(steps)
+            np.concatenate((edge, of_token)),
+            np.concatenate((of_token, edge)),
+            np.cumsum(steps),
+            ClauseWords.of(tokens, kinds, first, last),
         )
 
     def around(self, places: Ints) -> Ints:
