@@ -55,18 +55,21 @@ def test_every_place_has_its_words() -> None:
 
 
 def test_who_does_it_is_told_by_a_verb_that_stands_far_behind() -> None:
-    """Neither name's neighbours are those of a sample; the verbs of its clause are."""
+    """Names have the same neighbours; only the verbs of their clauses differ."""
+    beside = ("日前因为资金十分紧张将全部的旧房产", "此前由于这方面的原因将名下大量土地")
     lines = [
-        ("海山集团日前把全部股份质押了,东湖集团也表示满意", "海山集团"),
-        ("西岭集团也表示震惊,南桥集团于昨日将若干股票质押了", "南桥集团"),
-        ("江畔集团在去年底曾经将所有房产质押了,石门集团也表示同意", "江畔集团"),
-        ("高原集团也表示担忧,林海集团此前因资金紧张将土地质押了", "林海集团"),
+        ("{}集团{}质押了,{}集团{}出售了", "海山", "东湖", 0),
+        ("{}集团{}收购了,{}集团{}质押了", "西岭", "南桥", 1),
+        ("{}集团{}质押了,{}集团{}转让了", "江畔", "石门", 1),
+        ("{}集团{}租赁了,{}集团{}质押了", "高原", "林海", 0),
     ]
-    samples = [sample_of(features_of(line), [value], "organisation") for line, value in lines]
+    samples = []
+    for line, one, other, number in lines:
+        text = line.format(one, beside[number], other, beside[number])
+        value = one if text.index("质押") < text.index(other) else other
+        samples.append(sample_of(features_of(text), [value + "集团"], "organisation"))
     model = fit_field(samples, "organisation")
-    for text in (
-        "据悉金沙集团又一次以低价将设备质押了,另外银川集团则表示欢迎",
-        "另外银川集团则表示欢迎,据悉金沙集团又一次以低价将设备质押了",
-    ):
-        keys = [group.value.key for group in model.score(features_of(text)).groups]
+    for line in ("金沙集团{}质押了,银川集团{}出售了", "银川集团{}转让了,金沙集团{}质押了"):
+        features = features_of(line.format(*beside))
+        keys = [group.value.key for group in model.score(features).groups]
         assert keys.index("金沙集团") < keys.index("银川集团")
