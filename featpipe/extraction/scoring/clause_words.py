@@ -2,7 +2,9 @@
 
 A party is told by them more than by its neighbours: in 某公司将其所持股份质押给某银行 the verb 质押
 is behind the first name, however many words stand between. Only the nearest verb and preposition on
-each side count, and none from another clause.
+each side count, and none from another clause. They are words for a field's weights to learn:
+that values share them with those of the samples has no prior weight, since labelled lines have none
+in common, and with such a weight F1 of announcements fell.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _VERB, _PREPOSITION = CLASSES.index("v"), CLASSES.index("p")
-#: Marks that end a clause. A line may break within one.
-_STOPS = np.sort([hash_of(mark) for mark in ",;。:!?"])
+#: Marks that end a clause, and line breaks: what a label names is told by no other line.
+_STOPS = np.sort([hash_of(mark) for mark in ",;。:!?\n"])
 
 
 class ClauseWords(NamedTuple):

@@ -130,9 +130,6 @@ _GROUPS = {
     "kinds like": ("of_both", slice(7, 9)),
     "kinds before like": ("at_start", slice(18, 19)),
     "kinds behind like": ("at_end", slice(12, 13)),
-    "verbs before like": ("at_start", slice(19, 21)),
-    "verbs behind like": ("at_end", slice(13, 15)),
-    "verbs like": ("of_both", slice(9, 11)),
 }
 #: Columns of :func:`measure_spans` that are compared together, and the distance that halves the
 #: similarity.
