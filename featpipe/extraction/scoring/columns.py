@@ -19,7 +19,7 @@ from featpipe.extraction.scoring.context import (
 from featpipe.extraction.scoring.entities import ENTITY_COLUMN
 from featpipe.extraction.scoring.field_names import NAMES, name_columns
 from featpipe.extraction.scoring.hashed_rows import HashedRows, distinct_below
-from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES, measure_spans
+from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES, SpanMeasures
 from featpipe.extraction.scoring.tokens import mix
 
 if TYPE_CHECKING:
@@ -103,13 +103,14 @@ def _inside(sums: Ints, found: Candidates) -> Ints:
 class SpanRows:
     """Features of spans that are the same for all fields. One row per span, ascending by ``codes``.
 
-    Shapes: ``codes`` (n,), ``shared`` (n, n_shared), ``measures`` (n, N_MEASURES), ``inside`` (n,).
+    Shapes: ``codes`` (n,), ``shared`` (n, n_shared), ``inside`` (n,) the same number for the same
+    words.
     """
 
     codes: Ints
     hashed: HashedRows
     shared: Floats
-    measures: Floats
+    measures: SpanMeasures
     inside: Ints
 
     def places(self, found: Candidates) -> Ints:
@@ -126,8 +127,8 @@ def span_rows(features: PageFeatures, many: Sequence[Candidates]) -> SpanRows:
         codes,
         hashed_rows(features, found),
         _shared_columns(features, found),
-        measure_spans(features, found),
-        _inside(features.context.exact_sums, found),
+        SpanMeasures.of(features, found),
+        np.unique(_inside(features.context.exact_sums, found), return_inverse=True)[1],
     )
 
 
@@ -164,7 +165,7 @@ def measured_columns(
     columns[:, n_shared + 7 : first] = name_columns(features, found, aliases)
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
     columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(
-        rows.hashed.at(places), rows.measures[places]
+        rows.hashed.at(places), rows.measures.at(places)
     )
     columns[:, -len(INSIDE) :] = mentions.likeness_inside(features, found)
     return columns
@@ -225,7 +226,4 @@ def _sentence_columns(features: PageFeatures, found: Candidates, log_odds: Float
 
 def _repeats(inside: Ints) -> Floats:
     """Log number of candidates with the same words: names are repeated, parts of them are not."""
-    if not len(inside):
-        return np.empty(0)
-    _, inverse, counts = np.unique(inside, return_inverse=True, return_counts=True)
-    return np.asarray(np.log2(counts[inverse]) / 2)
+    return np.asarray(np.log2(np.bincount(inside)[inside]) / 2)

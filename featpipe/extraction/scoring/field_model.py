@@ -348,7 +348,7 @@ def _mentions_of(sample: Sample, own: _Proposed, kind: FieldType) -> OwnMentions
     features, spans = sample.features, sample.spans
     return OwnMentions(
         own.rows.hashed.at(own.labels).matrix(),
-        own.rows.measures[own.labels],
+        own.rows.measures.rows[own.labels],
         *words_of(features, () if kind in SHAPED else spans),
         features.amounts.shares(*features.tokens.spans(spans)),
     )

@@ -39,6 +39,9 @@ class Lines:
     of the line above, at most the nearest ten."""
     until: Ints
     """Behind the last of the tokens that stand behind each place, likewise."""
+    n_before: Ints
+    """How many tokens that is, at least one; ``n_behind`` likewise."""
+    n_behind: Ints
 
     def __len__(self) -> int:
         return len(self.first)
@@ -54,9 +57,9 @@ class Lines:
         places = np.arange(len(tokens) + 1)
         since = np.append(0, first)[np.searchsorted(first, places)]
         until = np.append(last, len(tokens))[np.searchsorted(last, places, side="right")]
-        return cls(
-            first, last, np.maximum(since, places - _REACH), np.minimum(until, places + _REACH)
-        )
+        since, until = np.maximum(since, places - _REACH), np.minimum(until, places + _REACH)
+        n_before, n_behind = np.maximum(places - since, 1), np.maximum(until - places, 1)
+        return cls(first, last, since, until, n_before, n_behind)
 
     def runs(self, most: int) -> tuple[Ints, Ints]:
         """First and last token (half-open) of every run of one to ``most`` lines."""

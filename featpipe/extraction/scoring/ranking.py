@@ -68,8 +68,10 @@ def group_values(
     ends = tokens.end[found.last[order] - 1].tolist()
     groups: dict[str, list[int]] = {}
     values: dict[str, Value] = {}
-    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        value = read_value(features.page.text[start:end], kind)
+    texts = [features.page.text[start:end] for start, end in zip(starts, ends, strict=True)]
+    read = {text: read_value(text, kind) for text in set(texts)}
+    for place, text in enumerate(texts):
+        value = read[text]
         groups.setdefault(value.key, []).append(place)
         values.setdefault(value.key, value)
     best, numbers = logits[order].tolist(), order.tolist()

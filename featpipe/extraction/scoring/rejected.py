@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.tokens import hash_of
-from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,12 +36,11 @@ class RejectedValues:
 
     def of_values(self, keys: Sequence[str]) -> Floats:
         """Column (n_values,) by their keys: 0 for values that no sample rejects."""
-        column = np.zeros(len(keys))
-        if len(self.codes):
-            wanted = np.array([hash_of(key) for key in keys], np.int64)
-            seen = is_in(wanted, self.codes)
-            column[seen] = self.log_odds[np.searchsorted(self.codes, wanted[seen])]
-        return column
+        if not len(self.codes):
+            return np.zeros(len(keys))
+        wanted = np.array([hash_of(key) for key in keys], np.int64)
+        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
+        return np.where(self.codes[at] == wanted, self.log_odds[at], 0.0)
 
 
 #: Of a field without samples.

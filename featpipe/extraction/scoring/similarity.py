@@ -16,6 +16,7 @@ import numpy as np
 from featpipe.extraction.scoring.amount_marks import likeness_of_amounts, log_odds_of_marks
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.entities import NO_ENTITY_PLACE
+from featpipe.extraction.scoring.hashed_rows import distinct_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,6 +156,10 @@ _MUCH_OF_WORDS, _MUCH_OF_AMOUNTS, _MOST_INSIDE = 10.0, 4.0, 2.0
 N_MEASURES = 9
 #: Mentions compared with one by one; more of them cost time and change no result.
 _MOST_MENTIONS = 24
+#: Columns that many spans share the values of: length, place, and the lines above and below.
+_SHARED_MEASURES = (0, 6, 7, 8)
+#: Up to so many candidates have fewer values to compare than all spans of their document.
+_FEW_ROWS = 100
 #: At this similarity a candidate is true about as often as not.
 _NEUTRAL = 1 / 3
 
@@ -246,9 +251,9 @@ class SampleMentions:
         columns = np.column_stack(
             (words, amounts / _MUCH_OF_AMOUNTS, *_means_of_lines(features.lines, sums, first, last))
         )
-        return np.asarray(np.clip(columns, -_MOST_INSIDE, _MOST_INSIDE))
+        return np.asarray(np.clip(columns, -_MOST_INSIDE, _MOST_INSIDE, out=columns))
 
-    def similarity(self, hashed: HashedRows, measures: Floats) -> Floats:
+    def similarity(self, hashed: HashedRows, measures: SpanMeasures) -> Floats:
         """Columns (n, len(SIMILARITIES)) of candidates, above 0 for more similar than neutral.
 
         All zeros without a known mention.
@@ -259,9 +264,11 @@ class SampleMentions:
         rows = {"at_start": hashed.start, "at_end": hashed.end, "of_both": slice(None)}
         for number, (kept, group) in enumerate(_GROUPS.values()):
             shares = self.shares.take(getattr(hashed, kept)[:, group], mode="clip")
-            columns[:, number] = shares.mean(axis=1, dtype=np.float64)[rows[kept]]
+            # As `mean`, in half its time.
+            means = np.add.reduce(shares, axis=1, dtype=np.float64) / shares.shape[1]
+            columns[:, number] = means[rows[kept]]
         for number, (part, half) in enumerate(_MEASURES.values(), len(_GROUPS)):
-            columns[:, number] = _nearness(measures[:, part], self.measures[:, part], half)
+            columns[:, number] = measures.nearness(part, self.measures[:, part], half)
         return columns - _NEUTRAL
 
 
@@ -272,23 +279,53 @@ def _means_of_lines(
 
     ``sums`` (n_tokens + 1,) are running.
     """
-    places = np.arange(len(sums))
-    before = (sums - sums[lines.since]) / np.maximum(places - lines.since, 1)
-    behind = (sums[lines.until] - sums) / np.maximum(lines.until - places, 1)
+    before = (sums - sums[lines.since]) / lines.n_before
+    behind = (sums[lines.until] - sums) / lines.n_behind
     start = np.maximum(first, lines.since[last])
     return (sums[last] - sums[start]) / (last - start), before[first], behind[last]
 
 
-def _nearness(given: Floats, known: Floats, half: float) -> Floats:
-    """Mean (n,) of 2 to the minus distance, in units of ``half``, from rows (n, w) to (m, w)."""
-    if given.shape[1] == 1:  # lengths and places are shared by many candidates
-        values, number = np.unique(given[:, 0], return_inverse=True)
-        distance = np.abs(values[:, None] - known[None, :, 0])
-        return np.asarray(np.exp2(-distance / half).mean(axis=1)[number])
-    distance = np.zeros((len(given), len(known)))
-    for own, other in zip(given.T, known.T, strict=True):
-        distance += np.abs(own[:, None] - other[None, :])
-    return np.asarray(np.exp2(-distance / half).mean(axis=1))
+class SpanMeasures(NamedTuple):
+    """Measures of spans.
+
+    Shapes: ``rows`` (n, N_MEASURES); of each column that many spans share the values of,
+    ``distinct`` has those values and the number (n,) of each span's among them.
+    """
+
+    rows: Floats
+    distinct: dict[int, tuple[Floats, Ints]]
+
+    @classmethod
+    def of(cls, features: PageFeatures, found: Candidates) -> SpanMeasures:
+        """Of candidates."""
+        rows = measure_spans(features, found)
+        line = features.tokens.line[found.first]
+        keys = (found.last - found.first, found.first, line, line)
+        distinct = {}
+        for column, key in zip(_SHARED_MEASURES, keys, strict=True):
+            used, number = distinct_below(int(key.max(initial=0)) + 1, key)
+            values = np.empty(len(used))
+            values[number] = rows[:, column]
+            distinct[column] = values, number
+        return cls(rows, distinct)
+
+    def at(self, places: Ints) -> SpanMeasures:
+        """Of some of the spans."""
+        distinct = {
+            column: (values, number[places]) for column, (values, number) in self.distinct.items()
+        }
+        return SpanMeasures(self.rows[places], distinct)
+
+    def nearness(self, part: slice, known: Floats, half: float) -> Floats:
+        """Mean (n,) of 2 to the minus distance, in units of ``half``, to rows (m, w) of a part."""
+        values, number = self.distinct.get(part.start, (None, None))
+        if values is not None and len(self.rows) > _FEW_ROWS:
+            distance = np.abs(values[:, None] - known[None, :, 0])
+            return np.asarray(np.exp2(-distance / half).mean(axis=1)[number])
+        distance = np.zeros((len(self.rows), len(known)))
+        for own, other in zip(self.rows[:, part].T, known.T, strict=True):
+            distance += np.abs(own[:, None] - other[None, :])
+        return np.asarray(np.exp2(-distance / half).mean(axis=1))
 
 
 def measure_spans(features: PageFeatures, found: Candidates) -> Floats:
