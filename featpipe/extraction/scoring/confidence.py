@@ -10,7 +10,8 @@ announcements, event sentences, receipts and English contracts.
 
 Its terms are few, since templates differ: many products of columns fit the four sets closer and
 foretell a set they were not chosen on worse. Weights learnt without a set have an expected
-calibration error of .04 to .07 on it with 5 samples and .04 to .10 with 20. Offsets learnt from a
+calibration error of .04 to .08 on its likeliest values with 5 samples and .02 to .07 with 20; of
+values said to be sure (.9 and more) .71 to .96 and .85 to .96 are right. Offsets learnt from a
 field's, or a template's, own left-out samples lower it nowhere: a few samples tell the share of
 right values no closer than templates differ in it.
 
