@@ -22,10 +22,10 @@ def test_learnt_weights_give_the_probabilities_that_values_were_drawn_with() -> 
 
 
 def test_every_set_counts_the_same_however_many_values_it_has() -> None:
-    from learn_confidence import Reported, Table
+    from learn_confidence import Judged, Table
 
     pieces = [
-        Reported(name, "contract", 5, draw, draw > 0, [[1.0]] * n, [True] * n)
+        Judged(name, "contract", 5, draw, draw > 0, [[1.0]] * n, [True] * n)
         for name, n in (("sroie", 900), ("fddc_hetong", 4000))
         for draw in range(2)
     ]
@@ -36,14 +36,14 @@ def test_every_set_counts_the_same_however_many_values_it_has() -> None:
 
 
 def test_weights_of_a_group_are_learnt_from_the_others() -> None:
-    from learn_confidence import Reported, Table, learn_without
+    from learn_confidence import Judged, Table, learn_without
 
     chance = np.random.default_rng(5)
     pieces = []
     for name, sign in (("cuad", 1.0), ("fddc_hetong", 1.0), ("sroie", -1.0)):
         columns = chance.normal(size=(2000, 1))
         right = (columns[:, 0] * sign > 0).tolist()
-        pieces.append(Reported(name, name, 5, 0, False, columns.tolist(), right))
+        pieces.append(Judged(name, name, 5, 0, False, columns.tolist(), right))
     table = Table.of(pieces)
     logits = learn_without(table, table.columns, table.names)
     signs = np.sign(logits) == np.sign(table.columns[:, 0])
