@@ -25,7 +25,8 @@ from learn_confidence import FIRST_DRAW
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.field_model import rows_of_samples, sample_of
 from featpipe.extraction.scoring.locate import infer_type
-from featpipe.extraction.scoring.logistic import fit_logistic
+from featpipe.extraction.scoring.logistic import fit_logistic, true_weight
+from featpipe.extraction.scoring.mentions import first_choice
 from featpipe.extraction.scoring.priors import SCALE, prior_weights
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _N_SAMPLES = 20
-#: Candidates of a document that overlap no value, those that overlap one, and the weight of all
-#: true mentions of a document together.
-_MOST_FAR, _MOST_NEAR, _TRUE_WEIGHT = 80, 100, 3.0
 #: Precision of the prior.
 _STRENGTH = 2.0
 
@@ -55,19 +53,9 @@ class Rows(NamedTuple):
 
 def chosen(rows: TrainingRows, chance: np.random.Generator) -> Rows:
     """The values of a document, and some candidates that are none."""
-    near, far = (
-        chance.permutation(np.flatnonzero(mask))[:most]
-        for mask, most in (
-            (rows.overlaps, _MOST_NEAR),
-            (~(rows.labels | rows.overlaps), _MOST_FAR),
-        )
-    )
-    at = np.concatenate((np.flatnonzero(rows.labels), near, far))
+    at, weights = first_choice(rows, chance)
     labels = rows.labels[at]
-    weights = np.where(labels, max(_TRUE_WEIGHT / max(int(labels.sum()), 1), 1.0), 1.0)
-    n_far = int((~(rows.labels | rows.overlaps)).sum())
-    weights[len(at) - len(far) :] = min(n_far / max(len(far), 1), 4.0)
-    return Rows(rows.measured[at], labels, weights)
+    return Rows(rows.measured[at], labels, np.where(labels, true_weight(labels), weights))
 
 
 def collect(documents: Sequence[dict], pages: Pages) -> Iterator[tuple[str, list[TrainingRows]]]:

@@ -11,7 +11,7 @@ from pages import features_of
 from featpipe.extraction.scoring.field_model import fit_field, sample_of
 from featpipe.extraction.scoring.model_file import pack_model, unpack_model
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
-from featpipe.extraction.scoring.rejected import NONE_REJECTED, Judgements
+from featpipe.extraction.scoring.rejected import Judgements
 
 SAMPLES = [
     (["中标通知书", "供货合同"], np.array([False, True])),
@@ -25,7 +25,7 @@ def test_log_odds_count_samples_and_never_speak_for_a_value() -> None:
     found = Judgements(SAMPLES).rejected().of_values(["中标通知书", "供货合同", "新合同"])
     # Two samples reject the notice and one has it; a value that a sample has is not rejected.
     assert found.tolist() == pytest.approx([math.log(3 / 2) / 2, 0.0, 0.0])
-    assert NONE_REJECTED.of_values(["供货合同"]).tolist() == [0.0]
+    assert Judgements([]).rejected().of_values(["供货合同"]).tolist() == [0.0]
     # Wrong in one mention and right in another, a value is right in that sample.
     assert Judgements(SAMPLES[2:]).rejected().of_values(["施工合同"]).tolist() == [0.0]
 

@@ -108,9 +108,7 @@ def calibrate(
         sorted(zip(curve(part).tolist(), truth.tolist(), strict=True))[::-1]
         for part, truth in zip(scores, labels, strict=True)
     ]
-    other = _best_threshold(
-        [part[1:4] for part in ranked], sum(max(n - 1, 0) for n in n_wanted), _OTHER
-    )
+    other = _best_threshold([part[1:4] for part in ranked], sum(max(n - 1, 0) for n in n_wanted))
     gain = _GAIN if len(scores) > 1 else 0.0
     other = _gained(max(other, _LEAST_OTHER), curve.ceiling, gain)
     evidence = Evidence.of(scores, labels, n_wanted)
@@ -123,15 +121,13 @@ def _gained(p: float, ceiling: float, gain: float) -> float:
     return ceiling * float(sigmoid(np.log(share / (1.0 - share)) + gain))
 
 
-def _best_threshold(
-    ranked: Sequence[Sequence[tuple[float, bool]]], n_wanted: int, default: float
-) -> float:
+def _best_threshold(ranked: Sequence[Sequence[tuple[float, bool]]], n_wanted: int) -> float:
     """The step with the best F1 after the penalty for its distance from the default."""
-    best, best_score = default, -1.0
+    best, best_score = _OTHER, -1.0
     for step in _STEPS:
         taken = [is_true for part in ranked for p, is_true in part if p >= step]
         score = 2 * sum(taken) / max(len(taken) + n_wanted, 1)
-        score -= abs(step - default) * _THRESHOLD_STRENGTH / max(n_wanted, 1)
+        score -= abs(step - _OTHER) * _THRESHOLD_STRENGTH / max(n_wanted, 1)
         if score > best_score:
             best, best_score = step, score
     return best

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.tokens import hash_of, mix
+from featpipe.extraction.scoring.tokens import hashes_of, mix
 from featpipe.lexical.word_classes import CLASSES
 from featpipe.store.sorted_values import is_in
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _VERB, _PREPOSITION = CLASSES.index("v"), CLASSES.index("p")
 #: Marks that end a clause, and line breaks: what a label names is told by no other line.
-_STOPS = np.sort([hash_of(mark) for mark in ",;。:!?\n"])
+_STOPS = hashes_of(",;。:!?\n")
 
 
 class ClauseWords(NamedTuple):

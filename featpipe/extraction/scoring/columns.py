@@ -159,10 +159,11 @@ def measured_columns(
     columns[:, n_shared] = _repeats(rows.inside[places])
     columns[:, n_shared + 1] = sentences.by_vectors[sentence]
     columns[:, n_shared + 2] = sentences.by_words[sentence]
-    columns[:, n_shared + 3 : n_shared + 7] = _sentence_columns(features, found, sentences.log_odds)
+    named = n_shared + 3 + len(SENTENCES)
+    columns[:, n_shared + 3 : named] = _sentence_columns(features, found, sentences.log_odds)
     bits = np.arange(len(ORIGINS))
-    first = n_shared + 7 + len(NAMES)
-    columns[:, n_shared + 7 : first] = name_columns(features, found, aliases)
+    first = named + len(NAMES)
+    columns[:, named:first] = name_columns(features, found, aliases)
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
     columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(
         rows.hashed.at(places), rows.measures.at(places)

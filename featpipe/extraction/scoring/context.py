@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.tokens import hash_of, mix, pair_codes
+from featpipe.extraction.scoring.tokens import hash_of, hashes_of, mix, pair_codes
 from featpipe.extraction.values.text import matches_at, places_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.page import Page
@@ -28,20 +26,15 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 
-def _hashes_of(words: Iterable[str]) -> Ints:
-    """Hashes of the distinct words, ascending."""
-    return np.unique([hash_of(word) for word in words])
-
-
 # Places where values may begin and end.
 
 #: Function words after which a name may begin.
-_OPENING = _hashes_of((
+_OPENING = hashes_of((
     *"与和及为由是向对在于将到从被的系以即让给同并等了之后称第",
     "of", "by", "between", "and", "the", "to", "with", "in", "is", "for", "from", "a", "an",
 ))  # fmt: skip
 #: Function words before which a name may end.
-_CLOSING = _hashes_of((
+_CLOSING = hashes_of((
     *"的与和及为于在中等发之将是由以已对向签关近就成拟共所持及均系",
     "and", "of", "or", "to", "in", "is", "has", "for", "by", "with", "shall",
 ))  # fmt: skip
@@ -55,9 +48,9 @@ _COMPANY_WORDS = (
 )  # fmt: skip
 _company_end = re.compile(rf"\b(?:{'|'.join(map(re.escape, _COMPANY_WORDS))})\b\.?")
 #: Marks that end a clause; a full point does so only before a blank.
-_CLAUSE_STOPS = _hashes_of("。;!?:")
+_CLAUSE_STOPS = hashes_of("。;!?:")
 _POINT, _BREAK = hash_of("."), hash_of("\n")
-_NUMBERING = _hashes_of((
+_NUMBERING = hashes_of((
     *(f"digits {n}" for n in range(1, 4)), *"abcdefghijklmnopqrstuvwxyz", "ii", "iii", "iv", "vi",
     "vii", *"第条款章节一二三四五六七八九十",
 ))  # fmt: skip
@@ -183,20 +176,20 @@ _OPEN = [hash_of(mark) for mark in "([<《"]
 _CLOSE = [hash_of(mark) for mark in ")]>》"]
 _QUOTE = hash_of('"')
 _COLON = hash_of(":")
-_STOPS = _hashes_of("。;,\n\t:!?、")
-_OPENERS = _hashes_of('([<《":\n\t')
-_FUNCTION_WORDS = _hashes_of((
+_STOPS = hashes_of("。;,\n\t:!?、")
+_OPENERS = hashes_of('([<《":\n\t')
+_FUNCTION_WORDS = hashes_of((
     *"的了在是将被把与和及或为对向从由以已不也都就而并但其该此等于因若如则",
     "of", "the", "and", "to", "in", "is", "are", "was", "for", "by", "with", "shall",
     "that", "which",
 ))  # fmt: skip
-_SURNAMES = _hashes_of(
+_SURNAMES = hashes_of(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶"
     "程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石金韦贾夏付方邹熊白孟秦邱侯江尹薛闫段雷龙黎史陶贺毛郝顾"
     "龚邵万覃武钱戴严莫孔向常汤康易乔赖文施洪季辛管祝左童翁柯欧舒纪项瞿诸葛司马欧阳上官"
 )
-_DIGITS = _hashes_of(f"digits {n}" for n in range(10))
-_LINE_MARKS = _hashes_of("\n\t")
+_DIGITS = hashes_of(f"digits {n}" for n in range(10))
+_LINE_MARKS = hashes_of("\n\t")
 #: Sets of codes that tokens are tested for; a code's bits name the sets it is in, so that a page
 #: is searched once for all of them.
 _SETS = (_DIGITS, _FUNCTION_WORDS, _SURNAMES, _STOPS, _OPENERS, _LINE_MARKS, _OPENING, _CLOSING)

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.tokens import Tokens
@@ -26,18 +24,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-def _hashes_of(words: Iterable[str]) -> Ints:
-    return np.unique([hash_of(word) for word in words])
-
-
 #: Blanks that part a heading from its clause.
 _WIDE = 3
 #: Words and marks of a title with its clause's first words.
 _LONGEST_TITLE = 8
 _POINT, _BREAK, _CLOSING = hash_of("."), hash_of("\n"), hash_of(")")
-_DIGITS = _hashes_of(f"digits {n}" for n in range(1, 4))
-_LETTERS = _hashes_of("abcdefghijklmnopqrstuvwxyz")
-_SMALL = _hashes_of((
+_DIGITS = hashes_of(f"digits {n}" for n in range(1, 4))
+_LETTERS = hashes_of("abcdefghijklmnopqrstuvwxyz")
+_SMALL = hashes_of((
     "of", "and", "or", "the", "to", "in", "for", "by", "with", "on", "a", "an", *",;-–&/'",
 ))  # fmt: skip
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MEMORY = 8
 _TOLERANCE = 1e-6
 _FLAT = 1e-5
+#: Least weight of all true rows of a sample document together.
+_TRUE_WEIGHT = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +155,11 @@ def _line_search(
 
 def _dot(first: Floats, second: Floats) -> float:
     return float(np.einsum("i,i->", first, second))
+
+
+def true_weight(labels: NDArray[np.bool_]) -> float:
+    """Weight of each true row of a document: at least one, and together at least three."""
+    return max(_TRUE_WEIGHT / max(int(labels.sum()), 1), 1.0)
 
 
 def sigmoid(logits: Floats) -> Floats:

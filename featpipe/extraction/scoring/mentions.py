@@ -9,9 +9,9 @@ import numpy as np
 
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
-from featpipe.extraction.scoring.logistic import fit_logistic
+from featpipe.extraction.scoring.logistic import fit_logistic, true_weight
 from featpipe.extraction.scoring.priors import prior_weights
-from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.extraction.scoring.tokens import hashes_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     Choice = tuple[NDArray[np.intp], Floats]
 
 #: Two spans that differ by these alone are one value (:mod:`featpipe.extraction.values.values`).
-_IGNORED_MARKS = np.sort([hash_of(mark) for mark in ".。;:、\"'《》<>"])
+_IGNORED_MARKS = hashes_of(".。;:、\"'《》<>")
 _RANDOM_PER_DOCUMENT = 80
 _OVERLAPPING_PER_DOCUMENT = 100
 _HARD_PER_DOCUMENT = 30
-#: Least weight of all true mentions of a sample document together; each counts at least once.
-_TRUE_WEIGHT = 3.0
 _HASHED_STRENGTH = 2.0
 #: What the field's names show holds also where the labels of the samples are others.
 _BY_NAME = ("behind alias", "alias near", "from label")
@@ -117,7 +115,7 @@ def fit_mentions(
         return prior_model(len(documents), of_clauses=of_clauses)
     prior = prior_weights(len(documents), of_clauses=of_clauses)
     chance = np.random.default_rng(seed)
-    chosen = [_first_choice(rows, chance) for rows in documents]
+    chosen = [first_choice(rows, chance) for rows in documents]
     model = _fit(documents, chosen, prior)
     for number, rows in enumerate(documents):
         if len(rows.labels) > len(chosen[number][0]):
@@ -126,7 +124,7 @@ def fit_mentions(
     return _fit(documents, chosen, prior)
 
 
-def _first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
+def first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
     """True spans, overlapping ones, and some of the rest, weighted to stand for all of it."""
     near = np.flatnonzero(rows.labels | rows.overlaps)
     if rows.overlaps.sum() > _OVERLAPPING_PER_DOCUMENT:
@@ -163,10 +161,7 @@ def _fit(
     truth = [r.labels[c[0]] for r, c in zip(documents, chosen, strict=True)]
     labels = np.concatenate(truth)
     weights = np.concatenate(
-        [
-            np.where(own, max(_TRUE_WEIGHT / max(int(own.sum()), 1), 1.0), c[1])
-            for own, c in zip(truth, chosen, strict=True)
-        ]
+        [np.where(own, true_weight(own), c[1]) for own, c in zip(truth, chosen, strict=True)]
     )
     columns, inverse = np.unique(hashed, return_inverse=True)
     n, width = hashed.shape

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.logistic import sigmoid
-from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ _WINDOW = 6
 _LONGEST_GAP = 80
 
 _LIST_MARK = hash_of("、")
-_CONNECTORS = np.unique([hash_of(word) for word in (*"、和及与跟或&/", "and", "or")])
-_OPENING, _CLOSING = (np.unique([hash_of(mark) for mark in marks]) for marks in ("([", ")]"))
+_CONNECTORS = hashes_of((*"、和及与跟或&/", "and", "or"))
+_OPENING, _CLOSING = hashes_of("(["), hashes_of(")]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.tokens import hash_of
+from featpipe.store.sorted_values import places_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,15 +37,9 @@ class RejectedValues:
 
     def of_values(self, keys: Sequence[str]) -> Floats:
         """Column (n_values,) by their keys: 0 for values that no sample rejects."""
-        if not len(self.codes):
-            return np.zeros(len(keys))
         wanted = np.array([hash_of(key) for key in keys], np.int64)
-        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
-        return np.where(self.codes[at] == wanted, self.log_odds[at], 0.0)
-
-
-#: Of a field without samples.
-NONE_REJECTED = RejectedValues(np.empty(0, np.int64), np.empty(0))
+        # The last of all, at -1, is what a value that is absent gets.
+        return np.append(self.log_odds, 0.0)[places_in(wanted, self.codes)]
 
 
 class Judgements:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.logistic import fit_logistic
+from featpipe.extraction.scoring.logistic import fit_logistic, true_weight
 from featpipe.extraction.scoring.sentence_words import N_PLACES
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 #: Sentences without a value that a sample is represented by; more cost time.
 _MOST_FALSE = 120
-#: Weight of all sentences with a value of one sample together, at least one each.
-_TRUE_WEIGHT = 3.0
 _STRENGTH = 1.0
 _PRIOR_BIAS = -4.0
 _N_STEPS = 30
@@ -95,8 +93,7 @@ def _sentences_of(
     numbers = np.full(words.n_sentences, -1)
     numbers[chosen] = np.arange(len(chosen))
     rows = numbers[words.sentences]
-    true_weight = max(_TRUE_WEIGHT / max(int(truth.sum()), 1), 1.0)
-    weights = np.where(truth[chosen], true_weight, len(rest) / max(len(drawn), 1))
+    weights = np.where(truth[chosen], true_weight(truth), len(rest) / max(len(drawn), 1))
     return _Part(words.places[rows >= 0], rows[rows >= 0], truth[chosen], weights)
 
 

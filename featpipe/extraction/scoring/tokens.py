@@ -31,7 +31,7 @@ from featpipe.extraction.values.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +51,11 @@ _APOSTROPHE, _COLON, _COMMA, _NEWLINE, _OPENING, _CLOSING = map(ord, "':,\n()")
 def hash_of(text: str) -> int:
     """CRC-32 of a string, made odd: never 0."""
     return crc32(text.encode("utf-8", "surrogatepass")) | 1
+
+
+def hashes_of(words: Iterable[str]) -> Ints:
+    """Hashes of the distinct words, ascending."""
+    return np.unique([hash_of(word) for word in words])
 
 
 def mix(first: Ints, second: Ints | int) -> Ints:
