@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from extraction_records import Grouping, judge_records, value_of_group
-from extraction_sets import SETS, SHORT, Task, read_set
+from extraction_sets import PARTS, SETS, SHORT, Task, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
@@ -48,7 +48,12 @@ from featpipe.extraction.scoring.field_model import (
     sample_of,
     score_fields,
 )
-from featpipe.extraction.scoring.locate import infer_type, locate_value
+from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.pretrained import (
+    PretrainedFields,
+    kind_of_values,
+    shipped_fields,
+)
 from featpipe.extraction.scoring.page import LabelledSpan, Page, page_of_text, with_vectors
 from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 from featpipe.extraction.values.values import read_value
@@ -150,13 +155,15 @@ class Tally:
         )
 
 
-def evaluate(task: Task, k: int, draw: int, pages: Pages) -> tuple[dict[str, Tally], Grouping]:
+def evaluate(
+    task: Task, k: int, draw: int, pages: Pages, pretrained: PretrainedFields
+) -> tuple[dict[str, Tally], Grouping]:
     """Tally per field of one draw of k samples, and of the records that the values make."""
     chance = random.Random(draw)  # noqa: S311  # likewise
     samples = chance.sample(task.pool, min(k, len(task.pool)))
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    models = {name: fit(name, samples, pages) for name in names}
+    models = {name: fit(name, samples, pages, pretrained) for name in names}
     tallies = {name: Tally() for name in names}
     grouping = Grouping()
     fitted = {name: model for name, model in models.items() if model is not None}
@@ -197,16 +204,26 @@ def template_of(task: Task, names: Sequence[str], samples: Sequence[dict]) -> Te
     )
 
 
-def fit(name: str, samples: Sequence[dict], pages: Pages) -> FieldModel | None:
-    """One field; None if no sample has a value of it."""
+def fit(
+    name: str, samples: Sequence[dict], pages: Pages, pretrained: PretrainedFields
+) -> FieldModel | None:
+    """One field; None if no sample has a value of it, and it is not pretrained."""
     values = [
         (pages[row["doc_id"]], value) for row in samples for value in row["fields"].get(name, [])
     ]
-    if not values:
+    kind = kind_of_values(values, (name,), pretrained)
+    field = pretrained.find((name,), kind)
+    if not values and field is None:
         return None
-    kind = infer_type(values)
     located = [sample_of(pages[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples]
-    return fit_field(located, kind, (name,))
+    return fit_field(located, kind, (name,), pretrained=field)
+
+
+def read_pretrained(path: str | None) -> PretrainedFields:
+    """Those that the package ships, none, or those of a file."""
+    if path is None:
+        return shipped_fields()
+    return PretrainedFields() if path == "none" else PretrainedFields.load(Path(path))
 
 
 class Pages:
@@ -406,12 +423,13 @@ def measure(options: argparse.Namespace) -> Iterator[Piece]:
         n_test = options.documents if name != "cuad" else max(options.documents // 4, 5)
         tasks = read_set(options.data, name, n_test, options.part)
         pages = Pages(options.vectors, options.model, with_entities=options.entities)
+        pretrained = read_pretrained(options.pretrained)
         for k in options.samples:
             if name == "cuad" and k > 20:
                 continue
             for draw in options.draw:
                 started = monotonic()
-                found = {task.name: evaluate(task, k, draw, pages) for task in tasks}
+                found = {task.name: evaluate(task, k, draw, pages, pretrained) for task in tasks}
                 records = Grouping()
                 for _, grouping in found.values():
                     records.add(grouping)
@@ -508,7 +526,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--documents", type=int, default=400, help="test documents per template; of cuad a quarter"
     )
-    parser.add_argument("--part", choices=("all", "dev", "held-out"), default="all")
+    parser.add_argument("--part", choices=PARTS, default="all")
+    parser.add_argument("--pretrained", help="none, or a file of other pretrained fields")
     parser.add_argument("--entities", action="store_true", help="named by the built-in model")
     parser.add_argument("--vectors", type=Path, help="cache for the sentences' vectors")
     parser.add_argument("--model", help="encoder for --vectors; the built-in one by default")

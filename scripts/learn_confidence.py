@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from eval_extraction import Pages, fit, precision_above, template_of
+from eval_extraction import Pages, fit, precision_above, read_pretrained, template_of
 from extraction_sets import SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.field_model import FieldModel, Scored
+    from featpipe.extraction.scoring.pretrained import PretrainedFields
 
     Floats = NDArray[np.float64]
 
@@ -77,14 +78,17 @@ class Judged:
     right: list[bool]
 
 
-def report(task: Task, k: int, draw: int, pages: Pages) -> Iterator[tuple[list[float], bool]]:
+def report(
+    task: Task, k: int, draw: int, pages: Pages, pretrained: PretrainedFields
+) -> Iterator[tuple[list[float], bool]]:
     """The columns of each value of one template that counts, and whether it is right."""
     chance = random.Random(FIRST_DRAW + draw)  # noqa: S311  # a draw, no secret
     shuffled = chance.sample(task.pool, len(task.pool))
     samples, others = shuffled[:k], shuffled[k : k + len(task.test)]
     pages.prepare([*samples, *task.test, *others])
     names = sorted({name for row in task.test for name in row["fields"]})
-    models = {name: model for name in names if (model := fit(name, samples, pages)) is not None}
+    fitted = ((name, fit(name, samples, pages, pretrained)) for name in names)
+    models = {name: model for name, model in fitted if model is not None}
     rivals = rivals_of(template_of(task, names, samples))
     for row in [*task.test, *others]:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
@@ -110,16 +114,17 @@ def judged(
 
 def measure(options: argparse.Namespace) -> Iterator[Judged]:
     """Every template, number of samples and draw, without entities and with them."""
+    pretrained = read_pretrained(options.pretrained)
     for name in options.sets:
         is_long = name == "cuad"
-        tasks = read_set(options.data, name, 12 if is_long else options.documents, "dev")
+        tasks = read_set(options.data, name, 12 if is_long else options.documents, options.part)
         for entities in (False, True) if not is_long else (False,):
             pages = Pages(None, None, with_entities=entities)
             for k, draw in product(options.samples, range(options.draws)):
                 if is_long and draw and k != SHORT_DRAWS:
                     continue
                 for task in tasks:
-                    pairs = list(report(task, k, draw, pages))
+                    pairs = list(report(task, k, draw, pages, pretrained))
                     columns, right = ([pair[side] for pair in pairs] for side in (0, 1))
                     yield Judged(name, task.name, k, draw, entities, columns, right)
 
@@ -211,6 +216,8 @@ def main() -> None:
     parser.add_argument("--samples", nargs="+", type=int, default=tuple(SAMPLE_COUNTS))
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--documents", type=int, default=60)
+    parser.add_argument("--part", choices=("dev", "dev-a", "dev-b"), default="dev")
+    parser.add_argument("--pretrained", default="none", help="none, or a file of pretrained fields")
     parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
     parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is collected")
     options = parser.parse_args()

@@ -24,7 +24,7 @@ from featpipe.extraction.scoring.field_model import (
     sample_of,
     score_fields,
 )
-from featpipe.extraction.scoring.locate import infer_type
+from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -185,7 +185,8 @@ class FittedTemplate:
     def _fit(self, field: FieldSpec) -> FieldModel:
         read = self._read_for(field.name)
         documents = [(self._documents[number].features, one) for number, one in read]
-        kind = field.type or _kind_of(field) or _infer_kind(field, documents)
+        names = (field.name, *field.aliases)
+        kind = field.type or _kind_of(field) or _infer_kind(field, names, documents)
         samples = [
             sample_of(
                 features,
@@ -199,10 +200,11 @@ class FittedTemplate:
         return fit_field(
             samples,
             kind,
-            (field.name, *field.aliases),
+            names,
             is_many=None if field.cardinality is None else field.cardinality != "one",
             pattern=field.pattern or _choice_pattern(field),
             level=field.level,
+            pretrained=shipped_fields().find(names, kind),
         )
 
     def _value(
@@ -263,7 +265,7 @@ def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
 # Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 22
+TEMPLATES_VERSION = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,15 +392,14 @@ def explain_changes(
 
 
 def _infer_kind(
-    field: FieldSpec, documents: Sequence[tuple[PageFeatures, SampleSpec]]
+    field: FieldSpec, names: Sequence[str], documents: Sequence[tuple[PageFeatures, SampleSpec]]
 ) -> FieldType:
-    return infer_type(
-        [
-            (features, value)
-            for features, sample in documents
-            for value in sample.values_of(field.name)
-        ]
-    )
+    values = [
+        (features, value)
+        for features, sample in documents
+        for value in sample.values_of(field.name)
+    ]
+    return kind_of_values(values, names, shipped_fields())
 
 
 def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:

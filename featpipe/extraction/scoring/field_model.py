@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.columns import SpanRows
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.pretrained import PretrainedField
     from featpipe.extraction.scoring.rejected import RejectedValues
     from featpipe.extraction.template import Level
     from featpipe.extraction.values.values import FieldType
@@ -65,6 +66,8 @@ _MOST_EXEMPLARS = 6
 #: samples tell no closer: at 1, one to three of six draws of 20 announcements (part for
 #: development) lost what they had learnt of names of projects, and a third of the right values.
 _MUCH_WORSE = 0.85
+
+_MISLED = .85
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
@@ -142,6 +145,8 @@ class FieldModel:
     """Hashed columns (n, width) of true mentions in the samples; ``owners`` (n,) their samples."""
     owners: NDArray[np.int64]
     rejected: RejectedValues
+    is_pretrained: bool = False
+    """Whether the mention model began with :mod:`featpipe.extraction.scoring.pretrained`."""
 
     def score(self, features: PageFeatures) -> Scored:
         """Every value that the document may give for the field."""
@@ -149,9 +154,9 @@ class FieldModel:
 
     @property
     def is_untaught(self) -> bool:
-        """Whether no sample has a value: only the names of the field can find one."""
+        """Whether neither samples nor pretraining tell more than the field's names do."""
         is_formed = self.boundaries.pattern is not None or self.boundaries.level is not None
-        return not len(self.exemplars) and not is_formed
+        return not len(self.exemplars) and not is_formed and not self.is_pretrained
 
     def choose(self, scored: Scored) -> list[int]:
         """Numbers of the values to report: the best if sure enough, then others apart from it."""
@@ -249,6 +254,7 @@ def fit_field(
     is_many: bool | None = None,
     pattern: str | None = None,
     level: Level | None = None,
+    pretrained: PretrainedField | None = None,
 ) -> FieldModel:
     """Learn a field from sample documents, those without a value of it included.
 
@@ -261,12 +267,20 @@ def fit_field(
         is_many = any(len(sample.values) > 1 for sample in samples)
     names = tuple(fold_width(alias) for alias in aliases)
     boundaries = replace(_learn(samples, kind), pattern=pattern, level=level, names=names)
-    prepared = _prepare(samples, boundaries, names)
     of_clauses = kind == "clause"
-    mentions = fit_mentions([p.rows for p in prepared], of_clauses=of_clauses)
-    ranked = _rank_left_out(samples, prepared, kind)
-    prior = prior_model(len(samples), of_clauses=of_clauses)
-    by_prior = [_rank(s, p, prior, kind) for s, p in zip(samples, prepared, strict=True)]
+    words = pretrained.sentences if pretrained is not None and of_clauses else None
+    prepared = _prepare(samples, boundaries, names, words)
+    prior, by_prior = _rank_by_prior(samples, prepared, kind, None)
+    if pretrained is not None:
+        other, by_other = _rank_by_prior(samples, prepared, kind, pretrained)
+        if _rank_score(by_other) >= _MISLED * _rank_score(by_prior):
+            prior, by_prior = other, by_other
+        else:
+            pretrained = None
+    mentions = fit_mentions(
+        [p.rows for p in prepared], of_clauses=of_clauses, pretrained=pretrained
+    )
+    ranked = _rank_left_out(samples, prepared, kind, pretrained)
     if ranked and _rank_score(ranked) < _MUCH_WORSE * _rank_score(by_prior):
         mentions, ranked = prior, by_prior
     judgements = Judgements(
@@ -287,9 +301,9 @@ def fit_field(
     )
     return FieldModel(
         kind, is_many, may_be_many, names, boundaries, mentions, values, _sentences_of(samples),
-        fit_sentences([(s.features, s.spans) for s in samples]) if of_clauses else None,
+        fit_sentences([(s.features, s.spans) for s in samples], words) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
-        judgements.rejected(),
+        judgements.rejected(), pretrained is not None,
     )  # fmt: skip
 
 
@@ -320,11 +334,14 @@ class _Prepared:
 
 
 def _prepare(
-    samples: Sequence[Sample], boundaries: Boundaries, aliases: Sequence[str]
+    samples: Sequence[Sample],
+    boundaries: Boundaries,
+    aliases: Sequence[str],
+    words: SentenceModel | None = None,
 ) -> list[_Prepared]:
-    """Each sample, compared with the other samples only."""
+    """Each sample, compared with the other samples only; ``words`` are known of its sentences."""
     none = [np.empty(0)] * len(samples)
-    log_odds = _log_odds_left_out(samples) if boundaries.kind == "clause" else none
+    log_odds = _log_odds_left_out(samples, words) if boundaries.kind == "clause" else none
     proposed = [
         _propose(sample, samples, boundaries, own)
         for sample, own in zip(samples, log_odds, strict=True)
@@ -365,12 +382,14 @@ class _Proposed(NamedTuple):
     overlaps: Bools
 
 
-def _log_odds_left_out(samples: Sequence[Sample]) -> list[Floats]:
+def _log_odds_left_out(
+    samples: Sequence[Sample], words: SentenceModel | None
+) -> list[Floats]:
     """Log odds of the sentences of each sample, by a model fitted without it."""
     located = [(sample.features, sample.spans) for sample in samples]
     found = [np.empty(0)] * len(samples)
     for left_out in _folds(len(samples)) or [set(range(len(samples)))]:
-        model = fit_sentences([one for n, one in enumerate(located) if n not in left_out])
+        model = fit_sentences([one for n, one in enumerate(located) if n not in left_out], words)
         for number in left_out:
             found[number] = model.logits(samples[number].features)
     return found
@@ -394,14 +413,28 @@ def _propose(
 _Ranked = tuple[list["Group"], "Bools"]
 
 
+def _rank_by_prior(
+    samples: Sequence[Sample],
+    prepared: Sequence[_Prepared],
+    kind: FieldType,
+    pretrained: PretrainedField | None,
+) -> tuple[MentionModel, list[_Ranked]]:
+    """The prior, and each sample by it."""
+    prior = prior_model(len(samples), of_clauses=kind == "clause", pretrained=pretrained)
+    return prior, [_rank(s, p, prior, kind) for s, p in zip(samples, prepared, strict=True)]
+
+
 def _rank_left_out(
-    samples: Sequence[Sample], prepared: Sequence[_Prepared], kind: FieldType
+    samples: Sequence[Sample],
+    prepared: Sequence[_Prepared],
+    kind: FieldType,
+    pretrained: PretrainedField | None,
 ) -> list[_Ranked]:
     """Each sample by a model fitted without it, in order; none when there is but one."""
     ranked: dict[int, _Ranked] = {}
     for left_out in _folds(len(samples)):
         others = [p.rows for n, p in enumerate(prepared) if n not in left_out]
-        mentions = fit_mentions(others, of_clauses=kind == "clause")
+        mentions = fit_mentions(others, of_clauses=kind == "clause", pretrained=pretrained)
         for number in left_out:
             ranked[number] = _rank(samples[number], prepared[number], mentions, kind)
     return [ranked[number] for number in sorted(ranked)]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.hashed_rows import HashedRows
+    from featpipe.extraction.scoring.pretrained import PretrainedField
     from featpipe.extraction.scoring.tokens import Tokens
 
     Bools = NDArray[np.bool_]
@@ -39,7 +40,7 @@ _HASHED_STRENGTH = 2.0
 #: What the field's names show holds also where the labels of the samples are others.
 _BY_NAME = ("behind alias", "alias near", "from label")
 _MEASURED_STRENGTH = np.array([4.0 if name in _BY_NAME else 0.5 for name in MEASURED])
-_PRIOR_BIAS = -4.0
+PRIOR_BIAS = -4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,27 +101,37 @@ def _trimmed(tokens: Tokens, first: Ints, last: Ints) -> Ints:
     return np.where(is_empty, first << 32 | last, ahead << 32 | back)
 
 
-def prior_model(n_samples: int = 0, *, of_clauses: bool = False) -> MentionModel:
-    """The prior of a field with so many samples, without any learned words."""
+def prior_model(
+    n_samples: int = 0, *, of_clauses: bool = False, pretrained: PretrainedField | None = None
+) -> MentionModel:
+    """The prior of a field with so many samples: without learned words, unless pretrained."""
     weights = prior_weights(n_samples, of_clauses=of_clauses)
-    return MentionModel(np.zeros(N_HASHED, np.float32), weights, _PRIOR_BIAS)
+    if pretrained is None:
+        return MentionModel(np.zeros(N_HASHED, np.float32), weights, PRIOR_BIAS)
+    return MentionModel(
+        pretrained.hashed, weights + pretrained.measured, PRIOR_BIAS + pretrained.bias
+    )
 
 
 def fit_mentions(
-    documents: Sequence[TrainingRows], *, of_clauses: bool = False, seed: int = 0
+    documents: Sequence[TrainingRows],
+    *,
+    of_clauses: bool = False,
+    pretrained: PretrainedField | None = None,
+    seed: int = 0,
 ) -> MentionModel:
     """Fit on some negatives, add the worst errors of that model (hard negatives), and fit again."""
     documents = [rows for rows in documents if len(rows.labels)]
-    if not documents or not any(rows.labels.any() for rows in documents):
-        return prior_model(len(documents), of_clauses=of_clauses)
-    prior = prior_weights(len(documents), of_clauses=of_clauses)
+    prior = prior_model(len(documents), of_clauses=of_clauses, pretrained=pretrained)
+    if not any(rows.labels.any() for rows in documents):
+        return prior
     chance = np.random.default_rng(seed)
     chosen = [first_choice(rows, chance) for rows in documents]
     model = _fit(documents, chosen, prior)
     for number, rows in enumerate(documents):
         if len(rows.labels) > len(chosen[number][0]):
             logits = model.logits(rows.hashed, rows.measured)
-            chosen[number] = _with_hard_negatives(rows, chosen[number], logits)
+            chosen[number] = with_hard_negatives(rows, chosen[number], logits)
     return _fit(documents, chosen, prior)
 
 
@@ -140,7 +151,8 @@ def first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
     return np.concatenate((near, drawn)), np.concatenate((np.ones(len(near)), np.full(n, weight)))
 
 
-def _with_hard_negatives(rows: TrainingRows, choice: Choice, logits: Floats) -> Choice:
+def with_hard_negatives(rows: TrainingRows, choice: Choice, logits: Floats) -> Choice:
+    """A choice with the candidates added that a model's log odds are most wrong about."""
     chosen, weights = choice
     logits = np.where(rows.labels, -np.inf, logits)
     logits[chosen] = -np.inf
@@ -150,7 +162,7 @@ def _with_hard_negatives(rows: TrainingRows, choice: Choice, logits: Floats) -> 
 
 
 def _fit(
-    documents: Sequence[TrainingRows], chosen: Sequence[Choice], measured_prior: Floats
+    documents: Sequence[TrainingRows], chosen: Sequence[Choice], prior: MentionModel
 ) -> MentionModel:
     from scipy.sparse import csr_matrix, hstack
 
@@ -170,11 +182,11 @@ def _fit(
         shape=(n, len(columns)),
     )
     strength = np.concatenate((np.full(len(columns), _HASHED_STRENGTH), _MEASURED_STRENGTH))
-    prior = np.concatenate((np.zeros(len(columns)), measured_prior))
+    mean = np.concatenate((prior.hashed[columns], prior.measured))
     fitted = fit_logistic(
         hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
-        strength=strength, prior=prior, prior_bias=_PRIOR_BIAS,
+        strength=strength, prior=mean, prior_bias=prior.bias,
     )  # fmt: skip
-    table = np.zeros(N_HASHED, np.float32)
+    table = prior.hashed.copy()
     table[columns] = fitted.weights[: len(columns)]
     return MentionModel(table, fitted.weights[len(columns) :], fitted.bias)

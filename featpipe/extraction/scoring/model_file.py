@@ -124,6 +124,7 @@ def _take_apart(model: FieldModel) -> tuple[Arrays, Plain]:
         "kind": model.kind,
         "is_many": model.is_many,
         "may_be_many": model.may_be_many,
+        "is_pretrained": model.is_pretrained,
         "aliases": list(model.aliases),
         "bias": model.mentions.bias,
         "sentence_bias": sentence_bias,
@@ -171,6 +172,7 @@ def _put_together(arrays: Arrays, plain: Plain) -> FieldModel:
         exemplars=given["exemplars"],
         owners=given["owners"],
         rejected=RejectedValues(given["rejected"], given["rejections"]),
+        is_pretrained=plain["is_pretrained"],
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Sentences without a value that a sample is represented by; more cost time.
 _MOST_FALSE = 120
 _STRENGTH = 1.0
-_PRIOR_BIAS = -4.0
+PRIOR_BIAS = -4.0
 _N_STEPS = 30
 #: Words and pairs that a field keeps, those of the greatest weights.
 _MOST_KEPT = 8192
@@ -51,7 +51,7 @@ class SentenceModel:
     """Shape: ``weights`` (N_PLACES,) float32."""
 
     weights: NDArray[np.float32]
-    bias: float = _PRIOR_BIAS
+    bias: float = PRIOR_BIAS
 
     def logits(self, features: PageFeatures) -> Floats:
         """Log odds (n_sentences,) that each sentence holds a value."""
@@ -60,15 +60,23 @@ class SentenceModel:
         return np.asarray(sums + self.bias, np.float64)
 
 
+def no_sentences() -> SentenceModel:
+    """What is known of a field before any sample has been seen: nothing."""
+    return SentenceModel(np.zeros(N_PLACES, np.float32))
+
+
 def fit_sentences(
-    samples: Sequence[tuple[PageFeatures, Sequence[tuple[int, int]]]], seed: int = 0
+    samples: Sequence[tuple[PageFeatures, Sequence[tuple[int, int]]]],
+    prior: SentenceModel | None = None,
+    seed: int = 0,
 ) -> SentenceModel:
     """Fit on samples with the located values (character spans) of each, those without included."""
     chance = np.random.default_rng(seed)
     parts = [_sentences_of(features, spans, chance) for features, spans in samples]
+    prior = prior or no_sentences()
     if not any(part.truth.any() for part in parts):
-        return SentenceModel(np.zeros(N_PLACES, np.float32))
-    return _fit(parts)
+        return prior
+    return _fit(parts, prior)
 
 
 class _Part(NamedTuple):
@@ -97,7 +105,7 @@ def _sentences_of(
     return _Part(words.places[rows >= 0], rows[rows >= 0], truth[chosen], weights)
 
 
-def _fit(parts: Sequence[_Part]) -> SentenceModel:
+def _fit(parts: Sequence[_Part], prior: SentenceModel) -> SentenceModel:
     from scipy.sparse import csr_matrix
 
     first = np.cumsum([0, *(len(part.truth) for part in parts)])
@@ -118,9 +126,10 @@ def _fit(parts: Sequence[_Part]) -> SentenceModel:
         matrix,
         np.concatenate([part.truth for part in parts]),
         np.concatenate([part.weights for part in parts]),
-        strength=_STRENGTH, prior_bias=_PRIOR_BIAS, n_steps=_N_STEPS,
+        strength=_STRENGTH, prior=prior.weights[kept].astype(np.float64), prior_bias=prior.bias,
+        n_steps=_N_STEPS,
     )  # fmt: skip
     most = np.sort(np.argsort(-np.abs(fitted.weights), kind="stable")[:_MOST_KEPT])
-    table = np.zeros(N_PLACES, np.float32)
+    table = prior.weights.copy()
     table[kept[most]] = fitted.weights[most]
     return SentenceModel(table, fitted.bias)
