@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from time import perf_counter
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.values.values import FieldType
 
 HERE = Path(__file__).resolve()
 #: The commit before extraction was made faster.
@@ -92,8 +94,17 @@ def fit_all(samples: Sequence[dict], pages: Sequence[Page]) -> list[FieldModel]:
         pairs = [(one, v) for one, values in zip(ready, given, strict=True) for v in values]
         kind = infer_type(pairs)
         located = [sample_of(one, v, kind) for one, v in zip(ready, given, strict=True)]
-        models.append(fit_field(located, kind, (name,)))
+        models.append(fit_field(located, kind, (name,), **pretrained_of(name, kind)))
     return models
+
+
+def pretrained_of(name: str, kind: FieldType) -> dict:
+    """The argument that versions before pretrained fields did not take."""
+    if find_spec("featpipe.extraction.scoring.pretrained") is None:
+        return {}
+    from featpipe.extraction.scoring.pretrained import shipped_fields
+
+    return {"pretrained": shipped_fields().find((name,), kind)}
 
 
 def extract_all(models: Sequence[FieldModel], pages: Sequence[Page]) -> tuple[list, list]:

@@ -49,12 +49,12 @@ from featpipe.extraction.scoring.field_model import (
     score_fields,
 )
 from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.page import LabelledSpan, Page, page_of_text, with_vectors
 from featpipe.extraction.scoring.pretrained import (
     PretrainedFields,
     kind_of_values,
     shipped_fields,
 )
-from featpipe.extraction.scoring.page import LabelledSpan, Page, page_of_text, with_vectors
 from featpipe.extraction.template import FieldSpec, SampleSpec, Template
 from featpipe.extraction.values.values import read_value
 

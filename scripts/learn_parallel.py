@@ -30,6 +30,7 @@ from learn_confidence import FIRST_DRAW
 from featpipe.extraction.scoring.field_model import score_fields
 from featpipe.extraction.scoring.logistic import fit_logistic, sigmoid
 from featpipe.extraction.scoring.parallel import LEAST_OWN, PARALLEL, terms_of
+from featpipe.extraction.scoring.pretrained import PretrainedFields
 from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def collect(task: Task, k: int, draw: int, pages: Pages) -> Iterator[tuple[list[
     samples = chance.sample(task.pool, min(k, len(task.pool)))
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    models = {name: model for name in names if (model := fit(name, samples, pages)) is not None}
+    # Pretrained fields have seen these documents.
+    fitted = ((name, fit(name, samples, pages, PretrainedFields())) for name in names)
+    models = {name: model for name, model in fitted if model is not None}
     for row in task.test:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
         for (name, model), own in zip(models.items(), scored, strict=True):

@@ -162,9 +162,7 @@ def _fit(
     return columns, fitted.weights[:n], fitted.weights[n:-1], fitted.bias
 
 
-def pretrain_sentences(
-    documents: Sequence[dict], name: str, pages: Pages
-) -> SentenceModel:
+def pretrain_sentences(documents: Sequence[dict], name: str, pages: Pages) -> SentenceModel:
     """The words of sentences that hold a clause."""
     samples = [
         sample_of(pages[row["doc_id"]], row["fields"].get(name, []), "clause") for row in documents

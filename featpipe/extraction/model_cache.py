@@ -24,6 +24,7 @@ from cachetools import LRUCache
 
 from featpipe import user_cache
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
+from featpipe.extraction.scoring.pretrained import SHIPPED
 from featpipe.user_cache import KeptFiles
 
 if TYPE_CHECKING:
@@ -134,9 +135,10 @@ def default_folder() -> Path:
 
 @cache
 def code_version() -> str:
-    """12 hex digits over the code that fits and scores: other code fits anew."""
+    """12 hex digits over the code that fits and scores, and what it ships: others fit anew."""
     folders = (Path(__file__).with_name(name) for name in ("scoring", "values"))
-    return hash_code(file for folder in folders for file in sorted(folder.glob("*.py")))
+    code = hash_code(file for folder in folders for file in sorted(folder.glob("*.py")))
+    return blake2b(code.encode() + SHIPPED.read_bytes(), digest_size=6).hexdigest()
 
 
 def hash_code(files: Iterable[Path]) -> str:

@@ -67,7 +67,7 @@ _MOST_EXEMPLARS = 6
 #: development) lost what they had learnt of names of projects, and a third of the right values.
 _MUCH_WORSE = 0.85
 
-_MISLED = .85
+_MISLED = 0.85
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
@@ -246,7 +246,7 @@ def _score(
     )  # fmt: skip
 
 
-def fit_field(
+def fit_field(  # noqa: PLR0913  # what a template may say of a field
     samples: Sequence[Sample],
     kind: FieldType,
     aliases: Sequence[str] = (),
@@ -382,9 +382,7 @@ class _Proposed(NamedTuple):
     overlaps: Bools
 
 
-def _log_odds_left_out(
-    samples: Sequence[Sample], words: SentenceModel | None
-) -> list[Floats]:
+def _log_odds_left_out(samples: Sequence[Sample], words: SentenceModel | None) -> list[Floats]:
     """Log odds of the sentences of each sample, by a model fitted without it."""
     located = [(sample.features, sample.spans) for sample in samples]
     found = [np.empty(0)] * len(samples)

@@ -135,7 +135,9 @@ class PretrainedFields:
             if field.sentences is not None:
                 places = np.flatnonzero(field.sentences.weights).astype(np.int32)
                 arrays[f"places {number}"] = places
-                arrays[f"word weights {number}"] = field.sentences.weights[places].astype(np.float16)
+                arrays[f"word weights {number}"] = field.sentences.weights[places].astype(
+                    np.float16
+                )
             measured = zip(MEASURED, field.measured.tolist(), strict=True)
             head.append(
                 {
