@@ -63,7 +63,7 @@ def test_samples_that_only_mislead_rank_no_worse_than_none() -> None:
     chance = random.Random(7)  # noqa: S311  # texts, no secret
     wrong = [mislead(number, chance) for number in range(200, 212)]
     model = fit(wrong)
-    ranked = field_model._rank_left_out(wrong, prepared(wrong), "organisation")
+    ranked = field_model._rank_left_out(wrong, prepared(wrong), "organisation", None)
     plain = [
         field_model._rank(s, p, prior_model(), "organisation")
         for s, p in zip(wrong, prepared(wrong), strict=True)
