@@ -9,7 +9,9 @@ For each set, number of samples and draw, fields are fitted on samples of the se
 development and values are found in its other documents, as `eval_extraction.py` does: those to
 test on, and as many of those that samples are drawn from. The likeliest value of each document
 counts, reported or not, since confidence decides it; of the others those that are reported. Once
-with the entities of the built-in model, once without; the part held out is not read. A logistic
+with the entities of the built-in model, once without; the part held out is not read. Pretrained
+fields have seen the part for development: with them, each half of it (``--part dev-a``) is measured
+with fields pretrained on the other, and merged with the whole measured without any. A logistic
 regression on the terms of `featpipe.extraction.scoring.confidence` is fitted to which of them are
 right; every set and number of samples has the same weight. The last lines are the weights to write
 there.
