@@ -66,6 +66,7 @@ def test_a_field_is_found_by_its_name_a_synonym_and_a_like_type() -> None:
     assert found("甲方", kind="money") is None
     assert found("Date", kind="date") == ("date", "date")
     assert found("date", kind="text") == ("date", "text")
+    assert found("date") == ("date", "date")
     # A synonym in another language stands in other documents.
     assert found("公司名称") is None
     assert found("company name") == ("company", "text")
@@ -193,9 +194,10 @@ def test_a_template_without_samples_has_the_fields_that_are_shipped() -> None:
     template = Template(name="公告", fields=(FieldSpec(name="乙方"), FieldSpec(name="合同金额")))
     fitted = FittedTemplate(template, [], "", ModelCache(None))
     assert [fitted.model(name).kind for name in fitted.facts] == ["organisation", "money"]
-    right = 0
+    n_given = n_right = 0
     for number in TEST:
         text, values = announcement(number)
         found = fitted.extract_fields(["乙方"], features_of(text))["乙方"].values
-        right += [one.text for one in found] == [values["乙方"]]
-    assert right > len(TEST) / 2
+        n_given += len(found)
+        n_right += [one.text for one in found] == [values["乙方"]]
+    assert n_right >= 0.8 * n_given > 0

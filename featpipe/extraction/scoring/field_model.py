@@ -62,12 +62,11 @@ if TYPE_CHECKING:
 #: Parts of the cross-validation; with fewer samples each is a part of its own.
 _MOST_FOLDS = 5
 _MOST_EXEMPLARS = 6
-#: Share of the prior's reciprocal ranks below which the learned mention model is not used. A few
+#: Share of the prior's reciprocal ranks below which the learned mention model is not used, and
+#: share of those of the prior of any field below which the pretrained one is not. A few
 #: samples tell no closer: at 1, one to three of six draws of 20 announcements (part for
 #: development) lost what they had learnt of names of projects, and a third of the right values.
 _MUCH_WORSE = 0.85
-
-_MISLED = 0.85
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
@@ -264,7 +263,7 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
 
     The value scores are fitted on mention scores from cross-validation. The learned mention model
     is used unless it ranks the documents left out much worse than the prior, so that misleading
-    samples do no harm.
+    samples do no harm; so with the ``pretrained`` field, which is the prior if there is one.
     """
     may_be_many = is_many is not False
     if is_many is None:
@@ -272,15 +271,13 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
     names = tuple(fold_width(alias) for alias in aliases)
     boundaries = replace(_learn(samples, kind), pattern=pattern, level=level, names=names)
     of_clauses = kind == "clause"
-    words = pretrained.sentences if pretrained is not None and of_clauses else None
-    prepared = _prepare(samples, boundaries, names, words)
-    prior, by_prior = _rank_by_prior(samples, prepared, kind, None)
+    prepared = _prepare(samples, boundaries, names, pretrained)
+    prior, by_prior = _rank_by_prior(samples, prepared, kind, pretrained)
     if pretrained is not None:
-        other, by_other = _rank_by_prior(samples, prepared, kind, pretrained)
-        if _rank_score(by_other) >= _MISLED * _rank_score(by_prior):
-            prior, by_prior = other, by_other
-        else:
-            pretrained = None
+        alone = _prepare(samples, boundaries, names) if of_clauses else prepared
+        plain, by_plain = _rank_by_prior(samples, alone, kind)
+        if _rank_score(by_prior) < _MUCH_WORSE * _rank_score(by_plain):
+            pretrained, prepared, prior, by_prior = None, alone, plain, by_plain
     mentions = fit_mentions(
         [p.rows for p in prepared], of_clauses=of_clauses, pretrained=pretrained
     )
@@ -305,7 +302,7 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
     )
     return FieldModel(
         kind, is_many, may_be_many, names, boundaries, mentions, values, _sentences_of(samples),
-        fit_sentences([(s.features, s.spans) for s in samples], words) if of_clauses else None,
+        _fit_sentences(samples, pretrained) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
         judgements.rejected(), pretrained is not None,
     )  # fmt: skip
@@ -341,11 +338,11 @@ def _prepare(
     samples: Sequence[Sample],
     boundaries: Boundaries,
     aliases: Sequence[str],
-    words: SentenceModel | None = None,
+    pretrained: PretrainedField | None = None,
 ) -> list[_Prepared]:
-    """Each sample, compared with the other samples only; ``words`` are known of its sentences."""
+    """Each sample, compared with the other samples only."""
     none = [np.empty(0)] * len(samples)
-    log_odds = _log_odds_left_out(samples, words) if boundaries.kind == "clause" else none
+    log_odds = _log_odds_left_out(samples, pretrained) if boundaries.kind == "clause" else none
     proposed = [
         _propose(sample, samples, boundaries, own)
         for sample, own in zip(samples, log_odds, strict=True)
@@ -386,12 +383,19 @@ class _Proposed(NamedTuple):
     overlaps: Bools
 
 
-def _log_odds_left_out(samples: Sequence[Sample], words: SentenceModel | None) -> list[Floats]:
+def _fit_sentences(samples: Sequence[Sample], pretrained: PretrainedField | None) -> SentenceModel:
+    known = None if pretrained is None else pretrained.sentences
+    return fit_sentences([(sample.features, sample.spans) for sample in samples], known)
+
+
+def _log_odds_left_out(
+    samples: Sequence[Sample], pretrained: PretrainedField | None
+) -> list[Floats]:
     """Log odds of the sentences of each sample, by a model fitted without it."""
-    located = [(sample.features, sample.spans) for sample in samples]
     found = [np.empty(0)] * len(samples)
     for left_out in _folds(len(samples)) or [set(range(len(samples)))]:
-        model = fit_sentences([one for n, one in enumerate(located) if n not in left_out], words)
+        others = [one for n, one in enumerate(samples) if n not in left_out]
+        model = _fit_sentences(others, pretrained)
         for number in left_out:
             found[number] = model.logits(samples[number].features)
     return found
@@ -419,7 +423,7 @@ def _rank_by_prior(
     samples: Sequence[Sample],
     prepared: Sequence[_Prepared],
     kind: FieldType,
-    pretrained: PretrainedField | None,
+    pretrained: PretrainedField | None = None,
 ) -> tuple[MentionModel, list[_Ranked]]:
     """The prior, and each sample by it."""
     prior = prior_model(len(samples), of_clauses=kind == "clause", pretrained=pretrained)

@@ -14,10 +14,11 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.locate import infer_type
@@ -79,7 +80,8 @@ class PretrainedFields:
 
     def __init__(self, fields: Iterable[PretrainedField] = ()) -> None:
         self._by_name: dict[str, list[PretrainedField]] = {}
-        for field in fields:
+        # Of fields of one name, the type with a shape is the likelier one.
+        for field in sorted(fields, key=lambda one: one.kind not in SHAPED):
             self._by_name.setdefault(fold(field.name), []).append(field)
 
     def __iter__(self) -> Iterator[PretrainedField]:
@@ -129,7 +131,7 @@ class PretrainedFields:
     def save(self, path: Path) -> None:
         """Write a file; equal fields give equal bytes."""
         head: list[dict[str, object]] = []
-        arrays: dict[str, NDArray[np.generic]] = {}
+        arrays: dict[str, Any] = {}  # Any: numpy takes flags among the arrays
         for number, field in enumerate(self):
             arrays |= {f"columns {number}": field.columns, f"weights {number}": field.weights}
             if field.sentences is not None:
@@ -149,7 +151,7 @@ class PretrainedFields:
                 }
             )
         arrays["head"] = np.array(json.dumps(head, ensure_ascii=False))
-        np.savez_compressed(path, allow_pickle=False, **arrays)
+        np.savez_compressed(path, **arrays)
 
 
 @cache
