@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from pages import features_of
+from test_scoring import PLACES
 
 from featpipe.extraction.parties import choose_distinct
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
@@ -128,6 +129,21 @@ def test_all_banks_of_a_notice_are_found_where_samples_have_several() -> None:
         n_right += len({*found} & {*banks})
     assert n_right / n_gold > 0.9
     assert n_right / n_given > 0.9
+
+
+def test_a_long_list_is_found_to_its_end() -> None:
+    """More values than mentions that are looked at in a document without likely ones."""
+    banks = [
+        f"{a}{b}银行"
+        for a in PLACES
+        for b in ("城商", "农信", "村镇", "华融", "恒信", "泰安", "永丰")
+    ]
+    assert len(banks) > 60
+    lines = "".join(
+        f"{n}、赵明将{100 + n}万股质押给{bank}，期限一年。\n" for n, bank in enumerate(banks, 1)
+    )
+    found = found_in(bank_model(3), f"关于股份质押的公告\n{lines}特此公告。")
+    assert len({*found} & {*banks}) > 0.95 * len(banks)
 
 
 def test_where_no_sample_has_several_one_value_stays_one() -> None:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-#: Mentions of a document that are looked at: the best by their own score.
-_MOST_MENTIONS = 60
+#: Mentions of a document that are looked at: so many of the best by their own score, and as many
+#: more as are likely by it, which a long table may have.
+_MENTIONS, _MOST_MENTIONS = 30, 200
+#: Log odds of a likely mention.
+_LIKELY = -1.0
 #: Mentions of the first value that the places of the others are compared with.
 _MOST_COMPARED = 4
 
@@ -63,7 +66,8 @@ def group_values(
 ) -> list[Group]:
     """The best mentions of a document by value, best value first."""
     tokens = features.tokens
-    order = np.argsort(-logits, kind="stable")[:_MOST_MENTIONS]
+    n = max(_MENTIONS, min(int(np.count_nonzero(logits > _LIKELY)), _MOST_MENTIONS))
+    order = np.argsort(-logits, kind="stable")[:n]
     starts = tokens.start[found.first[order]].tolist()
     ends = tokens.end[found.last[order] - 1].tolist()
     groups: dict[str, list[int]] = {}
