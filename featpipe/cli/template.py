@@ -81,7 +81,8 @@ def _print_checked(name: str, checked: Checked) -> None:
     for lost in checked.unlocated:
         echo(str(lost))
     for field in checked.without_samples:
-        echo(f"{name}: no sample has a value of {field}; only its names can find it")
+        known = "what is pretrained" if field in checked.pretrained else "its names"
+        echo(f"{name}: no sample has a value of {field}; only {known} can find it")
     for sample, fields in checked.unread:
         echo(
             f"{name}: {sample} does not name {', '.join(fields)}: unknown there; if it has none, "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.fitted import sample_name
-from featpipe.extraction.scoring.locate import infer_type, locate_value
+from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
 
@@ -42,6 +42,8 @@ class Checked:
     unlocated: tuple[Unlocated, ...]
     without_samples: tuple[str, ...]
     """Fields of which no sample has a value."""
+    pretrained: tuple[str, ...]
+    """Those of them that are pretrained."""
     unread: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Samples with the fields that they do not name and therefore do not count for."""
 
@@ -52,16 +54,19 @@ def check_samples(fitted: FittedTemplate) -> Checked:
     kinds: dict[str, FieldType] = {}
     lost: list[Unlocated] = []
     empty: list[str] = []
+    pretrained: list[str] = []
     n_values = 0
     for field in template.fields:
         values = list(_values(fitted, field.name))
         n_values += len(values)
         if not values:
             empty.append(field.name)
-        kind = field.type or infer_type([(features, value) for _, features, value in values])
-        kinds[field.name] = kind
+            pretrained += [field.name] if fitted.pretrained(field.name) is not None else []
+        kind = kinds[field.name] = fitted.kind(field.name)
         lost.extend(_unlocated(template.name, field.name, kind, values))
-    return Checked(n_values, kinds, tuple(lost), tuple(empty), tuple(_unread(template)))
+    return Checked(
+        n_values, kinds, tuple(lost), tuple(empty), tuple(pretrained), tuple(_unread(template))
+    )
 
 
 def _unread(template: Template) -> Iterator[tuple[str, tuple[str, ...]]]:

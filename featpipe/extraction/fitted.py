@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.parties import Chosen
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.pretrained import PretrainedField
     from featpipe.extraction.template import FieldSpec, SampleSpec, Template
     from featpipe.extraction.values.values import FieldType
 
@@ -131,6 +132,15 @@ class FittedTemplate:
         key = self.facts[name].model_fingerprint
         return self._models.get(key, lambda: self._fit(self.template.field(name)))
 
+    def kind(self, name: str) -> FieldType:
+        """The type of a field: as given, by its level, of its samples' values, or as pretrained."""
+        field = self.template.field(name)
+        return field.type or _kind_of(field) or _infer_kind(field, self._documents_for(name))
+
+    def pretrained(self, name: str) -> PretrainedField | None:
+        """What a field begins with; its model leaves it out where samples are found worse by it."""
+        return shipped_fields().find(_names_of(self.template.field(name)), self.kind(name))
+
     def unfitted(self) -> list[str]:
         """Fields without a model in memory or in the cache folder."""
         return [
@@ -182,11 +192,12 @@ class FittedTemplate:
         numbered = enumerate(self.template.samples)
         return [(number, one) for number, one in numbered if one.is_read_for(field)]
 
+    def _documents_for(self, field: str) -> list[tuple[PageFeatures, SampleSpec]]:
+        return [(self._documents[number].features, one) for number, one in self._read_for(field)]
+
     def _fit(self, field: FieldSpec) -> FieldModel:
-        read = self._read_for(field.name)
-        documents = [(self._documents[number].features, one) for number, one in read]
-        names = (field.name, *field.aliases)
-        kind = field.type or _kind_of(field) or _infer_kind(field, names, documents)
+        documents = self._documents_for(field.name)
+        kind = self.kind(field.name)
         samples = [
             sample_of(
                 features,
@@ -200,11 +211,11 @@ class FittedTemplate:
         return fit_field(
             samples,
             kind,
-            names,
+            _names_of(field),
             is_many=None if field.cardinality is None else field.cardinality != "one",
             pattern=field.pattern or _choice_pattern(field),
             level=field.level,
-            pretrained=shipped_fields().find(names, kind),
+            pretrained=self.pretrained(field.name),
         )
 
     def _value(
@@ -242,6 +253,10 @@ class FittedTemplate:
 def sample_name(sample: SampleSpec, index: int) -> str:
     """How reports name the sample at an index of its template."""
     return sample.document or f"text {index + 1}"
+
+
+def _names_of(field: FieldSpec) -> tuple[str, ...]:
+    return (field.name, *field.aliases)
 
 
 def _kind_of(field: FieldSpec) -> FieldType | None:
@@ -392,14 +407,14 @@ def explain_changes(
 
 
 def _infer_kind(
-    field: FieldSpec, names: Sequence[str], documents: Sequence[tuple[PageFeatures, SampleSpec]]
+    field: FieldSpec, documents: Sequence[tuple[PageFeatures, SampleSpec]]
 ) -> FieldType:
     values = [
         (features, value)
         for features, sample in documents
         for value in sample.values_of(field.name)
     ]
-    return kind_of_values(values, names, shipped_fields())
+    return kind_of_values(values, _names_of(field), shipped_fields())
 
 
 def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:

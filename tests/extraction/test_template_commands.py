@@ -139,6 +139,15 @@ def test_a_sample_value_that_is_not_there_is_explained(
     assert why in result.stdout
 
 
+def test_a_check_says_what_can_find_a_field_without_a_sample(cache: Path, tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text('name = "t"\nfields = [{name = "甲方"}, {name = "备注"}]\n', "utf-8")
+    shown = call("template", "check", file, "--cache", cache).stdout
+    assert "no sample has a value of 甲方; only what is pretrained can find it" in shown
+    assert "no sample has a value of 备注; only its names can find it" in shown
+    assert "甲方 organisation, 备注 text" in shown
+
+
 def test_labelled_samples_are_imported_as_lines(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text(json.dumps({"text": "甲方：某公司", "label": [[3, 6, "甲方"]]}), "utf-8")
