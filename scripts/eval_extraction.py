@@ -163,10 +163,9 @@ def evaluate(
     samples = chance.sample(task.pool, min(k, len(task.pool)))
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
-    models = {name: fit(name, samples, pages, pretrained) for name in names}
+    fitted = fit_all(names, samples, pages, pretrained)
     tallies = {name: Tally() for name in names}
     grouping = Grouping()
-    fitted = {name: model for name, model in models.items() if model is not None}
     kinds = {name: model.kind for name, model in fitted.items()}
     rivals = rivals_of(template_of(task, names, samples))
     for row in task.test:
@@ -217,6 +216,14 @@ def fit(
         return None
     located = [sample_of(pages[r["doc_id"]], r["fields"].get(name, []), kind) for r in samples]
     return fit_field(located, kind, (name,), pretrained=field)
+
+
+def fit_all(
+    names: Sequence[str], samples: Sequence[dict], pages: Pages, pretrained: PretrainedFields
+) -> dict[str, FieldModel]:
+    """The fields that can be found at all: see :func:`fit`."""
+    models = ((name, fit(name, samples, pages, pretrained)) for name in names)
+    return {name: model for name, model in models if model is not None}
 
 
 def read_pretrained(path: str | None) -> PretrainedFields:

@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from harness import read_lines
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    Part = Literal["all", "dev", "held-out", "dev-a", "dev-b"]
-
-PARTS = ("all", "dev", "held-out", "dev-a", "dev-b")
+Part = Literal["all", "dev", "held-out", "dev-a", "dev-b"]
+PARTS: tuple[Part, ...] = get_args(Part)
+DEV_PARTS = tuple(part for part in PARTS if part.startswith("dev"))
 SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
 _code = re.compile(r"(?:证券|股票)代码\W{0,3}(\d{6})")
@@ -64,11 +64,8 @@ def _task(template: str, own: list[dict], n_test: int) -> Task:
 
 def is_in(group: str, part: Part) -> bool:
     """Whether a company or an event type belongs to a part."""
-    if part == "all":
-        return True
-    if is_held_out(group) or part == "held-out":
-        return is_held_out(group) and part == "held-out"
-    return part in {"dev", f"dev-{half_of(group)}"}
+    own = {"held-out"} if is_held_out(group) else {"dev", f"dev-{half_of(group)}"}
+    return part in own | {"all"}
 
 
 def half_of(group: str) -> str:

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from eval_extraction import Pages, fit, precision_above, read_pretrained, template_of
-from extraction_sets import SETS, SHORT, read_set
+from eval_extraction import Pages, fit_all, precision_above, read_pretrained, template_of
+from extraction_sets import DEV_PARTS, SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
@@ -89,8 +89,7 @@ def report(
     samples, others = shuffled[:k], shuffled[k : k + len(task.test)]
     pages.prepare([*samples, *task.test, *others])
     names = sorted({name for row in task.test for name in row["fields"]})
-    fitted = ((name, fit(name, samples, pages, pretrained)) for name in names)
-    models = {name: model for name, model in fitted if model is not None}
+    models = fit_all(names, samples, pages, pretrained)
     rivals = rivals_of(template_of(task, names, samples))
     for row in [*task.test, *others]:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
@@ -218,7 +217,7 @@ def main() -> None:
     parser.add_argument("--samples", nargs="+", type=int, default=tuple(SAMPLE_COUNTS))
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--documents", type=int, default=60)
-    parser.add_argument("--part", choices=("dev", "dev-a", "dev-b"), default="dev")
+    parser.add_argument("--part", choices=DEV_PARTS, default="dev")
     parser.add_argument("--pretrained", default="none", help="none, or a file of pretrained fields")
     parser.add_argument("--keep", type=Path, help="add a line for every piece to this file")
     parser.add_argument("--merge", nargs="+", type=Path, help="kept pieces; nothing is collected")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from eval_extraction import Pages, fit
+from eval_extraction import Pages, fit_all
 from extraction_sets import SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 from learn_confidence import FIRST_DRAW
@@ -63,8 +63,7 @@ def collect(task: Task, k: int, draw: int, pages: Pages) -> Iterator[tuple[list[
     pages.prepare([*samples, *task.test])
     names = sorted({name for row in task.test for name in row["fields"]})
     # Pretrained fields have seen these documents.
-    fitted = ((name, fit(name, samples, pages, PretrainedFields())) for name in names)
-    models = {name: model for name, model in fitted if model is not None}
+    models = fit_all(names, samples, pages, PretrainedFields())
     for row in task.test:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
         for (name, model), own in zip(models.items(), scored, strict=True):

@@ -24,20 +24,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages
-from extraction_sets import SETS, read_set
+from extraction_sets import DEV_PARTS, SETS, read_set
 from harness import finish, make_parser
 
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
 from featpipe.extraction.scoring.field_model import rows_of_samples, sample_of
 from featpipe.extraction.scoring.locate import infer_type
-from featpipe.extraction.scoring.logistic import fit_logistic, true_weight
+from featpipe.extraction.scoring.logistic import fit_logistic
 from featpipe.extraction.scoring.mentions import (
     PRIOR_BIAS,
     MentionModel,
+    add_hard_negatives,
+    chosen_rows,
     first_choice,
     prior_model,
-    with_hard_negatives,
 )
 from featpipe.extraction.scoring.pretrained import SHIPPED, PretrainedField, PretrainedFields
 from featpipe.extraction.scoring.sentence_model import (
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.extraction.scoring.mentions import Choice, TrainingRows
+    from featpipe.extraction.scoring.mentions import ChosenRows, TrainingRows
     from featpipe.extraction.values.values import FieldType
 
     Floats = NDArray[np.float64]
@@ -100,17 +101,12 @@ def pretrain(name: str, kind: FieldType, rows: Sequence[TrainingRows]) -> Pretra
     chance = np.random.default_rng(0)
     prior = prior_model(_N_SAMPLES, of_clauses=kind == "clause")
     chosen = [first_choice(one, chance) for one in rows]
-    columns, weights, measured, bias = _fit(rows, chosen, prior)
+    columns, weights, measured, bias = _fit(chosen_rows(rows, chosen), prior)
     table = np.zeros(N_HASHED, np.float32)
     table[columns] = weights
     model = MentionModel(table, prior.measured + measured, bias)
-    chosen = [
-        with_hard_negatives(one, own, model.logits(one.hashed, one.measured))
-        if len(one.labels) > len(own[0])
-        else own
-        for one, own in zip(rows, chosen, strict=True)
-    ]
-    columns, weights, measured, bias = _fit(rows, chosen, prior)
+    chosen = add_hard_negatives(rows, chosen, model)
+    columns, weights, measured, bias = _fit(chosen_rows(rows, chosen), prior)
     most = np.sort(np.argsort(-np.abs(weights), kind="stable")[:_MOST_WEIGHTS])
     return PretrainedField(
         _NAMES.get(name, name),
@@ -122,32 +118,24 @@ def pretrain(name: str, kind: FieldType, rows: Sequence[TrainingRows]) -> Pretra
     )
 
 
-def _fit(
-    rows: Sequence[TrainingRows], chosen: Sequence[Choice], prior: MentionModel
-) -> tuple[NDArray[np.int64], Floats, Floats, float]:
+def _fit(rows: ChosenRows, prior: MentionModel) -> tuple[NDArray[np.int64], Floats, Floats, float]:
     """Places in the hashed space, their weights, those of the measured columns, and the bias."""
     from scipy.sparse import csr_matrix, hstack
 
-    both = list(zip(rows, chosen, strict=True))
-    hashed = np.concatenate([one.hashed.at(own[0]).matrix() for one, own in both])
-    measured = np.concatenate([one.measured[own[0]] for one, own in both])
-    truth = [one.labels[own[0]] for one, own in both]
-    weights = np.concatenate(
-        [np.where(t, true_weight(t), own[1]) for t, own in zip(truth, chosen, strict=True)]
-    )
-    counts = np.bincount(hashed.ravel(), minlength=N_HASHED)
+    counts = np.bincount(rows.hashed.ravel(), minlength=N_HASHED)
     columns = np.flatnonzero(counts >= _LEAST_ROWS)
     numbers = np.full(N_HASHED, -1)
     numbers[columns] = np.arange(len(columns))
-    inside = numbers[hashed]
+    inside = numbers[rows.hashed]
     at, _ = np.nonzero(inside >= 0)
     words = csr_matrix(
-        (np.ones(len(at)), (at, inside[inside >= 0])), shape=(len(hashed), len(columns))
+        (np.ones(len(at)), (at, inside[inside >= 0])), shape=(len(inside), len(columns))
     )
+    by_prior = (rows.measured @ prior.measured)[:, None]
     fitted = fit_logistic(
-        hstack((words, csr_matrix(measured * _OWN), (measured @ prior.measured)[:, None]), "csr"),
-        np.concatenate(truth),
-        weights,
+        hstack((words, csr_matrix(rows.measured * _OWN), by_prior), "csr"),
+        rows.labels,
+        rows.weights,
         strength=np.concatenate(
             (
                 np.full(len(columns), _WORD_STRENGTH),
@@ -179,7 +167,7 @@ def main() -> None:
     """Read the options, collect, fit, write."""
     parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--part", choices=("dev", "dev-a", "dev-b"), default="dev")
+    parser.add_argument("--part", choices=DEV_PARTS, default="dev")
     parser.add_argument("--out", type=Path, default=SHIPPED)
     options = parser.parse_args()
     fields: list[PretrainedField] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.fitted import sample_name
+from featpipe.extraction.fitted import pretrained_of, sample_name
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
@@ -59,10 +59,10 @@ def check_samples(fitted: FittedTemplate) -> Checked:
     for field in template.fields:
         values = list(_values(fitted, field.name))
         n_values += len(values)
+        kind = kinds[field.name] = fitted.kind(field.name)
         if not values:
             empty.append(field.name)
-            pretrained += [field.name] if fitted.pretrained(field.name) is not None else []
-        kind = kinds[field.name] = fitted.kind(field.name)
+            pretrained += [field.name] if pretrained_of(field, kind) is not None else []
         lost.extend(_unlocated(template.name, field.name, kind, values))
     return Checked(
         n_values, kinds, tuple(lost), tuple(empty), tuple(pretrained), tuple(_unread(template))

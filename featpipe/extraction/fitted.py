@@ -137,10 +137,6 @@ class FittedTemplate:
         field = self.template.field(name)
         return field.type or _kind_of(field) or _infer_kind(field, self._documents_for(name))
 
-    def pretrained(self, name: str) -> PretrainedField | None:
-        """What a field begins with; its model leaves it out where samples are found worse by it."""
-        return shipped_fields().find(_names_of(self.template.field(name)), self.kind(name))
-
     def unfitted(self) -> list[str]:
         """Fields without a model in memory or in the cache folder."""
         return [
@@ -215,7 +211,7 @@ class FittedTemplate:
             is_many=None if field.cardinality is None else field.cardinality != "one",
             pattern=field.pattern or _choice_pattern(field),
             level=field.level,
-            pretrained=self.pretrained(field.name),
+            pretrained=pretrained_of(field, kind),
         )
 
     def _value(
@@ -257,6 +253,11 @@ def sample_name(sample: SampleSpec, index: int) -> str:
 
 def _names_of(field: FieldSpec) -> tuple[str, ...]:
     return (field.name, *field.aliases)
+
+
+def pretrained_of(field: FieldSpec, kind: FieldType) -> PretrainedField | None:
+    """What a field of a type begins with, unless its samples are found worse by it."""
+    return shipped_fields().find(_names_of(field), kind)
 
 
 def _kind_of(field: FieldSpec) -> FieldType | None:

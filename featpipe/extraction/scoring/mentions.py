@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -127,12 +127,8 @@ def fit_mentions(
         return prior
     chance = np.random.default_rng(seed)
     chosen = [first_choice(rows, chance) for rows in documents]
-    model = _fit(documents, chosen, prior)
-    for number, rows in enumerate(documents):
-        if len(rows.labels) > len(chosen[number][0]):
-            logits = model.logits(rows.hashed, rows.measured)
-            chosen[number] = with_hard_negatives(rows, chosen[number], logits)
-    return _fit(documents, chosen, prior)
+    model = _fit(chosen_rows(documents, chosen), prior)
+    return _fit(chosen_rows(documents, add_hard_negatives(documents, chosen, model)), prior)
 
 
 def first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
@@ -151,40 +147,66 @@ def first_choice(rows: TrainingRows, chance: np.random.Generator) -> Choice:
     return np.concatenate((near, drawn)), np.concatenate((np.ones(len(near)), np.full(n, weight)))
 
 
-def with_hard_negatives(rows: TrainingRows, choice: Choice, logits: Floats) -> Choice:
-    """A choice with the candidates added that a model's log odds are most wrong about."""
+def add_hard_negatives(
+    documents: Sequence[TrainingRows], chosen: Sequence[Choice], model: MentionModel
+) -> list[Choice]:
+    """The choice of each document with the candidates added that a model is most wrong about."""
+    return [
+        _with_hard_negatives(rows, choice, model) if len(rows.labels) > len(choice[0]) else choice
+        for rows, choice in zip(documents, chosen, strict=True)
+    ]
+
+
+def _with_hard_negatives(rows: TrainingRows, choice: Choice, model: MentionModel) -> Choice:
     chosen, weights = choice
-    logits = np.where(rows.labels, -np.inf, logits)
+    logits = np.where(rows.labels, -np.inf, model.logits(rows.hashed, rows.measured))
     logits[chosen] = -np.inf
     worst = np.argsort(-logits)[:_HARD_PER_DOCUMENT]
     worst = worst[np.isfinite(logits[worst])]
     return np.concatenate((chosen, worst)), np.concatenate((weights, np.ones(len(worst))))
 
 
-def _fit(
-    documents: Sequence[TrainingRows], chosen: Sequence[Choice], prior: MentionModel
-) -> MentionModel:
+class ChosenRows(NamedTuple):
+    """Chosen candidates of all documents, ``n`` rows.
+
+    Shapes: ``hashed`` (n, width), ``measured`` (n, len(MEASURED)), ``labels`` and ``weights`` (n,).
+    """
+
+    hashed: NDArray[np.int32]
+    measured: Floats
+    labels: Bools
+    weights: Floats
+
+
+def chosen_rows(documents: Sequence[TrainingRows], chosen: Sequence[Choice]) -> ChosenRows:
+    """The rows that a model is fitted on; true ones weigh more."""
+    both = list(zip(documents, chosen, strict=True))
+    truth = [rows.labels[at] for rows, (at, _) in both]
+    weights = [
+        np.where(own, true_weight(own), given)
+        for own, (_, given) in zip(truth, chosen, strict=True)
+    ]
+    return ChosenRows(
+        np.concatenate([rows.hashed.at(at).matrix() for rows, (at, _) in both]),
+        np.concatenate([rows.measured[at] for rows, (at, _) in both]),
+        np.concatenate(truth),
+        np.concatenate(weights),
+    )
+
+
+def _fit(rows: ChosenRows, prior: MentionModel) -> MentionModel:
     from scipy.sparse import csr_matrix, hstack
 
-    hashed = np.concatenate(
-        [r.hashed.at(c[0]).matrix() for r, c in zip(documents, chosen, strict=True)]
-    )
-    measured = np.concatenate([r.measured[c[0]] for r, c in zip(documents, chosen, strict=True)])
-    truth = [r.labels[c[0]] for r, c in zip(documents, chosen, strict=True)]
-    labels = np.concatenate(truth)
-    weights = np.concatenate(
-        [np.where(own, true_weight(own), c[1]) for own, c in zip(truth, chosen, strict=True)]
-    )
-    columns, inverse = np.unique(hashed, return_inverse=True)
-    n, width = hashed.shape
+    columns, inverse = np.unique(rows.hashed, return_inverse=True)
+    n, width = rows.hashed.shape
     sparse = csr_matrix(
         (np.ones(n * width), inverse.ravel(), np.arange(0, n * width + 1, width)),
         shape=(n, len(columns)),
     )
     strength = np.concatenate((np.full(len(columns), _HASHED_STRENGTH), _MEASURED_STRENGTH))
-    mean = np.concatenate((prior.hashed[columns], prior.measured))
+    mean = np.concatenate((prior.hashed[columns].astype(np.float64), prior.measured))
     fitted = fit_logistic(
-        hstack((sparse, csr_matrix(measured)), format="csr"), labels, weights,
+        hstack((sparse, csr_matrix(rows.measured)), format="csr"), rows.labels, rows.weights,
         strength=strength, prior=mean, prior_bias=prior.bias,
     )  # fmt: skip
     table = prior.hashed.copy()

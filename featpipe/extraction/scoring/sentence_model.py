@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Sentences without a value that a sample is represented by; more cost time.
 _MOST_FALSE = 120
 _STRENGTH = 1.0
-PRIOR_BIAS = -4.0
+_PRIOR_BIAS = -4.0
 _N_STEPS = 30
 #: Words and pairs that a field keeps, those of the greatest weights.
 _MOST_KEPT = 8192
@@ -51,7 +51,7 @@ class SentenceModel:
     """Shape: ``weights`` (N_PLACES,) float32."""
 
     weights: NDArray[np.float32]
-    bias: float = PRIOR_BIAS
+    bias: float = _PRIOR_BIAS
 
     def logits(self, features: PageFeatures) -> Floats:
         """Log odds (n_sentences,) that each sentence holds a value."""
