@@ -131,6 +131,17 @@ def test_without_a_sample_it_finds_values_that_no_name_stands_beside(
     assert not pretrained.is_untaught
 
 
+def test_without_a_sample_it_must_be_surer_than_a_name(buyer: PretrainedField) -> None:
+    features = features_of("保证人：司徒娟\n")
+    for pretrained, chosen in ((None, [0]), (buyer, [])):
+        model = fit_field([], "organisation", ("保证人",), pretrained=pretrained)
+        scored = model.score(features)
+        n = len(scored.groups)
+        doubtful = replace(scored, confidences=np.full(n, 0.3), probabilities=np.zeros(n))
+        assert model.choose(doubtful) == chosen
+        assert model.choose(replace(doubtful, confidences=np.full(n, 0.4))) == [0]
+
+
 def test_without_rows_it_is_the_model(buyer: PretrainedField) -> None:
     fitted, prior = fit_mentions([], pretrained=buyer), prior_model(pretrained=buyer)
     assert np.array_equal(fitted.hashed, buyer.hashed)

@@ -71,8 +71,8 @@ _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("fro
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
 _LEAST_CONFIDENCE = 0.25
-#: The same of a field that no sample has shown a value of: other documents than those that it was
-#: pretrained on may have nothing of the kind.
+#: The same of a pretrained field that no sample has shown a value of: other documents than those
+#: that it was pretrained on may have nothing of the kind.
 _LEAST_UNSHOWN = 0.35
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
@@ -167,7 +167,8 @@ class FieldModel:
             scored.measured[:, _FROM_LABEL] > 0
         )
         able = is_named if self.is_untaught else np.ones(len(scored.groups), bool)
-        least = _LEAST_CONFIDENCE if len(self.exemplars) else _LEAST_UNSHOWN
+        is_unshown = self.is_pretrained and not len(self.exemplars)
+        least = _LEAST_UNSHOWN if is_unshown else _LEAST_CONFIDENCE
         is_sure = scored.confidences >= least
         is_sure[:1] |= is_labelled[:1] & (scored.probabilities[:1] >= _LEAST_LABELLED)
         chosen = [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
