@@ -193,7 +193,8 @@ def main() -> None:
                 if any(row["fields"].get(name) for row in template)
                 for one in collect(template, name, kind, pages)
             ]
-            field = pretrain(name, kind, rows)
+            several = sum(len(row["fields"][name]) > 1 for row in having) / len(having)
+            field = replace(pretrain(name, kind, rows), several=round(several, 4))
             if kind == "clause":
                 field = replace(field, sentences=pretrain_sentences(documents, name, pages[0]))
             fields.append(field)

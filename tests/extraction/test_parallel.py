@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,8 +13,23 @@ from pages import features_of
 from test_scoring import PLACES
 
 from featpipe.extraction.parties import choose_distinct
+from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
-from featpipe.extraction.scoring.parallel import PARALLEL, further_probabilities, is_listed
+from featpipe.extraction.scoring.parallel import (
+    PARALLEL,
+    WEIGHTS,
+    choose_further,
+    parallel_places,
+    terms_of,
+)
+from featpipe.extraction.scoring.pretrained import PretrainedField
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 BANKS = (
     "华宁银行",
@@ -26,16 +42,18 @@ BANKS = (
     "云山银行",
 )
 CITIES = ("苏州", "大连", "洛阳", "宜昌", "三亚", "绵阳", "柳州", "宝鸡")
+NONE = np.empty(0, np.int32)
 HOLDERS = ("瑞丰投资", "明德实业", "宏远控股", "嘉禾资本", "天成集团", "永泰科技")
 
 
-def likeness(text: str, *values: str) -> list[dict[str, float]]:
-    """Of the places of values, the first one's among them."""
+def likeness(text: str, *values: str, kinds: Sequence[int] = ()) -> list[dict[str, float]]:
+    """Of the places of values to that of the first one, which is among them."""
     features = features_of(text)
     spans = [(text.index(value), text.index(value) + len(value)) for value in values]
-    first, last = features.tokens.spans(spans)
-    rows = features.lists.likeness((first, last), (first[:1], last[:1]))
-    return [dict(zip(PARALLEL, row, strict=True)) for row in rows.tolist()]
+    mentions = [features.tokens.spans([span]) for span in spans]
+    rows = parallel_places(features.lists, mentions, np.array(kinds or [0] * len(values)))
+    assert np.array_equal(rows, rows.transpose(1, 0, 2))
+    return [dict(zip(PARALLEL, row, strict=True)) for row in rows[:, 0].tolist()]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +69,7 @@ def likeness(text: str, *values: str) -> list[dict[str, float]]:
 )
 def test_a_list_joins_its_values(text: str) -> None:
     first, other = likeness(text, "甲建公司", "乙建公司")
-    assert other["listed with first"] == 1.0
+    assert other["listed"] == 1.0
     assert not any(first.values())  # a span is never beside itself
 
 
@@ -67,24 +85,52 @@ def test_a_list_joins_its_values(text: str) -> None:
 )
 def test_a_stop_other_words_or_a_great_distance_end_a_list(text: str) -> None:
     values = ("甲建公司", "乙建公司") if "甲" in text else ("乙建公司", "乙建")
-    assert likeness(text, *values)[1]["listed with first"] == 0.0
+    assert likeness(text, *values)[1]["listed"] == 0.0
 
 
 def test_equal_words_before_two_values_are_counted_from_the_values_on() -> None:
-    text = "1、项目名称：东湖大桥\n2、项目名称：西山隧道工程\n业主为北江"
+    text = "1、项目名称：东湖大桥，已中标\n2、项目名称：西山隧道工程，已中标\n业主为北江"
     _, same, other = likeness(text, "东湖大桥", "西山隧道工程", "北江")
-    assert same["left like first"] == pytest.approx(1.0)
-    assert other["left like first"] == 0.0
-    assert same["length unlike first"] == pytest.approx(np.log(1.5))
+    assert same["left like"] == pytest.approx(1.0)
+    assert same["right like"] == pytest.approx(5 / 6)  # 2 is not 业
+    assert other["left like"] == other["right like"] == 0.0
+    assert same["length unlike"] == pytest.approx(np.log(1.5))
 
 
-def test_evidence_only_adds_for_a_list_or_like_place() -> None:
-    p = np.full(3, 0.1)
-    columns = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    alone, listed, like = further_probabilities(p, columns).tolist()
-    assert alone < 0.1 < like < listed
-    assert is_listed(columns).tolist() == [False, True, False]
-    assert further_probabilities(np.array([0.001]), columns[1:2]).tolist() == [0.0]
+def test_values_are_of_one_kind_by_equal_numbers_but_for_none() -> None:
+    text = "甲建公司、乙建公司、丙建、丁建"
+    rows = likeness(text, "甲建公司", "乙建公司", "丙建", kinds=(7, 7, 8))
+    assert [row["same kind"] for row in rows] == [0.0, 1.0, 0.0]  # none is beside itself
+    assert not likeness(text, "甲建公司", "乙建公司")[1]["same kind"]
+
+
+def places(*pairs: tuple[int, int, str], n: int) -> Floats:
+    """Of n values, like in nothing but what is named of some pairs."""
+    columns = np.zeros((n, n, len(PARALLEL)))
+    for one, other, name in pairs:
+        columns[[one, other], [other, one], PARALLEL.index(name)] = 1.0
+    return columns
+
+
+def test_a_list_or_a_like_place_adds_to_the_log_odds() -> None:
+    p = np.array([0.9, 0.1, 0.1, 0.1])
+    near = places((0, 2, "listed"), (0, 3, "left like"), n=4)[:, 0]
+    alone, listed, like = (terms_of(p, near, near) @ WEIGHTS)[1:].tolist()
+    assert alone < like < listed
+
+
+def test_a_list_is_followed_from_value_to_value() -> None:
+    p = np.array([0.8, 0.4, 0.4, 0.4])
+    joined = places((0, 1, "listed"), (1, 2, "listed"), n=4)
+    apart = ~np.eye(4, dtype=bool)
+    assert choose_further(0, p, joined, apart, needs_list=True) == [1, 2]
+    overlapping = apart.copy()
+    overlapping[2, 1] = overlapping[1, 2] = False
+    assert choose_further(0, p, joined, overlapping, needs_list=True) == [1]
+    assert choose_further(0, p, places(n=4), apart, needs_list=True) == []
+    # Sure ones need no list where documents have several.
+    sure = np.array([0.9, 0.8, 0.02, 0.02])
+    assert choose_further(0, sure, places(n=4), apart, needs_list=False) == [1]
 
 
 def pledge(seed: int, most: int) -> tuple[str, list[str]]:
@@ -106,12 +152,14 @@ def pledge(seed: int, most: int) -> tuple[str, list[str]]:
 
 
 @cache
-def bank_model(most: int, *, is_many: bool | None = None) -> FieldModel:
+def bank_model(
+    most: int, *, is_many: bool | None = None, pretrained: PretrainedField | None = None
+) -> FieldModel:
     samples: list[Sample] = []
     for seed in range(12):
         text, banks = pledge(seed, most)
         samples.append(sample_of(features_of(text), banks, "organisation"))
-    return fit_field(samples, "organisation", ("质权人",), is_many=is_many)
+    return fit_field(samples, "organisation", ("质权人",), is_many=is_many, pretrained=pretrained)
 
 
 def found_in(model: FieldModel, text: str) -> list[str]:
@@ -152,6 +200,34 @@ def test_where_no_sample_has_several_one_value_stays_one() -> None:
     assert sum(len(found_in(model, text)) <= 1 for text, _ in texts) >= 29
 
 
+def test_where_many_documents_showed_several_samples_need_not() -> None:
+    """The pretrained field adds nothing to the scores: only how often there are several."""
+    often, never = (
+        PretrainedField(
+            "质权人",
+            "organisation",
+            NONE,
+            NONE.astype(np.float16),
+            np.zeros(len(MEASURED)),
+            0.0,
+            several=several,
+        )
+        for several in (0.1, 0.0)
+    )
+    by_often, by_never = (bank_model(1, pretrained=field) for field in (often, never))
+    assert by_often.gives_several
+    assert not by_often.is_many
+    assert not by_never.gives_several
+    assert not bank_model(1, is_many=False, pretrained=often).may_be_many
+    texts = [pledge(seed, 4) for seed in range(101, 141, 2)]  # one line for each bank
+    n_often, n_never = (
+        sum(len({*found_in(model, text)} & {*banks}) for text, banks in texts)
+        for model in (by_often, by_never)
+    )
+    assert n_never == len(texts)
+    assert n_often > 1.5 * n_never
+
+
 def test_a_field_of_one_value_never_has_several() -> None:
     model = bank_model(3, is_many=False)
     texts = [pledge(seed, 4)[0] for seed in range(100, 130)]
@@ -171,7 +247,7 @@ def test_the_likeliest_value_of_a_rival_is_no_further_value() -> None:
         groups=(scored.groups[second],),
         probabilities=np.array([0.9]),
         measured=scored.measured[:1],
-        parallel=scored.parallel[:1],
+        parallel=scored.parallel[:1, :1],
     )
     found = {"质权人": (model, scored), "出质人": (model, own)}
     chosen = choose_distinct(found, {"质权人": {"出质人": 4.0}, "出质人": {"质权人": 4.0}})

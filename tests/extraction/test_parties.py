@@ -69,7 +69,7 @@ def scored(values: dict[str, float]) -> Scored:
     none, columns = np.empty(0), np.zeros((len(values), len(MEASURED)))
     nothing = Candidates.gathered([])
     hashed = np.zeros((len(values), 1), np.int32)
-    p, nowhere = np.array([*values.values()]), np.zeros((len(values), len(PARALLEL)))
+    p, nowhere = np.array([*values.values()]), np.zeros((len(values), len(values), len(PARALLEL)))
     return Scored(nothing, none, groups, p, columns, hashed, columns, nowhere, p)
 
 

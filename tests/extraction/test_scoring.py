@@ -91,7 +91,7 @@ def test_nearly_every_value_is_a_candidate(name: str) -> None:
 def test_the_same_samples_give_the_same_model() -> None:
     first, second = (fit_field(samples_of("甲方", range(4)), "organisation") for _ in range(2))
     assert np.array_equal(first.mentions.hashed, second.mentions.hashed)
-    assert first.values.other_threshold == second.values.other_threshold
+    assert first.values.evidence == second.values.evidence
     assert np.array_equal(first.rejected.codes, second.rejected.codes)
     assert np.array_equal(first.values.model.weights, second.values.model.weights)
 

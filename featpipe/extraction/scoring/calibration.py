@@ -1,4 +1,4 @@
-"""Calibration: from a value's score to the share of right values, and the threshold of others.
+"""Calibration: from a value's score to the share of right values.
 
 Learnt from documents that were left out of fitting; a prior stands in for the many that are not
 there.
@@ -33,11 +33,6 @@ _CEILINGS = (0.99, 0.96, 0.92, 0.87, 0.81, 0.74)
 _CURVE_STRENGTH = np.array([8.0, 2.0])
 #: Prior counts of right and wrong values among those that look certain.
 _SURE_RIGHT, _SURE_WRONG = 9.0, 1.0
-#: A step away from the default must gain as much F1 as that divided by the number of values.
-_THRESHOLD_STRENGTH = 30.0
-#: The default, and the least, of the threshold of values beside the likeliest one.
-_OTHER, _LEAST_OTHER = 0.35, 0.2
-_STEPS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +83,6 @@ class Calibration:
 
     curve: Curve
     evidence: Evidence
-    other_threshold: float
-    """Probability that values beside the likeliest one need to be reported."""
 
 
 def calibrate(
@@ -104,33 +97,10 @@ def calibrate(
 
     """
     curve = fit_curve(scores, labels)
-    ranked = [
-        sorted(zip(curve(part).tolist(), truth.tolist(), strict=True))[::-1]
-        for part, truth in zip(scores, labels, strict=True)
-    ]
-    other = _best_threshold([part[1:4] for part in ranked], sum(max(n - 1, 0) for n in n_wanted))
     gain = _GAIN if len(scores) > 1 else 0.0
-    other = _gained(max(other, _LEAST_OTHER), curve.ceiling, gain)
-    evidence = Evidence.of(scores, labels, n_wanted)
-    return Calibration(replace(curve, shift=curve.shift + gain), evidence, other)
-
-
-def _gained(p: float, ceiling: float, gain: float) -> float:
-    """A threshold that the same values pass when their log odds have grown."""
-    share = min(p / ceiling, 1.0 - 1e-6)
-    return ceiling * float(sigmoid(np.log(share / (1.0 - share)) + gain))
-
-
-def _best_threshold(ranked: Sequence[Sequence[tuple[float, bool]]], n_wanted: int) -> float:
-    """The step with the best F1 after the penalty for its distance from the default."""
-    best, best_score = _OTHER, -1.0
-    for step in _STEPS:
-        taken = [is_true for part in ranked for p, is_true in part if p >= step]
-        score = 2 * sum(taken) / max(len(taken) + n_wanted, 1)
-        score -= abs(step - _OTHER) * _THRESHOLD_STRENGTH / max(n_wanted, 1)
-        if score > best_score:
-            best, best_score = step, score
-    return best
+    return Calibration(
+        replace(curve, shift=curve.shift + gain), Evidence.of(scores, labels, n_wanted)
+    )
 
 
 def fit_curve(scores: Sequence[Floats], labels: Sequence[Bools]) -> Curve:

@@ -18,11 +18,7 @@ from featpipe.extraction.scoring.mentions import (
     label_candidates,
     prior_model,
 )
-from featpipe.extraction.scoring.parallel import (
-    LEAST,
-    further_probabilities,
-    is_listed,
-)
+from featpipe.extraction.scoring.parallel import choose_further
 from featpipe.extraction.scoring.ranking import (
     Group,
     ValueModel,
@@ -68,6 +64,8 @@ _MOST_EXEMPLARS = 6
 #: development) lost what they had learnt of names of projects, and a third of the right values.
 _MUCH_WORSE = 0.85
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
+#: Share of the documents pretrained on that have several values, from which on others may.
+_OFTEN_SEVERAL = 0.03
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
 _LEAST_CONFIDENCE = 0.25
@@ -121,7 +119,7 @@ class Scored:
     """Columns (n_groups, n) of the best mention of each value; ``measured`` likewise."""
     measured: Floats
     parallel: Floats
-    """Columns (n_groups, len(PARALLEL)): how far each value stands in a place like the first's."""
+    """(n, n, len(PARALLEL)) of the n likeliest values: how far they stand in like places."""
     confidences: Floats
     """(n_groups,): see :mod:`featpipe.extraction.scoring.confidence`."""
 
@@ -135,6 +133,8 @@ class FieldModel:
     """Whether a sample has several values, or the template says that documents may."""
     may_be_many: bool
     """Whether documents may have several, as far as the template tells."""
+    gives_several: bool
+    """Whether a document may give several without a list of them: ``is_many``, or pretrained so."""
     aliases: tuple[str, ...]
     boundaries: Boundaries
     mentions: MentionModel
@@ -173,28 +173,23 @@ class FieldModel:
         is_sure[:1] |= is_labelled[:1] & (scored.probabilities[:1] >= _LEAST_LABELLED)
         chosen = [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
         if chosen and self.may_be_many:
-            self._add_further(scored, able, chosen)
+            chosen += self._choose_further(scored, able, chosen[0])
         return chosen
 
-    def _add_further(self, scored: Scored, able: Bools, chosen: list[int]) -> None:
-        """Values likely enough by themselves or by their places, the likeliest first.
-
-        Where no sample has several values, only what one list joins with the first.
-        """
-        p = scored.probabilities
-        further = further_probabilities(p, scored.parallel)
-        enough = (further >= LEAST) & (self.is_many | is_listed(scored.parallel))
-        enough |= self.is_many & (p >= self.values.other_threshold)
-        for number in np.argsort(-further, kind="stable").tolist():
-            own = scored.groups[number]
-            is_apart = not any(_overlap(own, scored.groups[other]) for other in chosen)
-            if able[number] and enough[number] and is_apart:
-                chosen.append(number)
-
-
-def _overlap(first: Group, second: Group) -> bool:
-    (a, b), (c, d) = first.spans[0], second.spans[0]
-    return a < d and c < b
+    def _choose_further(self, scored: Scored, able: Bools, first: int) -> list[int]:
+        """Values likely enough by themselves and by their places, each apart from the others."""
+        n = len(scored.parallel)
+        if n < 2 or first >= n:
+            return []
+        start, end = np.array([group.spans[0] for group in scored.groups[:n]]).T
+        is_apart = (end[:, None] <= start) | (end <= start[:, None])
+        return choose_further(
+            first,
+            scored.probabilities[:n],
+            scored.parallel,
+            is_apart & able[:n, None],
+            needs_list=not self.gives_several,
+        )
 
 
 def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[Scored]:
@@ -233,7 +228,7 @@ def _score(
     )
     if not len(found):
         none = np.empty(0)
-        nowhere = parallel_columns(features, (), none)
+        nowhere = parallel_columns(features, found, (), none)
         columns = value_rows(features, (), frozenset(), model.rejected)
         return Scored(found, none, (), none, columns, hashed.matrix(), measured, nowhere, none)
     logits = model.mentions.logits(hashed, measured)
@@ -245,7 +240,7 @@ def _score(
     ranked = tuple(groups[number] for number in order)
     return Scored(
         found, logits, ranked, p[order], values[order], hashed.at(best).matrix(), measured[best],
-        parallel_columns(features, ranked, p[order]),
+        parallel_columns(features, found, ranked, p[order]),
         confidences_of(model.values, values[order], p[order], is_shaped=model.kind in SHAPED),
     )  # fmt: skip
 
@@ -301,8 +296,10 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
         [labels for _, labels in ranked],
         [len(sample.values) for sample in samples],
     )
+    gives_several = is_many or (pretrained is not None and pretrained.several >= _OFTEN_SEVERAL)
     return FieldModel(
-        kind, is_many, may_be_many, names, boundaries, mentions, values, _sentences_of(samples),
+        kind, is_many, may_be_many, gives_several, names, boundaries, mentions, values,
+        _sentences_of(samples),
         _fit_sentences(samples, pretrained) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
         judgements.rejected(), pretrained is not None,

@@ -1,12 +1,11 @@
-"""Parallel places: further values of a field, found by the place of its likeliest one.
+"""Parallel places: further values of a field, found by the places of those that are found.
 
 A document of several contracts, pledges or sellers names each of them in a like place: joined by 、
-or "and", or behind the same words. A value's own probability is that of being the value of the
-field; whether it is one beside the first, its place tells as well. A logistic regression over both
-says how likely. Its weights were learnt once over the parts for development of announcements, event
-sentences and receipts (``scripts/extraction_sets.py``), from fewer draws than
-``scripts/learn_parallel.py`` takes: that gives .98, 1.54, 1.23, -1.04 and a bias of -1.04, by which
-F1 is the same within .002.
+or "and", between the same words, of the same kind. A value's own probability is that of being the
+value of the field; whether it is one beside others, its place tells as well. A logistic regression
+over both says how likely, the likeliest is taken, and its own places count for those that are left:
+a list is followed to its end. Weights and bounds were learnt once over the parts for development of
+announcements, event sentences and receipts (``scripts/learn_parallel.py``).
 
 Guarantee: the likeliest value of a field never depends on it.
 """
@@ -23,6 +22,8 @@ from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.tokens import Tokens
@@ -31,21 +32,27 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
 
-#: Whether one list joins a value and the first; the share of the tokens before both that are equal;
-#: how far one is longer, up to 1 for e times as long. All in [0, 1].
-PARALLEL = ("listed with first", "left like first", "length unlike first")
-#: Weights of the log odds of a value, and of the columns.
-WEIGHTS = np.array([1.07, 1.7, 1.05, -1.0])
-BIAS = -0.8
+#: Of a value and another: whether one list joins them; the share of the tokens before both, and
+#: behind both, that are equal; whether both are entities of one label, or have the shape of the
+#: field's type; how far one is longer, up to 1 for e times as long. All in [0, 1].
+PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
+_LISTED, _LEFT, _RIGHT, _KIND, _LENGTH = range(len(PARALLEL))
+#: Terms of the log odds that a value is one beside others, and their weights: its own log odds,
+#: those of the likeliest, and PARALLEL: the most over the others, but for the length, which is
+#: compared with the likeliest's.
+TERMS = ("log odds", "log odds of first", *PARALLEL)
+WEIGHTS = np.array([0.8, -0.2, 1.26, 1.24, 0.66, 0.97, -0.83])
+BIAS = -1.58
 #: Least probability of a further value that is reported.
 LEAST = 0.25
 #: Least probability of a further value by itself, without its place.
-LEAST_OWN = 0.01
-#: Tokens before two values that are compared.
+LEAST_OWN = 0.005
+#: Tokens before two values, and behind them, that are compared.
 _WINDOW = 6
 #: Most tokens between two values of one list.
 _LONGEST_GAP = 80
 
+_EDGE = np.arange(1, _WINDOW + 1)
 _LIST_MARK = hash_of("、")
 _CONNECTORS = hashes_of((*"、和及与跟或&/", "and", "or"))
 _OPENING, _CLOSING = hashes_of("(["), hashes_of(")]")
@@ -56,7 +63,7 @@ class ListContext:
     """Where a page's tokens join values into lists; ``n`` tokens have n + 1 places."""
 
     code: Ints
-    """(_WINDOW + n,) codes of the tokens, behind codes of none."""
+    """(_WINDOW + n + _WINDOW,) codes of the tokens, between codes of none."""
     connects_before: Bools
     """(n + 1,) whether the token before a place joins values, as 、 does."""
     connects_behind: Bools
@@ -72,36 +79,39 @@ class ListContext:
         is_outside = (np.cumsum(opens.astype(np.int64) - closes) == 0) & ~closes
         is_stop = tokens.is_mark & is_outside & ~connects
         return cls(
-            np.concatenate((-np.arange(1, _WINDOW + 1), tokens.code)),
+            np.concatenate((-_EDGE, tokens.code, -_EDGE - _WINDOW)),
             np.concatenate(([False], connects)),
             np.append(connects, False)[_behind_brackets(opens, closes)],
             np.concatenate(([0], np.cumsum(is_stop))),
         )
 
     def likeness(self, spans: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> Floats:
-        """Columns (n, len(PARALLEL)): how far the places of n spans are like one of m others.
+        """How far the places of n spans are like those of m others: (n, m, 3), of PARALLEL.
 
         Args:
             spans: the tokens (n,) that they begin at, and those that they end before.
-            others: the same (m,) of the others. A span that overlaps one is like none.
+            others: the same (m,) of the others.
 
         """
         (start, end), (its_start, its_end) = (spans[0][:, None], spans[1][:, None]), others
-        is_apart = ((its_end <= start) | (end <= its_start)).all(axis=1, keepdims=True)
         low = np.minimum(end, its_end)
         high = np.maximum(low, np.maximum(start, its_start))
         listed = self.connects_behind[low] & self.connects_before[high] & (high - low > 0)
         listed &= (self.n_stops[low] == self.n_stops[high]) & (high - low <= _LONGEST_GAP)
-        same = self._before(spans[0])[:, None] == self._before(its_start)
-        left = np.cumprod(same, axis=2).sum(axis=2) / _WINDOW
-        length = np.minimum(np.abs(np.log((end - start) / (its_end - its_start)[:1])), 1.0)
-        return np.hstack([part.max(axis=1, keepdims=True) for part in (listed, left, length)]) * (
-            is_apart
+        before, behind = np.arange(_WINDOW)[::-1], np.arange(_WINDOW) + _WINDOW
+        return np.stack(
+            (
+                listed,
+                self._alike(spans[0], its_start, before),
+                self._alike(spans[1], its_end, behind),
+            ),
+            axis=2,
         )
 
-    def _before(self, places: Ints) -> Ints:
-        """Codes (n, _WINDOW) of the tokens before some places, the nearest first."""
-        return np.asarray(self.code[places[:, None] + np.arange(_WINDOW)[::-1]])
+    def _alike(self, places: Ints, others: Ints, window: Ints) -> Floats:
+        """Share (n, m) of the tokens in a window of places that are equal, from the nearest on."""
+        same = self.code[places[:, None] + window][:, None] == self.code[others[:, None] + window]
+        return np.asarray(np.logical_and.accumulate(same, axis=2).sum(axis=2) / _WINDOW)
 
 
 def _behind_brackets(opens: Bools, closes: Bools) -> Ints:
@@ -116,18 +126,75 @@ def _behind_brackets(opens: Bools, closes: Bools) -> Ints:
     return behind
 
 
-def terms_of(probabilities: Floats, columns: Floats) -> Floats:
-    """Terms (n, len(WEIGHTS)) of values with such probabilities."""
+def parallel_places(lists: ListContext, values: Sequence[tuple[Ints, Ints]], kinds: Ints) -> Floats:
+    """How far each of n values is like each other: (n, n, len(PARALLEL)).
+
+    Values that overlap are like in nothing.
+
+    Args:
+        lists: of the page.
+        values: the tokens (m,) that the mentions of each begin at, and those that they end before,
+            the best first.
+        kinds: (n,) of the best mentions, equal for a like kind and 0 for none.
+
+    """
+    starts, ends = (np.concatenate([value[side] for value in values]) for side in (0, 1))
+    at = np.cumsum([0, *(len(value[0]) for value in values[:-1])])
+    start, end = starts[at], ends[at]
+    n = len(values)
+    columns = np.empty((n, n, len(PARALLEL)))
+    columns[:, :, :_KIND] = np.maximum.reduceat(
+        lists.likeness((start, end), (starts, ends)), at, axis=1
+    )
+    columns[:, :, _KIND] = (kinds[:, None] == kinds) & (kinds != 0)
+    length = np.log(end - start)
+    columns[:, :, _LENGTH] = np.minimum(np.abs(length[:, None] - length), 1.0)
+    overlaps = (starts < end[:, None]) & (start[:, None] < ends)
+    return columns * ~np.logical_or.reduceat(overlaps, at, axis=1)[:, :, None]
+
+
+def terms_of(probabilities: Floats, near: Floats, of_first: Floats, first: int = 0) -> Floats:
+    """Terms (n, len(TERMS)) of the values of a document.
+
+    Args:
+        probabilities: (n,) of each by itself.
+        near: (n, len(PARALLEL)), the most over the values that it may stand beside.
+        of_first: (n, len(PARALLEL)), beside the likeliest one alone.
+        first: number of the likeliest one.
+
+    """
     p = np.clip(probabilities, 1e-6, 1 - 1e-6)
-    return np.column_stack((np.log(p / (1 - p)), columns))
+    log_odds = np.log(p / (1 - p))
+    terms = np.empty((len(p), len(TERMS)))
+    terms[:, 0], terms[:, 1] = log_odds, log_odds[first]
+    terms[:, 2:] = near
+    terms[:, -1] = of_first[:, _LENGTH]
+    return terms
 
 
-def further_probabilities(probabilities: Floats, columns: Floats) -> Floats:
-    """Probability (n,) that each value is one beside the first, 0 for the least likely ones."""
-    p = sigmoid(np.einsum("nt,t->n", terms_of(probabilities, columns), WEIGHTS) + BIAS)
-    return np.where(probabilities < LEAST_OWN, 0.0, p)
+def choose_further(
+    first: int, probabilities: Floats, parallel: Floats, able: Bools, *, needs_list: bool
+) -> list[int]:
+    """Numbers of the values beside the likeliest one, the likeliest of them first.
 
+    Args:
+        first: number of the likeliest one.
+        probabilities: (n,) of each by itself.
+        parallel: (n, n, len(PARALLEL)) as :func:`parallel_places` gives it.
+        able: (n, n) whether each value may be given beside each other.
+        needs_list: whether a list must join each with one that is given.
 
-def is_listed(columns: Floats) -> Bools:
-    """Whether each value (n,) is in one list with the first."""
-    return np.asarray(columns[:, 0] > 0)
+    """
+    near, is_left, chosen = parallel[:, first], able[:, first], [first]
+    while True:
+        terms = terms_of(probabilities, near, parallel[:, first], first)
+        p = sigmoid(np.einsum("nt,t->n", terms, WEIGHTS) + BIAS)
+        enough = is_left & (p >= LEAST)
+        if needs_list:
+            enough &= near[:, _LISTED] > 0
+        if not enough.any():
+            return chosen[1:]
+        best = int(np.argmax(np.where(enough, p, 0.0)))
+        chosen.append(best)
+        near = np.maximum(near, parallel[:, best])
+        is_left = is_left & able[:, best]

@@ -62,6 +62,8 @@ class PretrainedField:
     bias: float
     sentences: SentenceModel | None = None
     """Of a field of clauses."""
+    several: float = 0.0
+    """Share of the documents with a value that have several."""
 
     @property
     def hashed(self) -> NDArray[np.float32]:
@@ -124,6 +126,7 @@ class PretrainedFields:
                     np.array([one["measured"].get(name, 0.0) for name in MEASURED]),
                     one["bias"],
                     sentences,
+                    one["several"],
                 )
             )
         return cls(fields)
@@ -146,6 +149,7 @@ class PretrainedFields:
                     "name": field.name,
                     "kind": field.kind,
                     "bias": field.bias,
+                    "several": field.several,
                     "measured": {name: weight for name, weight in measured if weight},
                     "sentence_bias": None if field.sentences is None else field.sentences.bias,
                 }

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.scoring.calibration import Evidence, calibrate
+from featpipe.extraction.scoring.candidates import SHAPE
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
-from featpipe.extraction.scoring.parallel import LEAST_OWN, PARALLEL
+from featpipe.extraction.scoring.parallel import LEAST_OWN, PARALLEL, parallel_places
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import read_value
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MENTIONS, _MOST_MENTIONS = 30, 200
 #: Log odds of a likely mention.
 _LIKELY = -1.0
-#: Mentions of the first value that the places of the others are compared with.
+#: Mentions of each value that the places of the others are compared with.
 _MOST_COMPARED = 4
 
 VALUE_COLUMNS = (
@@ -141,20 +142,23 @@ def _by_other_mentions(
 
 
 def parallel_columns(
-    features: PageFeatures, groups: Sequence[Group], probabilities: Floats
+    features: PageFeatures, found: Candidates, groups: Sequence[Group], probabilities: Floats
 ) -> Floats:
-    """Columns (n_groups, len(PARALLEL)) of a document's values, the likeliest first.
+    """How far a document's values stand in like places: (n, n, len(PARALLEL)).
 
-    Zero for the first, and for values that are too unlikely to be one beside it.
+    Of the n that are likely enough for one of several; values come likeliest first.
     """
-    columns = np.zeros((len(groups), len(PARALLEL)))
     n = int(np.count_nonzero(probabilities >= LEAST_OWN))
-    if n > 1:
-        tokens = features.tokens
-        spans = tokens.spans([group.spans[0] for group in groups[:n]])
-        others = tokens.spans(groups[0].spans[:_MOST_COMPARED])
-        columns[:n] = features.lists.likeness(spans, others)
-    return columns
+    if n < 2:
+        return np.zeros((n, n, len(PARALLEL)))
+    tokens = features.tokens
+    best = np.array([group.candidate for group in groups[:n]])
+    labels = features.entities.exact_labels(found.first[best], found.last[best])
+    return parallel_places(
+        features.lists,
+        [tokens.spans(group.spans[:_MOST_COMPARED]) for group in groups[:n]],
+        np.where(found.origin[best] & SHAPE, SHAPE, labels),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,8 +166,6 @@ class ValueModel:
     """Second stage: calibrated probability of each value."""
 
     model: Logistic
-    other_threshold: float
-    """What a value beside the likeliest one needs to be reported."""
     ceiling: float
     """Highest probability: samples contradict each other."""
     evidence: Evidence
@@ -183,7 +185,7 @@ def fit_values(
 ) -> ValueModel:
     """Fit on mention scores of models that did not know the document.
 
-    Probabilities are calibrated, and the threshold chosen, by cross-validation over the documents.
+    Probabilities are calibrated by cross-validation over the documents.
     Where the fitted weights do worse in it than the prior, the prior is kept.
 
     Args:
@@ -202,12 +204,7 @@ def fit_values(
     calibration = calibrate(logits, labels, n_wanted)
     curve = calibration.curve
     model = Logistic(model.weights * curve.scale, model.bias * curve.scale + curve.shift)
-    return ValueModel(
-        model,
-        calibration.other_threshold,
-        curve.ceiling,
-        calibration.evidence,
-    )
+    return ValueModel(model, curve.ceiling, calibration.evidence)
 
 
 def _cross_validated(
