@@ -130,7 +130,15 @@ def test_a_list_is_followed_from_value_to_value() -> None:
     assert choose_further(0, p, places(n=4), apart, needs_list=True) == []
     # Sure ones need no list where documents have several.
     sure = np.array([0.9, 0.8, 0.02, 0.02])
-    assert choose_further(0, sure, places(n=4), apart, needs_list=False) == [1]
+    assert choose_further(0, sure, places(n=4), apart) == [1]
+
+
+def test_where_most_documents_have_several_a_likely_value_needs_no_like_place() -> None:
+    p, apart = np.array([0.9, 0.55, 0.45]), ~np.eye(3, dtype=bool)
+    assert choose_further(0, p, places(n=3), apart) == []
+    assert choose_further(0, p, places(n=3), apart, is_usual=True) == [1]
+    assert bank_model(3).is_mostly_many  # 7 of 12 samples
+    assert not bank_model(1).is_mostly_many
 
 
 def pledge(seed: int, most: int) -> tuple[str, list[str]]:

@@ -135,6 +135,8 @@ class FieldModel:
     """Whether documents may have several, as far as the template tells."""
     gives_several: bool
     """Whether a document may give several without a list of them: ``is_many``, or pretrained so."""
+    is_mostly_many: bool
+    """Whether most samples with a value have several."""
     aliases: tuple[str, ...]
     boundaries: Boundaries
     mentions: MentionModel
@@ -189,6 +191,7 @@ class FieldModel:
             scored.parallel,
             is_apart & able[:n, None],
             needs_list=not self.gives_several,
+            is_usual=self.is_mostly_many,
         )
 
 
@@ -296,9 +299,12 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
         [labels for _, labels in ranked],
         [len(sample.values) for sample in samples],
     )
+    n_several, n_valued = (sum(len(sample.values) > n for sample in samples) for n in (1, 0))
+    is_mostly_many = 2 * n_several > n_valued
     gives_several = is_many or (pretrained is not None and pretrained.several >= _OFTEN_SEVERAL)
     return FieldModel(
-        kind, is_many, may_be_many, gives_several, names, boundaries, mentions, values,
+        kind, is_many, may_be_many, gives_several, is_mostly_many, names,
+        boundaries, mentions, values,
         _sentences_of(samples),
         _fit_sentences(samples, pretrained) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),

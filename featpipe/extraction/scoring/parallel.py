@@ -45,7 +45,10 @@ WEIGHTS = np.array([0.8, -0.2, 1.26, 1.24, 0.66, 0.97, -0.83])
 BIAS = -1.58
 #: Least probability of a further value that is reported.
 LEAST = 0.25
-#: Least probability of a further value by itself, without its place.
+#: Least probability by itself, where most documents have several values: in the sets that the
+#: weights were learnt on, few have.
+LEAST_USUAL = 0.5
+#: Least probability by itself of values whose places are looked at.
 LEAST_OWN = 0.005
 #: Tokens before two values, and behind them, that are compared.
 _WINDOW = 6
@@ -173,7 +176,13 @@ def terms_of(probabilities: Floats, near: Floats, of_first: Floats, first: int =
 
 
 def choose_further(
-    first: int, probabilities: Floats, parallel: Floats, able: Bools, *, needs_list: bool
+    first: int,
+    probabilities: Floats,
+    parallel: Floats,
+    able: Bools,
+    *,
+    needs_list: bool = False,
+    is_usual: bool = False,
 ) -> list[int]:
     """Numbers of the values beside the likeliest one, the likeliest of them first.
 
@@ -183,13 +192,14 @@ def choose_further(
         parallel: (n, n, len(PARALLEL)) as :func:`parallel_places` gives it.
         able: (n, n) whether each value may be given beside each other.
         needs_list: whether a list must join each with one that is given.
+        is_usual: whether most documents have several, so that a likely value needs no like place.
 
     """
     near, is_left, chosen = parallel[:, first], able[:, first], [first]
     while True:
         terms = terms_of(probabilities, near, parallel[:, first], first)
         p = sigmoid(np.einsum("nt,t->n", terms, WEIGHTS) + BIAS)
-        enough = is_left & (p >= LEAST)
+        enough = is_left & ((p >= LEAST) | (is_usual & (probabilities >= LEAST_USUAL)))
         if needs_list:
             enough &= near[:, _LISTED] > 0
         if not enough.any():
