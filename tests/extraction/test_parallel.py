@@ -50,8 +50,12 @@ def likeness(text: str, *values: str, kinds: Sequence[int] = ()) -> list[dict[st
     """Of the places of values to that of the first one, which is among them."""
     features = features_of(text)
     spans = [(text.index(value), text.index(value) + len(value)) for value in values]
-    mentions = [features.tokens.spans([span]) for span in spans]
-    rows = parallel_places(features.lists, mentions, np.array(kinds or [0] * len(values)))
+    rows = parallel_places(
+        features.lists,
+        features.tokens.spans(spans),
+        [1] * len(spans),
+        np.array(kinds or [0] * len(spans)),
+    )
     assert np.array_equal(rows, rows.transpose(1, 0, 2))
     return [dict(zip(PARALLEL, row, strict=True)) for row in rows[:, 0].tolist()]
 

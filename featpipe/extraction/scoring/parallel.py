@@ -4,8 +4,9 @@ A document of several contracts, pledges or sellers names each of them in a like
 or "and", between the same words, of the same kind. A value's own probability is that of being the
 value of the field; whether it is one beside others, its place tells as well. A logistic regression
 over both says how likely, the likeliest is taken, and its own places count for those that are left:
-a list is followed to its end. Weights and bounds were learnt once over the parts for development of
-announcements, event sentences and receipts (``scripts/learn_parallel.py``).
+a list is followed to its end. The weights were learnt once over the parts for development of
+announcements, event sentences and receipts, with pretrained fields and without
+(``scripts/learn_parallel.py``).
 
 Guarantee: the likeliest value of a field never depends on it.
 """
@@ -129,22 +130,25 @@ def _behind_brackets(opens: Bools, closes: Bools) -> Ints:
     return behind
 
 
-def parallel_places(lists: ListContext, values: Sequence[tuple[Ints, Ints]], kinds: Ints) -> Floats:
+def parallel_places(
+    lists: ListContext, mentions: tuple[Ints, Ints], counts: Sequence[int], kinds: Ints
+) -> Floats:
     """How far each of n values is like each other: (n, n, len(PARALLEL)).
 
     Values that overlap are like in nothing.
 
     Args:
         lists: of the page.
-        values: the tokens (m,) that the mentions of each begin at, and those that they end before,
-            the best first.
+        mentions: the tokens that the mentions of all values begin at, and those that they end
+            before; of each value the best first.
+        counts: (n,) how many mentions each value has.
         kinds: (n,) of the best mentions, equal for a like kind and 0 for none.
 
     """
-    starts, ends = (np.concatenate([value[side] for value in values]) for side in (0, 1))
-    at = np.cumsum([0, *(len(value[0]) for value in values[:-1])])
+    starts, ends = mentions
+    at = np.cumsum([0, *counts[:-1]])
     start, end = starts[at], ends[at]
-    n = len(values)
+    n = len(counts)
     columns = np.empty((n, n, len(PARALLEL)))
     columns[:, :, :_KIND] = np.maximum.reduceat(
         lists.likeness((start, end), (starts, ends)), at, axis=1

@@ -154,9 +154,11 @@ def parallel_columns(
     tokens = features.tokens
     best = np.array([group.candidate for group in groups[:n]])
     labels = features.entities.exact_labels(found.first[best], found.last[best])
+    mentions = [group.spans[:_MOST_COMPARED] for group in groups[:n]]
     return parallel_places(
         features.lists,
-        [tokens.spans(group.spans[:_MOST_COMPARED]) for group in groups[:n]],
+        tokens.spans([span for own in mentions for span in own]),
+        [len(own) for own in mentions],
         np.where(found.origin[best] & SHAPE, SHAPE, labels),
     )
 
