@@ -15,7 +15,9 @@ from test_scoring import PLACES
 from featpipe.extraction.parties import choose_distinct
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring.logistic import sigmoid
 from featpipe.extraction.scoring.parallel import (
+    BIAS,
     PARALLEL,
     WEIGHTS,
     choose_further,
@@ -119,7 +121,8 @@ def places(*pairs: tuple[int, int, str], n: int) -> Floats:
 def test_a_list_or_a_like_place_adds_to_the_log_odds() -> None:
     p = np.array([0.9, 0.1, 0.1, 0.1])
     near = places((0, 2, "listed"), (0, 3, "left like"), n=4)[:, 0]
-    alone, listed, like = (terms_of(p, near, near) @ WEIGHTS)[1:].tolist()
+    alone, listed, like = sigmoid(terms_of(p, near, near) @ WEIGHTS + BIAS)[1:].tolist()
+    assert alone < 0.1
     assert alone < like < listed
 
 

@@ -303,9 +303,8 @@ def fit_field(  # noqa: PLR0913  # what a template may say of a field
     is_mostly_many = 2 * n_several > n_valued
     gives_several = is_many or (pretrained is not None and pretrained.several >= _OFTEN_SEVERAL)
     return FieldModel(
-        kind, is_many, may_be_many, gives_several, is_mostly_many, names,
-        boundaries, mentions, values,
-        _sentences_of(samples),
+        kind, is_many, may_be_many, gives_several, is_mostly_many, names, boundaries, mentions,
+        values, _sentences_of(samples),
         _fit_sentences(samples, pretrained) if of_clauses else None,
         SampleMentions.of([p.mentions for p in prepared]), *_exemplars(prepared),
         judgements.rejected(), pretrained is not None,

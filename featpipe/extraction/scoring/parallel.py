@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: behind both, that are equal; whether both are entities of one label, or have the shape of the
 #: field's type; how far one is longer, up to 1 for e times as long. All in [0, 1].
 PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
-_LISTED, _LEFT, _RIGHT, _KIND, _LENGTH = range(len(PARALLEL))
+_LISTED, _KIND, _LENGTH = map(PARALLEL.index, ("listed", "same kind", "length unlike"))
 #: Terms of the log odds that a value is one beside others, and their weights: its own log odds,
 #: those of the likeliest, and PARALLEL: the most over the others, but for the length, which is
 #: compared with the likeliest's.
