@@ -36,6 +36,7 @@ from featpipe.extraction.scoring.similarity import (
     similarity_by_words,
     words_of,
 )
+from featpipe.extraction.scoring.totals import ADDED, settle_totals
 from featpipe.extraction.values.text import fold, fold_width
 from featpipe.extraction.values.values import read_value
 
@@ -174,9 +175,14 @@ class FieldModel:
         is_sure = scored.confidences >= least
         is_sure[:1] |= is_labelled[:1] & (scored.probabilities[:1] >= _LEAST_LABELLED)
         chosen = [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
-        if chosen and self.may_be_many:
-            chosen += self._choose_further(scored, able, chosen[0])
-        return chosen
+        if not chosen or not self.may_be_many:
+            return chosen
+        chosen += self._choose_further(scored, able, chosen[0])
+        if self.kind not in ADDED:
+            return chosen
+        return settle_totals(
+            chosen, scored.groups, scored.probabilities, gives_several=self.gives_several
+        )
 
     def _choose_further(self, scored: Scored, able: Bools, first: int) -> list[int]:
         """Values likely enough by themselves and by their places, each apart from the others."""

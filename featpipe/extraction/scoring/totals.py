@@ -1,0 +1,124 @@
+"""Totals: either a total or the parts that it is the sum of are values of a field.
+
+"中标价 300 万元，其中设备 200 万元，服务 100 万元" has one price, "一标段 200 万元，二标段 100
+万元，合计 300 万元" has two: a total that stands before its parts begins a breakdown, one behind
+them ends a list. Where it stands and how likely the amounts are decides.
+
+Guarantee: only a document that gives a total as a value is changed, and none loses all of its
+values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.ranking import Group
+    from featpipe.extraction.values.values import FieldType
+
+    Floats = NDArray[np.float64]
+
+#: Types whose values are amounts that can be added up.
+ADDED: tuple[FieldType, ...] = ("money", "number", "percent")
+#: Log odds for the parts, where the total stands behind the last of them and elsewhere. On the part
+#: for development of announcements anything from 3 to 3.6, and from -1.3 to -0.7, does as well.
+_BEHIND, _ELSEWHERE = 3.3, -1.0
+#: Least probability of amounts that are added up, and how many of the likeliest are.
+_LEAST, _MOST = 0.02, 60
+#: Least digits of a total, zeros at its ends left out: 5 is the sum of 2 and 3 by chance.
+_LEAST_DIGITS = 3
+#: How far a total may be from the sum, as a share of it.
+_TOLERANCE = 1e-6
+
+
+class Total(NamedTuple):
+    """Numbers of a value and of those that it is the sum of, in the order of the document."""
+
+    total: int
+    parts: tuple[int, ...]
+    is_behind: bool
+    """Whether the total stands behind all of its parts."""
+
+
+def find_totals(groups: Sequence[Group], left_out: Collection[int] = ()) -> list[Total]:
+    """Amounts of a document that are the sum of two or more which follow each other.
+
+    The total may stand among them. Amounts count where their best mention stands.
+
+    Args:
+        groups: values of one document.
+        left_out: numbers of those that are as if they were not there.
+
+    Returns:
+        Totals of most parts first.
+
+    """
+    amounts = [_amount(group.value.key) for group in groups]
+    numbers = [n for n, a in enumerate(amounts) if 0 < a < np.inf and n not in left_out]
+    numbers.sort(key=lambda number: groups[number].spans[0])
+    values = np.array([amounts[number] for number in numbers])
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    runs = sums - sums[:, None]
+    found = []
+    for place, number in enumerate(numbers):
+        if _n_digits(groups[number].value.key) < _LEAST_DIGITS:
+            continue
+        # A run around the total holds it once more.
+        wanted = np.full_like(runs, values[place])
+        wanted[:place, place + 2 :] *= 2
+        for first, end in np.argwhere(np.abs(runs - wanted) <= _TOLERANCE * wanted).tolist():
+            parts = tuple(n for n in numbers[first:end] if n != number)
+            if len(parts) > 1:
+                found.append(Total(number, parts, place >= end))
+    return sorted(found, key=lambda one: (-len(one.parts), one))
+
+
+def settle_totals(
+    chosen: Sequence[int], groups: Sequence[Group], probabilities: Floats, *, gives_several: bool
+) -> list[int]:
+    """The values to report, of which none is the sum of others.
+
+    Args:
+        chosen: numbers of the values that are likely enough.
+        groups: the values of the document, likeliest first.
+        probabilities: (n_groups,) of each by itself.
+        gives_several: whether parts are values that were none by themselves.
+
+    """
+    likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
+    kept, settled = list(chosen), set[int]()
+    while own := next((one for one in find_totals(likely, settled) if one.total in kept), None):
+        odds = _log_odds(float(probabilities[list(own.parts)].mean()))
+        odds += _BEHIND if own.is_behind else _ELSEWHERE
+        may_be_parts = gives_several or any(part in kept for part in own.parts)
+        if may_be_parts and odds > _log_odds(float(probabilities[own.total])):
+            settled.add(own.total)
+            kept = [n for n in kept if n != own.total]
+            kept += sorted(set(own.parts) - set(kept))
+        else:
+            settled.update(own.parts)
+            kept = [n for n in kept if n not in own.parts]
+    return kept
+
+
+def _amount(key: str) -> float:
+    """A plain decimal; 0 for other spellings."""
+    try:
+        return float(key)
+    except ValueError:
+        return 0.0
+
+
+def _n_digits(key: str) -> int:
+    return len(key.replace(".", "").strip("0"))
+
+
+def _log_odds(p: float) -> float:
+    p = min(max(p, 1e-6), 1 - 1e-6)
+    return float(np.log(p / (1 - p)))
