@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -32,7 +33,7 @@ from extraction_sets import read_set
 from harness import finish, make_parser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.scoring.page import Page
@@ -84,9 +85,9 @@ def _is_long(row: dict) -> bool:
 def fit_all(samples: Sequence[dict], pages: Sequence[Page]) -> list[FieldModel]:
     """One model per field, from pages whose features are not computed yet."""
     from featpipe.extraction.scoring.features import PageFeatures
-    from featpipe.extraction.scoring.field_model import fit_field, sample_of
     from featpipe.extraction.scoring.locate import infer_type
 
+    fit_field, sample_of = fitting_functions()
     ready = [PageFeatures(page) for page in pages]
     models = []
     for name in sorted({name for row in samples for name in row["fields"]}):
@@ -96,6 +97,14 @@ def fit_all(samples: Sequence[dict], pages: Sequence[Page]) -> list[FieldModel]:
         located = [sample_of(one, v, kind) for one, v in zip(ready, given, strict=True)]
         models.append(fit_field(located, kind, (name,), **pretrained_of(name, kind)))
     return models
+
+
+def fitting_functions() -> tuple[Callable, Callable]:
+    """How a field is fitted, wherever a version has it."""
+    package = "featpipe.extraction.scoring"
+    place = "field_fitting" if find_spec(f"{package}.field_fitting") else "field_model"
+    module = import_module(f"{package}.{place}")
+    return module.fit_field, module.sample_of
 
 
 def pretrained_of(name: str, kind: FieldType) -> dict:

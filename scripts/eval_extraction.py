@@ -41,13 +41,8 @@ from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.parties import Chosen, choose_distinct, doubted, rivals_of
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
-from featpipe.extraction.scoring.field_model import (
-    FieldModel,
-    Scored,
-    fit_field,
-    sample_of,
-    score_fields,
-)
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.page import LabelledSpan, Page, page_of_text, with_vectors
 from featpipe.extraction.scoring.pretrained import (

@@ -17,12 +17,8 @@ import numpy as np
 from eval_extraction import Pages, Task, read_set
 
 from featpipe.extraction.review_queue import doubt_of
-from featpipe.extraction.scoring.field_model import (
-    FieldModel,
-    fit_field,
-    sample_of,
-    score_fields,
-)
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+from featpipe.extraction.scoring.field_model import FieldModel, score_fields
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.suggest import choose_documents, compare, layout_of
 from featpipe.extraction.values.values import read_value

@@ -23,7 +23,7 @@ from harness import finish, make_parser
 from learn_confidence import FIRST_DRAW
 
 from featpipe.extraction.scoring.columns import MEASURED
-from featpipe.extraction.scoring.field_model import rows_of_samples, sample_of
+from featpipe.extraction.scoring.field_fitting import rows_of_samples, sample_of
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.scoring.logistic import fit_logistic, true_weight
 from featpipe.extraction.scoring.mentions import first_choice

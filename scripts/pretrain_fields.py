@@ -29,7 +29,7 @@ from harness import finish, make_parser
 
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
-from featpipe.extraction.scoring.field_model import rows_of_samples, sample_of
+from featpipe.extraction.scoring.field_fitting import rows_of_samples, sample_of
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.scoring.logistic import fit_logistic
 from featpipe.extraction.scoring.mentions import (

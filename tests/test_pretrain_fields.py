@@ -27,7 +27,7 @@ def test_words_beside_values_are_learnt_and_columns_of_samples_are_not() -> None
     from pretrain_fields import collect, pretrain
 
     from featpipe.extraction.scoring.columns import MEASURED
-    from featpipe.extraction.scoring.field_model import fit_field, sample_of
+    from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
     from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES
 
     documents, pages = rows(60), Pages(None, None)

@@ -17,13 +17,8 @@ import numpy as np
 
 from featpipe.extraction.parties import choose_distinct, doubted, groups_of, rivals_of
 from featpipe.extraction.results import ExtractedValue, FieldResult
-from featpipe.extraction.scoring.field_model import (
-    FieldModel,
-    Scored,
-    fit_field,
-    sample_of,
-    score_fields,
-)
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
 
 if TYPE_CHECKING:

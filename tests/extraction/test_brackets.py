@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import jieba.posseg
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 
 if TYPE_CHECKING:
     from featpipe.extraction.scoring.features import PageFeatures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.model_file import pack_model, unpack_model
 from featpipe.extraction.scoring.sentence_model import SentenceModel, fit_sentences
 from featpipe.extraction.scoring.sentence_words import N_PLACES
 from featpipe.extraction.scoring.tokens import hash_of, mix
+
+if TYPE_CHECKING:
+    from featpipe.extraction.scoring.field_model import FieldModel
 
 TEXTS = st.text(st.sampled_from("ab。, \n12甲"), max_size=60)
 FILLERS = (

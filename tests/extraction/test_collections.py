@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.locate import infer_type
 from featpipe.extraction.values.values import read_value
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from featpipe.extraction.scoring.features import PageFeatures
+    from featpipe.extraction.scoring.field_model import FieldModel
 
     Made = tuple[str, dict[str, str]]
 

@@ -12,10 +12,11 @@ import pytest
 from featpipe.extraction.scoring.calibration import Evidence
 from featpipe.extraction.scoring.confidence import COLUMNS, columns_of, confidences_of
 from featpipe.extraction.scoring.features import PageFeatures
-from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.page import page_of_text
 
 if TYPE_CHECKING:
+    from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.values.values import FieldType
 
 NAMES = ("北岸电缆", "南岸管道", "东山水泥", "西湖环保", "中原机械", "长江船舶")

@@ -19,7 +19,7 @@ from featpipe.errors import UsageError
 from featpipe.extraction.corrections import Acceptance, Correction, Undo, read_record
 from featpipe.extraction.corrections_fold import accepted, fold, last_id
 from featpipe.extraction.corrections_log import CorrectionsLog, read_corrections
-from featpipe.extraction.scoring.field_model import sample_of
+from featpipe.extraction.scoring.field_fitting import sample_of
 from featpipe.extraction.template_file import load_template, load_uncorrected
 
 KEY = "0" * 32

@@ -6,7 +6,7 @@ import pytest
 from pages import features_of
 
 from featpipe.extraction.scoring.candidates import Candidates
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_names import NAMES, end_before_bracket, name_columns
 
 

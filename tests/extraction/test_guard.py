@@ -9,13 +9,15 @@ import numpy as np
 from pages import features_of
 from test_scoring import announcement, samples_of, share_right
 
-from featpipe.extraction.scoring import field_model
-from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring import field_fitting
+from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
 from featpipe.extraction.scoring.mentions import prior_model
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS, fit_values
 
 if TYPE_CHECKING:
     import pytest
+
+    from featpipe.extraction.scoring.field_model import FieldModel
 
 TEST = range(3000, 3040)
 
@@ -63,28 +65,28 @@ def test_samples_that_only_mislead_rank_no_worse_than_none() -> None:
     chance = random.Random(7)  # noqa: S311  # texts, no secret
     wrong = [mislead(number, chance) for number in range(200, 212)]
     model = fit(wrong)
-    ranked = field_model._rank_left_out(wrong, prepared(wrong), "organisation", None)
+    ranked = field_fitting._rank_left_out(wrong, prepared(wrong), "organisation", None)
     plain = [
-        field_model._rank(s, p, prior_model(), "organisation")
+        field_fitting._rank(s, p, prior_model(), "organisation")
         for s, p in zip(wrong, prepared(wrong), strict=True)
     ]
     fell_back = not model.mentions.hashed.any()
-    assert fell_back == (field_model._rank_score(ranked) < field_model._rank_score(plain))
+    assert fell_back == (field_fitting._rank_score(ranked) < field_fitting._rank_score(plain))
 
 
-def prepared(samples: list[Sample]) -> list[field_model._Prepared]:
-    boundaries = field_model._learn(samples, "organisation")
-    return field_model._prepare(samples, boundaries, ("甲方",))
+def prepared(samples: list[Sample]) -> list[field_fitting._Prepared]:
+    boundaries = field_fitting._learn(samples, "organisation")
+    return field_fitting._prepare(samples, boundaries, ("甲方",))
 
 
 def test_a_model_that_ranks_worse_than_none_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     good = samples_of("甲方", range(8))
-    learned = field_model.fit_mentions([p.rows for p in prepared(good)])
+    learned = field_fitting.fit_mentions([p.rows for p in prepared(good)])
     turned = type(learned)(-learned.hashed, -learned.measured, learned.bias)
 
-    monkeypatch.setattr(field_model, "fit_mentions", lambda *_, **__: turned)
+    monkeypatch.setattr(field_fitting, "fit_mentions", lambda *_, **__: turned)
     assert not fit(good).mentions.hashed.any()
 
 

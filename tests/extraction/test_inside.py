@@ -13,7 +13,7 @@ from featpipe.extraction.scoring.amount_marks import (
     likeness_of_amounts,
     log_odds_of_marks,
 )
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.similarity import words_of
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from pages import features_of
 from featpipe import Extractor
 from featpipe.extraction import model_cache
 from featpipe.extraction.model_cache import ModelCache, hash_code
-from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.model_file import UnreadableModel, pack_model, unpack_model
 from featpipe.user_cache import KeptFiles
+
+if TYPE_CHECKING:
+    from featpipe.extraction.scoring.field_model import FieldModel
 
 TEXTS = ("甲方：海南毓坤有限公司\n合同金额：3万元\n", "甲方为包头华信有限公司。合同金额：5万元。\n")
 NAMES = ("海南毓坤有限公司", "包头华信有限公司")

@@ -14,7 +14,7 @@ from test_scoring import PLACES
 
 from featpipe.extraction.parties import choose_distinct
 from featpipe.extraction.scoring.columns import MEASURED
-from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
 from featpipe.extraction.scoring.logistic import sigmoid
 from featpipe.extraction.scoring.parallel import (
     BIAS,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.field_model import FieldModel
 
     Floats = NDArray[np.float64]
 

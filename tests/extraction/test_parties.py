@@ -16,7 +16,8 @@ from featpipe.extraction.reprocess import read_results, reprocess
 from featpipe.extraction.results import ExtractedValue, table_rows
 from featpipe.extraction.scoring.candidates import Candidates
 from featpipe.extraction.scoring.columns import MEASURED
-from featpipe.extraction.scoring.field_model import Scored, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+from featpipe.extraction.scoring.field_model import Scored
 from featpipe.extraction.scoring.parallel import PARALLEL
 from featpipe.extraction.scoring.ranking import Group
 from featpipe.extraction.values.values import read_value

@@ -14,7 +14,7 @@ from featpipe.extraction.fitted import FittedTemplate
 from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.context import N_HASHED
-from featpipe.extraction.scoring.field_model import fit_field, rows_of_samples
+from featpipe.extraction.scoring.field_fitting import fit_field, rows_of_samples
 from featpipe.extraction.scoring.mentions import fit_mentions, prior_model
 from featpipe.extraction.scoring.model_file import pack_model, unpack_model
 from featpipe.extraction.scoring.pretrained import (

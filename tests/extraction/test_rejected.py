@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.model_file import pack_model, unpack_model
 from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
 from featpipe.extraction.scoring.rejected import Judgements

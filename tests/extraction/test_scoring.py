@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from pages import features_of
 
 from featpipe.extraction.scoring.candidates import learn_boundaries
-from featpipe.extraction.scoring.field_model import FieldModel, Sample, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
 from featpipe.extraction.scoring.logistic import fit_logistic, sigmoid
 from featpipe.extraction.scoring.page import table_headers
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import read_value
+
+if TYPE_CHECKING:
+    from featpipe.extraction.scoring.field_model import FieldModel
 
 PLACES = ("海南", "包头", "株洲", "洛阳", "大连", "三亚", "绵阳", "柳州", "宜昌", "宝鸡")
 WORDS = ("毓坤", "华信", "恒峰", "景信", "翎宇", "嘉昱", "朗淼", "铭科", "宏图", "泰达", "浩宁")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.synonyms import synonyms_of
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.ranking import Group
 from featpipe.extraction.scoring.totals import Total, find_totals, settle_totals
 from featpipe.extraction.values.values import Value
@@ -19,6 +19,7 @@ from featpipe.extraction.values.values import Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.values.values import FieldType
 
 

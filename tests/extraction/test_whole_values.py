@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.field_model import FieldModel, fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.values.codes import find_codes
 from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
+
+if TYPE_CHECKING:
+    from featpipe.extraction.scoring.field_model import FieldModel
 
 CONTRACTS = Path(__file__).parents[2] / "data" / "documents" / "contracts"
 FORM = """采购合同

@@ -9,7 +9,7 @@ from pages import features_of
 
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.features import PageFeatures
-from featpipe.extraction.scoring.field_model import fit_field, sample_of
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 
 TEXT = "东旭集团质押给银行3,000万股,并由 Apple 担保。\n"
 

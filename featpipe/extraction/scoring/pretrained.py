@@ -5,7 +5,7 @@ contracts. Weights of the mention model (:mod:`featpipe.extraction.scoring.menti
 such names were learnt once, by ``scripts/pretrain_fields.py``, from the development parts of four
 public sets; they are the prior mean of a field of that name, or of a synonym of it in the same
 script, and of a like type. The samples move them, and where the samples' values are ranked better
-without them, they are not used (:func:`featpipe.extraction.scoring.field_model.fit_field`).
+without them, they are not used (:func:`featpipe.extraction.scoring.field_fitting.fit_field`).
 """
 
 from __future__ import annotations
