@@ -1,9 +1,10 @@
-"""How well extraction learns from few samples, on labelled sets that nobody here made.
+"""How well extraction learns from few samples, on labelled sets that nobody here made, and one.
 
 ::
 
     python scripts/eval_extraction.py --data ../shared/data [--quick] [--json FILE]
     python scripts/eval_extraction.py --sets cuad --samples 20 --draw 0 2 --keep pieces.jsonl
+    python scripts/eval_extraction.py --sets freezes --samples 5 20 --part dev
     python scripts/eval_extraction.py --merge pieces.jsonl
     python scripts/eval_extraction.py --entities
     python scripts/eval_extraction.py --vectors c.h5 [--model FOLDER]
@@ -14,7 +15,9 @@ only thing told about a field is its name. A draw is a seed: the same samples in
 pieces measured apart (``--keep`` adds a line for each set, K and draw) can be merged into one.
 
 What the package ships of earlier templates (``learn_confidence.py``) was learnt on the part ``dev``
-of these sets; a table of anything but ``--part held-out`` says that its set is seen.
+of these sets; a table of anything but ``--part held-out`` says that its set is seen. ``freezes``,
+which is ours (``freeze_documents.py``), is measured where it is asked for: it has documents with
+several records, and nothing is learnt from it.
 
 By default words, shapes and layout are all there is. With ``--entities`` the built-in model names
 persons, organisations and the like, as it does when a cache is built. With ``--vectors`` the
@@ -34,7 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from extraction_records import Grouping, judge_records, value_of_group
-from extraction_sets import PARTS, SETS, SHORT, Task, read_set
+from extraction_sets import LEARNT_SETS, PARTS, SETS, SHORT, Task, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
@@ -522,7 +525,7 @@ def print_fields(draws: Sequence[Piece]) -> None:
 def read_options() -> argparse.Namespace:
     """Of the command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=LEARNT_SETS)
     parser.add_argument("--samples", nargs="+", type=int, default=SAMPLE_COUNTS)
     parser.add_argument("--draw", nargs="+", type=int, default=(0, 1, 2), help="seeds")
     parser.add_argument(

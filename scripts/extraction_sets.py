@@ -4,6 +4,8 @@ Companies (of announcements, contracts and receipts) and event types (of sentenc
 the hash of their name, so that a part is the same on every machine and nobody chose it. What is
 tuned or learnt looks at the part ``dev`` alone; ``held-out`` is measured when that is done. What
 rests on pretrained fields is tuned on one half of ``dev`` with fields pretrained on the other.
+
+All sets but one lie in the folder of data. ``freezes`` is written by ``freeze_documents.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, get_args
 
+from freeze_documents import make_rows
 from harness import read_lines
 
 if TYPE_CHECKING:
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 Part = Literal["all", "dev", "held-out", "dev-a", "dev-b"]
 PARTS: tuple[Part, ...] = get_args(Part)
 DEV_PARTS = tuple(part for part in PARTS if part.startswith("dev"))
-SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
+#: What weights are learnt from; the other set is there to measure alone.
+LEARNT_SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
+SETS = (*LEARNT_SETS, "freezes")
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
 _code = re.compile(r"(?:证券|股票)代码\W{0,3}(\d{6})")
 
@@ -40,13 +45,20 @@ class Task:
 
 def read_set(folder: Path, name: str, n_test: int, part: Part = "all") -> list[Task]:
     """The templates of a set with their parts; the same test documents in every run."""
-    rows = list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
+    rows = read_rows(folder, name)
     groups = groups_of(name, rows)
     by_template: dict[str, list[dict]] = defaultdict(list)
     for row, group in zip(rows, groups, strict=True):
         if is_in(group, part):
             by_template[row["template"]].append(row)
     return [_task(template, own, n_test) for template, own in by_template.items()]
+
+
+def read_rows(folder: Path, name: str) -> list[dict]:
+    """All documents of a set."""
+    if name == "freezes":
+        return make_rows()
+    return list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
 
 
 def _task(template: str, own: list[dict], n_test: int) -> Task:
@@ -84,6 +96,8 @@ def groups_of(name: str, rows: Sequence[dict]) -> list[str]:
         return [row["template"] for row in rows]
     if name == "cuad":
         return [re.split(r"[_-]", row["doc_id"])[0].lower() for row in rows]
+    if name == "freezes":
+        return [row["doc_id"].split("_")[0] for row in rows]
     if name == "sroie":
         return [_letters(row["fields"].get("company", [row["doc_id"]])[0]) for row in rows]
     return _joined([_companies(row) for row in rows])

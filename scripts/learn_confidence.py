@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages, fit_all, precision_above, read_pretrained, template_of
-from extraction_sets import DEV_PARTS, SETS, SHORT, read_set
+from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
@@ -213,7 +213,7 @@ def print_terms(table: Table, terms: Floats, learnt: Logistic) -> None:
 def main() -> None:
     """Read the options, collect or merge, learn, print."""
     parser = make_parser(__doc__)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--sets", nargs="+", choices=LEARNT_SETS, default=LEARNT_SETS)
     parser.add_argument("--samples", nargs="+", type=int, default=tuple(SAMPLE_COUNTS))
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--documents", type=int, default=60)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages, fit_all, read_pretrained
-from extraction_sets import DEV_PARTS, SETS, SHORT, read_set
+from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 from learn_confidence import FIRST_DRAW
 
@@ -110,7 +110,7 @@ def main() -> None:
     """Read the options, collect or merge, learn, print."""
     parser = make_parser(__doc__)
     parser.add_argument(
-        "--sets", nargs="+", choices=SETS, default=("fddc_hetong", "fewfc_base", "sroie")
+        "--sets", nargs="+", choices=LEARNT_SETS, default=("fddc_hetong", "fewfc_base", "sroie")
     )
     parser.add_argument("--samples", nargs="+", type=int, default=(5, 20))
     parser.add_argument("--draws", type=int, default=2)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from eval_extraction import Pages
-from extraction_sets import DEV_PARTS, SETS, read_set
+from extraction_sets import DEV_PARTS, LEARNT_SETS, read_set
 from harness import finish, make_parser
 
 from featpipe.extraction.scoring.columns import MEASURED
@@ -166,7 +166,7 @@ def pretrain_sentences(documents: Sequence[dict], name: str, pages: Pages) -> Se
 def main() -> None:
     """Read the options, collect, fit, write."""
     parser = make_parser(__doc__)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--sets", nargs="+", choices=LEARNT_SETS, default=LEARNT_SETS)
     parser.add_argument("--part", choices=DEV_PARTS, default="dev")
     parser.add_argument("--out", type=Path, default=SHIPPED)
     options = parser.parse_args()
