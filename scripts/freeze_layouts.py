@@ -307,8 +307,8 @@ def _respectively(draft: Draft, deals: Sequence[Deal]) -> str:
         text = f"{names}所持公司股份{did}，涉及股份数量{listed('shares')}，质权人{listed('party')}"
     else:
         did = "解除司法冻结" if is_released else "司法冻结"
-        shares, party = listed("shares", "分别有", "各有"), listed("party", "分别", "")
-        text = f"{names}持有的公司股份{shares}被{party}{did}"
+        shares, party = listed("shares", "分别有", "各有"), listed("party", "分别被", "均被")
+        text = f"{names}持有的公司股份{shares}{party}{did}"
     starts, ends = company.pick("dates", (("起始日", "到期日"), ("起始日期", "终止日期")))
     if all(deal.start for deal in deals):
         text += f"，{draft.did}{starts}{listed('start')}"
