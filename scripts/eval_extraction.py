@@ -41,7 +41,8 @@ from extraction_sets import LEARNT_SETS, PARTS, SETS, SHORT, Task, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
-from featpipe.extraction.parties import Chosen, choose_distinct, doubted, rivals_of
+from featpipe.extraction.joint_choice import Relations, choose_values
+from featpipe.extraction.parties import Chosen, doubted
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
@@ -165,12 +166,12 @@ def evaluate(
     tallies = {name: Tally() for name in names}
     grouping = Grouping()
     kinds = {name: model.kind for name, model in fitted.items()}
-    rivals = rivals_of(template_of(task, names, samples))
+    relations = Relations.of(template_of(task, names, samples))
     for row in task.test:
         features = pages[row["doc_id"]]
         scored = score_fields(list(fitted.values()), features)
         found = dict(zip(fitted, zip(fitted.values(), scored, strict=True), strict=True))
-        chosen = choose_distinct(found, rivals)
+        chosen = choose_values(found, relations)
         for name, tally in tallies.items():
             given = row["fields"].get(name, [])
             if name in found:

@@ -36,7 +36,7 @@ from extraction_sets import DEV_PARTS, LEARNT_SETS, SHORT, read_set
 from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
-from featpipe.extraction.parties import choose_distinct, rivals_of
+from featpipe.extraction.joint_choice import Relations, choose_values
 from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
@@ -90,11 +90,11 @@ def report(
     pages.prepare([*samples, *task.test, *others])
     names = sorted({name for row in task.test for name in row["fields"]})
     models = fit_all(names, samples, pages, pretrained)
-    rivals = rivals_of(template_of(task, names, samples))
+    relations = Relations.of(template_of(task, names, samples))
     for row in [*task.test, *others]:
         scored = score_fields(list(models.values()), pages[row["doc_id"]])
         found = dict(zip(models, zip(models.values(), scored, strict=True), strict=True))
-        chosen = choose_distinct(found, rivals)
+        chosen = choose_values(found, relations)
         for name, (model, own) in found.items():
             numbers = sorted({*range(len(own.groups[:1])), *chosen[name].numbers})
             yield from judged(model, own, numbers, row["fields"].get(name, []))

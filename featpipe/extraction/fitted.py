@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.parties import choose_distinct, doubted, groups_of, rivals_of
+from featpipe.extraction.joint_choice import Relations, choose_values
+from featpipe.extraction.parties import doubted
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
@@ -79,7 +80,7 @@ class FittedTemplate:
         identities = [document.identity for document in documents]
         self.facts: Mapping[str, FieldFacts] = facts_of(template, identities, space)
         self.space = space
-        self._rivals = rivals_of(template)
+        self._relations = Relations.of(template)
         self._models = models
 
     def __repr__(self) -> str:
@@ -145,12 +146,12 @@ class FittedTemplate:
     ) -> dict[str, FieldResult]:
         """All values of some fields in one document, the same as of each field alone."""
         # In the order of the template, whatever is asked for: the result is the same.
-        needed = {*names, *(rival for name in names for rival in self.facts[name].rivals)}
+        needed = {*names, *(other for name in names for other in self.facts[name].companions)}
         whole = [name for name in self.facts if name in needed]
         models = [self.model(name) for name in whole]
         scored = score_fields(models, features)
         found = dict(zip(whole, zip(models, scored, strict=True), strict=True))
-        chosen = choose_distinct(found, self._rivals)
+        chosen = choose_values(found, self._relations)
         return {
             name: self._result(name, *found[name], chosen[name], features.page) for name in names
         }
@@ -291,8 +292,8 @@ class FieldFacts:
     samples: Mapping[str, str]
     space: str
     version: int = TEMPLATES_VERSION
-    rivals: Mapping[str, str] = field(default_factory=dict)
-    """Fields that name other parties -> their models' fingerprints."""
+    companions: Mapping[str, str] = field(default_factory=dict)
+    """Fields that the values are chosen beside -> their models' fingerprints."""
 
     @property
     def model_fingerprint(self) -> str:
@@ -301,9 +302,9 @@ class FieldFacts:
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits: of the model and of its rivals' models."""
+        """32 hex digits: of the model and of its companions' models."""
         own = self.model_fingerprint
-        return hash_json([own, dict(self.rivals)]) if self.rivals else own
+        return hash_json([own, dict(self.companions)]) if self.companions else own
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types, as kept in the cache."""
@@ -330,9 +331,9 @@ def facts_of(template: Template, identities: Sequence[str], space: str) -> dict[
         for spec in template.fields
     }
     prints = {name: facts.model_fingerprint for name, facts in alone.items()}
-    groups = groups_of(rivals_of(template))
+    companions = Relations.of(template).companions()
     return {
-        name: replace(facts, rivals={other: prints[other] for other in groups[name]})
+        name: replace(facts, companions={other: prints[other] for other in companions[name]})
         for name, facts in alone.items()
     }
 
@@ -421,11 +422,11 @@ def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
         reasons.append(f"space {old['space']} -> {new.space}")
     if old["spec"] != new.spec:
         reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
-    rivals = old.get("rivals", {})
-    if not reasons and isinstance(rivals, dict):
-        names = sorted({*rivals, *new.rivals})
-        changed = [name for name in names if rivals.get(name) != new.rivals.get(name)]
-        reasons.extend(f"{name} changed, which names another party" for name in changed)
+    before = old.get("companions", {})
+    if not reasons and isinstance(before, dict):
+        now = new.companions
+        changed = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+        reasons.extend(f"{name} changed, beside which its values are chosen" for name in changed)
     before = old["samples"]
     if isinstance(before, dict):
         reasons.extend(_changed_samples(before, new.samples))

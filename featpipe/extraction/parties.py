@@ -5,9 +5,6 @@ the likeliest value of two rivals is the same, the pair of distinct values is pr
 the fields has another value that is likely enough; otherwise the less likely of the two becomes
 less likely still. Either way both values carry a remark. The likeliest value of a rival is none of
 a field's further values.
-
-A field's values depend on its rivals, so that their fingerprints are part of its own
-(:class:`featpipe.extraction.fitted.FieldFacts`), whichever fields are asked for.
 """
 
 from __future__ import annotations
@@ -42,23 +39,10 @@ def rivals_of(template: Template) -> dict[str, dict[str, float]]:
     for one, kind in kinds.items():
         for other, its_kind in kinds.items():
             if kind and one != other and its_kind == kind:
-                n_same, n_distinct = _count(template.samples, one, other, kind)
+                n_same, n_distinct = count_shared(template.samples, one, other, kind)
                 if not n_same:
                     found[one][other] = _ODDS + n_distinct
     return found
-
-
-def groups_of(rivals: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[str, ...]]:
-    """Field -> all fields that its values may depend on: its rivals, theirs, and so on."""
-    groups: dict[str, tuple[str, ...]] = {}
-    for name in rivals:
-        seen, ahead = {name}, [name]
-        while ahead:
-            new = rivals[ahead.pop()].keys() - seen
-            seen |= new
-            ahead += sorted(new)
-        groups[name] = tuple(other for other in rivals if other in seen - {name})
-    return groups
 
 
 def _party_kind(template: Template, spec: FieldSpec) -> FieldType | None:
@@ -71,7 +55,9 @@ def _party_kind(template: Template, spec: FieldSpec) -> FieldType | None:
     return spec.type if spec.type in _KINDS else None
 
 
-def _count(samples: Sequence[SampleSpec], one: str, other: str, kind: FieldType) -> tuple[int, int]:
+def count_shared(
+    samples: Sequence[SampleSpec], one: str, other: str, kind: FieldType
+) -> tuple[int, int]:
     """Samples in which both fields have a value: the same one, and distinct ones."""
     n_same = n_distinct = 0
     for sample in samples:

@@ -151,7 +151,7 @@ def test_a_change_of_one_party_is_a_change_of_its_rival(cache: Path) -> None:
     old = json.loads(json.dumps({name: one.as_dict() for name, one in facts[0].items()}))
     reasons = {change.field: change.reasons for change in explain_changes(old, facts[1])}
     assert reasons["甲方"] == ("sample removed: text 3",)
-    assert reasons["乙方"] == ("甲方 changed, which names another party",)
+    assert reasons["乙方"] == ("甲方 changed, beside which its values are chosen",)
 
 
 def test_remarks_are_kept_in_the_cache_and_in_every_result(cache: Path) -> None:

@@ -27,7 +27,7 @@ from featpipe.extraction.scoring.similarity import (
 from featpipe.extraction.scoring.totals import ADDED, settle_totals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -120,25 +120,32 @@ class FieldModel:
         is_sure[:1] |= is_labelled[:1] & (probabilities[:1] >= _LEAST_LABELLED)
         return [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
 
-    def choose(self, scored: Scored) -> list[int]:
-        """Numbers of the values to report: the best if sure enough, then others apart from it."""
+    def choose(self, scored: Scored, taken: Collection[int] = ()) -> list[int]:
+        """Numbers of the values to report: the best if sure enough, then others apart from it.
+
+        Args:
+            scored: values of a document.
+            taken: numbers of values that are none of the others.
+
+        """
         first = self.first_of(scored.probabilities, scored.confidences, scored.measured)
         if not first or not self.may_be_many:
             return first
-        chosen = first + self._choose_further(scored, first[0])
+        chosen = first + self._choose_further(scored, first[0], taken)
         if self.kind not in ADDED:
             return chosen
         return settle_totals(
-            chosen, scored.groups, scored.probabilities, gives_several=self.gives_several
+            chosen, scored.groups, scored.probabilities, taken, gives_several=self.gives_several
         )
 
-    def _choose_further(self, scored: Scored, first: int) -> list[int]:
+    def _choose_further(self, scored: Scored, first: int, taken: Collection[int]) -> list[int]:
         """Values likely enough by themselves and by their places, each apart from the others."""
         n = len(scored.parallel)
         if n < 2 or first >= n:
             return []
         start, end = np.array([group.spans[0] for group in scored.groups[:n]]).T
         is_apart = (end[:, None] <= start) | (end <= start[:, None])
+        is_apart[[number for number in taken if number < n]] = False
         if self.is_untaught:
             is_apart &= (scored.measured[:n, _BEHIND_ALIAS] > 0)[:, None]
         return choose_further(

@@ -80,7 +80,12 @@ def find_totals(groups: Sequence[Group], left_out: Collection[int] = ()) -> list
 
 
 def settle_totals(
-    chosen: Sequence[int], groups: Sequence[Group], probabilities: Floats, *, gives_several: bool
+    chosen: Sequence[int],
+    groups: Sequence[Group],
+    probabilities: Floats,
+    left_out: Collection[int] = (),
+    *,
+    gives_several: bool,
 ) -> list[int]:
     """The values to report, of which none is the sum of others.
 
@@ -88,11 +93,12 @@ def settle_totals(
         chosen: numbers of the values that are likely enough.
         groups: the values of the document, likeliest first.
         probabilities: (n_groups,) of each by itself.
+        left_out: numbers of values that are none of the field's.
         gives_several: whether parts are values that were none by themselves.
 
     """
     likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
-    kept, settled = list(chosen), set[int]()
+    kept, settled = list(chosen), set(left_out)
     while own := next((one for one in find_totals(likely, settled) if one.total in kept), None):
         odds = _log_odds(float(probabilities[list(own.parts)].mean()))
         odds += _BEHIND if own.is_behind else _ELSEWHERE
