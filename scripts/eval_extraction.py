@@ -324,9 +324,10 @@ def judge(  # one document and one field, as extraction has them
     tally.n_given += len(groups)
     tally.n_right += n_right
     tally.documents.append((len(gold), len(groups), n_right))
-    for number, group in zip(chosen.numbers, groups, strict=True):
-        p = doubted(float(scored.confidences[number]), chosen.weights.get(number, 1.0))
-        tally.judged.append((p, any(one.means(group.value) for one in gold)))
+    for number, own in model.probabilities(scored, chosen.numbers).items():
+        p = doubted(own, chosen.weights.get(number, 1.0))
+        value = scored.groups[number].value
+        tally.judged.append((p, any(one.means(value) for one in gold)))
     first = scored.groups[: len(gold)]
     tally.counted = [tally.counted[0] + len(first), tally.counted[1] + count_right(gold, first)]
     places = [locate_value(features, value, model.kind) for value in given]

@@ -172,9 +172,9 @@ class FittedTemplate:
         self, name: str, model: FieldModel, scored: Scored, chosen: Chosen, page: Page
     ) -> FieldResult:
         values = []
-        for number in chosen.numbers:
+        for number, own in model.probabilities(scored, chosen.numbers).items():
             value = self._value(name, model, scored, page, number)
-            p = doubted(value.probability, chosen.weights.get(number, 1.0))
+            p = doubted(own, chosen.weights.get(number, 1.0))
             remark = chosen.remarks.get(number, "")
             values.append(replace(value, probability=round(p, 6), remark=remark))
         return FieldResult(tuple(values))

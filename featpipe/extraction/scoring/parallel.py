@@ -179,6 +179,21 @@ def terms_of(probabilities: Floats, near: Floats, of_first: Floats, first: int =
     return terms
 
 
+def further_probabilities(chosen: Sequence[int], probabilities: Floats, parallel: Floats) -> Floats:
+    """How likely each value after the first is, beside the others that are given: (n - 1,).
+
+    Args:
+        chosen: numbers of n values, the likeliest first.
+        probabilities: of each value of the document by itself.
+        parallel: as :func:`parallel_places` gives it.
+
+    """
+    first, *others = chosen
+    near = parallel[:, list(chosen)].max(axis=1)
+    terms = terms_of(probabilities, near, parallel[:, first], first)[others]
+    return np.asarray(sigmoid(np.einsum("nt,t->n", terms, WEIGHTS) + BIAS))
+
+
 def choose_further(
     first: int,
     probabilities: Floats,
