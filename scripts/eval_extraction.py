@@ -59,7 +59,7 @@ from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from extraction_sets import Part
 
@@ -180,7 +180,8 @@ def evaluate(
                 tally.n_gold += len(given)
                 tally.documents.append((len(given), 0, 0))
         results = {
-            name: result_of(features, *found[name][1:], chosen[name].numbers) for name in found
+            name: result_of(features, scored, model.probabilities(scored, chosen[name].numbers))
+            for name, (model, scored) in found.items()
         }
         grouping.add(judge_records(features, row, results, kinds))
     return tallies, grouping
@@ -334,9 +335,10 @@ def judge(  # one document and one field, as extraction has them
     judge_places(features, places, scored, groups, tally)
 
 
-def result_of(features: PageFeatures, scored: Scored, numbers: Sequence[int]) -> FieldResult:
-    """The reported values of one field."""
-    return FieldResult(tuple(value_of_group(features, scored.groups[number]) for number in numbers))
+def result_of(features: PageFeatures, scored: Scored, given: Mapping[int, float]) -> FieldResult:
+    """The reported values of one field, by number with their probabilities."""
+    values = ((value_of_group(features, scored.groups[number]), p) for number, p in given.items())
+    return FieldResult(tuple(replace(value, probability=p) for value, p in values))
 
 
 def count_right(gold: Sequence[Value], groups: Sequence[Group]) -> int:

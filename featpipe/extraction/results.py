@@ -228,17 +228,17 @@ def record_fields(template: Template) -> list[str]:
 def make_records(
     page: Page, fields: Mapping[str, FieldResult], names: Sequence[str]
 ) -> tuple[Mapping[str, ExtractedValue], ...]:
-    """One record per value of the longest field, with the matching value of each other field.
+    """One record per value of a field of many, with the matching value of each other field.
 
-    Fields with as many values as the longest match in the order of the document: contracts, lots
-    and amounts are listed alike. Of other fields the nearest value matches: the same table row is
-    nearer than the same sentence, and that nearer than the rest. A value may be in several records,
-    such as a category above many rows.
+    It is the field with most values, each counted by how likely it is. Fields with as many values
+    match in the order of the document: contracts, lots and amounts are listed alike. Of other
+    fields the nearest value matches: the same table row is nearer than the same sentence, and that
+    nearer than the rest. A value may be in several records, such as a category above many rows.
     """
     present = [name for name in names if name in fields and fields[name].values]
     if not present:
         return ()
-    key = max(present, key=lambda name: len(fields[name].values))
+    key = max(present, key=lambda name: sum(value.probability for value in fields[name].values))
     anchors = _in_order(fields[key])
     matches = {name: _matches(page, anchors, fields[name]) for name in present}
     return tuple(

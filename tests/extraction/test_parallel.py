@@ -21,6 +21,7 @@ from featpipe.extraction.scoring.parallel import (
     PARALLEL,
     WEIGHTS,
     choose_further,
+    further_probabilities,
     parallel_places,
     terms_of,
 )
@@ -142,6 +143,14 @@ def test_a_list_is_followed_from_value_to_value() -> None:
     assert choose_further(0, sure, places(n=4), apart) == [1]
 
 
+def test_a_value_is_as_likely_as_it_is_beside_all_others_that_are_given() -> None:
+    p = np.array([0.8, 0.4, 0.4, 0.4])
+    joined = places((0, 1, "listed"), (1, 2, "listed"), n=4)
+    second, third = further_probabilities([0, 1, 2], p, joined).tolist()
+    assert second == third > further_probabilities([0, 3], p, joined)[0]
+    assert further_probabilities([0, 2], p, joined) == further_probabilities([0, 3], p, joined)
+
+
 def test_where_most_documents_have_several_a_likely_value_needs_no_like_place() -> None:
     p, apart = np.array([0.9, 0.55, 0.45]), ~np.eye(3, dtype=bool)
     assert choose_further(0, p, places(n=3), apart) == []
@@ -243,6 +252,26 @@ def test_where_many_documents_showed_several_samples_need_not() -> None:
     )
     assert n_never == len(texts)
     assert n_often > 1.5 * n_never
+
+
+def test_values_are_likeliest_first_and_one_alone_is_as_likely_as_its_confidence() -> None:
+    model = bank_model(3)
+    n_several = 0
+    for seed in range(100, 120):
+        scored = model.score(features_of(pledge(seed, 4)[0]))
+        chosen = model.choose(scored)
+        p = model.probabilities(scored, chosen)
+        assert sorted(p) == sorted(chosen)
+        assert [*p.values()] == sorted(p.values(), reverse=True)
+        assert all(0 < one < 1 for one in p.values())
+        assert model.probabilities(scored, chosen[:1]) == {
+            chosen[0]: pytest.approx(scored.confidences[chosen[0]])
+        }
+        if len(chosen) > 1:
+            n_several += 1
+            assert p[chosen[0]] > scored.confidences[chosen[0]]
+    assert n_several > 10
+    assert model.probabilities(scored, []) == {}
 
 
 def test_a_field_of_one_value_never_has_several() -> None:

@@ -77,6 +77,24 @@ def test_what_only_looks_like_a_value_is_none(kind, text) -> None:  # noqa: ANN0
     assert keys <= {"2017"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "key"),
+    [
+        ("number", "8,923,815股", "8923815"),
+        ("money", "160.5万元", "1605000"),
+        ("date", "2017年3月5日", "2017-03-05"),
+        ("percent", "12.5%", "0.125"),
+    ],
+)
+@pytest.mark.parametrize("mark", ["①", "⑵", "③", "²"])
+def test_a_circled_number_is_no_digit_of_the_value_behind_it(
+    kind: FieldType, text: str, key: str, mark: str
+) -> None:
+    folded = fold_width(f"冻结情况：{mark}{text}；")
+    assert [folded[f.start : f.end] for f in find_values(folded, kind)] == [text]
+    assert [f.value.key for f in find_values(folded, kind)] == [key]
+
+
 def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert read_value("68587100", "money").means(read_value("6,858.71万元", "money"))
     assert not read_value("100美元", "money").means(read_value("100元", "money"))

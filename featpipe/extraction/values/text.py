@@ -99,6 +99,8 @@ _DROPPED = frozenset(",'´`\u200b\u200c\u200d\ufeff\u00ad")
 def _fold_char(char: str) -> str:
     if char in _SAME:
         return _SAME[char]
+    if unicodedata.category(char) == "No":
+        return char  # ①: as 1 it would be the first digit of a number behind it
     folded = unicodedata.normalize("NFKC", char).lower()
     return folded if len(folded) == 1 else char
 

@@ -1,0 +1,159 @@
+"""Joint choice: a place of dates or amounts is a value of one field."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from pages import features_of
+
+from featpipe import Extractor, FieldSpec, SampleSpec, Template
+from featpipe.extraction.joint_choice import Relations, choose_values
+from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from featpipe.extraction.parties import Candidates
+    from featpipe.extraction.scoring.field_model import FieldModel
+
+START, END, PRICE, LIMIT = "起始日期", "解冻日期", "价格", "限价"
+
+
+def template(rows: Sequence[dict[str, Sequence[str]]], **types: str) -> Template:
+    names = sorted({name for row in rows for name in row})
+    return Template(
+        name="冻结",
+        fields=tuple(FieldSpec(name=name, type=types.get(name)) for name in names),  # type: ignore[arg-type]  # a type by name
+        samples=tuple(
+            SampleSpec(text=str(row), fields={n: tuple(v) for n, v in row.items()}, complete=True)
+            for row in rows
+        ),
+    )
+
+
+def test_fields_of_like_types_are_apart_where_most_samples_show_different_values() -> None:
+    dates = {START: ["2021-03-04"], END: ["2023-03-04"]}
+    amounts = {PRICE: ["30万元"], LIMIT: ["300000"]}
+    relations = Relations.of(template([dates | amounts] * 2))
+    assert relations.apart == {START: (END,), END: (START,), PRICE: (), LIMIT: ()}
+    assert relations.companions() == {START: (END,), END: (START,), PRICE: (), LIMIT: ()}
+    # As many samples have one value for both as have two.
+    other = {PRICE: ["30万元"], LIMIT: ["40万元"]}
+    assert Relations.of(template([amounts, other])).apart == {PRICE: (), LIMIT: ()}
+    assert Relations.of(template([amounts, other, other])).apart[PRICE] == (LIMIT,)
+    # A period of a field stands where the date of another may.
+    typed = template([dates], **{START: "date", END: "period"})
+    assert Relations.of(typed).apart[END] == (START,)
+    assert not Relations.of(template([{START: ["2021-03-04"]}, {END: ["2023-03-04"]}])).apart[END]
+    assert not Relations.of(template([dates], **{START: "text"})).apart[START]
+
+
+def test_what_a_fields_values_may_depend_on_is_followed_from_field_to_field() -> None:
+    relations = Relations(
+        {"a": {"b": 4.0}, "b": {"a": 4.0}, "c": {}, "d": {}},
+        {"a": (), "b": ("c",), "c": ("b",), "d": ()},
+    )
+    assert relations.companions() == {
+        "a": ("b", "c"), "b": ("a", "c"), "c": ("a", "b"), "d": (),
+    }  # fmt: skip
+
+
+def freezes(seed: int, n: int) -> tuple[str, dict[str, list[str]]]:
+    """A document of n freezes, each with its first and its last day behind the same words."""
+    chance = random.Random(seed)  # noqa: S311  # made-up dates, no secret
+    days = [f"{chance.randint(1, 12)}月{chance.randint(1, 28)}日" for _ in range(n)]
+    starts = [f"{2010 + chance.randint(0, 9)}年{day}" for day in days]
+    ends = [f"{2020 + chance.randint(0, 9)}年{day}" for day in days]
+    rows = "".join(
+        f"冻结时间：{start}\n冻结时间：{end}\n" for start, end in zip(starts, ends, strict=True)
+    )
+    return f"关于股份被冻结的公告\n{rows}公司将持续关注。\n2040年1月2日", {START: starts, END: ends}
+
+
+MADE = [freezes(seed, 1 + seed % 3) for seed in range(6)]
+SAMPLES = tuple(
+    SampleSpec(text=text, fields={n: tuple(v) for n, v in values.items()}, complete=True)
+    for text, values in MADE
+)
+
+
+@cache
+def model(name: str) -> FieldModel:
+    """Of one field, fitted on the samples."""
+    samples = [sample_of(features_of(text), values[name], "date") for text, values in MADE]
+    return fit_field(samples, "date", (name,))
+
+
+def scored(text: str) -> Candidates:
+    """Both fields with their values in a text."""
+    return {name: (model(name), model(name).score(features_of(text))) for name in (START, END)}
+
+
+def values_of(found: Candidates, relations: Relations) -> dict[str, list[str]]:
+    chosen = choose_values(found, relations)
+    return {
+        name: sorted(scored.groups[n].value.key for n in chosen[name].numbers)
+        for name, (_, scored) in found.items()
+    }
+
+
+def test_days_in_like_places_go_to_the_field_that_they_are_likelier_for() -> None:
+    fields = (FieldSpec(name=START), FieldSpec(name=END))
+    relations = Relations.of(Template(name="冻结", fields=fields, samples=SAMPLES))
+    assert relations.apart == {START: (END,), END: (START,)}
+    unrelated = Relations(relations.rivals, {START: (), END: ()})
+    counts = Counter()
+    for seed in range(100, 120):
+        text, wanted = freezes(seed, 4)
+        found = scored(text)
+        alone, given = values_of(found, unrelated), values_of(found, relations)
+        assert not set(given[START]) & set(given[END])
+        counts["shared"] += len(set(alone[START]) & set(alone[END]))
+        for name, texts in wanted.items():
+            keys = {_iso(text) for text in texts}
+            counts["wrong alone"] += len(set(alone[name]) - keys)
+            counts["wrong"] += len(set(given[name]) - keys)
+            counts["right"] += len(keys & set(given[name]))
+    assert counts["shared"] > 100, counts
+    assert counts["wrong"] < 0.25 * counts["wrong alone"], counts
+    assert counts["right"] > 0.8 * 2 * 4 * 20, counts
+
+
+def _iso(text: str) -> str:
+    year, _, rest = text.partition("年")
+    month, _, day = rest.rstrip("日").partition("月")
+    return f"{year}-{int(month):02}-{int(day):02}"
+
+
+def test_the_likeliest_value_is_never_taken_away() -> None:
+    one = scored(freezes(100, 4)[0])[START]
+    both: Candidates = {START: one, END: one}  # the very same values
+    apart = {START: (END,), END: (START,)}
+    chosen = choose_values(both, Relations({START: {}, END: {}}, apart))
+    first = one[0].choose(one[1])[0]
+    assert [own.numbers[0] for own in chosen.values()] == [first, first]
+    shared = set(chosen[START].numbers[1:]) & set(chosen[END].numbers[1:])
+    assert not shared
+
+
+@pytest.mark.parametrize("order", [(START, END), (END, START)])
+def test_a_field_asked_for_alone_has_the_values_it_has_among_all(
+    cache: Path, order: tuple[str, str]
+) -> None:
+    text, _ = freezes(104, 4)
+    fields = tuple(FieldSpec(name=name) for name in order)
+    spec = Template(name="冻结", fields=fields, samples=SAMPLES)
+    with Extractor([spec], cache, models={}, checkpoints="none") as extractor:
+        (own,) = extractor.engine.templates.values()
+        features, _ = extractor.engine.page_of(text)
+        whole = own.extract_fields(order, features)
+        assert {name: own.extract_fields([name], features)[name] for name in order} == whole
+        assert own.facts[START].companions.keys() == {END}
+    for result in whole.values():
+        p = [value.probability for value in result.values]
+        assert p == sorted(p, reverse=True)
