@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.model_cache import ModelCache
-    from featpipe.extraction.parties import Chosen
+    from featpipe.extraction.parties import Candidates, Chosen
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import Page
     from featpipe.extraction.scoring.pretrained import PretrainedField
@@ -145,13 +145,7 @@ class FittedTemplate:
         self, names: Sequence[str], features: PageFeatures
     ) -> dict[str, FieldResult]:
         """All values of some fields in one document, the same as of each field alone."""
-        # In the order of the template, whatever is asked for: the result is the same.
-        needed = {*names, *(other for name in names for other in self.facts[name].companions)}
-        whole = [name for name in self.facts if name in needed]
-        models = [self.model(name) for name in whole]
-        scored = score_fields(models, features)
-        found = dict(zip(whole, zip(models, scored, strict=True), strict=True))
-        chosen = choose_values(found, self._relations)
+        found, chosen = self._choose(names, features)
         return {
             name: self._result(name, *found[name], chosen[name], features.page) for name in names
         }
@@ -159,14 +153,32 @@ class FittedTemplate:
     def candidates(
         self, name: str, features: PageFeatures, most: int
     ) -> tuple[tuple[ExtractedValue, ...], bool]:
-        """The likeliest values of a field, reported ones and others, and whether it has many."""
-        model = self.model(name)
-        scored = model.score(features)
-        found = [
+        """The likeliest values of a field, reported ones and others, and whether it has many.
+
+        Reported ones are as likely as :meth:`extract_fields` says.
+        """
+        found, chosen = self._choose([name], features)
+        model, scored = found[name]
+        reported = self._result(name, model, scored, chosen[name], features.page).values
+        others = [
             self._value(name, model, scored, features.page, number)
             for number in range(min(most, len(scored.groups)))
+            if number not in chosen[name].numbers
         ]
-        return tuple(found), model.is_many
+        values = sorted((*reported, *others), key=lambda value: -value.probability)
+        return tuple(values[:most]), model.is_many
+
+    def _choose(
+        self, names: Sequence[str], features: PageFeatures
+    ) -> tuple[Candidates, dict[str, Chosen]]:
+        """The fields, with all that their values depend on, and the values to report."""
+        # In the order of the template, whatever is asked for: the result is the same.
+        needed = {*names, *(other for name in names for other in self.facts[name].companions)}
+        whole = [name for name in self.facts if name in needed]
+        models = [self.model(name) for name in whole]
+        scored = score_fields(models, features)
+        found = dict(zip(whole, zip(models, scored, strict=True), strict=True))
+        return found, choose_values(found, self._relations)
 
     def _result(
         self, name: str, model: FieldModel, scored: Scored, chosen: Chosen, page: Page

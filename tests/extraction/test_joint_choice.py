@@ -154,6 +154,13 @@ def test_a_field_asked_for_alone_has_the_values_it_has_among_all(
         whole = own.extract_fields(order, features)
         assert {name: own.extract_fields([name], features)[name] for name in order} == whole
         assert own.facts[START].companions.keys() == {END}
+        listed = [own.candidates(name, features, 40)[0] for name in order]
+    for name, candidates in zip(order, listed, strict=True):
+        # As likely as they are reported.
+        assert [value for value in candidates if value in whole[name].values] == [
+            *whole[name].values
+        ]
+        assert len({value.start for value in candidates}) == len(candidates)
     for result in whole.values():
         p = [value.probability for value in result.values]
         assert p == sorted(p, reverse=True)
