@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,7 @@ def groups_of(*keys: str, places: Sequence[int] = ()) -> list[Group]:
     ]
 
 
-@given(st.lists(st.integers(100, 130), min_size=3, max_size=9), st.randoms())
+@given(st.lists(st.integers(100_001, 100_030), min_size=3, max_size=9), st.randoms())
 def test_totals_are_those_that_adding_up_every_run_finds(
     amounts: list[int], chance: random.Random
 ) -> None:
@@ -67,6 +68,20 @@ def test_round_totals_are_not_told_from_chance() -> None:
     assert not find_totals(groups_of("2000000", "3000000", "5000000"))
 
 
+def test_of_many_amounts_a_sum_by_chance_is_no_total() -> None:
+    chance = random.Random(5)  # noqa: S311  # made-up amounts, no secret
+    n_found = 0
+    for _ in range(50):
+        amounts = [chance.randint(100, 999) for _ in range(30)]
+        n_found += len(find_totals(groups_of(*(f"{amount}0000" for amount in amounts))))
+    assert n_found == 0
+    # To the cent the total of thirty is certain.
+    lots = [f"{chance.randint(10**6, 10**7)}.{chance.randint(10, 99)}" for _ in range(30)]
+    total = sum(Decimal(lot) for lot in lots)
+    (found,) = find_totals(groups_of(*lots, str(total)))
+    assert found == Total(30, tuple(range(30)), is_behind=True)
+
+
 def settled(
     keys: Sequence[str],
     p: Sequence[float],
@@ -88,6 +103,13 @@ def test_the_total_behind_its_parts_goes_and_the_one_before_them_stays() -> None
     # Parts that are likelier by far are no breakdown, and unlikely ones no list.
     assert settled(keys, (0.4, 0.9, 0.8), [1, 2, 0], places=before) == [1, 2]
     assert settled(keys, (0.9, 0.05, 0.03), [0], places=behind) == [0]
+
+
+def test_a_long_list_behind_its_total_stays_with_it() -> None:
+    keys, p = ("600.75", "100.25", "200.25", "300.25"), (0.9, 0.5, 0.5, 0.5)
+    assert settled(keys, p, [0, 1, 2, 3]) == [0, 1, 2, 3]
+    assert settled(keys, p, [0, 1, 2]) == [0]  # the third part is none by itself
+    assert settled(keys, p, [0, 1, 2, 3], places=(3, 0, 1, 2)) == [1, 2, 3]
 
 
 def test_parts_replace_a_total_only_where_a_document_may_have_several() -> None:

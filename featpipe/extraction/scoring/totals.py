@@ -2,7 +2,8 @@
 
 "中标价 300 万元，其中设备 200 万元，服务 100 万元" has one price, "一标段 200 万元，二标段 100
 万元，合计 300 万元" has two: a total that stands before its parts begins a breakdown, one behind
-them ends a list. Where it stands and how likely the amounts are decides.
+them ends a list. Where it stands and how likely the amounts are decides, and where that is unclear
+all stay.
 
 Guarantee: only a document that gives a total as a value is changed, and none loses all of its
 values.
@@ -10,6 +11,7 @@ values.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,8 +33,14 @@ ADDED: tuple[FieldType, ...] = ("money", "number", "percent")
 _BEHIND, _ELSEWHERE = 3.3, -1.0
 #: Least probability of amounts that are added up, and how many of the likeliest are.
 _LEAST, _MOST = 0.02, 60
-#: Least digits of a total, zeros at its ends left out: 5 is the sum of 2 and 3 by chance.
-_LEAST_DIGITS = 3
+#: Least digits of a total, zeros at its ends left out: 5 is the sum of 2 and 3 by chance. Of more
+#: amounts more runs are compared with it, and as many digits more make chance as unlikely: one
+#: total in so many documents may be none.
+_LEAST_DIGITS, _ONE_IN = 3, 10.0
+#: Most parts of a breakdown that are given up for the total before them. Where more are likely
+#: values by themselves, as in five documents of the part for development, they may be a list that
+#: follows its total: all stay.
+_MOST_GIVEN_UP = 2
 #: How far a total may be from the sum, as a share of it.
 _TOLERANCE = 1e-6
 
@@ -66,8 +74,10 @@ def find_totals(groups: Sequence[Group], left_out: Collection[int] = ()) -> list
     sums = np.concatenate(([0.0], np.cumsum(values)))
     runs = sums - sums[:, None]
     found = []
+    n_compared = len(numbers) * math.comb(len(numbers), 2)
+    n_digits = max(_LEAST_DIGITS, math.log10(max(n_compared * _ONE_IN, 1.0)))
     for place, number in enumerate(numbers):
-        if _n_digits(groups[number].value.key) < _LEAST_DIGITS:
+        if _n_digits(groups[number].value.key) < n_digits:
             continue
         # A run around the total holds it once more.
         wanted = np.full_like(runs, values[place])
@@ -98,19 +108,28 @@ def settle_totals(
 
     """
     likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
-    kept, settled = list(chosen), set(left_out)
-    while own := next((one for one in find_totals(likely, settled) if one.total in kept), None):
+    kept, settled, unclear = list(chosen), set(left_out), set[int]()
+    while own := _next_total(likely, settled, {*kept} - unclear):
+        given = [part for part in own.parts if part in kept]
         odds = _log_odds(float(probabilities[list(own.parts)].mean()))
         odds += _BEHIND if own.is_behind else _ELSEWHERE
-        may_be_parts = gives_several or any(part in kept for part in own.parts)
-        if may_be_parts and odds > _log_odds(float(probabilities[own.total])):
+        is_list = odds > _log_odds(float(probabilities[own.total]))
+        if is_list and (given or gives_several):
             settled.add(own.total)
             kept = [n for n in kept if n != own.total]
             kept += sorted(set(own.parts) - set(kept))
-        else:
+        elif len(given) <= _MOST_GIVEN_UP:
             settled.update(own.parts)
             kept = [n for n in kept if n not in own.parts]
+        else:
+            unclear.add(own.total)
     return kept
+
+
+def _next_total(
+    groups: Sequence[Group], left_out: Collection[int], wanted: Collection[int]
+) -> Total | None:
+    return next((one for one in find_totals(groups, left_out) if one.total in wanted), None)
 
 
 def _amount(key: str) -> float:
