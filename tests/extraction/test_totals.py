@@ -88,16 +88,14 @@ def settled(
     chosen: Sequence[int],
     *,
     places: Sequence[int] = (),
-    gives_several: bool = True,
 ) -> list[int]:
-    groups = groups_of(*keys, places=places)
-    return settle_totals(chosen, groups, np.array(p), gives_several=gives_several)
+    return settle_totals(chosen, groups_of(*keys, places=places), np.array(p))
 
 
 def test_the_total_behind_its_parts_goes_and_the_one_before_them_stays() -> None:
     keys, p = ("300.5", "100.25", "200.25"), (0.8, 0.4, 0.3)
     behind, before, among = (2, 0, 1), (0, 1, 2), (1, 0, 2)
-    assert settled(keys, p, [0, 1], places=behind) == [1, 2]
+    assert settled(keys, p, [0, 1, 2], places=behind) == [1, 2]
     assert settled(keys, p, [0, 1], places=before) == [0]
     assert settled(keys, p, [0, 1, 2], places=among) == [0]
     # Parts that are likelier by far are no breakdown, and unlikely ones no list.
@@ -112,10 +110,10 @@ def test_a_long_list_behind_its_total_stays_with_it() -> None:
     assert settled(keys, p, [0, 1, 2, 3], places=(3, 0, 1, 2)) == [1, 2, 3]
 
 
-def test_parts_replace_a_total_only_where_a_document_may_have_several() -> None:
+def test_no_part_is_given_that_is_no_likely_value_by_itself() -> None:
     keys, p, behind = ("300.5", "100.25", "200.25"), (0.8, 0.4, 0.3), (2, 0, 1)
-    assert settled(keys, p, [0], places=behind) == [1, 2]
-    assert settled(keys, p, [0], places=behind, gives_several=False) == [0]
+    assert settled(keys, p, [0], places=behind) == [0]
+    assert settled(keys, p, [0, 2], places=behind) == [0, 2]
     assert settled(keys, p, [1, 2], places=behind) == [1, 2]  # no total is given
 
 

@@ -142,9 +142,7 @@ class FieldModel:
         chosen = first + self._choose_further(scored, first[0], taken)
         if self.kind not in ADDED:
             return chosen
-        return settle_totals(
-            chosen, scored.groups, scored.probabilities, taken, gives_several=self.gives_several
-        )
+        return settle_totals(chosen, scored.groups, scored.probabilities)
 
     def probabilities(self, scored: Scored, chosen: Sequence[int]) -> dict[int, float]:
         """How likely the values that are reported are right, by number: likeliest first.

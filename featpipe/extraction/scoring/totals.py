@@ -5,8 +5,7 @@
 them ends a list. Where it stands and how likely the amounts are decides, and where that is unclear
 all stay.
 
-Guarantee: only a document that gives a total as a value is changed, and none loses all of its
-values.
+Guarantee: no value is added, and no document loses all of its values.
 """
 
 from __future__ import annotations
@@ -37,6 +36,8 @@ _LEAST, _MOST = 0.02, 60
 #: amounts more runs are compared with it, and as many digits more make chance as unlikely: one
 #: total in so many documents may be none.
 _LEAST_DIGITS, _ONE_IN = 3, 10.0
+#: Least parts that are likely values by themselves, for the total behind them to be none.
+_LEAST_LISTED = 2
 #: Most parts of a breakdown that are given up for the total before them. Where more are likely
 #: values by themselves, as in five documents of the part for development, they may be a list that
 #: follows its total: all stay.
@@ -93,32 +94,26 @@ def settle_totals(
     chosen: Sequence[int],
     groups: Sequence[Group],
     probabilities: Floats,
-    left_out: Collection[int] = (),
-    *,
-    gives_several: bool,
 ) -> list[int]:
-    """The values to report, of which none is the sum of others.
+    """Those of the values that are reported: a total, or the parts of it.
 
     Args:
         chosen: numbers of the values that are likely enough.
         groups: the values of the document, likeliest first.
         probabilities: (n_groups,) of each by itself.
-        left_out: numbers of values that are none of the field's.
-        gives_several: whether parts are values that were none by themselves.
 
     """
     likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
-    kept, settled, unclear = list(chosen), set(left_out), set[int]()
+    kept, settled, unclear = list(chosen), set[int](), set[int]()
     while own := _next_total(likely, settled, {*kept} - unclear):
-        given = [part for part in own.parts if part in kept]
+        n_given = len({*own.parts} & {*kept})
         odds = _log_odds(float(probabilities[list(own.parts)].mean()))
         odds += _BEHIND if own.is_behind else _ELSEWHERE
         is_list = odds > _log_odds(float(probabilities[own.total]))
-        if is_list and (given or gives_several):
+        if is_list and n_given >= _LEAST_LISTED:
             settled.add(own.total)
             kept = [n for n in kept if n != own.total]
-            kept += sorted(set(own.parts) - set(kept))
-        elif len(given) <= _MOST_GIVEN_UP:
+        elif not is_list and n_given <= _MOST_GIVEN_UP:
             settled.update(own.parts)
             kept = [n for n in kept if n not in own.parts]
         else:
