@@ -1,4 +1,4 @@
-"""How well extraction learns from few samples, on labelled sets that nobody here made, and one.
+"""How well extraction learns from few samples: four labelled sets that nobody here made, and ours.
 
 ::
 
