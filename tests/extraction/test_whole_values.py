@@ -17,6 +17,7 @@ from featpipe.extraction.values.values import find_values
 
 if TYPE_CHECKING:
     from featpipe.extraction.scoring.field_model import FieldModel
+    from featpipe.extraction.values.values import FieldType
 
 CONTRACTS = Path(__file__).parents[2] / "data" / "documents" / "contracts"
 FORM = """采购合同
@@ -228,3 +229,43 @@ def test_amounts_without_a_known_shape_are_never_dates_either() -> None:
 def test_a_feast_is_no_amount(text: str, amounts: list[str]) -> None:
     found = find_values(fold_width(text), "money")
     assert [text[one.start : one.end] for one in found] == amounts
+
+
+COURTS = (
+    "广东省高级人民法院",
+    "宁波市海曙区人民法院",
+    "厦门市公安局",
+    "沈阳市中级人民法院（执行局）",
+)
+TABLE = "冻结明细\n股东\t冻结机关\t协助机关\n张明\t{}\t{}\n特此公告。"
+
+
+def proposed(model: FieldModel, text: str) -> set[str]:
+    features = features_of(text)
+    found = model.boundaries.propose(features)
+    start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+    return {text[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize("kind", ["organisation", "text"])
+def test_no_value_goes_on_from_one_cell_to_the_next(kind: FieldType) -> None:
+    pages = [features_of(TABLE.format(one, COURTS[n - 1])) for n, one in enumerate(COURTS)]
+    model = fit_field(
+        [sample_of(page, [court], kind) for page, court in zip(pages, COURTS, strict=True)],
+        kind,
+        ("冻结机关",),
+    )
+    found = proposed(model, TABLE.format("北京市第二中级人民法院", "厦门市公安局"))
+    assert "北京市第二中级人民法院" in found
+    assert not [text for text in found if "\t" in text]
+    assert "2024年\t3月\t5日" in proposed(learned("签订日期"), "签订日期：2024年\t3月\t5日")
+
+
+def test_samples_teach_that_a_value_may_go_on_in_the_next_cell() -> None:
+    values = [f"{one}\t{COURTS[n - 1]}" for n, one in enumerate(COURTS)]
+    pages = [features_of(TABLE.format(*value.split("\t"))) for value in values]
+    samples = [sample_of(page, [value], "text") for page, value in zip(pages, values, strict=True)]
+    model = fit_field(samples, "text", ("机关",))
+    assert model.boundaries.may_span_cells
+    found = proposed(model, TABLE.format("北京市第二中级人民法院", "厦门市公安局"))
+    assert "北京市第二中级人民法院\t厦门市公安局" in found

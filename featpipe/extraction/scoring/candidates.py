@@ -140,6 +140,8 @@ class Boundaries:
     """Sample values begin or end inside codes."""
     may_be_no_amount: bool = False
     """Sample values of a field of amounts are, or are part of, dates, codes ..."""
+    may_span_cells: bool = False
+    """Sample values go on from one cell of a table to the next."""
 
     def propose(
         self, features: PageFeatures, similarity: NDArray[np.float64] | None = None
@@ -188,7 +190,7 @@ class Boundaries:
         return self._whole(features, Candidates.gathered(parts))
 
     def _whole(self, features: PageFeatures, found: Candidates) -> Candidates:
-        """Without words for "none", parts of codes and, for amounts, dates and the like."""
+        """Without words for "none", parts of codes, several cells, and dates and the like."""
         start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
         is_shape = (found.origin & SHAPE) > 0
         # The shape of an amount may hold digits that are joined to a code's: 3-5.
@@ -196,6 +198,10 @@ class Boundaries:
         keep = np.ones(len(found), bool)
         if self.known.isdisjoint(NOTHING):
             keep &= ~is_in(start, features.nothing)
+        if not self.may_span_cells and self.kind != "clause":
+            # 2024年\t3月 has the shape of a date, tabs or not.
+            cells = features.boundaries.cells_before
+            keep &= is_shape | (cells[found.first] == cells[found.last])
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
         if self.kind in _AMOUNTS and not self.may_be_no_amount:
@@ -343,6 +349,7 @@ def learn_boundaries(
         uses_units=seen.n_units > 0.2 * n,
         may_cut_codes=seen.n_cut > _ODD * n,
         may_be_no_amount=seen.n_no_amounts > _ODD * n,
+        may_span_cells=seen.n_spanning > _ODD * n,
     )
 
 
@@ -373,6 +380,8 @@ class _Seen:
     """Values that begin or end inside a code."""
     n_no_amounts: int = 0
     """Values of a field of amounts that are a date, a code ..., or part of one."""
+    n_spanning: int = 0
+    """Values that go on from one cell of a table to the next."""
 
     def add(
         self, features: PageFeatures, spans: Sequence[tuple[int, int]], kind: FieldType
@@ -409,6 +418,8 @@ class _Seen:
         self.breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
         marks = features.boundaries.marks_before
         self.marks.append(int(marks[last] - marks[first]) - self.breaks[-1])
+        cells = features.boundaries.cells_before
+        self.n_spanning += bool(cells[last] > cells[first])
 
 
 def _is_odd(features: PageFeatures, kind: FieldType, span: tuple[int, int], is_shape: bool) -> bool:

@@ -49,7 +49,7 @@ _COMPANY_WORDS = (
 _company_end = re.compile(rf"\b(?:{'|'.join(map(re.escape, _COMPANY_WORDS))})\b\.?")
 #: Marks that end a clause; a full point does so only before a blank.
 _CLAUSE_STOPS = hashes_of("。;!?:")
-_POINT, _BREAK = hash_of("."), hash_of("\n")
+_POINT, _BREAK, _TAB = hash_of("."), hash_of("\n"), hash_of("\t")
 _NUMBERING = hashes_of((
     *(f"digits {n}" for n in range(1, 4)), *"abcdefghijklmnopqrstuvwxyz", "ii", "iii", "iv", "vi",
     "vii", *"第条款章节一二三四五六七八九十",
@@ -80,6 +80,8 @@ class BoundaryContext:
     is_organisation_end: Bools
     marks_before: Ints
     """(n_tokens + 1,) running count of marks other than brackets and those inside codes."""
+    cells_before: Ints
+    """(n_tokens + 1,) running count of the tabs that part the cells of a table."""
     words: Ints
     """(n,) tokens that begin a word and are no mark."""
     entities: tuple[Ints, Ints]
@@ -121,6 +123,7 @@ def make_boundary_context(page: Page, folded: str, tokens: Tokens, cuts: Bools) 
         is_word_end=np.concatenate((tokens.is_word_start[1:], none == 0)),
         is_organisation_end=is_in(tokens.end, _organisation_ends(folded)),
         marks_before=np.concatenate(([0], np.cumsum(is_mark & ~is_bracket & ~in_code))),
+        cells_before=np.concatenate(([0], np.cumsum(code == _TAB))),
         words=np.flatnonzero(tokens.is_word_start & ~is_mark),
         entities=tokens.spans([(span.start, span.end) for span in page.entities]),
         cells=tokens.spans([(span.start, span.end) for span in page.headers]),
