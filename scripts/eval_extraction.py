@@ -42,7 +42,6 @@ from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.joint_choice import Relations, choose_values
-from featpipe.extraction.parties import Chosen, doubted
 from featpipe.extraction.results import FieldResult
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
@@ -172,16 +171,16 @@ def evaluate(
         scored = score_fields(list(fitted.values()), features)
         found = dict(zip(fitted, zip(fitted.values(), scored, strict=True), strict=True))
         chosen = choose_values(found, relations)
+        reported = {name: chosen[name].probabilities(*found[name]) for name in found}
         for name, tally in tallies.items():
             given = row["fields"].get(name, [])
             if name in found:
-                judge(features, given, *found[name], chosen[name], tally)
+                judge(features, given, *found[name], reported[name], tally)
             else:
                 tally.n_gold += len(given)
                 tally.documents.append((len(given), 0, 0))
         results = {
-            name: result_of(features, scored, model.probabilities(scored, chosen[name].numbers))
-            for name, (model, scored) in found.items()
+            name: result_of(features, scored, reported[name]) for name, (_, scored) in found.items()
         }
         grouping.add(judge_records(features, row, results, kinds))
     return tallies, grouping
@@ -314,21 +313,19 @@ def judge(  # one document and one field, as extraction has them
     given: Sequence[str],
     model: FieldModel,
     scored: Scored,
-    chosen: Chosen,
+    reported: Mapping[int, float],
     tally: Tally,
 ) -> None:
     """Add one document to a tally, by the values and probabilities that a user is given."""
     gold = [read_value(value, model.kind) for value in given]
-    groups = [scored.groups[number] for number in chosen.numbers]
+    groups = [scored.groups[number] for number in reported]
     n_right = count_right(gold, groups)
     tally.n_gold += len(gold)
     tally.n_given += len(groups)
     tally.n_right += n_right
     tally.documents.append((len(gold), len(groups), n_right))
-    for number, own in model.probabilities(scored, chosen.numbers).items():
-        p = doubted(own, chosen.weights.get(number, 1.0))
-        value = scored.groups[number].value
-        tally.judged.append((p, any(one.means(value) for one in gold)))
+    for group, p in zip(groups, reported.values(), strict=True):
+        tally.judged.append((p, any(one.means(group.value) for one in gold)))
     first = scored.groups[: len(gold)]
     tally.counted = [tally.counted[0] + len(first), tally.counted[1] + count_right(gold, first)]
     places = [locate_value(features, value, model.kind) for value in given]

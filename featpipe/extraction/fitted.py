@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.joint_choice import Relations, choose_values
-from featpipe.extraction.parties import doubted
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
@@ -78,9 +77,11 @@ class FittedTemplate:
         self.template = template
         self._documents = tuple(documents)
         identities = [document.identity for document in documents]
-        self.facts: Mapping[str, FieldFacts] = facts_of(template, identities, space)
-        self.space = space
         self._relations = Relations.of(template)
+        self.facts: Mapping[str, FieldFacts] = facts_of(
+            template, identities, space, self._relations
+        )
+        self.space = space
         self._models = models
 
     def __repr__(self) -> str:
@@ -184,9 +185,8 @@ class FittedTemplate:
         self, name: str, model: FieldModel, scored: Scored, chosen: Chosen, page: Page
     ) -> FieldResult:
         values = []
-        for number, own in model.probabilities(scored, chosen.numbers).items():
+        for number, p in chosen.probabilities(model, scored).items():
             value = self._value(name, model, scored, page, number)
-            p = doubted(own, chosen.weights.get(number, 1.0))
             remark = chosen.remarks.get(number, "")
             values.append(replace(value, probability=round(p, 6), remark=remark))
         return FieldResult(tuple(values))
@@ -329,13 +329,16 @@ def hash_json(content: object) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def facts_of(template: Template, identities: Sequence[str], space: str) -> dict[str, FieldFacts]:
+def facts_of(
+    template: Template, identities: Sequence[str], space: str, relations: Relations
+) -> dict[str, FieldFacts]:
     """The facts of each field.
 
     Args:
         template: to extract by.
         identities: one per sample: a hash of the sample document's content.
         space: name of the vectors and entities that are used.
+        relations: of the template.
 
     """
     alone = {
@@ -343,7 +346,7 @@ def facts_of(template: Template, identities: Sequence[str], space: str) -> dict[
         for spec in template.fields
     }
     prints = {name: facts.model_fingerprint for name, facts in alone.items()}
-    companions = Relations.of(template).companions()
+    companions = relations.companions()
     return {
         name: replace(facts, companions={other: prints[other] for other in companions[name]})
         for name, facts in alone.items()
@@ -434,10 +437,9 @@ def _reasons(old: Mapping[str, object], new: FieldFacts) -> list[str]:
         reasons.append(f"space {old['space']} -> {new.space}")
     if old["spec"] != new.spec:
         reasons.extend(_changed_keys(json.loads(str(old["spec"])), json.loads(new.spec)))
-    before = old.get("companions", {})
-    if not reasons and isinstance(before, dict):
-        now = new.companions
-        changed = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    beside, now = old.get("companions", {}), new.companions
+    if not reasons and isinstance(beside, dict):
+        changed = [name for name in sorted({*beside, *now}) if beside.get(name) != now.get(name)]
         reasons.extend(f"{name} changed, beside which its values are chosen" for name in changed)
     before = old["samples"]
     if isinstance(before, dict):

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.extraction.parties import choose_distinct, count_shared, rivals_of
+from featpipe.extraction.scoring.logistic import log_odds
 from featpipe.extraction.values.values import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featpipe.extraction.parties import Candidates, Chosen
+    from featpipe.extraction.parties import Candidates, Chosen, Place
     from featpipe.extraction.template import FieldSpec, Template
     from featpipe.extraction.values.values import FieldType
 
@@ -79,7 +80,7 @@ def _types_like(template: Template, spec: FieldSpec) -> tuple[FieldType, ...]:
     """Types like a field's, also where the values of the samples tell it; of other fields none."""
     if spec.level is not None or spec.type is not None:
         return next((types for types in _ALIKE if spec.type in types), ())
-    values = [value for sample in template.samples for value in sample.values_of(spec.name)]
+    values = template.values_of(spec.name)
     for types in _ALIKE:
         n_read = sum(any(is_readable(value, kind) for kind in types) for value in values)
         if 2 * n_read > len(values):
@@ -100,14 +101,11 @@ def choose_values(found: Candidates, relations: Relations) -> dict[str, Chosen]:
     for one, other in combinations(found, 2):
         if other not in relations.apart[one]:
             continue
-        for number in chosen[one].numbers:
-            for its in chosen[other].numbers:
-                if not _overlap(found, (one, number), (other, its)):
-                    continue
-                odds = _odds(found, chosen, one, number), _odds(found, chosen, other, its)
-                if min(odds) < np.inf:
-                    loser, place = (one, number) if odds[0] < odds[1] else (other, its)
-                    taken[loser].add(place)
+        for places in _shared(found, chosen, one, other):
+            odds = [_odds(found, chosen, place) for place in places]
+            if min(odds) < np.inf:
+                name, number = places[0] if odds[0] < odds[1] else places[1]
+                taken[name].add(number)
     for name, numbers in taken.items():
         if numbers:
             model, scored = found[name]
@@ -115,17 +113,29 @@ def choose_values(found: Candidates, relations: Relations) -> dict[str, Chosen]:
     return chosen
 
 
-def _odds(found: Candidates, chosen: Mapping[str, Chosen], name: str, number: int) -> float:
+def _shared(
+    found: Candidates, chosen: Mapping[str, Chosen], one: str, other: str
+) -> list[tuple[Place, Place]]:
+    """Pairs of reported values of two fields whose best mentions have a place in common."""
+    return [
+        ((one, first), (other, second))
+        for first in chosen[one].numbers
+        for second in chosen[other].numbers
+        if _overlap(_span(found, (one, first)), _span(found, (other, second)))
+    ]
+
+
+def _odds(found: Candidates, chosen: Mapping[str, Chosen], place: Place) -> float:
     """Log odds of a value less those of its field's likeliest one, which are infinite."""
+    name, number = place
     first = chosen[name].numbers[0]
-    p = np.clip(found[name][1].probabilities[[number, first]], 1e-4, 1 - 1e-4)
-    own, most = np.log(p / (1 - p)).tolist()
+    own, most = log_odds(found[name][1].probabilities[[number, first]]).tolist()
     return np.inf if number == first else float(own - most)
 
 
-def _overlap(found: Candidates, one: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Whether the best mentions of two values have a place in common."""
-    (start, end), (its_start, its_end) = (
-        found[name][1].groups[number].spans[0] for name, number in (one, other)
-    )
-    return start < its_end and its_start < end
+def _span(found: Candidates, place: Place) -> tuple[int, int]:
+    return found[place[0]][1].groups[place[1]].spans[0]
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

@@ -50,8 +50,7 @@ def _party_kind(template: Template, spec: FieldSpec) -> FieldType | None:
     if spec.level is not None or spec.cardinality == "records":
         return None
     if spec.type is None:
-        values = [value for sample in template.samples for value in sample.values_of(spec.name)]
-        return "organisation" if are_organisations(values) else None
+        return "organisation" if are_organisations(template.values_of(spec.name)) else None
     return spec.type if spec.type in _KINDS else None
 
 
@@ -79,6 +78,13 @@ class Chosen:
     remarks: dict[int, str] = field(default_factory=dict)
     weights: dict[int, float] = field(default_factory=dict)
     """Odds against a value, as another field has it too."""
+
+    def probabilities(self, model: FieldModel, scored: Scored) -> dict[int, float]:
+        """How likely each value is, by number, as it is reported: doubts included."""
+        return {
+            number: doubted(p, self.weights.get(number, 1.0))
+            for number, p in model.probabilities(scored, self.numbers).items()
+        }
 
 
 def choose_distinct(

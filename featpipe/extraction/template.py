@@ -211,6 +211,10 @@ class Template(BaseModel):
         names = {field.name for field in self.fields}
         return [place for place in (*places, *inside) if place[-1] not in names]
 
+    def values_of(self, field: str) -> list[str]:
+        """The values of a field in all samples."""
+        return [value for sample in self.samples for value in sample.values_of(field)]
+
     def field(self, name: str) -> FieldSpec:
         """One field by name."""
         return next(field for field in self.fields if field.name == name)

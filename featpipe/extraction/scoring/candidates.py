@@ -49,7 +49,7 @@ SHAPED: frozenset[str] = frozenset(
 )
 
 #: Those of amounts.
-_AMOUNTS: frozenset[str] = frozenset(("money", "number", "percent"))
+AMOUNTS: frozenset[str] = frozenset(("money", "number", "percent"))
 
 _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
@@ -204,7 +204,7 @@ class Boundaries:
             keep &= is_shape | (cells[found.first] == cells[found.last])
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
-        if self.kind in _AMOUNTS and not self.may_be_no_amount:
+        if self.kind in AMOUNTS and not self.may_be_no_amount:
             keep &= ~_is_no_amount(features, self.kind, start, end, is_shape)
         return Candidates(found.first[keep], found.last[keep], found.origin[keep])
 
@@ -401,7 +401,7 @@ class _Seen:
             self.n_shaped += span in shaped
             self.n_units += span in units
             self.n_cut += bool(features.cuts[list(span)].any())
-            self.n_no_amounts += kind in _AMOUNTS and _is_odd(features, kind, span, span in shaped)
+            self.n_no_amounts += kind in AMOUNTS and _is_odd(features, kind, span, span in shaped)
 
     def _add_neighbours(self, features: PageFeatures, pairs: Ints, first: int, last: int) -> None:
         tokens = features.tokens

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import SHAPED, Boundaries
+from featpipe.extraction.scoring.candidates import AMOUNTS, SHAPED, Boundaries
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of
-from featpipe.extraction.scoring.logistic import sigmoid
+from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
     choose_further,
@@ -29,7 +29,7 @@ from featpipe.extraction.scoring.similarity import (
     SampleSentences,
     similarity_by_words,
 )
-from featpipe.extraction.scoring.totals import ADDED, settle_totals
+from featpipe.extraction.scoring.totals import settle_totals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -140,7 +140,7 @@ class FieldModel:
         if not first or not self.may_be_many:
             return first
         chosen = first + self._choose_further(scored, first[0], taken)
-        if self.kind not in ADDED:
+        if self.kind not in AMOUNTS:
             return chosen
         return settle_totals(chosen, scored.groups, scored.probabilities)
 
@@ -160,14 +160,14 @@ class FieldModel:
         if self.is_mostly_many:
             further = np.maximum(further, own[others] * (own[others] >= LEAST_USUAL))
         most = float(further.max())
-        base = p[first]
-        if self.kind in ADDED:
+        base = scored.confidences[[first]]
+        if self.kind in AMOUNTS:
             # It may be a part of the total that was likeliest.
             sure = self.first_of(scored.probabilities, scored.confidences, scored.measured)
-            base = max([base, *scored.confidences[sure].tolist()])
-        log_odds = np.log(max(base, 1e-6) / max(1.0 - base, 1e-6)) + _FIRST_OF_SEVERAL * most
+            base = scored.confidences[[first, *sure]]
+        gained = sigmoid(log_odds(base.max()) + _FIRST_OF_SEVERAL * most)
         ranked = sorted(zip(others, further.tolist(), strict=True), key=lambda pair: -pair[1])
-        return {first: max(most, float(sigmoid(log_odds)))} | dict(ranked)
+        return {first: max(most, float(gained))} | dict(ranked)
 
     def _choose_further(self, scored: Scored, first: int, taken: Collection[int]) -> list[int]:
         """Values likely enough by themselves and by their places, each apart from the others."""

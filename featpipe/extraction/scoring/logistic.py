@@ -162,6 +162,12 @@ def true_weight(labels: NDArray[np.bool_]) -> float:
     return max(_TRUE_WEIGHT / max(int(labels.sum()), 1), 1.0)
 
 
+def log_odds(probabilities: Floats) -> Floats:
+    """The logits of probabilities, those of certain ones as of one in a million."""
+    p = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(p / (1 - p)))
+
+
 def sigmoid(logits: Floats) -> Floats:
     """Probabilities, without overflow at either end."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * logits)))

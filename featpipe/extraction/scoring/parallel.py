@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.logistic import sigmoid
+from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.tokens import hash_of, hashes_of
 from featpipe.store.sorted_values import is_in
 
@@ -170,10 +170,9 @@ def terms_of(probabilities: Floats, near: Floats, of_first: Floats, first: int =
         first: number of the likeliest one.
 
     """
-    p = np.clip(probabilities, 1e-6, 1 - 1e-6)
-    log_odds = np.log(p / (1 - p))
-    terms = np.empty((len(p), len(TERMS)))
-    terms[:, 0], terms[:, 1] = log_odds, log_odds[first]
+    own = log_odds(probabilities)
+    terms = np.empty((len(own), len(TERMS)))
+    terms[:, 0], terms[:, 1] = own, own[first]
     terms[:, 2:] = near
     terms[:, -1] = of_first[:, _LENGTH]
     return terms

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.extraction.scoring.logistic import log_odds
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.ranking import Group
-    from featpipe.extraction.values.values import FieldType
 
     Floats = NDArray[np.float64]
 
-#: Types whose values are amounts that can be added up.
-ADDED: tuple[FieldType, ...] = ("money", "number", "percent")
 #: Log odds for the parts, where the total stands behind the last of them and elsewhere. On the part
 #: for development of announcements anything from 3 to 3.6, and from -1.3 to -0.7, does as well.
 _BEHIND, _ELSEWHERE = 3.3, -1.0
@@ -105,11 +104,12 @@ def settle_totals(
     """
     likely = groups[: min(int(np.count_nonzero(probabilities >= _LEAST)), _MOST)]
     kept, settled, unclear = list(chosen), set[int](), set[int]()
-    while own := _next_total(likely, settled, {*kept} - unclear):
+    # One value alone stays, whatever it is.
+    while len(kept) > 1 and (own := _next_total(likely, settled, {*kept} - unclear)):
         n_given = len({*own.parts} & {*kept})
-        odds = _log_odds(float(probabilities[list(own.parts)].mean()))
-        odds += _BEHIND if own.is_behind else _ELSEWHERE
-        is_list = odds > _log_odds(float(probabilities[own.total]))
+        of_parts = log_odds(probabilities[list(own.parts)].mean())
+        of_parts += _BEHIND if own.is_behind else _ELSEWHERE
+        is_list = bool(of_parts > log_odds(probabilities[own.total]))
         if is_list and n_given >= _LEAST_LISTED:
             settled.add(own.total)
             kept = [n for n in kept if n != own.total]
@@ -137,8 +137,3 @@ def _amount(key: str) -> float:
 
 def _n_digits(key: str) -> int:
     return len(key.replace(".", "").strip("0"))
-
-
-def _log_odds(p: float) -> float:
-    p = min(max(p, 1e-6), 1 - 1e-6)
-    return float(np.log(p / (1 - p)))
