@@ -31,7 +31,9 @@ def shaped() -> Iterator[tuple[str, ...]]:
         kind, text, key, unit, _ = case
         is_bare = kind == "money" and not unit
         is_fraction = kind == "percent" and text.isascii() and text.replace(".", "").isdigit()
-        starts_late = text.startswith(("约", "不", "最", "至")) or text.replace(".", "").isdigit()
+        starts_late = (
+            text.startswith(("约", "不", "最", "至", "超", "接")) or text.replace(".", "").isdigit()
+        )
         if kind in SHAPED and ".." not in key and not (is_bare or is_fraction or starts_late):
             yield case
 
@@ -69,6 +71,10 @@ def test_a_range_is_also_found_as_its_two_ends() -> None:
         ("money", "第3条"),
         ("money", "A100元件"),
         ("date", "2017年度报告第5页2017-034"),
+        ("date", "期限9月"),
+        ("date", "6个月内"),
+        ("date", "12.5月3日"),
+        ("date", "前三季度"),
         ("period", "5月13日"),
     ],
 )
@@ -95,6 +101,24 @@ def test_a_circled_number_is_no_digit_of_the_value_behind_it(
     assert [f.value.key for f in find_values(folded, kind)] == [key]
 
 
+@pytest.mark.parametrize("text", ["11月7日晚", "11月7日晚间", "11月7日 下午"])
+def test_the_hours_of_a_day_are_no_part_of_its_date(text: str) -> None:
+    assert read_value(text, "date").means(read_value("11月7日", "date"))
+    assert not read_value(text, "date").means(read_value("11月", "date"))
+
+
+def test_a_date_with_its_year_is_found_once_and_is_not_one_without() -> None:
+    text = "据悉,2018年11月7日、12月3日；初为2018年初步核算,3月5日初定。"
+    found = [(text[f.start : f.end], f.value.key) for f in find_values(text, "date")]
+    assert found == [
+        ("2018年11月7日", "2018-11-07"),
+        ("12月3日", "--12-03"),
+        ("2018年", "2018"),
+        ("3月5日", "--03-05"),
+    ]
+    assert not read_value("11月7日", "date").means(read_value("2018年11月7日", "date"))
+
+
 def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert read_value("68587100", "money").means(read_value("6,858.71万元", "money"))
     assert not read_value("100美元", "money").means(read_value("100元", "money"))
@@ -104,6 +128,8 @@ def test_large_amounts_that_agree_in_ten_digits_are_equal() -> None:
     given = read_value("225811713.5", "money")
     assert given.means(read_value("225,811,713.51元", "money"))
     assert not given.means(read_value("225,811,713.61元", "money"))
+    # Rounded as spreadsheets do.
+    assert read_value("113827651.7", "money").means(read_value("113,827,651.65元", "money"))
     assert not read_value("2258117.5", "money").means(read_value("2258117.51", "money"))
     assert not read_value("225811713.5", "id").means(read_value("225811713.51", "id"))
 

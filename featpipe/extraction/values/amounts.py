@@ -49,16 +49,17 @@ _NUMERAL = rf"(?:{ARABIC}|{CHINESE})"
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
 _BOUND = (
-    r"(?P<bound>不超过|不高于|不多于|至多|最高|上限为?|不低于|不少于|至少|最低|起码|约为?|大约|近|逾|超过"
-    r"|up to|at least|not exceeding|approximately|about)?\s?"
+    r"(?P<bound>不超过?|不高于|不多于|不足|至多|最高|上限为?|不低于|不少于|至少|最低|起码|约为?|大约"
+    r"|[接将]?近|逾|超过?|up to|at least|not exceeding|approximately|about)?\s?"
 )
 #: 2025元旦 is no amount of yuan.
 _DAYS = frozenset(("元旦", "元宵"))
 _BOUNDS = {
     "<=": (
-        "不超过", "不高于", "不多于", "至多", "最高", "上限", "上限为", "up to", "not exceeding",
+        "不超过", "不超", "不高于", "不多于", "不足", "至多", "最高", "上限", "上限为", "up to",
+        "not exceeding",
     ),
-    ">=": ("不低于", "不少于", "至少", "最低", "起码", "逾", "超过", "at least"),
+    ">=": ("不低于", "不少于", "至少", "最低", "起码", "逾", "超过", "超", "at least"),
 }  # fmt: skip
 _TO = r"\s?(?:-|~|至|到|to)\s?"
 

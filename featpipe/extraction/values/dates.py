@@ -1,7 +1,9 @@
 """Dates and periods: found in Chinese and English text, and read into a canonical spelling.
 
-Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``..`` between the ends of a range, and
-``12 months`` or ``90 days`` for periods (years are months, weeks are days).
+Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``--05-03`` for one whose year only its
+document tells (as XML Schema spells a gMonthDay), ``去年-05-03`` where a word does, ``2017-Q3`` for
+a quarter, ``2017-05 end`` for a part, ``..`` between the ends of a range; ``12 months`` or
+``90 days`` for periods (years are months, weeks are days).
 """
 
 from __future__ import annotations
@@ -31,11 +33,31 @@ _MONTHS = {
 }  # fmt: skip
 _NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _CN = "零〇一二三四五六七八九十壹贰叁肆伍陆柒捌玖拾廿卅"
+_MONTH = rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?月(?P<s>\s?份)?"
+_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?[日号]"
+_QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
+#: The beginning or the end of a year, a month or a quarter; 初步 is a word.
+_PART = r"(?P<e>底|末|初(?!步|始|次|级))"
 _chinese = re.compile(
     rf"(?P<y>(?:1[89]|20)\s?\d\s?\d|[{_CN}]{{4}}|\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
-    rf"(?:\s?度?\s?(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?月(?:\s?份)?"
-    rf"(?:\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?[日号])?)?"
+    rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}))?{_PART}?"
 )
+#: Words for a year, and what they are counted from: the same year, the one before, the one after.
+_YEARS = {
+    word: key
+    for key, words in {
+        "-": "今年 本年 当年 同年", "去年": "去年 上年", "前年": "前年", "明年": "明年 次年 翌年",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_yearless = re.compile(
+    rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?(?<![\d{_CN}/个-])(?<!\d[.,])(?:{_MONTH}(?:{_DAY})?|{_QUARTER}){_PART}?"
+)
+#: Where it may begin: at a run of digits, with a word before it or without.
+_begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN}]+")
+_PARTS = {"底": "end", "末": "end", "初": "begin"}
+#: Hours that a date may be written with.
+_hours = re.compile(r"(?<=[日号])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)\Z")
 _ordered = re.compile(
     r"(?<![\d/-])(?<!\d[.,])(?P<y>(?:1[89]|20)\d\d)(?P<s>[-/.])\s?(?P<m>1[0-2]|0?[1-9])(?P=s)\s?"
     r"(?P<d>3[01]|[12]\d|0?[1-9])(?![\d])"
@@ -114,6 +136,9 @@ def _matches(folded: str) -> Iterator[re.Match[str]]:
     """
     if "年" in folded:
         yield from _chinese.finditer(folded)
+    if "月" in folded or "季度" in folded:
+        places = [match.start() for match in _begins_yearless.finditer(folded)]
+        yield from matches_at(_yearless, folded, places)
     numbers = [match.span() for match in _digits.finditer(folded)]
     parted = [(a, b) for a, b in numbers if folded[b : b + 1] in _PARTED]
     days = [a for a, b in numbers if b - a <= _DAY_DIGITS]
@@ -124,8 +149,8 @@ def _matches(folded: str) -> Iterator[re.Match[str]]:
 
 
 def read_date(folded: str) -> When | None:
-    """A whole text as a date or a range of dates."""
-    text = folded.strip(" ,.")
+    """A whole text as a date, with the hours of a day or without, or a range of dates."""
+    text = _hours.sub("", folded.strip(" ,."))
     found = list(find_dates(text))
     if len(found) == 1 and (found[0].start, found[0].end) == (0, len(text)):
         return When(0, len(folded), found[0].key)
@@ -145,16 +170,34 @@ def _read_date(match: re.Match[str]) -> When | None:
     if "a" in parts:
         # Written with the day first unless that cannot be: 05/31/2017.
         day, month = (parts["a"], parts["b"]) if int(parts["b"]) <= 12 else (parts["b"], parts["a"])
-    numbers = [_number(part) for part in (year, month, day)]
-    if numbers[0] is None:
+    if "w" in parts and not any(parts[name] for name in "wdesq"):
+        return None  # 9月 may be nine months
+    given = [_key_of_year(year, parts.get("w"))]
+    for part, most in ((month, 12), (day, 31)):
+        number = _number(part)
+        if not _is_real(number, most):
+            return None
+        given += [] if number is None else [f"{number:02d}"]
+    if parts.get("q"):
+        given.append(f"Q{_number(parts['q'])}")
+    if given[0] is None:
         return None
-    if numbers[0] < 100:
-        numbers[0] += 2000 if numbers[0] < 70 else 1900
-    if not _is_real(numbers[1], 12) or not _is_real(numbers[2], 31):
+    end = match.end()
+    key = "-".join(filter(None, given))
+    if parts.get("e"):
+        # 5月3日初 is no part of a day.
+        key, end = (key, match.start("e")) if day else (f"{key} {_PARTS[parts['e']]}", end)
+    return When(match.start(), end, key)
+
+
+def _key_of_year(year: str | None, word: str | None) -> str | None:
+    """Of a year as it is written, of a word for one, or of none; None if it is no number."""
+    if year is None:
+        return _YEARS[word] if word else "-"
+    number = _number(year)
+    if number is None:
         return None
-    given = [n for n in numbers if n is not None]
-    key = "-".join(f"{n:04d}" if i == 0 else f"{n:02d}" for i, n in enumerate(given))
-    return When(match.start(), match.end(), key)
+    return f"{number + (2000 if number < 70 else 1900) * (number < 100):04d}"
 
 
 def _is_real(number: int | None, most: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Context
+from decimal import ROUND_HALF_UP, Context
 from functools import lru_cache
 from typing import Literal
 
@@ -53,7 +53,7 @@ class Value:
 _AMOUNTS: frozenset[FieldType] = frozenset(("money", "number"))
 #: Digits that a large amount is compared by: those that many spreadsheets and exports keep.
 _DIGITS = 10
-_ROUNDED = Context(prec=_DIGITS)
+_ROUNDED = Context(prec=_DIGITS, rounding=ROUND_HALF_UP)
 _decimal = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 
 
