@@ -37,7 +37,6 @@ from harness import finish, make_parser, measure_or_merge
 
 from featpipe.extraction.evaluation import calibration_error
 from featpipe.extraction.joint_choice import Relations, choose_values
-from featpipe.extraction.scoring.candidates import SHAPED
 from featpipe.extraction.scoring.confidence import TERMS, columns_of, terms_of
 from featpipe.extraction.scoring.field_model import score_fields
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
@@ -105,9 +104,7 @@ def judged(
 ) -> Iterator[tuple[list[float], bool]]:
     """The columns of some values of one field of one document, and whether each is right."""
     gold = [read_value(value, model.kind) for value in given]
-    columns = columns_of(
-        model.values, scored.rows, scored.probabilities, is_shaped=model.kind in SHAPED
-    )
+    columns = columns_of(model.values, scored.rows, scored.measured, scored.probabilities)
     for number in numbers:
         value = scored.groups[number].value
         yield columns[number].round(4).tolist(), any(one.means(value) for one in gold)

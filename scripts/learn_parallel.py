@@ -86,8 +86,7 @@ def judged(
     n = len(scored.parallel)
     if n < 2:
         return
-    near = scored.parallel[:, 0]
-    terms = terms_of(scored.probabilities[:n], near, near).round(4).tolist()
+    terms = terms_of(model.ranked(scored), scored.parallel[:, 0]).round(4).tolist()
     for group, own in zip(scored.groups[:n], terms, strict=True):
         a, b = group.spans[0]
         if b <= start or end <= a:

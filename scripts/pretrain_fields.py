@@ -18,7 +18,9 @@ learn the weights of confidence again (``learn_confidence.py``).
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +53,7 @@ from featpipe.extraction.scoring.similarity import INSIDE, SIMILARITIES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from extraction_sets import Part
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.mentions import ChosenRows, TrainingRows
@@ -163,6 +166,50 @@ def pretrain_sentences(documents: Sequence[dict], name: str, pages: Pages) -> Se
     )
 
 
+@dataclass
+class Taught:
+    """What the documents of one or several sets teach of a field: fields of one name are one."""
+
+    rows: list[TrainingRows] = dataclass_field(default_factory=list)
+    n_having: int = 0
+    """Documents with a value; ``n_several`` with several."""
+    n_several: int = 0
+    sentences: SentenceModel | None = None
+
+    def pretrained(self, name: str, kind: FieldType) -> PretrainedField:
+        """The field."""
+        several = round(self.n_several / self.n_having, 4)
+        return replace(pretrain(name, kind, self.rows), several=several, sentences=self.sentences)
+
+
+def read_fields(
+    data: Path, set_name: str, part: Part, taught: defaultdict[tuple[str, FieldType], Taught]
+) -> None:
+    """Add what the documents of one set teach, by name and type."""
+    tasks = read_set(data, set_name, 10**6, part)
+    by_template = {t.name: [*t.pool, *t.test][:_MOST_DOCUMENTS] for t in tasks}
+    documents = [row for rows in by_template.values() for row in rows]
+    pages = [Pages(None, None), Pages(None, None, with_entities=True)]
+    if set_name in {"cuad", "sroie"}:  # the built-in model knows no English
+        pages = pages[:1]
+    for own in pages:
+        own.prepare(documents)
+    for name in sorted({name for row in documents for name in row["fields"]} - _LEFT_OUT):
+        having = [row for row in documents if row["fields"].get(name)]
+        if len(having) < _LEAST_DOCUMENTS:
+            continue
+        kind = infer_type([(pages[0][r["doc_id"]], v) for r in having for v in r["fields"][name]])
+        field = taught[name, kind]
+        field.n_having += len(having)
+        field.n_several += sum(len(row["fields"][name]) > 1 for row in having)
+        for template in by_template.values():
+            if any(row["fields"].get(name) for row in template):
+                field.rows += collect(template, name, kind, pages)
+        if kind == "clause":
+            field.sentences = pretrain_sentences(documents, name, pages[0])
+        print(f"{set_name} {name} ({kind}): {len(having)} documents", flush=True)
+
+
 def main() -> None:
     """Read the options, collect, fit, write."""
     parser = make_parser(__doc__)
@@ -170,35 +217,10 @@ def main() -> None:
     parser.add_argument("--part", choices=DEV_PARTS, default="dev")
     parser.add_argument("--out", type=Path, default=SHIPPED)
     options = parser.parse_args()
-    fields: list[PretrainedField] = []
+    taught: defaultdict[tuple[str, FieldType], Taught] = defaultdict(Taught)
     for set_name in options.sets:
-        tasks = read_set(options.data, set_name, 10**6, options.part)
-        by_template = {t.name: [*t.pool, *t.test][:_MOST_DOCUMENTS] for t in tasks}
-        documents = [row for rows in by_template.values() for row in rows]
-        pages = [Pages(None, None), Pages(None, None, with_entities=True)]
-        if set_name in {"cuad", "sroie"}:  # the built-in model knows no English
-            pages = pages[:1]
-        for own in pages:
-            own.prepare(documents)
-        names = sorted({name for row in documents for name in row["fields"]} - _LEFT_OUT)
-        for name in names:
-            having = [row for row in documents if row["fields"].get(name)]
-            if len(having) < _LEAST_DOCUMENTS:
-                continue
-            values = [(pages[0][r["doc_id"]], v) for r in having for v in r["fields"][name]]
-            kind = infer_type(values)
-            rows = [
-                one
-                for template in by_template.values()
-                if any(row["fields"].get(name) for row in template)
-                for one in collect(template, name, kind, pages)
-            ]
-            several = sum(len(row["fields"][name]) > 1 for row in having) / len(having)
-            field = replace(pretrain(name, kind, rows), several=round(several, 4))
-            if kind == "clause":
-                field = replace(field, sentences=pretrain_sentences(documents, name, pages[0]))
-            fields.append(field)
-            print(f"{set_name} {field.name} ({kind}): {len(having)} documents", flush=True)
+        read_fields(options.data, set_name, options.part, taught)
+    fields = [field.pretrained(name, kind) for (name, kind), field in taught.items()]
     PretrainedFields(fields).save(options.out)
     finish("pretrain_fields", options, {"pretrained_fields": len(fields)})
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from featpipe.extraction.scoring.calibration import Evidence
+from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.confidence import COLUMNS, columns_of, confidences_of
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.ranking import VALUE_COLUMNS
 
 if TYPE_CHECKING:
     from featpipe.extraction.scoring.field_model import FieldModel
@@ -50,13 +52,16 @@ def test_a_document_without_values_has_no_confidence_to_tell() -> None:
     assert not fitted().choose(scored)
 
 
-def test_the_lead_of_a_value_is_over_the_best_of_the_others() -> None:
+def test_columns_are_those_of_the_value_and_of_its_best_mention() -> None:
     model = fitted()
     scored = model.score(page_of("海峡港务", 870))
-    columns = columns_of(model.values, scored.rows, scored.probabilities, is_shaped=True)
-    score, lead = (columns[:, COLUMNS.index(name)] for name in ("score", "lead"))
-    wanted = [s - max(np.delete(score, n)) for n, s in enumerate(score)]
-    assert lead == pytest.approx(np.clip(wanted, -6, 6))
+    columns = columns_of(model.values, scored.rows, scored.measured, scored.probabilities)
+    found = dict(zip(COLUMNS, columns.T, strict=True))
+    assert found["early"] == pytest.approx(scored.measured[:, MEASURED.index("early")])
+    assert found["share"] == pytest.approx(scored.rows[:, VALUE_COLUMNS.index("share")])
+    assert (found["missing"] == model.values.evidence.missing).all()
+    share = scored.probabilities / model.values.ceiling
+    assert found["score"] == pytest.approx(np.clip(np.log(share / (1 - share)), -8, 8))
 
 
 def test_evidence_counts_the_samples() -> None:
@@ -80,7 +85,7 @@ def test_what_the_samples_show_moves_confidence_and_not_the_order() -> None:
     scored = model.score(page_of("海峡港务", 870))
     rarely = replace(model.values, evidence=replace(model.values.evidence, missing=1.0))
     often, seldom = (
-        confidences_of(values, scored.rows, scored.probabilities, is_shaped=True)
+        confidences_of(values, scored.rows, scored.measured, scored.probabilities)
         for values in (model.values, rarely)
     )
     assert seldom[0] < often[0]

@@ -76,3 +76,21 @@ def test_without_a_tagger_to_be_no_entity_says_nothing() -> None:
     columns = scored.measured[:, [MEASURED.index("entity like"), MEASURED.index("cuts entity")]]
     assert len(columns)
     np.testing.assert_allclose(columns, 0.0, atol=1e-6)
+
+
+def test_a_name_is_no_value_of_a_field_of_shares_or_dates() -> None:
+    for kind, values in (
+        ("percent", ("5%", "8%", "12%")),
+        ("date", ("3月5日", "4月6日", "9月1日")),
+    ):
+        samples = [
+            sample_of(tagged(f"海山公司质押的是{value}。", ("海山公司", "ORG")), [value], kind)
+            for value in values
+        ]
+        model = fit_field(samples, kind, ("质押",))
+        document = tagged("云田公司质押的是股份。", ("云田公司", "ORG"))
+        assert not model.score(document).groups
+        # A day alone has no shape: its entity makes it a candidate.
+        document = tagged("云田公司质押的是11日。", ("云田公司", "ORG"), ("11日", "DATE"))
+        named = [group.value.key for group in model.score(document).groups]
+        assert named == (["11日"] if kind == "date" else [])

@@ -15,11 +15,12 @@ from test_scoring import PLACES
 from featpipe.extraction.parties import choose_distinct
 from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
-from featpipe.extraction.scoring.logistic import sigmoid
+from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     BIAS,
     PARALLEL,
     WEIGHTS,
+    RankedValues,
     choose_further,
     further_probabilities,
     parallel_places,
@@ -121,40 +122,60 @@ def places(*pairs: tuple[int, int, str], n: int) -> Floats:
     return columns
 
 
+def ranked(p: Sequence[float], columns: Floats, **others: object) -> RankedValues:
+    """Values as far behind the best as they are less likely, and nothing else but what is named."""
+    behind = (log_odds(np.array(p)) - log_odds(np.array(p[:1]))) / 4
+    values = RankedValues(np.array(p), columns, behind, np.zeros(len(p)), few=0.2, several=0.0)
+    return replace(values, **others)
+
+
 def test_a_list_or_a_like_place_adds_to_the_log_odds() -> None:
-    p = np.array([0.9, 0.1, 0.1, 0.1])
-    near = places((0, 2, "listed"), (0, 3, "left like"), n=4)[:, 0]
-    alone, listed, like = sigmoid(terms_of(p, near, near) @ WEIGHTS + BIAS)[1:].tolist()
+    joined = places((0, 2, "listed"), (0, 3, "left like"), n=4)
+    values = ranked([0.9, 0.1, 0.1, 0.1], joined)
+    alone, listed, like = sigmoid(terms_of(values, joined[:, 0]) @ WEIGHTS + BIAS)[1:].tolist()
     assert alone < 0.1
-    assert alone < like < listed
+    assert alone < min(like, listed)
+
+
+def test_the_fewer_samples_the_more_it_tells_that_others_rejected_a_value() -> None:
+    listed = places((0, 1, "listed"), n=2)
+    given = [
+        further_probabilities(
+            [0, 1], ranked([0.9, 0.6], listed, few=few, rejected=np.array([0.0, rejected]))
+        )[0]
+        for few in (0.2, 0.5)
+        for rejected in (0.0, 1.0)
+    ]
+    assert given[1] < given[0]
+    assert given[3] < given[2]
+    assert given[3] / given[2] < given[1] / given[0]
 
 
 def test_a_list_is_followed_from_value_to_value() -> None:
-    p = np.array([0.8, 0.4, 0.4, 0.4])
-    joined = places((0, 1, "listed"), (1, 2, "listed"), n=4)
+    p = [0.8, 0.4, 0.4, 0.4]
+    joined = ranked(p, places((0, 1, "listed"), (1, 2, "listed"), n=4))
     apart = ~np.eye(4, dtype=bool)
-    assert choose_further(0, p, joined, apart, needs_list=True) == [1, 2]
+    assert choose_further(0, joined, apart, needs_list=True) == [1, 2]
     overlapping = apart.copy()
     overlapping[2, 1] = overlapping[1, 2] = False
-    assert choose_further(0, p, joined, overlapping, needs_list=True) == [1]
-    assert choose_further(0, p, places(n=4), apart, needs_list=True) == []
+    assert choose_further(0, joined, overlapping, needs_list=True) == [1]
+    assert choose_further(0, ranked(p, places(n=4)), apart, needs_list=True) == []
     # Sure ones need no list where documents have several.
-    sure = np.array([0.9, 0.8, 0.02, 0.02])
-    assert choose_further(0, sure, places(n=4), apart) == [1]
+    sure = ranked([0.9, 0.8, 0.02, 0.02], places(n=4))
+    assert choose_further(0, sure, apart) == [1]
 
 
 def test_a_value_is_as_likely_as_it_is_beside_all_others_that_are_given() -> None:
-    p = np.array([0.8, 0.4, 0.4, 0.4])
-    joined = places((0, 1, "listed"), (1, 2, "listed"), n=4)
-    second, third = further_probabilities([0, 1, 2], p, joined).tolist()
-    assert second == third > further_probabilities([0, 3], p, joined)[0]
-    assert further_probabilities([0, 2], p, joined) == further_probabilities([0, 3], p, joined)
+    joined = ranked([0.8, 0.4, 0.4, 0.4], places((0, 1, "listed"), (1, 2, "listed"), n=4))
+    second, third = further_probabilities([0, 1, 2], joined).tolist()
+    assert second == third > further_probabilities([0, 3], joined)[0]
+    assert further_probabilities([0, 2], joined) == further_probabilities([0, 3], joined)
 
 
 def test_where_most_documents_have_several_a_likely_value_needs_no_like_place() -> None:
     p, apart = np.array([0.9, 0.55, 0.45]), ~np.eye(3, dtype=bool)
-    assert choose_further(0, p, places(n=3), apart) == []
-    assert choose_further(0, p, places(n=3), apart, is_usual=True) == [1]
+    assert choose_further(0, ranked(p, places(n=3)), apart) == []
+    assert choose_further(0, ranked(p, places(n=3)), apart, is_usual=True) == [1]
     assert bank_model(3).is_mostly_many  # 7 of 12 samples
     assert not bank_model(1).is_mostly_many
 

@@ -99,6 +99,21 @@ class Candidates:
         return cls(distinct >> 32, distinct & 0xFFFFFFFF, origin)
 
 
+def without_names(found: Candidates, features: PageFeatures, kind: FieldType) -> Candidates:
+    """The candidates that a value of the type may be: a name is no amount and no date.
+
+    Samples keep theirs: they show how unlikely what is no value looks. 11日, whose month stands
+    before it, may be a date.
+    """
+    if kind not in SHAPED or kind == "id":
+        return found
+    start, end = features.tokens.start[found.first], features.tokens.end[found.last - 1]
+    n_digits = features.character_counts[0]
+    is_name = (n_digits[end] == n_digits[start]) | (kind != "date")
+    keep = (found.origin != ENTITY) | ~is_name
+    return Candidates(found.first[keep], found.last[keep], found.origin[keep])
+
+
 def _nothing() -> Ints:
     return np.empty(0, np.int64)
 

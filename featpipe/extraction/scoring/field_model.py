@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import AMOUNTS, SHAPED, Boundaries
+from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries, without_names
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
+    RankedValues,
     choose_further,
     further_probabilities,
 )
 from featpipe.extraction.scoring.ranking import (
+    VALUE_COLUMNS,
     Group,
     ValueModel,
     group_values,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("from label")
+_BEHIND_BEST, _REJECTED = map(VALUE_COLUMNS.index, ("behind best", "rejected"))
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
 _LEAST_CONFIDENCE = 0.25
@@ -54,7 +57,8 @@ _LEAST_CONFIDENCE = 0.25
 #: that it was pretrained on may have nothing of the kind.
 _LEAST_UNSHOWN = 0.35
 #: Log odds that the first of several values gains by a further one that is certain. Learnt on the
-#: halves for development of announcements and event sentences.
+#: halves for development of announcements and event sentences. Of amounts none: another one is as
+#: often the price of something else.
 _FIRST_OF_SEVERAL = 0.7
 #: Least probability of the likeliest value that stands whole behind the field's name and a colon.
 #: Samples of companies make banks and persons less likely, and the label says what they are.
@@ -148,26 +152,35 @@ class FieldModel:
         """How likely the values that are reported are right, by number: likeliest first.
 
         A further value is likely by its place beside the others as well; the more one of them is,
-        the likelier is the first that it stands beside.
+        the likelier is the first that it stands beside, unless they are amounts.
         """
         n = len(scored.parallel)
         p = {number: float(scored.confidences[number]) for number in chosen}
         if len(chosen) < 2 or max(chosen) >= n:
             return p
         first, *others = chosen
-        own = scored.probabilities[:n]
-        further = further_probabilities(chosen, own, scored.parallel)
+        own = scored.probabilities
+        further = further_probabilities(chosen, self.ranked(scored))
         if self.is_mostly_many:
             further = np.maximum(further, own[others] * (own[others] >= LEAST_USUAL))
         most = float(further.max())
-        base = scored.confidences[[first]]
         if self.kind in AMOUNTS:
             # It may be a part of the total that was likeliest.
             sure = self.first_of(scored.probabilities, scored.confidences, scored.measured)
-            base = scored.confidences[[first, *sure]]
-        gained = sigmoid(log_odds(base.max()) + _FIRST_OF_SEVERAL * most)
+            gained = scored.confidences[[first, *sure]].max()
+        else:
+            gained = sigmoid(log_odds(scored.confidences[first]) + _FIRST_OF_SEVERAL * most)
         ranked = sorted(zip(others, further.tolist(), strict=True), key=lambda pair: -pair[1])
         return {first: max(most, float(gained))} | dict(ranked)
+
+    def ranked(self, scored: Scored) -> RankedValues:
+        """The values of a document that may be given beside each other."""
+        n, evidence = len(scored.parallel), self.values.evidence
+        rows, p = scored.rows[:n], scored.probabilities[:n]
+        return RankedValues(
+            p, scored.parallel, rows[:, _BEHIND_BEST], rows[:, _REJECTED],
+            evidence.few, evidence.several,
+        )  # fmt: skip
 
     def _choose_further(self, scored: Scored, first: int, taken: Collection[int]) -> list[int]:
         """Values likely enough by themselves and by their places, each apart from the others."""
@@ -181,8 +194,7 @@ class FieldModel:
             is_apart &= (scored.measured[:n, _BEHIND_ALIAS] > 0)[:, None]
         return choose_further(
             first,
-            scored.probabilities[:n],
-            scored.parallel,
+            self.ranked(scored),
             is_apart,
             needs_list=not self.gives_several,
             is_usual=self.is_mostly_many,
@@ -196,7 +208,7 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
     """
     by_words = similarity_by_words(features, [model.sentences for model in models])
     found = [
-        model.boundaries.propose(features, words)
+        without_names(model.boundaries.propose(features, words), features, model.kind)
         for model, words in zip(models, by_words, strict=True)
     ]
     rows = span_rows(features, found)
@@ -236,7 +248,7 @@ def _score(
     best = np.array([groups[number].candidate for number in order])
     ranked = tuple(groups[number] for number in order)
     p, values, measured = p[order], values[order], measured[best]
-    confidences = confidences_of(model.values, values, p, is_shaped=model.kind in SHAPED)
+    confidences = confidences_of(model.values, values, measured, p)
     has_further = model.may_be_many and model.first_of(p, confidences, measured)
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,

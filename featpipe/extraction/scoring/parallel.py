@@ -2,9 +2,10 @@
 
 A document of several contracts, pledges or sellers names each of them in a like place: joined by 、
 or "and", between the same words, of the same kind. A value's own probability is that of being the
-value of the field; whether it is one beside others, its place tells as well. A logistic regression
-over both says how likely, the likeliest is taken, and its own places count for those that are left:
-a list is followed to its end. The weights were learnt once over the parts for development of
+value of the field; whether it is one beside others, its place tells as well, and the fewer samples
+there are, how far its best mention is behind the best of all. A logistic regression over these says
+how likely, the likeliest is taken, and its own places count for those that are left: a list is
+followed to its end. The weights were learnt once over the parts for development of
 announcements, event sentences and receipts, with pretrained fields and without
 (``scripts/learn_parallel.py``).
 
@@ -40,10 +41,16 @@ PARALLEL = ("listed", "left like", "right like", "same kind", "length unlike")
 _LISTED, _KIND, _LENGTH = map(PARALLEL.index, ("listed", "same kind", "length unlike"))
 #: Terms of the log odds that a value is one beside others, and their weights: its own log odds,
 #: those of the likeliest, and PARALLEL: the most over the others, but for the length, which is
-#: compared with the likeliest's.
-TERMS = ("log odds", "log odds of first", *PARALLEL)
-WEIGHTS = np.array([0.8, -0.2, 1.26, 1.24, 0.66, 0.97, -0.83])
-BIAS = -1.58
+#: compared with the likeliest's; how far it is behind the best mention, alone and by how few
+#: samples there are, and so whether they rejected it; like words behind it, by how many values
+#: they have.
+TERMS = (
+    "log odds", "log odds of first", *PARALLEL, "behind best", "few behind best", "few rejected",
+    "several right like",
+)  # fmt: skip
+_RIGHT = PARALLEL.index("right like")
+WEIGHTS = np.array([0.23, 0.43, 1.04, 1.06, 0.39, 0.95, -0.43, 2.02, 0.45, -2.4, 0.55])
+BIAS = -1.5
 #: Least probability of a further value that is reported.
 LEAST = 0.25
 #: Least probability by itself, where most documents have several values: in the sets that the
@@ -160,43 +167,67 @@ def parallel_places(
     return columns * ~np.logical_or.reduceat(overlaps, at, axis=1)[:, :, None]
 
 
-def terms_of(probabilities: Floats, near: Floats, of_first: Floats, first: int = 0) -> Floats:
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedValues:
+    """Values of a document that may stand beside each other, likeliest first.
+
+    Shapes: (n,) unless noted.
+    """
+
+    probabilities: Floats
+    """Of each by itself."""
+    places: Floats
+    """(n, n, len(PARALLEL)) as :func:`parallel_places` gives it."""
+    behind_best: Floats
+    """These two of the value columns (:mod:`featpipe.extraction.scoring.ranking`)."""
+    rejected: Floats
+    few: float
+    """These two of the field's :class:`~featpipe.extraction.scoring.calibration.Evidence`."""
+    several: float
+
+    def log_odds(self, near: Floats, first: int) -> Floats:
+        """Log odds (n,) that each is a value beside others; arguments as of :func:`terms_of`."""
+        return np.asarray(np.einsum("nt,t->n", terms_of(self, near, first), WEIGHTS) + BIAS)
+
+
+def terms_of(values: RankedValues, near: Floats, first: int = 0) -> Floats:
     """Terms (n, len(TERMS)) of the values of a document.
 
     Args:
-        probabilities: (n,) of each by itself.
-        near: (n, len(PARALLEL)), the most over the values that it may stand beside.
-        of_first: (n, len(PARALLEL)), beside the likeliest one alone.
+        values: of the document.
+        near: (n, len(PARALLEL)), the most over the values that each may stand beside.
         first: number of the likeliest one.
 
     """
-    own = log_odds(probabilities)
+    own = log_odds(values.probabilities)
     terms = np.empty((len(own), len(TERMS)))
+    n = 2 + len(PARALLEL)
     terms[:, 0], terms[:, 1] = own, own[first]
-    terms[:, 2:] = near
-    terms[:, -1] = of_first[:, _LENGTH]
+    terms[:, 2:n] = near
+    terms[:, n - 1] = values.places[:, first, _LENGTH]
+    terms[:, n] = values.behind_best
+    terms[:, n + 1] = values.few * values.behind_best
+    terms[:, n + 2] = values.few * values.rejected
+    terms[:, n + 3] = values.several * near[:, _RIGHT]
     return terms
 
 
-def further_probabilities(chosen: Sequence[int], probabilities: Floats, parallel: Floats) -> Floats:
+def further_probabilities(chosen: Sequence[int], values: RankedValues) -> Floats:
     """How likely each value after the first is, beside the others that are given: (n - 1,).
 
     Args:
         chosen: numbers of n values, the likeliest first.
-        probabilities: of each value of the document by itself.
-        parallel: as :func:`parallel_places` gives it.
+        values: of the document.
 
     """
     first, *others = chosen
-    near = parallel[:, list(chosen)].max(axis=1)
-    terms = terms_of(probabilities, near, parallel[:, first], first)[others]
-    return np.asarray(sigmoid(np.einsum("nt,t->n", terms, WEIGHTS) + BIAS))
+    near = values.places[:, list(chosen)].max(axis=1)
+    return np.asarray(sigmoid(values.log_odds(near, first)[others]))
 
 
 def choose_further(
     first: int,
-    probabilities: Floats,
-    parallel: Floats,
+    values: RankedValues,
     able: Bools,
     *,
     needs_list: bool = False,
@@ -206,23 +237,21 @@ def choose_further(
 
     Args:
         first: number of the likeliest one.
-        probabilities: (n,) of each by itself.
-        parallel: (n, n, len(PARALLEL)) as :func:`parallel_places` gives it.
+        values: of the document.
         able: (n, n) whether each value may be given beside each other.
         needs_list: whether a list must join each with one that is given.
         is_usual: whether most documents have several, so that a likely value needs no like place.
 
     """
-    near, is_left, chosen = parallel[:, first], able[:, first], [first]
+    near, is_left, chosen = values.places[:, first], able[:, first], [first]
     while True:
-        terms = terms_of(probabilities, near, parallel[:, first], first)
-        p = sigmoid(np.einsum("nt,t->n", terms, WEIGHTS) + BIAS)
-        enough = is_left & ((p >= LEAST) | (is_usual & (probabilities >= LEAST_USUAL)))
+        p = sigmoid(values.log_odds(near, first))
+        enough = is_left & ((p >= LEAST) | (is_usual & (values.probabilities >= LEAST_USUAL)))
         if needs_list:
             enough &= near[:, _LISTED] > 0
         if not enough.any():
             return chosen[1:]
         best = int(np.argmax(np.where(enough, p, 0.0)))
         chosen.append(best)
-        near = np.maximum(near, parallel[:, best])
+        near = np.maximum(near, values.places[:, best])
         is_left = is_left & able[:, best]
