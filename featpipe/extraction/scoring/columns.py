@@ -113,9 +113,19 @@ class SpanRows:
     measures: SpanMeasures
     inside: Ints
 
-    def places(self, found: Candidates) -> Ints:
-        """Row numbers of candidates that are among the spans."""
-        return np.asarray(np.searchsorted(self.codes, found.codes))
+    def of(self, found: Candidates) -> SpanRows:
+        """Those of candidates that are among the spans."""
+        if len(found) == len(self.codes):
+            return self
+        places = np.searchsorted(self.codes, found.codes)
+        return SpanRows(
+            self.codes[places],
+            self.hashed.at(places),
+            # By columns, as they are kept.
+            self.shared.T.take(places, axis=1).T,
+            self.measures.at(places),
+            self.inside[places],
+        )
 
 
 def span_rows(features: PageFeatures, many: Sequence[Candidates]) -> SpanRows:
@@ -145,18 +155,18 @@ def measured_columns(
     Args:
         features: of the document.
         found: candidates of one field.
-        rows: features of their spans.
+        rows: features of their spans, and of no others.
         sentences: scores of the sentences.
         mentions: true mentions of the samples.
         aliases: names of the field, folded.
 
     """
     sentence = features.tokens.sentence[found.first]
-    places = rows.places(found)
     n_shared = len(_SHARED)
-    columns = np.empty((len(found), len(MEASURED)))
-    columns[:, :n_shared] = rows.shared[places]
-    columns[:, n_shared] = _repeats(rows.inside[places])
+    # A column lies in one piece: they are written one by one.
+    columns = np.empty((len(found), len(MEASURED)), order="F")
+    columns[:, :n_shared] = rows.shared
+    columns[:, n_shared] = _repeats(rows.inside)
     columns[:, n_shared + 1] = sentences.by_vectors[sentence]
     columns[:, n_shared + 2] = sentences.by_words[sentence]
     named = n_shared + 3 + len(SENTENCES)
@@ -165,9 +175,7 @@ def measured_columns(
     first = named + len(NAMES)
     columns[:, named:first] = name_columns(features, found, aliases)
     columns[:, first : first + len(bits)] = (found.origin[:, None] >> bits) & 1
-    columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(
-        rows.hashed.at(places), rows.measures.at(places)
-    )
+    columns[:, first + len(bits) : -len(INSIDE)] = mentions.similarity(rows.hashed, rows.measures)
     columns[:, -len(INSIDE) :] = mentions.likeness_inside(features, found)
     return columns
 
@@ -206,7 +214,7 @@ def _shared_columns(features: PageFeatures, found: Candidates) -> Floats:
         features.brackets.goes_on[last],
         features.brackets.went_on[first],
     ]
-    shared = np.empty((len(found), len(_SHARED)))
+    shared = np.empty((len(found), len(_SHARED)), order="F")
     for number, column in enumerate(columns):
         shared[:, number] = column
     return shared

@@ -231,7 +231,8 @@ def _score(
         by_words,
         np.empty(0) if of_clauses is None else of_clauses.logits(features),
     )
-    hashed = rows.hashed.at(rows.places(found))
+    rows = rows.of(found)
+    hashed = rows.hashed
     measured = measured_columns(
         features, found, rows, sentences, model.sample_mentions, model.aliases
     )

@@ -132,6 +132,11 @@ _GROUPS = {
     "kinds before like": ("at_start", slice(18, 19)),
     "kinds behind like": ("at_end", slice(12, 13)),
 }
+#: Of what is kept together: the number of each group, and its columns.
+_KEPT = {
+    kept: [(n, own) for n, (where, own) in enumerate(_GROUPS.values()) if where == kept]
+    for kept in ("at_start", "at_end", "of_both")
+}
 #: Columns of :func:`measure_spans` that are compared together, and the distance that halves the
 #: similarity.
 _MEASURES = {
@@ -258,18 +263,21 @@ class SampleMentions:
 
         All zeros without a known mention.
         """
-        columns = np.zeros((len(hashed), len(SIMILARITIES)))
+        columns = np.zeros((len(hashed), len(SIMILARITIES)), order="F")
         if not len(self.measures) or not len(hashed):
             return columns
         rows = {"at_start": hashed.start, "at_end": hashed.end, "of_both": slice(None)}
-        for number, (kept, group) in enumerate(_GROUPS.values()):
-            shares = self.shares.take(getattr(hashed, kept)[:, group], mode="clip")
-            # As `mean`, in half its time.
-            means = np.add.reduce(shares, axis=1, dtype=np.float64) / shares.shape[1]
-            columns[:, number] = means[rows[kept]]
+        for kept, groups in _KEPT.items():
+            shares = self.shares.take(getattr(hashed, kept), mode="clip")
+            for number, group in groups:
+                own = shares[:, group]
+                # As `mean`, in half its time.
+                means = np.add.reduce(own, axis=1, dtype=np.float64) / own.shape[1]
+                columns[:, number] = means[rows[kept]]
         for number, (part, half) in enumerate(_MEASURES.values(), len(_GROUPS)):
             columns[:, number] = measures.nearness(part, self.measures[:, part], half)
-        return columns - _NEUTRAL
+        columns -= _NEUTRAL
+        return columns
 
 
 def _means_of_lines(
