@@ -83,7 +83,7 @@ BIAS = -1.3386
 
 #: Log odds from which they grow more slowly, and how much. Of the surest values of a set that
 #: weights were not learnt on, fewer were right than was said; the log loss is the same.
-_SURE, _BEYOND_SURE = 1.5, 0.9
+_SURE, _BEYOND_SURE = 1.5, 0.8
 
 _FIRST, _SECOND = ([COLUMNS.index(term[side]) for term in TERMS] for side in (0, 1))
 _WEIGHTS = np.array([weight for *_, weight in TERMS])

@@ -175,7 +175,7 @@ def _read_date(match: re.Match[str]) -> When | None:
     given = [_key_of_year(year, parts.get("w"))]
     for part, most in ((month, 12), (day, 31)):
         number = _number(part)
-        if not _is_real(number, most):
+        if part is not None and (number is None or not 1 <= number <= most):
             return None
         given += [] if number is None else [f"{number:02d}"]
     if parts.get("q"):
@@ -198,10 +198,6 @@ def _key_of_year(year: str | None, word: str | None) -> str | None:
     if number is None:
         return None
     return f"{number + (2000 if number < 70 else 1900) * (number < 100):04d}"
-
-
-def _is_real(number: int | None, most: int) -> bool:
-    return number is None or 1 <= number <= most
 
 
 def _number(text: str | None) -> int | None:
