@@ -24,6 +24,7 @@ from encode_counts import HOLD_VARIABLE, LOG_PATH, LOG_VARIABLE, n_computed
 from ray_cluster import Nodes, running_cluster
 from ray_stub import Opening, StubJob, StubReport
 from tiny_checkpoints import CHINESE
+from waiting import descendants
 
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
@@ -41,6 +42,7 @@ def leaves_nothing_behind() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    before = {child.pid for child in descendants()}
     log = tmp_path_factory.mktemp("computed") / "log"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LOG_VARIABLE, str(log))
@@ -51,7 +53,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
             with on_ray.connected():
                 assert signal.getsignal(signal.SIGTERM) is before
                 yield nodes
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
+    left = [child for child in descendants() if child.pid not in before]
+    _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive, f"child processes left behind: {alive}"
 
 

@@ -73,12 +73,12 @@ def fit_here(home: Path, encoder_folder: Path) -> None:
     """In this process, which has torch: the services of these tests then start without a fit."""
     with Cache.open(home / "c.h5") as cache:
         chosen = choose_checkpoints(cache, str(encoder_folder))
-        extractor = Extractor(
+        with Extractor(
             home / "templates", cache, space=chosen.space, checkpoints=chosen.checkpoints
-        )
-        for fitted in extractor.engine.templates.values():
-            for field in fitted.unfitted():
-                fitted.model(field)
+        ) as extractor:
+            for fitted in extractor.engine.templates.values():
+                for field in fitted.unfitted():
+                    fitted.model(field)
 
 
 @pytest.fixture(scope="session")
