@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.results import ExtractedValue, FieldResult, make_records
+from featpipe.extraction.records import make_records
+from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.values.values import read_value
+from featpipe.extraction.values.values import Value, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.values.values import FieldType
 
     #: Field -> value, of one record.
-    Record = Mapping[str, str]
+    Record = Mapping[str, Value]
 
 
 @dataclass
@@ -83,7 +84,7 @@ def judge_records(
 ) -> Grouping:
     """Count the records of one document; nothing if it has one or none."""
     gold = [
-        {name: read_value(value, kinds[name]).key for name, value in record.items()}
+        {name: read_value(value, kinds[name]) for name, value in record.items()}
         for record in row.get("records") or ()
         if all(name in kinds for name in record)
     ]
@@ -91,7 +92,7 @@ def judge_records(
         return Grouping()
     exact = {n: annotated(features, row["fields"].get(n, ()), kind) for n, kind in kinds.items()}
     given, grouped = (
-        [{name: value.value for name, value in record.items()} for record in records]
+        [{n: meaning_of(value, kinds[n]) for n, value in record.items()} for record in records]
         for records in (
             make_records(features.page, results, list(kinds)) for results in (found, exact)
         )
@@ -105,17 +106,27 @@ def judge_records(
     )
 
 
+def meaning_of(value: ExtractedValue, kind: FieldType) -> Value:
+    """What a reported value means, as it was compared when it was found."""
+    return Value(kind, value.value, value.unit, value.bound)
+
+
 def count_right(gold: Sequence[Record], given: Sequence[Record]) -> int:
     """Values that matched records have in common."""
     pairs = sorted(
-        ((len(one.items() & other.items()), i, j)
+        ((n_common(one, other), i, j)
          for i, one in enumerate(gold) for j, other in enumerate(given)),
         key=lambda pair: (-pair[0], pair[1:]),
     )  # fmt: skip
     n_right, taken, used = 0, set(), set()
-    for n_common, i, j in pairs:
+    for n, i, j in pairs:
         if i not in taken and j not in used:
             taken.add(i)
             used.add(j)
-            n_right += n_common
+            n_right += n
     return n_right
+
+
+def n_common(one: Record, other: Record) -> int:
+    """Fields of which both records have a value that means the same."""
+    return sum(name in other and value.means(other[name]) for name, value in one.items())

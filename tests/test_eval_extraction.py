@@ -48,3 +48,22 @@ def test_a_set_that_weights_were_learnt_on_is_marked(capsys: pytest.CaptureFixtu
     held_out, seen = (line for line in capsys.readouterr().out.splitlines() if "draws" in line)
     assert "seen" not in held_out
     assert "seen in part" in seen
+
+
+def test_records_are_compared_by_meaning_each_with_one_at_most() -> None:
+    from extraction_records import count_right
+
+    from featpipe.extraction.values.values import read_value
+
+    def record(name: str, amount: str) -> dict:
+        return {"name": read_value(name, "text"), "amount": read_value(amount, "money")}
+
+    gold = [record("一标段", "533813633.5"), record("二标段", "12万元")]
+    # The first agrees in ten digits; the third has nothing in common with what is left.
+    given = [
+        record("二标段", "120,000元"),
+        record("一标段", "533813633.54元"),
+        record("一标段", "7元"),
+    ]
+    assert count_right(gold, given) == 4
+    assert count_right(gold, given[1:]) == 2

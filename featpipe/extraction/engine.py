@@ -41,7 +41,8 @@ from featpipe.extraction.messages import (
 from featpipe.extraction.model_cache import ModelCache, default_folder
 from featpipe.extraction.on_workers import extract_on_workers, extract_role
 from featpipe.extraction.page_source import PageSource
-from featpipe.extraction.results import Extraction, Provenance, make_records, record_fields
+from featpipe.extraction.records import make_records, record_fields
+from featpipe.extraction.results import Extraction, Provenance
 from featpipe.extraction.template_set import TemplateSet, folder_of
 from featpipe.on_demand.text_encoder import ModelsInWorker
 from featpipe.report import Quarantined

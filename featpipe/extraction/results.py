@@ -11,10 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from featpipe.extraction.scoring.page import Page
-    from featpipe.extraction.template import Template
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -212,72 +209,3 @@ def _table_row(extraction: Extraction, field: str, value: ExtractedValue) -> dic
         "remark": value.remark,
         "fingerprint": extraction.provenance.fingerprint,
     }
-
-
-#: Two values of one record are nearer to each other than so many characters.
-_FARTHEST = 400
-
-
-def record_fields(template: Template) -> list[str]:
-    """Names of the fields declared as records, or else of those in the records of samples."""
-    declared = [field.name for field in template.fields if field.cardinality == "records"]
-    seen = {name for sample in template.samples for record in sample.records for name in record}
-    return declared or [field.name for field in template.fields if field.name in seen]
-
-
-def make_records(
-    page: Page, fields: Mapping[str, FieldResult], names: Sequence[str]
-) -> tuple[Mapping[str, ExtractedValue], ...]:
-    """One record per value of a field of many, with the matching value of each other field.
-
-    It is the field with most values, each counted by how likely it is. Fields with as many values
-    match in the order of the document: contracts, lots and amounts are listed alike. Of other
-    fields the nearest value matches: the same table row is nearer than the same sentence, and that
-    nearer than the rest. A value may be in several records, such as a category above many rows.
-    """
-    present = [name for name in names if name in fields and fields[name].values]
-    if not present:
-        return ()
-    key = max(present, key=lambda name: sum(value.probability for value in fields[name].values))
-    anchors = _in_order(fields[key])
-    matches = {name: _matches(page, anchors, fields[name]) for name in present}
-    return tuple(
-        {name: match for name in present if (match := matches[name][number]) is not None}
-        for number in range(len(anchors))
-    )
-
-
-def _in_order(result: FieldResult) -> list[ExtractedValue]:
-    return sorted(result.values, key=lambda value: value.start)
-
-
-def _matches(
-    page: Page, anchors: Sequence[ExtractedValue], result: FieldResult
-) -> list[ExtractedValue | None]:
-    """The value of a field that belongs to each anchor, None where all are too far away."""
-    if len(result.values) == len(anchors):
-        return list(_in_order(result))
-    return [_nearest(page, anchor, result.values) for anchor in anchors]
-
-
-def _nearest(
-    page: Page, anchor: ExtractedValue, values: Sequence[ExtractedValue]
-) -> ExtractedValue | None:
-    if len(values) == 1:
-        return values[0]
-    best, best_distance = None, float(_FARTHEST)
-    for value in values:
-        for start, end in ((value.start, value.end), *value.places):
-            distance = _distance(page, anchor, start, end)
-            if distance < best_distance:
-                best, best_distance = value, distance
-    return best
-
-
-def _distance(page: Page, anchor: ExtractedValue, start: int, end: int) -> float:
-    """Characters in between, weighted down on the same line and in the same sentence."""
-    low, high = min(anchor.end, end), max(anchor.start, start)
-    distance = float(max(high - low, 0))
-    if "\n" not in page.text[min(low, high) : max(low, high)]:
-        return distance * 0.1
-    return distance * (0.5 if page.sentence_of(start) == page.sentence_of(anchor.start) else 1.0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 import numpy as np
 
 from featpipe.extraction.contradictions import find_contradictions
-from featpipe.extraction.results import make_records
+from featpipe.extraction.records import make_records
 from featpipe.extraction.scoring.page import Page
 from featpipe.html_report.cues import CueFinder, Reasons
 from featpipe.html_report.links import link_to

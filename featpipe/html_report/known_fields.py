@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from featpipe.extraction.fitted import FieldFacts
-from featpipe.extraction.results import record_fields
+from featpipe.extraction.records import record_fields
 from featpipe.extraction.results_table import ResultsReader
 from featpipe.extraction.scoring.locate import are_organisations
 from featpipe.extraction.template_file import load_templates
