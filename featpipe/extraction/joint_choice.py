@@ -7,6 +7,10 @@ its own; a place that several fields give goes to the one for which it is likeli
 with the field's likeliest value, which is never taken away. Fields share places unless most samples
 that have values of both show different ones.
 
+Fields of one table have as many values as each other. Where most samples with several values of
+one of two fields have as many of the other, the values that each gives by itself tell how many the
+other should have (:class:`featpipe.extraction.scoring.parallel.ExpectedNumber`).
+
 A field's values depend on these fields, so that their fingerprints are part of its own
 (:class:`featpipe.extraction.fitted.FieldFacts`), whichever fields are asked for.
 """
@@ -21,10 +25,11 @@ import numpy as np
 
 from featpipe.extraction.parties import choose_distinct, count_shared, rivals_of
 from featpipe.extraction.scoring.logistic import log_odds
+from featpipe.extraction.scoring.parallel import ExpectedNumber
 from featpipe.extraction.values.values import is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from featpipe.extraction.parties import Candidates, Chosen, Place
     from featpipe.extraction.template import FieldSpec, Template
@@ -46,6 +51,8 @@ class Relations:
     """Field -> other parties, each with the odds that the two are distinct."""
     apart: Mapping[str, tuple[str, ...]]
     """Field -> the fields that it shares no place with."""
+    as_many: Mapping[str, tuple[str, ...]]
+    """Field -> the fields that have as many values."""
 
     @classmethod
     def of(cls, template: Template) -> Relations:
@@ -60,7 +67,7 @@ class Relations:
             if n_distinct > n_same:
                 apart[one] += (other,)
                 apart[other] += (one,)
-        return cls(rivals_of(template), apart)
+        return cls(rivals_of(template), apart, _as_many(template))
 
     def companions(self) -> dict[str, tuple[str, ...]]:
         """Field -> all fields that its values may depend on: related ones, theirs, and so on."""
@@ -69,11 +76,27 @@ class Relations:
             seen, ahead = {name}, [name]
             while ahead:
                 own = ahead.pop()
-                new = {*self.rivals[own], *self.apart[own]} - seen
+                new = {*self.rivals[own], *self.apart[own], *self.as_many[own]} - seen
                 seen |= new
                 ahead += sorted(new)
             found[name] = tuple(other for other in self.apart if other in seen - {name})
         return found
+
+
+def _as_many(template: Template) -> dict[str, tuple[str, ...]]:
+    """Field -> others of as many values, in most samples in which one of the two has several."""
+    found: dict[str, tuple[str, ...]] = {spec.name: () for spec in template.fields}
+    able = [f.name for f in template.fields if f.cardinality != "one" and f.level is None]
+    numbers = {
+        name: [len(set(sample.values_of(name))) for sample in template.samples] for name in able
+    }
+    for one, other in combinations(able, 2):
+        pairs = zip(numbers[one], numbers[other], strict=True)
+        several = [a == b for a, b in pairs if min(a, b) > 0 and max(a, b) > 1]
+        if 2 * sum(several) > len(several):
+            found[one] += (other,)
+            found[other] += (one,)
+    return found
 
 
 def _types_like(template: Template, spec: FieldSpec) -> tuple[FieldType, ...]:
@@ -96,21 +119,52 @@ def choose_values(found: Candidates, relations: Relations) -> dict[str, Chosen]:
         relations: of the template that they are fields of.
 
     """
-    chosen = choose_distinct(found, relations.rivals)
+    chosen = _choose(found, relations, {})
+    expected = dict(_expected_numbers(found, relations, chosen))
+    return _choose(found, relations, expected) if expected else chosen
+
+
+def _expected_numbers(
+    found: Candidates, relations: Relations, chosen: Mapping[str, Chosen]
+) -> Iterator[tuple[str, ExpectedNumber]]:
+    """How many values fields should have, where they or those with as many have several."""
+    for name in found:
+        others = [other for other in relations.as_many[name] if chosen[other].numbers]
+        numbers = np.array([len(chosen[other].numbers) for other in others], np.int64)
+        if others and max(len(chosen[name].numbers), numbers.max()) > 1:
+            weights = [
+                np.mean(list(chosen[other].probabilities(*found[other]).values()))
+                for other in others
+            ]
+            yield name, ExpectedNumber(numbers, np.array(weights))
+
+
+def _choose(
+    found: Candidates, relations: Relations, expected: Mapping[str, ExpectedNumber]
+) -> dict[str, Chosen]:
+    """The same, where other fields tell of some how many values they should have."""
+    chosen = choose_distinct(found, relations.rivals, expected)
     taken: dict[str, set[int]] = {name: set() for name in found}
+    while lost := {(n, one) for n, one in _lost(found, relations, chosen) if one not in taken[n]}:
+        for name, number in lost:
+            taken[name].add(number)
+        for name in {name for name, _ in lost}:
+            model, scored = found[name]
+            chosen[name].numbers = model.choose(scored, taken[name], expected.get(name))
+    return chosen
+
+
+def _lost(found: Candidates, relations: Relations, chosen: Mapping[str, Chosen]) -> list[Place]:
+    """Reported values whose places are likelier to be of another field; never a likeliest one."""
+    lost = []
     for one, other in combinations(found, 2):
         if other not in relations.apart[one]:
             continue
         for places in _shared(found, chosen, one, other):
             odds = [_odds(found, chosen, place) for place in places]
             if min(odds) < np.inf:
-                name, number = places[0] if odds[0] < odds[1] else places[1]
-                taken[name].add(number)
-    for name, numbers in taken.items():
-        if numbers:
-            model, scored = found[name]
-            chosen[name].numbers = model.choose(scored, taken=numbers)
-    return chosen
+                lost.append(places[0] if odds[0] < odds[1] else places[1])
+    return lost
 
 
 def _shared(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from featpipe.extraction.scoring.field_model import FieldModel, Scored
+    from featpipe.extraction.scoring.parallel import ExpectedNumber
     from featpipe.extraction.template import FieldSpec, SampleSpec, Template
     from featpipe.extraction.values.values import FieldType
 
@@ -78,20 +79,35 @@ class Chosen:
     remarks: dict[int, str] = field(default_factory=dict)
     weights: dict[int, float] = field(default_factory=dict)
     """Odds against a value, as another field has it too."""
+    expected: ExpectedNumber | None = None
+    """How many there should be, where other fields tell."""
 
     def probabilities(self, model: FieldModel, scored: Scored) -> dict[int, float]:
         """How likely each value is, by number, as it is reported: doubts included."""
         return {
             number: doubted(p, self.weights.get(number, 1.0))
-            for number, p in model.probabilities(scored, self.numbers).items()
+            for number, p in model.probabilities(scored, self.numbers, self.expected).items()
         }
 
 
 def choose_distinct(
-    found: Candidates, rivals: Mapping[str, Mapping[str, float]]
+    found: Candidates,
+    rivals: Mapping[str, Mapping[str, float]],
+    expected: Mapping[str, ExpectedNumber] | None = None,
 ) -> dict[str, Chosen]:
-    """The values to report of each field, distinct between rivals where that is likely."""
-    chosen = {name: Chosen(model.choose(scored)) for name, (model, scored) in found.items()}
+    """The values to report of each field, distinct between rivals where that is likely.
+
+    Args:
+        found: fields with their models and the values of a document.
+        rivals: of each field, with the odds that the two are distinct parties.
+        expected: how many values a field should have, where other fields tell.
+
+    """
+    numbers = expected or {}
+    chosen = {
+        name: Chosen(model.choose(scored, expected=numbers.get(name)), expected=numbers.get(name))
+        for name, (model, scored) in found.items()
+    }
     _drop_firsts_of_rivals(found, chosen, rivals)
     pairs = [
         (one, other, odds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -53,10 +54,23 @@ def test_fields_of_like_types_are_apart_where_most_samples_show_different_values
     assert not Relations.of(template([dates], **{START: "text"})).apart[START]
 
 
+def test_fields_have_as_many_values_where_most_samples_with_several_show_it() -> None:
+    both = {START: ["2021-03-04", "2021-05-04"], END: ["2023-03-04", "2023-05-04"]}
+    uneven = both | {END: ["2023-03-04"]}
+    single = {START: ["2021-03-04"], END: ["2023-03-04"]}
+    assert Relations.of(template([single, single])).as_many == {START: (), END: ()}
+    assert Relations.of(template([both, single])).as_many == {START: (END,), END: (START,)}
+    assert Relations.of(template([both, uneven])).as_many == {START: (), END: ()}
+    assert Relations.of(template([both, {START: both[START]}])).as_many[START] == (END,)
+    found = Relations.of(template([both], **{START: "text"}))
+    assert (found.apart[START], found.companions()[START]) == ((), (END,))
+
+
 def test_what_a_fields_values_may_depend_on_is_followed_from_field_to_field() -> None:
     relations = Relations(
         {"a": {"b": 4.0}, "b": {"a": 4.0}, "c": {}, "d": {}},
         {"a": (), "b": ("c",), "c": ("b",), "d": ()},
+        dict.fromkeys("abcd", ()),
     )
     assert relations.companions() == {
         "a": ("b", "c"), "b": ("a", "c"), "c": ("a", "b"), "d": (),
@@ -106,7 +120,7 @@ def test_days_in_like_places_go_to_the_field_that_they_are_likelier_for() -> Non
     fields = (FieldSpec(name=START), FieldSpec(name=END))
     relations = Relations.of(Template(name="冻结", fields=fields, samples=SAMPLES))
     assert relations.apart == {START: (END,), END: (START,)}
-    unrelated = Relations(relations.rivals, {START: (), END: ()})
+    unrelated = Relations(relations.rivals, {START: (), END: ()}, {START: (), END: ()})
     counts = Counter()
     for seed in range(100, 120):
         text, wanted = freezes(seed, 4)
@@ -134,11 +148,31 @@ def test_the_likeliest_value_is_never_taken_away() -> None:
     one = scored(freezes(100, 4)[0])[START]
     both: Candidates = {START: one, END: one}  # the very same values
     apart = {START: (END,), END: (START,)}
-    chosen = choose_values(both, Relations({START: {}, END: {}}, apart))
+    chosen = choose_values(both, Relations({START: {}, END: {}}, apart, {START: (), END: ()}))
     first = one[0].choose(one[1])[0]
     assert [own.numbers[0] for own in chosen.values()] == [first, first]
     shared = set(chosen[START].numbers[1:]) & set(chosen[END].numbers[1:])
     assert not shared
+
+
+def test_a_field_has_as_many_values_as_one_that_is_sure_of_its_own() -> None:
+    """Where the first of two fields doubts its values, those of the other tell how many it has."""
+    unlike = {START: (), END: ()}
+    as_many = {START: (END,), END: (START,)}
+    counts = Counter()
+    for seed in range(200, 220):
+        text, _ = freezes(seed, 4)
+        for name in as_many:
+            found = scored(text)
+            model, own = found[name]
+            doubtful = replace(own, probabilities=own.probabilities * 0.15)
+            found = found | {name: (model, doubtful)}
+            alone = values_of(found, Relations({START: {}, END: {}}, unlike, unlike))[name]
+            given = values_of(found, Relations({START: {}, END: {}}, unlike, as_many))[name]
+            assert set(alone) <= set(given)
+            counts["alone"] += len(alone)
+            counts["given"] += len(given)
+    assert counts["given"] > 1.2 * counts["alone"], counts
 
 
 @pytest.mark.parametrize("order", [(START, END), (END, START)])

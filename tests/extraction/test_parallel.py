@@ -20,6 +20,7 @@ from featpipe.extraction.scoring.parallel import (
     BIAS,
     PARALLEL,
     WEIGHTS,
+    ExpectedNumber,
     RankedValues,
     choose_further,
     further_probabilities,
@@ -170,6 +171,26 @@ def test_a_value_is_as_likely_as_it_is_beside_all_others_that_are_given() -> Non
     second, third = further_probabilities([0, 1, 2], joined).tolist()
     assert second == third > further_probabilities([0, 3], joined)[0]
     assert further_probabilities([0, 2], joined) == further_probabilities([0, 3], joined)
+
+
+def test_other_fields_tell_how_many_values_there_should_be() -> None:
+    p, apart = [0.9, 0.5, 0.45, 0.45], ~np.eye(4, dtype=bool)
+    values = ranked(p, places((0, 1, "listed"), (0, 2, "left like"), (0, 3, "left like"), n=4))
+    three, one = (ExpectedNumber(np.array([n] * 4), np.full(4, 0.9)) for n in (3, 1))
+    assert choose_further(0, values, apart) == [1, 2, 3]
+    assert choose_further(0, values, apart, expected=three) == [1, 2]
+    assert choose_further(0, values, apart, expected=one) == []
+    doubtful = ranked([0.9, 0.2, 0.15, 0.1], values.places)
+    assert choose_further(0, doubtful, apart) == []
+    assert choose_further(0, doubtful, apart, expected=three) == [1, 2]
+    # The surer they are, and the more of them, the more they tell; half of them tell nothing.
+    assert [three.log_odds(n) > 0 for n in (2, 3, 4)] == [True, True, False]
+    assert 0 < ExpectedNumber(np.array([3]), np.array([0.3])).log_odds(2) < three.log_odds(2) < 1.5
+    assert ExpectedNumber(np.array([1, 3]), np.full(2, 0.7)).log_odds(2) == 0
+    # A value too many is less likely; none is likelier than by itself.
+    alone = further_probabilities([0, 1, 2], values)
+    assert (further_probabilities([0, 1, 2], values, three) == alone).all()
+    assert (further_probabilities([0, 1, 2], values, one) < alone).all()
 
 
 def test_where_most_documents_have_several_a_likely_value_needs_no_like_place() -> None:

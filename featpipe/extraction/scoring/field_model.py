@@ -13,6 +13,7 @@ from featpipe.extraction.scoring.confidence import confidences_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
 from featpipe.extraction.scoring.parallel import (
     LEAST_USUAL,
+    ExpectedNumber,
     RankedValues,
     choose_further,
     further_probabilities,
@@ -132,23 +133,31 @@ class FieldModel:
         is_sure[:1] |= is_labelled[:1] & (probabilities[:1] >= _LEAST_LABELLED)
         return [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
 
-    def choose(self, scored: Scored, taken: Collection[int] = ()) -> list[int]:
+    def choose(
+        self,
+        scored: Scored,
+        taken: Collection[int] = (),
+        expected: ExpectedNumber | None = None,
+    ) -> list[int]:
         """Numbers of the values to report: the best if sure enough, then others apart from it.
 
         Args:
             scored: values of a document.
             taken: numbers of values that are none of the others.
+            expected: how many there should be, if other fields tell.
 
         """
         first = self.first_of(scored.probabilities, scored.confidences, scored.measured)
         if not first or not self.may_be_many:
             return first
-        chosen = first + self._choose_further(scored, first[0], taken)
+        chosen = first + self._choose_further(scored, first[0], taken, expected)
         if self.kind not in AMOUNTS:
             return chosen
         return settle_totals(chosen, scored.groups, scored.probabilities)
 
-    def probabilities(self, scored: Scored, chosen: Sequence[int]) -> dict[int, float]:
+    def probabilities(
+        self, scored: Scored, chosen: Sequence[int], expected: ExpectedNumber | None = None
+    ) -> dict[int, float]:
         """How likely the values that are reported are right, by number: likeliest first.
 
         A further value is likely by its place beside the others as well; the more one of them is,
@@ -160,7 +169,7 @@ class FieldModel:
             return p
         first, *others = chosen
         own = scored.probabilities
-        further = further_probabilities(chosen, self.ranked(scored))
+        further = further_probabilities(chosen, self.ranked(scored), expected)
         if self.is_mostly_many:
             further = np.maximum(further, own[others] * (own[others] >= LEAST_USUAL))
         most = float(further.max())
@@ -182,7 +191,13 @@ class FieldModel:
             evidence.few, evidence.several,
         )  # fmt: skip
 
-    def _choose_further(self, scored: Scored, first: int, taken: Collection[int]) -> list[int]:
+    def _choose_further(
+        self,
+        scored: Scored,
+        first: int,
+        taken: Collection[int],
+        expected: ExpectedNumber | None,
+    ) -> list[int]:
         """Values likely enough by themselves and by their places, each apart from the others."""
         n = len(scored.parallel)
         if n < 2 or first >= n:
@@ -198,6 +213,7 @@ class FieldModel:
             is_apart,
             needs_list=not self.gives_several,
             is_usual=self.is_mostly_many,
+            expected=expected,
         )
 
 
