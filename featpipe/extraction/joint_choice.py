@@ -42,6 +42,9 @@ _ALIKE: tuple[tuple[FieldType, ...], ...] = (
     ("money", "number"),
 )
 
+#: How many further values samples show that have as many of two fields, at least.
+_SHOWN = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Relations:
@@ -84,7 +87,10 @@ class Relations:
 
 
 def _as_many(template: Template) -> dict[str, tuple[str, ...]]:
-    """Field -> others of as many values, in most samples in which one of the two has several."""
+    """Field -> others of as many values, in most samples in which one of the two has several.
+
+    A few short lists tell nothing: twice two values stand in many a sentence.
+    """
     found: dict[str, tuple[str, ...]] = {spec.name: () for spec in template.fields}
     able = [f.name for f in template.fields if f.cardinality != "one" and f.level is None]
     numbers = {
@@ -92,8 +98,9 @@ def _as_many(template: Template) -> dict[str, tuple[str, ...]]:
     }
     for one, other in combinations(able, 2):
         pairs = zip(numbers[one], numbers[other], strict=True)
-        several = [a == b for a, b in pairs if min(a, b) > 0 and max(a, b) > 1]
-        if 2 * sum(several) > len(several):
+        several = [(a, b) for a, b in pairs if min(a, b) > 0 and max(a, b) > 1]
+        alike = [a for a, b in several if a == b]
+        if sum(alike) - len(alike) >= _SHOWN and 2 * len(alike) > len(several):
             found[one] += (other,)
             found[other] += (one,)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,9 +13,9 @@ if TYPE_CHECKING:
 
 #: Two values of one record are nearer to each other than so many characters.
 _FARTHEST = 400
-#: Share of the fields of several values that have at most as many as there are records. Chosen on
-#: the halves for development of announcements, event sentences and freezes.
-_AGREEING = 0.6
+#: Share of the fields of several values that must have one more for one more record. Chosen on the
+#: halves for development of announcements, event sentences and freezes.
+_SHARE = 0.33
 
 
 def record_fields(template: Template) -> list[str]:
@@ -31,16 +30,16 @@ def make_records(
 ) -> tuple[Mapping[str, ExtractedValue], ...]:
     """One record per value of a field of many, with the matching value of each other field.
 
-    It is a field that has as many values as there are records: see :func:`_key_of`. Fields with as
-    many values match in the order of the document: contracts, lots and amounts are listed alike. Of
-    other fields the nearest value matches: the same table row is nearer than the same sentence, and
-    that nearer than the rest. A value may be in several records, such as a category above many
-    rows; one that is nearest to none is in no record.
+    How many there are, see :func:`_anchors`. Fields with as many values match in the order of the
+    document: contracts, lots and amounts are listed alike. Of other fields the nearest value
+    matches: the same table row is nearer than the same sentence, and that nearer than the rest. A
+    value may be in several records, such as a category above many rows; one that is nearest to none
+    is in no record.
     """
     present = [name for name in names if name in fields and fields[name].values]
     if not present:
         return ()
-    anchors = _in_order(fields[_key_of({name: fields[name].values for name in present})])
+    anchors = _anchors({name: fields[name].values for name in present})
     matches = {name: _matches(page, anchors, fields[name]) for name in present}
     return tuple(
         {name: match for name in present if (match := matches[name][number]) is not None}
@@ -48,26 +47,31 @@ def make_records(
     )
 
 
-def _key_of(fields: Mapping[str, tuple[ExtractedValue, ...]]) -> str:
-    """The field that has one value in each record.
+def _anchors(fields: Mapping[str, Sequence[ExtractedValue]]) -> list[ExtractedValue]:
+    """One value for each record, in the order of the document.
 
-    There are as many records as values of a field, such that most fields of several values, each
-    counted by how likely its values are, have no more: a single field that has, has wrong ones.
+    There is one more record as long as enough fields of several values have one more, each counted
+    by how likely it is: what a single field has beside the others may be wrong. They are values of
+    the field that has the likeliest ones.
     """
-    likely = {name: sum(v.probability for v in values) for name, values in fields.items()}
-    several = sorted(
-        (len(values), likely[name] / len(values))
+    likely = {
+        name: sorted(values, key=lambda value: -value.probability)
         for name, values in fields.items()
-        if len(values) > 1
-    )
-    enough = _AGREEING * sum(weight for _, weight in several)
-    sums = accumulate(weight for _, weight in several)
-    n = next((n for (n, _), weight in zip(several, sums, strict=True) if weight >= enough), 1)
-    return max((name for name in fields if len(fields[name]) == n), key=likely.__getitem__)
+    }
+    several = [values for values in likely.values() if len(values) > 1]
+    whole = sum(sum(one.probability for one in values) / len(values) for values in several)
+    n = 1
+    while any(len(values) > n for values in several):
+        if sum(one.probability for values in several for one in values[n : n + 1]) < _SHARE * whole:
+            break
+        n += 1
+    able = [values[:n] for values in likely.values() if len(values) >= n]
+    best = max(able, key=lambda values: sum(one.probability for one in values))
+    return _in_order(best)
 
 
-def _in_order(result: FieldResult) -> list[ExtractedValue]:
-    return sorted(result.values, key=lambda value: value.start)
+def _in_order(values: Sequence[ExtractedValue]) -> list[ExtractedValue]:
+    return sorted(values, key=lambda value: value.start)
 
 
 def _matches(
@@ -75,7 +79,7 @@ def _matches(
 ) -> list[ExtractedValue | None]:
     """The value of a field that belongs to each anchor, None where all are too far away."""
     if len(result.values) == len(anchors):
-        return list(_in_order(result))
+        return list(_in_order(result.values))
     return [_nearest(page, anchor, result.values) for anchor in anchors]
 
 

@@ -55,14 +55,19 @@ def test_fields_of_like_types_are_apart_where_most_samples_show_different_values
 
 
 def test_fields_have_as_many_values_where_most_samples_with_several_show_it() -> None:
-    both = {START: ["2021-03-04", "2021-05-04"], END: ["2023-03-04", "2023-05-04"]}
-    uneven = both | {END: ["2023-03-04"]}
+    starts, ends = ([f"{year}-{month:02}-04" for month in range(1, 6)] for year in (2021, 2023))
+    two, three, five = ({START: starts[:n], END: ends[:n]} for n in (2, 3, 5))
+    both, uneven = five, five | {END: ends[:1]}
     single = {START: ["2021-03-04"], END: ["2023-03-04"]}
     assert Relations.of(template([single, single])).as_many == {START: (), END: ()}
     assert Relations.of(template([both, single])).as_many == {START: (END,), END: (START,)}
-    assert Relations.of(template([both, uneven])).as_many == {START: (), END: ()}
-    assert Relations.of(template([both, {START: both[START]}])).as_many[START] == (END,)
-    found = Relations.of(template([both], **{START: "text"}))
+    # A few short lists tell nothing: here they have three further values, and here four.
+    assert Relations.of(template([two, three])).as_many == {START: (), END: ()}
+    assert Relations.of(template([two, two, three])).as_many[END] == (START,)
+    assert Relations.of(template([both, both, uneven])).as_many[START] == (END,)
+    assert Relations.of(template([both, both, uneven, uneven])).as_many[START] == ()
+    assert Relations.of(template([both, both, {START: both[START]}])).as_many[START] == (END,)
+    found = Relations.of(template([both, both], **{START: "text"}))
     assert (found.apart[START], found.companions()[START]) == ((), (END,))
 
 
