@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.records import make_records
 from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.values.values import Value, read_value
+from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.ranking import Group
-    from featpipe.extraction.values.values import FieldType
+    from featpipe.extraction.values.values import FieldType, Value
 
     #: Field -> value, of one record.
     Record = Mapping[str, Value]
@@ -92,7 +92,7 @@ def judge_records(
         return Grouping()
     exact = {n: annotated(features, row["fields"].get(n, ()), kind) for n, kind in kinds.items()}
     given, grouped = (
-        [{n: meaning_of(value, kinds[n]) for n, value in record.items()} for record in records]
+        [{n: value.meaning(kinds[n]) for n, value in record.items()} for record in records]
         for records in (
             make_records(features.page, results, list(kinds)) for results in (found, exact)
         )
@@ -104,11 +104,6 @@ def judge_records(
         sum(map(len, grouped)),
         count_right(gold, grouped),
     )
-
-
-def meaning_of(value: ExtractedValue, kind: FieldType) -> Value:
-    """What a reported value means, as it was compared when it was found."""
-    return Value(kind, value.value, value.unit, value.bound)
 
 
 def count_right(gold: Sequence[Record], given: Sequence[Record]) -> int:

@@ -210,7 +210,7 @@ def _judge_field(
     wanted = _distinct(document.sample.values_of(name), kind)
     missed, is_right = list(wanted), []
     for value in result.values:
-        read = Value(kind, value.value, value.unit)
+        read = value.meaning(kind)
         match = next((text for text in missed if wanted[text].means(read)), None)
         is_right.append(match is not None)
         if match is not None:

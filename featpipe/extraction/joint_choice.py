@@ -135,15 +135,16 @@ def _expected_numbers(
     found: Candidates, relations: Relations, chosen: Mapping[str, Chosen]
 ) -> Iterator[tuple[str, ExpectedNumber]]:
     """How many values fields should have, where they or those with as many have several."""
-    for name in found:
-        others = [other for other in relations.as_many[name] if chosen[other].numbers]
-        numbers = np.array([len(chosen[other].numbers) for other in others], np.int64)
-        if others and max(len(chosen[name].numbers), numbers.max()) > 1:
-            weights = [
-                np.mean(list(chosen[other].probabilities(*found[other]).values()))
-                for other in others
-            ]
-            yield name, ExpectedNumber(numbers, np.array(weights))
+    given = {
+        name: list(own.probabilities(*found[name]).values())
+        for name, own in chosen.items()
+        if own.numbers and relations.as_many[name]
+    }
+    for name, own in given.items():
+        others = [given[other] for other in relations.as_many[name] if other in given]
+        if others and max(map(len, (own, *others))) > 1:
+            numbers, weights = zip(*((len(p), np.mean(p)) for p in others), strict=True)
+            yield name, ExpectedNumber(np.array(numbers), np.array(weights))
 
 
 def _choose(

@@ -10,8 +10,12 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from featpipe.extraction.values.values import Value
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from featpipe.extraction.values.values import FieldType
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,6 +58,10 @@ class ExtractedValue:
 
     def __repr__(self) -> str:
         return f"ExtractedValue({self})"
+
+    def meaning(self, kind: FieldType) -> Value:
+        """What it means under the type of its field, to be compared with other values."""
+        return Value(kind, self.value, self.unit, self.bound)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ExtractedValue:  # Any: values of JSON

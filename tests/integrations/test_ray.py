@@ -49,9 +49,9 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         patch.setenv(HOLD_VARIABLE, str(log.with_name("hold")))
         paths = [LOG_PATH, Path(__file__).parents[1]]
         with running_cluster(paths=paths) as nodes:
-            before = signal.getsignal(signal.SIGTERM)
+            handler = signal.getsignal(signal.SIGTERM)
             with on_ray.connected():
-                assert signal.getsignal(signal.SIGTERM) is before
+                assert signal.getsignal(signal.SIGTERM) is handler
                 yield nodes
     left = [child for child in descendants() if child.pid not in before]
     _, alive = psutil.wait_procs(left, timeout=60)
