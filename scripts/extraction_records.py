@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.records import make_records
-from featpipe.extraction.results import ExtractedValue, FieldResult
+from featpipe.extraction.results import ExtractedValue, FieldResult, meaning_of
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.values.values import read_value
 
@@ -92,7 +92,7 @@ def judge_records(
         return Grouping()
     exact = {n: annotated(features, row["fields"].get(n, ()), kind) for n, kind in kinds.items()}
     given, grouped = (
-        [{n: value.meaning(kinds[n]) for n, value in record.items()} for record in records]
+        [{n: meaning_of(value, kinds[n]) for n, value in record.items()} for record in records]
         for records in (
             make_records(features.page, results, list(kinds)) for results in (found, exact)
         )

@@ -24,6 +24,7 @@ from featpipe.extraction.evaluation import (
 )
 from featpipe.extraction.fitted import FittedTemplate, SampleDocument, hash_json, sample_name
 from featpipe.extraction.model_cache import ModelCache
+from featpipe.extraction.results import meaning_of
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.scoring.page import page_of_text, table_headers
@@ -210,7 +211,7 @@ def _judge_field(
     wanted = _distinct(document.sample.values_of(name), kind)
     missed, is_right = list(wanted), []
     for value in result.values:
-        read = value.meaning(kind)
+        read = meaning_of(value, kind)
         match = next((text for text in missed if wanted[text].means(read)), None)
         is_right.append(match is not None)
         if match is not None:

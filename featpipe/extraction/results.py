@@ -59,10 +59,6 @@ class ExtractedValue:
     def __repr__(self) -> str:
         return f"ExtractedValue({self})"
 
-    def meaning(self, kind: FieldType) -> Value:
-        """What it means under the type of its field, to be compared with other values."""
-        return Value(kind, self.value, self.unit, self.bound)
-
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ExtractedValue:  # Any: values of JSON
         """The value that :meth:`as_dict` gave."""
@@ -72,6 +68,11 @@ class ExtractedValue:
     def as_dict(self) -> dict[str, object]:
         """Plain JSON types."""
         return asdict(self) | {"places": [list(place) for place in self.places]}
+
+
+def meaning_of(value: ExtractedValue, kind: FieldType) -> Value:
+    """What a reported value means under its field's type, to be compared with other values."""
+    return Value(kind, value.value, value.unit, value.bound)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
