@@ -170,6 +170,15 @@ def write_documents(folder: Path) -> Path:
     return folder
 
 
+def is_encoding(nodes: Nodes, number: int, log: Path) -> bool:
+    """Whether the seat of a node has an encode worker: one has the log of computed texts open."""
+    seat = nodes.seat(number)
+    with suppress(psutil.Error, FileNotFoundError):
+        workers = [] if seat is None else seat.children(recursive=True)
+        return any(log.samefile(file.path) for one in workers for file in one.open_files())
+    return False
+
+
 def test_a_build_one_of_whose_nodes_is_killed_has_the_rows_of_one_machine(
     nodes: Nodes, tmp_path: Path, encoder_folder: Path
 ) -> None:
@@ -185,6 +194,7 @@ def test_a_build_one_of_whose_nodes_is_killed_has_the_rows_of_one_machine(
             models=Models(encoder_folder, "none"),
         )  # fmt: skip
         wait_until(lambda: n_computed(log) > 0, run)
+        wait_until(lambda: all(is_encoding(nodes, n, log) for n in nodes.alive), run)
         nodes.kill(nodes.alive[0])
         hold.unlink()
         nodes.add()
