@@ -26,6 +26,18 @@ OUT: int = getattr(select, "EPOLLOUT", 4)
 _EDGE: int = getattr(select, "EPOLLET", 1 << 31)
 
 
+class _WakeUp(int):
+    """The number of an eventfd, which is closed when nobody refers to it any more.
+
+    So a thread that is about to write to it keeps it open, whoever closes the loop meanwhile: the
+    number cannot have become another file's. It is an int since a ``fileno`` would be code of
+    Python's, which an interrupt may end.
+    """
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self)
+
+
 class EventLoop:
     """Calls the handlers of descriptors that are ready, in one thread, turn by turn."""
 
@@ -37,7 +49,7 @@ class EventLoop:
             )
         self._epoll = select.epoll()
         try:
-            self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            wake_up = _WakeUp(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
         except OSError as error:
             self._epoll.close()
             raise PoolBroken(
@@ -48,11 +60,14 @@ class EventLoop:
         self._inbox: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         #: Holds something while the loop's thread waits, or is about to.
         self._asleep: list[bool] = []
-        self._calls_that_wake = (self._asleep.clear, partial(os.eventfd_write, self._wake, 1))
+        self._calls_that_wake: tuple[Callable[[], None], ...] = (
+            self._asleep.clear,
+            partial(os.eventfd_write, wake_up, 1),
+        )
         self.is_closed = False
         self._events: list[tuple[int, int]] = []
         # By edges: every write to it ends a wait, and it need never be read.
-        self._epoll.register(self._wake, IN | _EDGE)
+        self._epoll.register(wake_up, IN | _EDGE)
 
     # for any thread
 
@@ -73,7 +88,7 @@ class EventLoop:
         items = ((call, (item,)), *[item] * len(lists))
         deque(map(deque.append, boxes, items), maxlen=0)  # type: ignore[arg-type]  # each box gets its own kind of item
         if self._asleep:
-            deque(map(operator.call, self._calls_that_wake), maxlen=0)  # type: ignore[arg-type]  # as in `wake`
+            deque(map(operator.call, self._calls_that_wake), maxlen=0)
 
     def wake(self) -> None:
         """End the wait of the loop's thread, if it waits."""
@@ -81,7 +96,7 @@ class EventLoop:
         # sees the other. One wake-up is enough, however many post before the next turn. Again a
         # single call: with an interrupt between the two, nobody would wake the loop any more.
         if self._asleep:
-            deque(map(operator.call, self._calls_that_wake), maxlen=0)  # type: ignore[arg-type]  # its stub knows no map
+            deque(map(operator.call, self._calls_that_wake), maxlen=0)
 
     def post_quietly(self, call: Callable[..., None], *arguments: object) -> None:
         """The same without a wake-up: called at the next turn. Never blocks or raises."""
@@ -138,4 +153,5 @@ class EventLoop:
         self._asleep.clear()
         self.is_closed = True
         self._epoll.close()
-        os.close(self._wake)
+        # The eventfd closes here, or as soon as the thread is through that is writing to it.
+        self._calls_that_wake = ()

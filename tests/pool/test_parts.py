@@ -6,6 +6,7 @@ import gc
 import os
 import resource
 import socket
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import given
 from featpipe.errors import UnknownDevice, UsageError
 from featpipe.pool import Role, frames
 from featpipe.pool.devices import threads_of, usable_cores, visible_cards
+from featpipe.pool.event_loop import EventLoop
 from featpipe.pool.payloads import pack, unpack
 from featpipe.pool.shared_memory import (
     AddressMap,
@@ -284,6 +286,33 @@ def test_a_child_sees_its_card_and_no_other(
 def test_a_card_that_is_not_there_is_refused(device: str, mask: str | None) -> None:
     with pytest.raises(UnknownDevice):
         visible_cards(device, mask)
+
+
+def test_a_wake_up_that_comes_while_the_loop_closes_goes_nowhere() -> None:
+    # A thread saw the loop asleep, and is interrupted before it writes to the eventfd: the loop's
+    # own thread closes the loop, and other files get the numbers that are free.
+    loop = EventLoop()
+    opened: list[int] = []
+
+    def interrupted() -> None:
+        loop.close()
+        opened.extend(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(8))
+
+    loop._asleep.append(True)
+    loop._calls_that_wake = (interrupted, *loop._calls_that_wake)
+    n_before = len(list(Path("/proc/self/fd").iterdir()))
+    try:
+        loop.wake()
+        assert len(opened) == 8
+        for descriptor in opened:
+            with pytest.raises(BlockingIOError):  # nobody wrote to it
+                os.eventfd_read(descriptor)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    assert (
+        len(list(Path("/proc/self/fd").iterdir())) == n_before - 2
+    )  # the epoll's, and the loop's own
 
 
 def test_workers_times_threads_do_not_exceed_the_cores() -> None:
