@@ -64,7 +64,6 @@ class EventLoop:
             self._asleep.clear,
             partial(os.eventfd_write, wake_up, 1),
         )
-        self.is_closed = False
         self._events: list[tuple[int, int]] = []
         # By edges: every write to it ends a wait, and it need never be read.
         self._epoll.register(wake_up, IN | _EDGE)
@@ -147,11 +146,8 @@ class EventLoop:
                 self._epoll.unregister(descriptor)
 
     def close(self) -> None:
-        """Close its own descriptors, once; calls posted from now on stay in the inbox."""
-        if self.is_closed:  # in a fork after that, their numbers may be those of other files
-            return
+        """Close its own descriptors; calls posted from now on stay in the inbox. Repeatable."""
         self._asleep.clear()
-        self.is_closed = True
         self._epoll.close()
         # The eventfd closes here, or as soon as the thread is through that is writing to it.
         self._calls_that_wake = ()

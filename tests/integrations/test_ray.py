@@ -195,9 +195,10 @@ def test_a_build_one_of_whose_nodes_is_killed_has_the_rows_of_one_machine(
         )  # fmt: skip
         wait_until(lambda: n_computed(log) > 0, run)
         wait_until(lambda: all(is_encoding(nodes, n, log) for n in nodes.alive), run)
-        seat = nodes.seat(nodes.alive[0])
+        first = nodes.alive[0]
+        seat = nodes.seat(first)
         assert seat is not None
-        nodes.kill(nodes.alive[0])
+        nodes.kill(first)
         seat.wait(timeout=60)  # its process outlives the node by seconds, and might do all there is
         hold.unlink()
         nodes.add()
