@@ -490,6 +490,8 @@ def figures_of(
     sure = precision_above(whole.judged, 0.9)
     if sure is not None:
         yield f"{key}_p90_precision", sure
+        n_sure = sum(p >= 0.9 for p, _ in whole.judged)
+        yield f"{key}_p90_share", n_sure / len(whole.judged)
     records = Grouping()
     for grouping in groupings:
         records.add(grouping)

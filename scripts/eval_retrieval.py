@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from harness import finish, make_parser, read_lines
+from harness import BUILT_IN_MODEL, finish, make_parser, read_lines
 
 from featpipe.lexical.fusion import combine, fuse_ranks
 from featpipe.lexical.index import Index
@@ -103,7 +103,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("--model", type=Path, default=Path("data/models/zh-small"))
+    parser.add_argument("--model", type=Path, default=BUILT_IN_MODEL)
     parser.add_argument("--analyser", default="chars", help="the one that hybrid rankings use")
     parser.add_argument("--head", type=int, help="the first N questions and passages of each set,"
                         " and the passages that these questions need")  # fmt: skip

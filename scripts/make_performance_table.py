@@ -1,11 +1,12 @@
-"""The README's performance table, made from what benchmarks and evaluations measured.
+"""The README's performance table and the guide's of quality, made from what was measured.
 
     scripts/bench_store.py --json store.json
-    scripts/make_performance_table.py store.json      # keep the result, renew the table
-    scripts/make_performance_table.py --check         # is the table that of the kept results?
+    scripts/make_performance_table.py store.json      # keep the result, renew the tables
+    scripts/make_performance_table.py --check         # are they those of the kept results?
 
-A result is kept in ``data/benchmarks/<bench>.json`` together with the machine, so it has to be
-given on the machine that measured it. Quick runs are refused: they are for looking only.
+What evaluations measured is in the guide's (``quality_table.py``). A result is kept in
+``data/benchmarks/<bench>.json`` together with the machine, so it has to be given on the machine
+that measured it. Quick runs are refused: they are for looking only.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from quality_table import CHINESE, ENGLISH, quality_tables
+
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "data" / "benchmarks"
-README = ROOT / "README.md"
-BLOCK = re.compile(r"<!-- performance: begin -->.*<!-- performance: end -->", re.DOTALL)
+GUIDE = ROOT / "featpipe" / "guide"
 
 
 @dataclass(frozen=True)
@@ -108,40 +110,59 @@ def keep(path: Path) -> None:
     (KEPT / f"{name}.json").write_text(text + "\n", "utf-8")
 
 
-def table() -> str:
-    """The block between the markers."""
-    kept = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(KEPT.glob("*.json"))}
+def performance_table(kept: dict[str, dict]) -> str:
+    """From kept results by name: one row per figure, and the machine."""
     rows = ["| what | against | featpipe |", "|---|---|---|"]
+    measured = set()
     for line in LINES:
         figure = kept.get(line.bench, {}).get("figures", {}).get(line.key)
         if figure is not None:
             rows.append(f"| {line.what} | {line.against} | {line.form.format(figure)} |")
-    machines = {_named(result["machine"]) for result in kept.values()}
-    note = f"Measured on {'; '.join(sorted(machines))}. Times faster than the peer, in one run."
-    body = "\n".join(["<!-- performance: begin -->", *rows, "", note, "<!-- performance: end -->"])
-    return body if kept else "<!-- performance: begin -->\n<!-- performance: end -->"
+            measured.add(_named(kept[line.bench]["machine"]))
+    note = f"Measured on {'; '.join(sorted(measured))}. Times faster than the peer, in one run."
+    return "\n".join([*rows, "", note])
 
 
 def _named(found: dict[str, object]) -> str:
     return f"{found['cores']} cores of {found['processor']}, Python {found['python']}"
 
 
+def renew(page: Path, begin: str, table: str, end: str, *, is_check: bool) -> bool:
+    """Put a table between two texts of a page, or only look; whether the page differs.
+
+    Raises:
+        SystemExit: the page has no such place.
+    """
+    head, found, rest = page.read_text("utf-8").partition(begin)
+    old, closed, tail = rest.partition(end)
+    if not found or not closed:
+        sys.exit(f"{page.name} has no place for a table behind {begin.strip()!r}")
+    if old == table:
+        return False
+    if is_check:
+        print(f"{page.name}: a table is not that of data/benchmarks: run this without --check")
+    else:
+        page.write_text(head + begin + table + end + tail, "utf-8")
+    return True
+
+
 def main() -> int:
-    """Keep results, then renew or check the table."""
+    """Keep results, then renew or check the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("results", nargs="*", type=Path, metavar="RESULT.json")
-    parser.add_argument("--check", action="store_true", help="only compare; 1 when it differs")
+    parser.add_argument("--check", action="store_true", help="only compare; 1 when one differs")
     options = parser.parse_args()
     for path in options.results:
         keep(path)
-    text = README.read_text("utf-8")
-    renewed = BLOCK.sub(lambda _: table(), text)
-    if options.check:
-        if renewed != text:
-            print("README's table is not that of data/benchmarks: run this script without --check")
-        return int(renewed != text)
-    README.write_text(renewed, "utf-8")
-    return 0
+    kept = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(KEPT.glob("*.json"))}
+    begin, end = "<!-- performance: begin -->\n", "\n<!-- performance: end -->"
+    tables = [(ROOT / "README.md", begin, performance_table(kept), end)]
+    for page, wording in (("quality.md", ENGLISH), ("quality.zh.md", CHINESE)):
+        for table in quality_tables(kept, wording):
+            heads, _, rows = table.partition("\n")
+            tables.append((GUIDE / page, f"{heads}\n", rows, "\n\n"))
+    differ = [renew(*table, is_check=options.check) for table in tables]
+    return int(options.check and any(differ))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 GROUPS: tuple[tuple[dict[Language, str], tuple[str, ...]], ...] = (
     ({"en": "Begin", "zh": "入门"}, ("start", "concepts", "documents")),
     ({"en": "Extract", "zh": "抽取"}, ("templates", "samples", "review")),
-    ({"en": "Use", "zh": "使用"}, ("search", "models", "performance", "http")),
+    ({"en": "Use", "zh": "使用"}, ("search", "models", "performance", "quality", "http")),
     (
         {"en": "Run", "zh": "运行"},
         ("operations", "many_machines", "security", "troubleshooting", "migrate"),

@@ -1,0 +1,132 @@
+"""The guide's tables of quality, in English and in Chinese: what evaluations measured.
+
+Made and checked by ``make_performance_table.py``, of results in ``data/benchmarks``::
+
+    scripts/eval_extraction.py --json values.json --part held-out --entities --samples 5 20
+                               --sets fddc_hetong fewfc_base sroie cuad freezes
+    scripts/eval_ner.py --json entities.json
+    scripts/eval_retrieval.py --json retrieval.json
+    scripts/eval_similarity.py --json similarity.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One language's words for the tables."""
+
+    heads: tuple[str, ...]
+    """Of the table of values."""
+    sets: tuple[str, ...]
+    """Names of :data:`VALUE_SETS`, in their order."""
+    samples: str
+    entity_heads: tuple[str, ...]
+    entity_sets: tuple[str, ...]
+    meaning_heads: tuple[str, ...]
+    meanings: tuple[str, ...]
+    """What :data:`MEANINGS` are scores of, in their order."""
+
+
+VALUE_SETS = ("fddc", "fewfc", "sroie", "cuad", "freezes")
+VALUE_SAMPLES = (5, 20)
+ENTITY_SETS = ("msra", "cluener", "resume")
+#: Evaluation and key.
+MEANINGS = (
+    ("eval_similarity", "simclue_spearman"),
+    ("eval_similarity", "simclue_tfidf_spearman"),
+    ("eval_retrieval", "stard_mrr10_chars"),
+    ("eval_retrieval", "stard_mrr10_vectors"),
+    ("eval_retrieval", "stard_mrr10_hybrid_at_80"),
+)
+
+ENGLISH = Wording(
+    heads=(
+        "documents", "F1 (95 %)", "right of those at .9 and more", "their share",
+        "calibration error", "F1 in records",
+    ),
+    sets=(
+        "announcements of contracts", "events in sentences", "English receipts",
+        "English contracts", "freezes and pledges of shares",
+    ),
+    samples="{name}, {k} samples",
+    entity_heads=(
+        "texts", "F1", "right of those at .9 and more", "their share", "calibration error",
+    ),
+    entity_sets=("news (MSRA)", "short news (CLUENER)", "careers (resumes)"),
+    meaning_heads=("what", "score"),
+    meanings=(
+        "similar sentences (SimCLUE), rank correlation", "the same by TF-IDF of characters",
+        "the law to a question (STARD), MRR@10 by BM25", "the same by vectors",
+        "the same by both",
+    ),
+)  # fmt: skip
+
+CHINESE = Wording(
+    heads=("文档", "F1（95 %）", "概率 .9 及以上者的正确率", "其占比", "校准误差", "记录的 F1"),
+    sets=("合同公告", "句子中的事件", "英文收据", "英文合同", "股份冻结与质押公告"),
+    samples="{name}，{k} 个样本",
+    entity_heads=("文本", "F1", "概率 .9 及以上者的正确率", "其占比", "校准误差"),
+    entity_sets=("新闻（MSRA）", "短新闻（CLUENER）", "履历（resume）"),
+    meaning_heads=("内容", "得分"),
+    meanings=(
+        "相似句子（SimCLUE），等级相关", "同上，用字的 TF-IDF",
+        "由问题找法条（STARD），按 BM25 的 MRR@10", "同上，按向量", "同上，两者合用",
+    ),
+)  # fmt: skip
+
+
+def quality_tables(kept: Mapping[str, Mapping], wording: Wording) -> list[str]:
+    """Tables that begin with a line of heads; what nobody measured is left empty."""
+    figures = {name: result["figures"] for name, result in kept.items()}
+    return [
+        _written(wording.heads, _value_rows(figures.get("eval_extraction", {}), wording)),
+        _written(wording.entity_heads, _entity_rows(figures.get("eval_ner", {}), wording)),
+        _written(wording.meaning_heads, _meaning_rows(figures, wording)),
+    ]
+
+
+def _value_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]:
+    for name, words in zip(VALUE_SETS, wording.sets, strict=True):
+        for k in VALUE_SAMPLES:
+            key = f"{name}_k{k}"
+            if f"{key}_f1" not in figures:
+                continue
+            low, high = _short(figures[f"{key}_low"]), _short(figures[f"{key}_high"])
+            measures = ("p90_precision", "p90_share", "ece", "records_f1")
+            yield (
+                wording.samples.format(name=words, k=k),
+                f"{_short(figures[f'{key}_f1'])} ({low}-{high})",
+                *(_short(figures.get(f"{key}_{measure}")) for measure in measures),
+            )
+
+
+def _entity_rows(figures: Figures, wording: Wording) -> Iterator[tuple[str, ...]]:
+    for name, words in zip(ENTITY_SETS, wording.entity_sets, strict=True):
+        measures = ("f1", "p90_precision", "p90_share", "ece")
+        yield words, *(_short(figures.get(f"{name}_{measure}")) for measure in measures)
+
+
+def _meaning_rows(figures: Mapping[str, Figures], wording: Wording) -> Iterator[tuple[str, ...]]:
+    for (evaluation, key), words in zip(MEANINGS, wording.meanings, strict=True):
+        yield words, _short(figures.get(evaluation, {}).get(key), 3)
+
+
+def _written(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = (f"| {' | '.join(cells)} |" for cells in (heads, *rows))
+    return "\n".join((next(lines), "|---" * len(heads) + "|", *lines))
+
+
+def _short(share: float | None, digits: int = 2) -> str:
+    """As .62; nothing for None."""
+    if share is None:
+        return ""
+    return f"{share:.{digits}f}".removeprefix("0")
