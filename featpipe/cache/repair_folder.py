@@ -1,7 +1,8 @@
 """Repairs a cache in a folder: each damaged file, and what must be done again because of it.
 
-The reports of a job whose file lost rows, or is missing, are removed: the next build has it done
-again, and computes what is missing and nothing else.
+The reports of a job whose file lost rows, or is missing, are removed, and those of the jobs on its
+shard for further spaces: the next build has them done again, and computes what is missing and
+nothing else.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ def repair_folder(path: str | Path) -> FolderRepair:
 
 
 def _have_done_again(layout: FolderLayout, file: Path) -> bool:
-    """Remove the reports of the job that made a file; whether it is of a job."""
+    """Remove the reports of the jobs that made a file; whether it is of a job."""
     if file == layout.results_file:
         return False
     if file.parent.name == PARTS:
         names = f"prepare-{_ATTEMPT.sub('', file.stem)}.done"
-    else:
-        names = f"encode-{file.stem.partition('.')[0]}-*.done"
+    else:  # of every space: each calls the texts that it has seen done
+        names = f"encode-{file.stem.partition('.')[0]}[-+]*.done"
     reports = list((layout.path / REPORTS).glob(names))
     for report in reports:
         with writing(report):

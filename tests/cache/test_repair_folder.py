@@ -1,0 +1,72 @@
+"""A repaired folder cache and a build give what an undamaged one holds, whichever file was hit."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from folder_cache import EXACT, Pair, build_folder
+
+from featpipe.build.folder_pipeline import FolderPipeline
+from featpipe.build.jobs import Seat
+from featpipe.build.shards.folder_plan import Models
+from featpipe.cache.repair_folder import repair_folder
+from featpipe.store import Reader, open_reader
+from featpipe.store.folder_layout import FolderLayout
+
+
+@pytest.fixture
+def own(pair: Pair, tmp_path: Path) -> Path:
+    """A copy of the folder, to be changed."""
+    return Path(shutil.copytree(pair.folder, tmp_path / "own.fp"))
+
+
+def damage(file: Path, table: str, column: str, row: int = 1) -> None:
+    with Reader(file) as reader:
+        view = reader.table(table).now.view
+        at = (view.fixed | view.values)[column].offset_of(row)
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        byte = opened.read(1)[0]
+        opened.seek(at)
+        opened.write(bytes([byte ^ 4]))
+
+
+def rows_by_key(cache: Path) -> dict[str, dict[bytes, bytes]]:
+    """Texts and vectors."""
+    found = {}
+    with open_reader(cache) as reader:
+        for name in reader.tables():
+            if name == "texts" or name.startswith("embeddings/"):
+                table = reader.table(name)
+                keys = [key.tobytes() for key in np.asarray(table.column("keys"))]
+                get = table.ragged_of if name == "texts" else table.get
+                rows = (get(table.spec.columns[0].name, key) for key in keys)
+                found[name] = {
+                    k: r.tobytes() for k, r in zip(keys, rows, strict=True) if r is not None
+                }
+    return found
+
+
+@pytest.mark.parametrize("hit", ["text", "vectors"])
+def test_what_a_folder_of_two_spaces_lost_is_computed_again(
+    own: Path, pair: Pair, hit: str
+) -> None:
+    pooled = Models(pair.encoder, "none", replace(EXACT, pooling="cls"))
+    pipeline = FolderPipeline(own, pooled, seat=Seat(("cpu",), threads=1))
+    pipeline.encode_stored()
+    before = rows_by_key(own)
+    files = FolderLayout.read(own).shard_files()[1]
+    if hit == "text":
+        damage(files[0], "texts", "text")
+    else:  # of the further space, which has the last file
+        with Reader(files[-1]) as reader:
+            [table] = [name for name in reader.tables() if name.startswith("embeddings/")]
+        damage(files[-1], table, "vectors")
+    assert len(repair_folder(own).again) == 1
+    build_folder(own, pair.documents, pair.models)
+    pipeline.encode_stored()
+    assert rows_by_key(own) == before
