@@ -18,7 +18,7 @@ from featpipe.store import Writer
 from featpipe.store.repair import Repair, repair_dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 _UNITS, _VOCABULARY = "/units", "/vocabulary"
 
 
-def repair_cache(path: str | Path) -> Repair:
+def repair_cache(path: str | Path, *, before_loss: Callable[[], None] = lambda: None) -> Repair:
     """As :func:`featpipe.store.repair.repair_dictionary`, for a cache."""
-    repaired = repair_dictionary(path, order=_order, select=_Dependents().select)
+    repaired = repair_dictionary(
+        path, order=_order, select=_Dependents().select, before_loss=before_loss
+    )
     if repaired.kept_as is None:
         return repaired
     with Writer.open(path) as writer:

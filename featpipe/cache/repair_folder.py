@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from featpipe.cache.repair import repair_cache
 from featpipe.errors import UnreadableDictionary
-from featpipe.store.disk import writing
+from featpipe.store.disk import Disk, writing
 from featpipe.store.folder_layout import PARTS, REPORTS, FolderLayout
 
 if TYPE_CHECKING:
@@ -50,35 +51,40 @@ class FolderRepair:
 def repair_folder(path: str | Path) -> FolderRepair:
     """Put files of the sound rows in the place of damaged ones; good ones are left as they are.
 
+    Killed at any point, the same call does the rest.
+
     Raises:
         UnreadableDictionary: a file of another name; or one of which nothing can be saved, after
             all others were repaired.
         DictionaryLocked, WriteFailed: what was repaired before stays so.
     """
     layout = FolderLayout.read(path)
+    missing = list(layout.missing_files())
+    again: list[Path] = []
+    for file in missing:
+        _have_done_again(layout, file, again)
     files = [*layout.part_files(), *(f for each in layout.shard_files().values() for f in each)]
     files += [layout.results_file] if layout.results_file.exists() else []
-    missing = tuple(layout.missing_files())
     done: list[Repair] = []
     hopeless: list[str] = []
     for file in files:
+        # Reports first: were it killed in between, nothing would tell of the loss.
+        before_loss = partial(_have_done_again, layout, file, again)
         try:
-            done.append(repair_cache(file))
+            done.append(repair_cache(file, before_loss=before_loss))
         except UnreadableDictionary as error:
             hopeless.append(error.message)
-    again = [file for file in missing if _have_done_again(layout, file)]
-    again += [one.path for one in done if not one.is_whole and _have_done_again(layout, one.path)]
     if hopeless:
         raise UnreadableDictionary(
             "\n".join(hopeless), hint="move these files out of the folder, and repair it again"
         )
-    return FolderRepair(layout.path, tuple(done), missing, tuple(again))
+    return FolderRepair(layout.path, tuple(done), tuple(missing), tuple(again))
 
 
-def _have_done_again(layout: FolderLayout, file: Path) -> bool:
-    """Remove the reports of the jobs that made a file; whether it is of a job."""
+def _have_done_again(layout: FolderLayout, file: Path, again: list[Path]) -> None:
+    """Remove the reports of the jobs that made a file, and add it to ``again``, if it is of one."""
     if file == layout.results_file:
-        return False
+        return
     if file.parent.name == PARTS:
         names = f"prepare-{_ATTEMPT.sub('', file.stem)}.done"
     else:  # of every space: each calls the texts that it has seen done
@@ -87,4 +93,7 @@ def _have_done_again(layout: FolderLayout, file: Path) -> bool:
     for report in reports:
         with writing(report):
             report.unlink(missing_ok=True)
-    return bool(reports)
+    if reports:
+        with writing(layout.path / REPORTS):
+            Disk().sync_directory(layout.path / REPORTS)
+        again.append(file)

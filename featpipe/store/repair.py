@@ -94,11 +94,13 @@ def repair_dictionary(
     select: Select = keep_all,
     disk: Disk | None = None,
     asks_libhdf5: bool = True,
+    before_loss: Callable[[], None] = lambda: None,
 ) -> Repair:
     """Put a file of the sound rows in the place of ``path``; a good file is left as it is.
 
     ``order(name)`` sorts tables, and ``select`` may drop rows that depend on lost ones of earlier
-    tables; ``asks_libhdf5`` is as for verify_dictionary. Raises DictionaryLocked, WriteFailed, and
+    tables; ``asks_libhdf5`` is as for verify_dictionary. ``before_loss`` is called before a file
+    that lacks rows takes the place. Raises DictionaryLocked, WriteFailed, and
     UnreadableDictionary when nothing can be saved; the file stays as it is then.
     """
     path = Path(os.path.realpath(path))
@@ -112,7 +114,7 @@ def repair_dictionary(
         try:
             if verify_dictionary(path, is_deep=True, asks_libhdf5=asks_libhdf5).is_good:
                 return Repair(path)
-            return _Repairing(path, descriptor, disk or Disk()).run(order, select)
+            return _Repairing(path, descriptor, disk or Disk()).run(order, select, before_loss)
         finally:
             unlock(descriptor, path)
     finally:
@@ -133,6 +135,7 @@ class _Repairing:
         self,
         order: Callable[[str], int],
         select: Select,
+        before_loss: Callable[[], None],
     ) -> Repair:
         try:
             sources, problems = self._sources()
@@ -150,6 +153,8 @@ class _Repairing:
                     written[source.name] = writer.table(source.name, source.spec)
                     tables.append(_copy(source, written, select))
                     writer.commit()
+            if problems or any(table.dropped or table.n_dependent for table in tables):
+                before_loss()
             with writing(self.path):
                 kept_as = self._replace()
         finally:

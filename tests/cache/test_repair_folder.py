@@ -14,7 +14,8 @@ from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
 from featpipe.cache.repair_folder import repair_folder
-from featpipe.store import Reader, open_reader
+from featpipe.errors import DictionaryLocked
+from featpipe.store import Reader, Writer, open_reader
 from featpipe.store.folder_layout import FolderLayout
 
 
@@ -69,4 +70,14 @@ def test_what_a_folder_of_two_spaces_lost_is_computed_again(
     assert len(repair_folder(own).again) == 1
     build_folder(own, pair.documents, pair.models)
     pipeline.encode_stored()
+    assert rows_by_key(own) == before
+
+
+def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> None:
+    layout, before = FolderLayout.read(own), rows_by_key(own)
+    damage(layout.shard_file(0), "texts", "text")
+    with Writer.open(layout.shard_file(2)), pytest.raises(DictionaryLocked):
+        repair_folder(own)
+    assert repair_folder(own).is_whole
+    build_folder(own, pair.documents, pair.models)
     assert rows_by_key(own) == before
