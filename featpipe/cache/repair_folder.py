@@ -51,7 +51,8 @@ class FolderRepair:
 def repair_folder(path: str | Path) -> FolderRepair:
     """Put files of the sound rows in the place of damaged ones; good ones are left as they are.
 
-    Killed at any point, the same call does the rest.
+    Where an earlier file of a shard is missing, its additions take its name. Killed at any point,
+    the same call does the rest.
 
     Raises:
         UnreadableDictionary: a file of another name; or one of which nothing can be saved, after
@@ -63,12 +64,18 @@ def repair_folder(path: str | Path) -> FolderRepair:
     again: list[Path] = []
     for file in missing:
         _have_done_again(layout, file, again)
+    for file, name in layout.misnamed_files().items():
+        # Reports first, here and below: were it killed in between, nothing would tell of the loss.
+        _have_done_again(layout, name, again)
+        missing += [name] * (name not in missing)
+        with writing(name):
+            Disk().link(file, name)
+            Disk().sync_directory(name.parent)
     files = [*layout.part_files(), *(f for each in layout.shard_files().values() for f in each)]
     files += [layout.results_file] if layout.results_file.exists() else []
     done: list[Repair] = []
     hopeless: list[str] = []
     for file in files:
-        # Reports first: were it killed in between, nothing would tell of the loss.
         before_loss = partial(_have_done_again, layout, file, again)
         try:
             done.append(repair_cache(file, before_loss=before_loss))

@@ -148,11 +148,27 @@ class FolderLayout:
         Raises:
             UnreadableDictionary: a file of another name; one that additions need is missing.
         """
+        return {number: self._in_order(number, files) for number, files in self._shards().items()}
+
+    def misnamed_files(self) -> dict[Path, Path]:
+        """Additions to a shard of which earlier files are missing, and the names to give them.
+
+        They are in the order in which they can be renamed. Raises UnreadableDictionary.
+        """
+        return {
+            files[addition]: self.shard_file(number, place)
+            for number, files in self._shards().items()
+            for place, addition in enumerate(sorted(files))
+            if place != addition
+        }
+
+    def _shards(self) -> dict[int, dict[int, Path]]:
+        """The files of each shard by addition."""
         found: dict[int, dict[int, Path]] = {}
         for file in self._published(SHARDS):
             number, addition = self._shard_of_file(file)
             found.setdefault(number, {})[addition] = file
-        return {number: self._in_order(number, found[number]) for number in sorted(found)}
+        return {number: found[number] for number in sorted(found)}
 
     def part_files(self) -> list[Path]:
         """The published parts: runs in the order of their ids, which begin with the time.
@@ -235,7 +251,7 @@ class FolderLayout:
                 raise UnreadableDictionary(
                     f"{self.shard_file(number, addition)} is missing, and "
                     f"{files[max(files)].name} is an addition to it",
-                    hint=f"put it back, or build again: featpipe shard status {self.path}",
+                    hint=f"put it back, or featpipe repair {self.path} and build again",
                 )
         return [files[addition] for addition in range(len(files))]
 

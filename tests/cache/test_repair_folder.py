@@ -14,7 +14,7 @@ from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
 from featpipe.cache.repair_folder import repair_folder
-from featpipe.errors import DictionaryLocked
+from featpipe.errors import DictionaryLocked, UnreadableDictionary
 from featpipe.store import Reader, Writer, open_reader
 from featpipe.store.folder_layout import FolderLayout
 
@@ -71,6 +71,18 @@ def test_what_a_folder_of_two_spaces_lost_is_computed_again(
     build_folder(own, pair.documents, pair.models)
     pipeline.encode_stored()
     assert rows_by_key(own) == before
+
+
+def test_a_missing_file_with_additions_is_done_again(own: Path, pair: Pair) -> None:
+    layout, before = FolderLayout.read(own), rows_by_key(own)
+    layout.shard_file(1).unlink()
+    with pytest.raises(UnreadableDictionary, match=r"1\.h5 is missing[\s\S]*featpipe repair"):
+        open_reader(own)
+    done = repair_folder(own)
+    assert (done.missing, done.again) == ((layout.shard_file(1),),) * 2
+    build_folder(own, pair.documents, pair.models)
+    assert rows_by_key(own) == before
+    assert repair_folder(own).is_whole
 
 
 def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> None:
