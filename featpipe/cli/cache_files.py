@@ -215,6 +215,7 @@ def repair(ctx: click.Context, cache: str) -> None:
     from featpipe.cache.repair import repair_cache
     from featpipe.cache.repair_folder import repair_folder
 
+    _refuse_member(cache, "repair")
     done = repair_folder(cache) if _is_folder(cache) else repair_cache(cache)
     echo(str(done))
     ctx.exit(0 if done.is_whole else EXIT_LEFT_OUT)
@@ -232,6 +233,7 @@ def compact(cache: str) -> None:
     from featpipe.cache.compact_folder import compact_folder
     from featpipe.cache.forgotten import compact_cache
 
+    _refuse_member(cache, "compact")
     echo(str(compact_folder(cache) if _is_folder(cache) else compact_cache(cache)))
 
 
@@ -350,6 +352,22 @@ def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> No
     export = export_parquet if parquet else export_npy
     with without_forgotten(cache) as source:
         echo(str(export(source, folder, tables=table or None)))
+
+
+def _refuse_member(cache: str, command: str) -> None:
+    """Refuse a file of a folder: what is changed in it is told by other files there.
+
+    Raises:
+        UsageError: it is one.
+
+    """
+    from featpipe.store.folder_layout import cache_of
+
+    folder = cache_of(Path(cache).absolute())
+    if not Path(cache).is_dir() and folder.is_dir():
+        raise UsageError(
+            f"{cache} is a file of the cache {folder}", hint=f"featpipe {command} {folder}"
+        )
 
 
 def _is_folder(cache: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featpipe.errors import DamagedRows
+from featpipe.store.folder_layout import cache_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,7 @@ def damaged_rows(
     what = f"row {rows[0]} is" if len(rows) == 1 else f"{len(rows)} rows ({_first(rows)}) are"
     error = DamagedRows(
         f"{path} is damaged: in table {table} {what} not as written",
-        hint=f"featpipe repair {path}",
+        hint=f"featpipe repair {cache_of(Path(path))}",
     )
     error.table, error.rows = table, tuple(rows)
     return of_documents(error, documents)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from featpipe.errors import NewerDictionary, UnreadableDictionary, UsageError
+from featpipe.errors import DictionaryError, NewerDictionary, UnreadableDictionary, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +44,7 @@ OUTBOX = "outbox"
 SHARDS = "shards"
 LISTS = "lists"
 REPORTS = "reports"
+RESULTS_FILE = "results.h5"
 #: In a local folder that stands for one in an object store: holds its URL.
 FETCHED_FROM = ".fetched-from"
 
@@ -108,7 +109,7 @@ class FolderLayout:
     @property
     def results_file(self) -> Path:
         """Results of extraction; made by the first of them."""
-        return self.path / "results.h5"
+        return self.path / RESULTS_FILE
 
     @property
     def n_shards(self) -> int:
@@ -254,6 +255,19 @@ class FolderLayout:
                     hint=f"put it back, or featpipe repair {self.path} and build again",
                 )
         return [files[addition] for addition in range(len(files))]
+
+
+def cache_of(file: Path) -> Path:
+    """The folder cache that a file belongs to; the file itself where it belongs to none."""
+    is_below = file.parent.name in {PARTS, SHARDS}
+    folder = file.parent.parent if is_below else file.parent
+    if not is_below and file.name != RESULTS_FILE:
+        return file
+    try:
+        read_description(folder)
+    except DictionaryError:
+        return file
+    return folder
 
 
 def results_file_of(cache: Path) -> Path:

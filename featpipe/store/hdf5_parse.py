@@ -14,12 +14,14 @@ import math
 import struct
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.errors import NewerDictionary, UnreadableDictionary
 from featpipe.store import hdf5_format as hdf5
+from featpipe.store.folder_layout import cache_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,7 +86,7 @@ class Structure:
         """The error for a damaged file."""
         return UnreadableDictionary(
             f"{self._name} is damaged, or not as featpipe writes it: {what}",
-            hint=f"featpipe repair {self._name}",
+            hint=f"featpipe repair {cache_of(Path(self._name))}",
         )
 
     def bytes_at(self, address: int, size: int) -> memoryview:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from featpipe import Cache
 from featpipe.cli.main import featpipe
-from featpipe.errors import UsageError
+from featpipe.errors import DamagedRows, UsageError
 from featpipe.store import Reader, Writer
 from featpipe.store.rewrite import rows_of
 
@@ -96,6 +97,27 @@ def test_damage_is_told_by_the_exit_code(own: Path) -> None:
     found = run("verify", own)
     assert found.exit_code == 1
     assert "9.h5 is no file of this cache" in found.output
+
+
+def test_damage_names_the_folder_to_repair_and_its_files_are_not_repaired_one_by_one(
+    own: Path,
+) -> None:
+    """A file repaired by itself would lack rows that the reports of the folder call done."""
+    with Reader(own / "shards" / "1.h5") as reader:
+        place = reader.table("texts").now.view.values["text"].offset_of(1)
+    with (own / "shards" / "1.h5").open("r+b") as file:
+        file.seek(place)
+        file.write(b"\x00")
+    with Cache.open(own) as cache, pytest.raises(DamagedRows) as raised:
+        list(cache.dictionary().texts())
+    assert "1.h5 is damaged" in str(raised.value)
+    assert raised.value.hint == f"featpipe repair {own}"
+    for command in ("repair", "compact"):
+        refused = run(command, own / "shards" / "1.h5")
+        assert str(refused.exception) == (
+            f"{own / 'shards' / '1.h5'} is a file of the cache {own}\n  featpipe {command} {own}"
+        )
+    assert run("repair", own).exit_code == 1
 
 
 def test_a_folder_is_merged_and_narrowed(pair: Pair, tmp_path: Path) -> None:
