@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,15 +51,14 @@ class FolderCompaction:
     leftovers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        kept, dropped, unwanted, before, after = (
+        kept, unwanted, before, after = (
             sum(getattr(file, name) for file in self.files)
-            for name in ("n_rows", "n_dropped", "n_unwanted", "before_bytes", "after_bytes")
+            for name in ("n_rows", "n_unwanted", "before_bytes", "after_bytes")
         )
-        lost = f", {dropped:,} damaged rows left out" if dropped else ""
         freed = f", {unwanted:,} of forgotten documents freed" if unwanted else ""
         folded = f", {self.n_folded:,} additions folded" if self.n_folded else ""
         head = (
-            f"{self.path}: {len(self.files):,} files, {kept:,} rows kept{lost}{freed}{folded}; "
+            f"{self.path}: {len(self.files):,} files, {kept:,} rows kept{freed}{folded}; "
             f"{before:,} -> {after:,} bytes"
         )
         note = (
@@ -72,8 +72,9 @@ def compact_folder(path: str | Path) -> FolderCompaction:
     """Rewrite each file of a folder without what nothing needs.
 
     Raises:
-        As `featpipe.store.rewrite.compact_dictionary`; what was compacted before stays so.
+        DictionaryError: a file is damaged; what was compacted before stays so.
         DictionaryChanged: a job published a file of a shard meanwhile.
+        Else as `featpipe.store.rewrite.compact_dictionary`.
     """
     with FolderReader(path) as reader:
         layout = reader.layout
@@ -126,16 +127,14 @@ def _compact(file: Path, forgotten: Forgotten, levels: NDArray[np.uint8] | None)
             log.append({"text": texts.gather(KEYS, kept), "bits": bits[kept]})
         target.commit()
 
+    # Reports of jobs call all rows done, so that a lost one would not be computed again.
+    compact = partial(compact_dictionary, file, pick_of=pick_of, is_needed=lambda _: True)
     if file.parent.name == PARTS:
-        return compact_dictionary(
-            file, pick_of=pick_of, leave_out=derived_tables, complete=complete
-        )
+        return compact(leave_out=derived_tables, complete=complete)
     if levels is None:
-        return compact_dictionary(file, pick_of=pick_of)
+        return compact()
     left_out = {tables.TEXT_LEVELS}
-    return compact_dictionary(
-        file, pick_of=pick_of, leave_out=lambda _: left_out, complete=write_levels
-    )
+    return compact(leave_out=lambda _: left_out, complete=write_levels)
 
 
 def _fold(layout: FolderLayout, shard: int) -> int:

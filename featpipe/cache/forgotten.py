@@ -52,13 +52,15 @@ def compact_cache(path: str | Path) -> Compaction:
     unless another document holds it too; run records name them no more.
 
     Raises:
-        As `featpipe.store.rewrite.compact_dictionary`.
+        DictionaryError: rows are damaged that others need: a repair drops these, too.
+        Else as `featpipe.store.rewrite.compact_dictionary`.
     """
     return compact_dictionary(
         path,
         pick_of=lambda reader: Forgotten(reader).pick,
         leave_out=derived_tables,
         complete=complete,
+        is_needed=lambda name: name == tables.TEXTS or name.endswith("/vocabulary"),
     )
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from featpipe.atomic_write import Access
 from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store.disk import Disk, writing
+from featpipe.store.folder_layout import cache_of
 from featpipe.store.open_reader import open_reader
 from featpipe.store.opening import compaction_of
 from featpipe.store.reader import Reader
@@ -76,11 +77,13 @@ def compact_dictionary(
     pick_of: Callable[[Reader], Pick] = lambda _: rows_of,
     leave_out: Callable[[Reader], Container[str]] = lambda _: (),
     complete: Callable[[Writer], None] = lambda _: None,
+    is_needed: Callable[[str], bool] = lambda _: False,
 ) -> Compaction:
     """Rewrite the dictionary at ``path`` and replace it by the result, with the rows picked.
 
     ``leave_out`` names tables that are not copied, and ``complete`` is given the writer of the
-    result, to write what they are to hold.
+    result, to write what they are to hold. Damaged rows of a table whose rows are needed elsewhere,
+    as ``is_needed(name)`` says, are refused.
 
     Raises DictionaryLocked, WriteFailed (the old file stays), and DictionaryError when the file
     holds objects of another program or unreadable tables, which a rewrite would lose, or has
@@ -97,11 +100,13 @@ def compact_dictionary(
             refuse_foreign(reader)
             with writing(path):
                 access = _access_to_keep(path)
-            pick = pick_of(reader)
-            left_out = leave_out(reader)
+            pick, left_out = pick_of(reader), leave_out(reader)
             names = [name for name in reader.tables() if name not in left_out]
             with Writer.open(aside, disk=disk, access=access) as target:
                 counts = [copy_table(reader.table(name), target, pick) for name in names]
+                _refuse_damage(
+                    path, sum(c[1] for n, c in zip(names, counts, strict=True) if is_needed(n))
+                )
                 complete(target)
         before, after = (file.stat().st_blocks * 512 for file in (path, aside))
         with writing(path):
@@ -115,6 +120,15 @@ def compact_dictionary(
         owner.abandon()
     kept, dropped, unwanted = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0)
     return Compaction(path, kept, dropped, before, after, unwanted)
+
+
+def _refuse_damage(path: Path, n_damaged: int) -> None:
+    if n_damaged:
+        rows = f"{n_damaged:,} rows that are" if n_damaged > 1 else "a row that is"
+        raise DictionaryError(
+            f"{path} has {rows} not as written, and others may need what they held",
+            hint=f"featpipe repair {cache_of(path)}",
+        )
 
 
 def _access_to_keep(path: Path) -> Access:

@@ -13,9 +13,10 @@ from sentence_cache import write_documents
 
 from featpipe import Cache
 from featpipe.cache import tables
+from featpipe.cache.forgotten import compact_cache
 from featpipe.cache.place_index import documents_of_rows
 from featpipe.cache.repair import repair_cache
-from featpipe.errors import DamagedRows
+from featpipe.errors import DamagedRows, DictionaryError
 from featpipe.store import Reader, key_of
 from featpipe.store.verify import verify_dictionary
 
@@ -201,3 +202,18 @@ def test_checks_of_a_cache_can_be_turned_off(tmp_path: Path) -> None:
             assert found != "".join(DOCUMENTS["b.txt"]).encode()
             assert found[1:] == "".join(DOCUMENTS["b.txt"]).encode()[1:]
         copy.close()
+
+
+def test_a_cache_that_lost_a_term_is_not_compacted_before_it_is_repaired(tmp_path: Path) -> None:
+    """What needs the lost rows would stay: the number of a lost term went to another."""
+    path = tmp_path / "c.h5"
+    write_documents(path, {"a.txt": ["合同金额一百万元。", "乙方承担违约责任。"]})
+    with Reader(path) as reader:
+        [table] = [name for name in reader.tables() if name.endswith("/vocabulary")]
+    damage(path, table, "term", 1)
+    before = path.stat().st_ino
+    with pytest.raises(DictionaryError, match=r"not as written[\s\S]*featpipe repair"):
+        compact_cache(path)
+    assert path.stat().st_ino == before
+    repair_cache(path)
+    compact_cache(path)

@@ -13,8 +13,9 @@ from folder_cache import EXACT, Pair, build_folder
 from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
+from featpipe.cache.compact_folder import compact_folder
 from featpipe.cache.repair_folder import repair_folder
-from featpipe.errors import DictionaryLocked, UnreadableDictionary
+from featpipe.errors import DictionaryError, DictionaryLocked, UnreadableDictionary
 from featpipe.store import Reader, Writer, open_reader
 from featpipe.store.folder_layout import FolderLayout
 
@@ -93,3 +94,14 @@ def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> Non
     assert repair_folder(own).is_whole
     build_folder(own, pair.documents, pair.models)
     assert rows_by_key(own) == before
+
+
+def test_a_damaged_folder_is_not_compacted_before_it_is_repaired(own: Path) -> None:
+    """Its lost rows would not be computed again: the reports call them done."""
+    damage(FolderLayout.read(own).shard_file(1), "texts", "text")
+    with pytest.raises(
+        DictionaryError, match=r"1\.h5 has a row[\s\S]*featpipe repair \S*own\.fp\Z"
+    ):
+        compact_folder(own)
+    repair_folder(own)
+    compact_folder(own)
