@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from featpipe.errors import DictionaryError
 from featpipe.store.backup import back_up_dictionary
 from featpipe.store.disk import writing
-from featpipe.store.folder_layout import DESCRIPTION, FolderLayout
+from featpipe.store.folder_layout import DESCRIPTION, LISTS, OUTBOX, REPORTS, FolderLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,12 +54,19 @@ def back_up_folder(source: str | Path, target: str | Path) -> FolderBackup:
     _refuse_target(layout, target)
     # Reports first: what they tell of is there, and is copied after them.
     reports = list(_others(layout.path))
+    told = {file.relative_to(layout.path) for file in reports}
     tables = [*layout.part_files(), *_shard_files(layout), *_existing(layout.results_file)]
     made = []
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
         shutil.copymode(layout.path, target)
         shutil.copy2(layout.description, target / DESCRIPTION)
+    for file in _others(target):
+        # Reports above all: where a repair removed one, its job is to be done again.
+        name = file.relative_to(target)
+        if name.parts[0] in {REPORTS, LISTS, OUTBOX} and name not in told:
+            with writing(file):
+                file.unlink()
     for file in tables:
         copy = target / file.relative_to(layout.path)
         with writing(copy):

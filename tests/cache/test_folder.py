@@ -303,6 +303,10 @@ def test_a_backup_has_every_file_and_follows_its_folder(own: Path, tmp_path: Pat
     assert equal_but_for_runs(copy, own)
     with Cache.open(copy) as cache:
         assert cache.find_document("docs/05.txt") is None
+    [report, *_] = (own / "reports").glob("encode-1-*.done")  # as where a repair lost rows
+    report.unlink()
+    back_up_folder(own, copy)
+    assert not (copy / "reports" / report.name).exists()
     for target in (own, tmp_path, own / "cache.json"):
         with pytest.raises(DictionaryError, match="name another folder"):
             back_up_folder(own, target)
