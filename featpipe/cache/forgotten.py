@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from featpipe.atomic_write import Access
 from featpipe.cache import tables
 from featpipe.cache.derived import complete, derived_tables
 from featpipe.cache.place_index import PlaceIndex, rows_holding
@@ -68,6 +69,8 @@ def compact_cache(path: str | Path) -> Compaction:
 def without_forgotten(path: str | Path) -> Iterator[Path]:
     """The path of a cache, or of a copy for the time being where it holds forgotten documents.
 
+    Only those may read the copy who may read the cache.
+
     Raises:
         WriteFailed: no room for the copy, in the folder for temporary files.
     """
@@ -78,7 +81,7 @@ def without_forgotten(path: str | Path) -> Iterator[Path]:
             return
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "cache.h5"
-            with Writer.open(copy) as target:
+            with Writer.open(copy, access=Access.common([Path(path)])) as target:
                 for name in sorted(set(reader.tables()) - derived_tables(reader)):
                     copy_table(reader.table(name), target, forgotten.pick)
                 complete(target)

@@ -16,13 +16,14 @@ from click.testing import CliRunner
 
 from featpipe import Cache
 from featpipe.cache.forget import forget_documents
-from featpipe.cache.forgotten import Forgotten, compact_cache
+from featpipe.cache.forgotten import Forgotten, compact_cache, without_forgotten
 from featpipe.cache.merge import merge_caches
 from featpipe.cache.place_index import PlaceIndex
 from featpipe.cache.summary import summarise
 from featpipe.cli.main import featpipe
 from featpipe.errors import MissingDocuments
 from featpipe.store import Reader
+from featpipe.store.export import export_npy
 from featpipe.store.verify import verify_dictionary
 
 COMMON = "甲方与乙方签订合同。"
@@ -282,3 +283,14 @@ def test_readers_from_before_find_no_document_there_either(cache: Path) -> None:
         assert reader.table("documents").find_one(key) < 0
         assert PlaceIndex(reader).find_path(gone.path) is None
         assert Forgotten(reader).names == {gone.id, gone.path}
+
+
+def test_an_export_without_forgotten_documents_is_for_those_who_may_read_the_cache(
+    cache: Path, tmp_path: Path
+) -> None:
+    cache.chmod(0o600)
+    with Cache.open(cache) as opened:
+        opened.forget("docs/private.txt")
+    with without_forgotten(cache) as source:
+        export_npy(source, tmp_path / "out", tables=["texts"])
+    assert (tmp_path / "out" / "texts").stat().st_mode & 0o777 == 0o700
