@@ -77,11 +77,11 @@ def without_forgotten(path: str | Path) -> Iterator[Path]:
     with open_reader(path) as reader:
         forgotten = Forgotten(reader)
         if not forgotten:
-            yield Path(path)
+            yield reader.path  # of a URL, the local folder
             return
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "cache.h5"
-            with Writer.open(copy, access=Access.common([Path(path)])) as target:
+            with Writer.open(copy, access=Access.common([reader.path])) as target:
                 for name in sorted(set(reader.tables()) - derived_tables(reader)):
                     copy_table(reader.table(name), target, forgotten.pick)
                 complete(target)

@@ -132,6 +132,15 @@ def test_it_is_read_as_the_file_is(built: Built, tmp_path: Path) -> None:
         assert [d.text for d in ours.documents()] == [d.text for d in theirs.documents()]
 
 
+def test_it_is_exported_as_a_folder_is(built: Built, tmp_path: Path) -> None:
+    command = ["export", built.url, str(tmp_path / "out"), "--table", "texts"]
+    done = CliRunner().invoke(featpipe, command)
+    assert done.exit_code == 0, done.exception
+    with Cache.open(built.file) as theirs:
+        n_texts = theirs.reader.table("texts").n_rows
+    assert len((tmp_path / "out" / "texts" / "rows.jsonl").read_text().splitlines()) == n_texts
+
+
 def test_one_text_costs_one_shard_and_the_next_process_fetches_nothing(
     built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
