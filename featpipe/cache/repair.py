@@ -81,15 +81,15 @@ class _Dependents:
         for level in LEVELS:
             keys, lengths = source.ragged(f"{level}_keys", rows)
             is_there = texts.find(np.asarray(keys, np.uint8).reshape(-1, 16)) >= 0
-            are_whole &= _all_of(is_there, lengths)
+            are_whole &= all_of(is_there, lengths)
         return rows[are_whole]
 
     def _with_terms(self, source: RowSource, rows: Rows, known: NDArray[np.generic]) -> Rows:
         ids, lengths = source.ragged("ids", rows)
-        return rows[_all_of(np.isin(ids, known), lengths)]
+        return rows[all_of(np.isin(ids, known), lengths)]
 
 
-def _all_of(claims: NDArray[np.bool_], lengths: Rows) -> NDArray[np.bool_]:
+def all_of(claims: NDArray[np.bool_], lengths: Rows) -> NDArray[np.bool_]:
     """By row, whether all its claims are true."""
     n_false = np.concatenate([[0], np.cumsum(~claims)])
     ends = np.cumsum(lengths)

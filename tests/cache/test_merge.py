@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from building import build, contents, stored_terms
+from sentence_cache import write_documents
 
 from featpipe import Cache
 from featpipe.cache.merge import merge_caches
+from featpipe.cache.write import TermWriter
+from featpipe.errors import WriteFailed
+from featpipe.store import Reader
 
 
 def test_a_merged_cache_answers_like_one_built_over_everything(
@@ -25,3 +30,36 @@ def test_a_merged_cache_answers_like_one_built_over_everything(
         assert {d.path for d in one.documents()} == {d.path for d in other.documents()}
     again = build(tmp_path / "merged.h5", files, encoder_folder)
     assert (again.n_encoded, again.n_hits) == (0, whole.n_unique)
+
+
+def test_a_damaged_term_is_left_out_with_the_texts_that_need_it(tmp_path: Path) -> None:
+    one, other, merged = (tmp_path / f"{name}.h5" for name in ("one", "other", "merged"))
+    write_documents(one, {"a.txt": ["天气很好。", "合同金额。"]})
+    write_documents(other, {"b.txt": ["违约责任。"]})
+    with Reader(one) as reader:
+        [name] = [name for name in reader.tables() if name.endswith("/vocabulary")]
+        view = reader.table(name).now.view
+        last = reader.table(name).n_rows - 1  # of the second sentence
+        at = view.values["term"].offset_of(int(view.bounds("term", last, last + 1)[0]))
+    with one.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\x00")
+    done = merge_caches([one, other], merged)
+    assert done.n_damaged == 2
+    with Cache.open(merged) as cache:
+        assert [hit.text for hit in cache.search("天气")] == ["天气很好。"]
+        assert [hit.text for hit in cache.search("违约")] == ["违约责任。"]
+        assert cache.search("合同") == []
+
+
+def test_a_merge_that_fails_at_the_terms_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise WriteFailed("no room")
+
+    write_documents(tmp_path / "a.h5", {"a.txt": ["天气很好。"]})
+    monkeypatch.setattr(TermWriter, "ids_of", fail)
+    with pytest.raises(WriteFailed):
+        merge_caches([tmp_path / "a.h5"], tmp_path / "merged.h5")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.h5"]
