@@ -50,7 +50,7 @@ def compact_cache(path: str | Path) -> Compaction:
     """Rewrite a cache without damaged rows and without what only forgotten documents hold.
 
     Afterwards no byte of their texts, vectors, entities, values, names and paths is in the file,
-    unless another document holds it too; run records name them no more.
+    unless another document or an import holds it too; run records name them no more.
 
     Raises:
         DictionaryError: rows are damaged that others need: a repair drops these, too.
@@ -128,7 +128,7 @@ class Forgotten:
     def settle(self) -> None:
         """Read all that it depends on now, since the files are about to change."""
         if self:
-            _ = self._units, self._values, self._names
+            _ = self._units, self._texts, self._values, self._names
 
     def of_file(self, reader: Reader) -> Forgotten:
         """The same of one file of a folder, which counts its own ids of terms."""
@@ -160,6 +160,7 @@ class Forgotten:
 
     def _is_kept(self, table: TableReader, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         special = {
+            tables.TEXTS: lambda: self._lacks(table, rows, self._texts),
             tables.DOCUMENTS: lambda: self._lacks(table, rows, self._documents),
             tables.SOURCES: lambda: self._is_kept_place(table, rows),
             tables.VALUES: lambda: (
@@ -211,6 +212,18 @@ class Forgotten:
         for some in np.array_split(rows[is_kept], len(rows) // 256 + 1):
             for others in _units_of(table, some):
                 places = places_in(others, units)
+                is_held[places[places >= 0]] = True
+        return units[~is_held]
+
+    @cached_property
+    def _texts(self) -> NDArray[np.void]:
+        """As `_units`, without the texts of imported vectors, which are no document's."""
+        units = self._units
+        is_held = np.zeros(len(units), np.bool_)
+        for name in self._reader.tables():
+            table = self._reader.table(name)
+            for rows, _ in sound_blocks(table) if _is_imported(table) else ():
+                places = places_in(_as_items(table.gather(KEYS, rows)), units)
                 is_held[places[places >= 0]] = True
         return units[~is_held]
 

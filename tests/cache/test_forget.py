@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from featpipe import Cache
 from featpipe.cache.forget import forget_documents
 from featpipe.cache.forgotten import Forgotten, compact_cache, without_forgotten
-from featpipe.cache.merge import merge_caches
+from featpipe.cache.merge import import_vectors, merge_caches
 from featpipe.cache.place_index import PlaceIndex
 from featpipe.cache.summary import summarise
 from featpipe.cli.main import featpipe
@@ -294,3 +294,17 @@ def test_an_export_without_forgotten_documents_is_for_those_who_may_read_the_cac
     with without_forgotten(cache) as source:
         export_npy(source, tmp_path / "out", tables=["texts"])
     assert (tmp_path / "out" / "texts").stat().st_mode & 0o777 == 0o700
+
+
+def test_imported_vectors_keep_their_texts(cache: Path, tmp_path: Path) -> None:
+    texts = [PRIVATE, "别的"]
+    with h5py.File(tmp_path / "old.h5", "w") as old:
+        for number, text in enumerate(texts, 1):
+            old[f"word_emb/{text}"] = np.full(4, number, np.float32)
+    import_vectors(tmp_path / "old.h5", cache)
+    forget_and_compact(cache, "docs/private.txt")
+    with Cache.open(cache) as opened:
+        assert opened.search("机密") == []
+        vectors = opened.dictionary("old")
+        assert sorted(vectors.texts()) == sorted(texts)
+        assert vectors[PRIVATE].tolist() == [1.0] * 4
