@@ -344,14 +344,22 @@ def _print_import(ctx: click.Context, done: Import, summary: str) -> None:
 @click.argument("folder", metavar="FOLDER")
 @click.option("--table", multiple=True, metavar="NAME", help="Only this one; repeat for more.")
 @click.option("--parquet", is_flag=True, help="One Parquet file per table (extra: arrow).")
-def export(cache: str, folder: str, table: tuple[str, ...], parquet: bool) -> None:
-    """Write the tables of CACHE below FOLDER: one .npy per column and rows.jsonl per table."""
+@click.pass_context
+def export(
+    ctx: click.Context, cache: str, folder: str, table: tuple[str, ...], parquet: bool
+) -> None:
+    """Write the tables of CACHE below FOLDER: one .npy per column and rows.jsonl per table.
+
+    Damaged rows are an error; with --parquet they are left out, and the exit code is 1.
+    """
     from featpipe.cache.forgotten import without_forgotten
     from featpipe.store.export import export_npy, export_parquet
 
     export = export_parquet if parquet else export_npy
     with without_forgotten(cache) as source:
-        echo(str(export(source, folder, tables=table or None)))
+        done = export(source, folder, tables=table or None)
+    echo(str(done))
+    ctx.exit(EXIT_LEFT_OUT if done.n_damaged else 0)
 
 
 def _refuse_member(cache: str, command: str) -> None:

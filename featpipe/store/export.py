@@ -37,14 +37,16 @@ _ROWS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The files written, and the number of rows by table."""
+    """The files written, and the number of rows by table; ``n_damaged`` others were left out."""
 
     files: tuple[Path, ...]
     n_rows: dict[str, int]
+    n_damaged: int = 0
 
     def __str__(self) -> str:
         tables = ", ".join(f"{name} {n:,}" for name, n in self.n_rows.items())
-        return f"{len(self.files)} files; rows: {tables or 'none'}"
+        lost = f"; {self.n_damaged:,} damaged rows left out" if self.n_damaged else ""
+        return f"{len(self.files)} files; rows: {tables or 'none'}{lost}"
 
 
 def export_npy(
@@ -133,14 +135,15 @@ def export_parquet(
 ) -> Export:
     """Write ``tables`` (all by default) as ``<table>.parquet`` below ``folder``.
 
-    Damaged rows are left out. Raises MissingExtra without pyarrow, and as :func:`export_npy`.
+    Damaged rows are left out and counted. Raises MissingExtra without pyarrow, and as
+    :func:`export_npy`.
     """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtra("Parquet needs pyarrow", hint="pip install 'featpipe[arrow]'") from None
-    files, counts = [], {}
+    files, counts, n_damaged = [], {}, 0
     with open_reader(source) as reader:
         mode = _folder_mode(source)
         for name in reader.tables() if tables is None else tables:
@@ -152,11 +155,12 @@ def export_parquet(
                 none = pa.table(_arrow_columns(table, np.zeros(0, np.int64)))
                 counts[table.name] = 0
                 with pq.ParquetWriter(path, none.schema) as writer:
-                    for rows, _ in sound_blocks(table):
+                    for rows, n_bad in sound_blocks(table):
                         writer.write_table(pa.table(_arrow_columns(table, rows)))
                         counts[table.name] += len(rows)
+                        n_damaged += n_bad
                 files.append(path)
-    return Export(tuple(files), counts)
+    return Export(tuple(files), counts, n_damaged)
 
 
 def _arrow_columns(table: TableReader, rows: NDArray[np.int64]) -> dict[str, pa.Array]:

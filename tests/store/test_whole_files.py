@@ -236,6 +236,17 @@ def test_parquet_without_its_extra_says_what_to_install(
     assert not (tmp_path / "out").exists()
 
 
+def test_exported_parquet_counts_the_damaged_rows_that_it_lacks(path: Path, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    fill(path, TEXTS_A)
+    harm(path, "embeddings/a", "vectors", 5)
+    done = export_parquet(path, tmp_path / "out")
+    assert done.n_damaged == 1
+    assert str(done).endswith("; 1 damaged rows left out")
+    n_rows = pq.read_table(tmp_path / "out/embeddings/a.parquet").num_rows
+    assert n_rows == done.n_rows["embeddings/a"] == len(TEXTS_A) - 1
+
+
 def test_exported_parquet_holds_every_row(path: Path, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     fill(path, TEXTS_A)
