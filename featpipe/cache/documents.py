@@ -193,7 +193,7 @@ class StoredDocuments:
         with self._lock:
             self._reader.refresh()
             places = self._places()
-            for whole in dict.fromkeys((name, _absolute(name))):
+            for whole in dict.fromkeys((name, absolute_name(name))):
                 at = places.find_path(whole)
                 exact = self._documents_at([at] if at else [])
                 exact = exact or self._documents_at(places.find_id(whole))
@@ -353,7 +353,8 @@ def _place_entities(
             yield Entity(document.text[start:end], labels[kind], start, end, score)
 
 
-def _absolute(name: str) -> str:
+def absolute_name(name: str) -> str:
+    """The name as an absolute path, where it can be one."""
     try:
         return str(absolute(Path(name)))
     except (OSError, ValueError):

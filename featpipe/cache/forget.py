@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from featpipe.cache import tables
+from featpipe.cache.documents import absolute_name
 from featpipe.cache.places import gone_rows
 from featpipe.cache.write import CacheWriter
 from featpipe.store.disk import Disk, writing
@@ -49,18 +50,25 @@ def _named(
     stored: StoredDocuments, every: Sequence[CachedDocument], name: str
 ) -> Iterator[CachedDocument]:
     if stored.find(name) is None:
-        matched = [d for d in every if _matches(d, name)]
-        if matched:
-            yield from matched
-            return
+        # A folder first, since its name may look like a pattern: 合同[2024].
+        for matched in (
+            _in_folder(every, name),
+            _in_folder(every, name and absolute_name(name)),
+            [d for d in every if _has_pattern(d, name)],
+        ):
+            if matched:
+                yield from matched
+                return
     yield stored.require(name)
 
 
-def _matches(document: CachedDocument, name: str) -> bool:
-    if has_magic(name):
-        return any(fnmatchcase(one, name) for one in (document.id, document.path))
+def _in_folder(every: Sequence[CachedDocument], name: str) -> list[CachedDocument]:
     folder = f"{name.rstrip('/')}/"
-    return bool(name) and (document.id.startswith(folder) or document.path.startswith(folder))
+    return [d for d in every if name and (d.id.startswith(folder) or d.path.startswith(folder))]
+
+
+def _has_pattern(document: CachedDocument, name: str) -> bool:
+    return has_magic(name) and any(fnmatchcase(s, name) for s in (document.id, document.path))
 
 
 def forget_documents(

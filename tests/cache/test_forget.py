@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from building import build
 from click.testing import CliRunner
+from sentence_cache import write_documents
 
 from featpipe import Cache
-from featpipe.cache.forget import forget_documents
+from featpipe.cache.forget import choose_documents, forget_documents
 from featpipe.cache.forgotten import Forgotten, compact_cache, without_forgotten
 from featpipe.cache.merge import import_vectors, merge_caches
 from featpipe.cache.place_index import PlaceIndex
@@ -238,7 +239,7 @@ _KILL = """
 import sys
 from pathlib import Path
 from featpipe import Cache
-from featpipe.cache.forget import forget_documents
+from featpipe.cache.forget import choose_documents, forget_documents
 with Cache.open(sys.argv[1]) as cache:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -308,3 +309,23 @@ def test_imported_vectors_keep_their_texts(cache: Path, tmp_path: Path) -> None:
         vectors = opened.dictionary("old")
         assert sorted(vectors.texts()) == sorted(texts)
         assert vectors[PRIVATE].tolist() == [1.0] * 4
+
+
+def test_folders_are_named_as_documents_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their ids, by paths from here, and where their names look like patterns."""
+    names = [f"合同{end}/{name}" for end in ("[2]", "2", "") for name in ("a.txt", "b.txt")]
+    write_documents(tmp_path / "c.h5", {name: [name] for name in names})  # below /docs
+    monkeypatch.chdir("/")
+    with Cache.open(tmp_path / "c.h5") as cache:
+
+        def chosen(name: str) -> list[str]:
+            return [d.id for d in choose_documents(cache.stored_documents, [name])]
+
+        assert chosen("合同[2]") == names[:2]
+        assert chosen("合同[0-9]/a*") == names[2:3]
+        assert chosen("docs/合同2") == chosen("./docs/合同2/") == names[2:4]
+        for name in ("", "合同[3]", "./合同2"):
+            with pytest.raises(MissingDocuments):
+                chosen(name)
