@@ -1,9 +1,10 @@
 """Decodes the bytes of a text file, with a note on every doubt.
 
 Order of evidence: byte-order mark; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32);
-the encoding the file declares, if it decodes; then the one of GB18030, Big5, Shift-JIS, EUC-KR and
-Windows-1252 that gives text of ordinary characters. ``notes`` name a guess whose runner-up is close
-and the number of replaced bytes. Bytes that are not text raise.
+UTF-8 with a few damaged bytes; the encoding the file declares, if it decodes; then the one of
+GB18030, Big5, Shift-JIS, EUC-KR and Windows-1252 that gives text of ordinary characters. ``notes``
+name a guess whose runner-up is close and the number of replaced bytes. Bytes that are not text
+raise.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _SAMPLE = 65_536
 #: Any guess on fewer bytes is doubtful.
 _SHORT = 8
 _MAX_BAD_SHARE = 0.02
+#: Characters of several bytes for each fault that show UTF-8; other encodings give hardly any.
+_GOOD_PER_BAD = 10
 _MAX_CONTROL_SHARE = 0.02
+_ASCII_BYTES = bytes(range(128))
 _CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
@@ -69,7 +73,18 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
             return _checked(_lenient(data, "utf-8", "cut off inside its last character"), data)
     else:
         return _checked(Decoded(text, "utf-8", _utf8_doubts(data, text)), data)
+    if _is_damaged_utf8(data):
+        return _checked(_lenient(data, "utf-8"), data)
     return _checked(_declared_or_guessed(data, declared), data)
+
+
+def _is_damaged_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8 but for a few of them."""
+    text = data.decode("utf-8", errors="replace")
+    n_bad = text.count("\ufffd")
+    n_high_bytes = len(data.translate(None, _ASCII_BYTES))
+    n_good = len(text) - (len(data) - n_high_bytes) - n_bad
+    return n_good >= _GOOD_PER_BAD * n_bad
 
 
 def _declared_or_guessed(data: bytes, declared: str | None) -> Decoded:
@@ -108,10 +123,12 @@ def _lenient(data: bytes, encoding: str, *notes: str) -> Decoded:
     except UnicodeDecodeError:
         text = data.decode(encoding, errors="replace")
     n_bad = text.count("\ufffd")
-    if n_bad > max(2, _MAX_BAD_SHARE * len(text)):
+    is_utf8 = encoding == "utf-8"
+    n_few = 4 if is_utf8 else 2  # what one damaged byte can cost
+    if n_bad > max(n_few, _MAX_BAD_SHARE * len(text)):
         raise UnreadableDocument(
             f"not readable as text: {n_bad:,} of {len(text):,} characters are no {encoding}",
-            hint="convert the file to UTF-8",
+            hint="the file may be damaged" if is_utf8 else "convert the file to UTF-8",
         )
     return Decoded(text, encoding, (*notes, f"{n_bad} bytes or sequences are no {encoding}"))
 

@@ -74,6 +74,18 @@ def test_a_byte_or_two_of_damage_is_replaced_and_counted() -> None:
     assert any("no gb18030" in note for note in decoded.notes)
 
 
+@pytest.mark.parametrize("text", [SIMPLIFIED * 20, LATIN * 20, KOREAN * 2])
+@pytest.mark.parametrize("declared", [None, "utf-8", "gb2312"])
+def test_utf8_with_a_damaged_byte_is_read_as_utf8(text: str, declared: str | None) -> None:
+    data = text.encode()
+    for at in range(1, 90):
+        for damaged in (data[:at] + data[at + 1 :], data[:at] + b"\xff" + data[at:]):
+            decoded = decode(damaged, declared)
+            assert decoded.encoding == "utf-8"
+            assert decoded.text.endswith(text[90:])
+            assert (decoded.notes != ()) == ("\ufffd" in decoded.text)
+
+
 def test_a_file_cut_inside_a_character_is_read_up_to_there() -> None:
     decoded = decode(SIMPLIFIED.encode() + "公".encode()[:2])
     assert decoded.encoding == "utf-8"
