@@ -1,7 +1,8 @@
 """Decodes the bytes of a text file, with a note on every doubt.
 
-Order of evidence: byte-order mark; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32);
-UTF-8 with a few damaged bytes; the encoding the file declares, if it decodes; then the one of
+Order of evidence: byte-order mark; a declared encoding of seven bits (HZ, ISO-2022), if its escapes
+are there; UTF-8 that decodes without a fault; zero bytes (UTF-16, UTF-32); UTF-8 with a few damaged
+bytes; the encoding the file declares, if it decodes; then the one of
 GB18030, Big5, Shift-JIS, EUC-KR and Windows-1252 that gives text of ordinary characters. ``notes``
 name a guess whose runner-up is close and the number of replaced bytes. Bytes that are not text
 raise.
@@ -33,6 +34,8 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (b"\x84\x31\x95\x33", "gb18030"),
 )
+#: Encodings whose bytes are all ASCII -> how their other characters begin.
+_SEVEN_BITS = {"hz": b"~{", "iso2022_": b"\x1b", "utf-7": b"+"}
 _SAMPLE = 65_536
 #: Any guess on fewer bytes is doubtful.
 _SHORT = 8
@@ -60,22 +63,37 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
     Raises:
         UnreadableDocument: not text in any encoding known here.
     """
+    seven = _seven_bit_text(data, declared)
+    return seven or _checked(_by_bytes(data) or _declared_or_guessed(data, declared), data)
+
+
+def _by_bytes(data: bytes) -> Decoded | None:
+    """What the bytes alone show: a mark, zero bytes or UTF-8; None for another encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return _checked(_lenient(data[len(mark) :], encoding), data)
+            return _lenient(data[len(mark) :], encoding)
     if wide := _wide_encoding(data):
-        note = f"no byte-order mark: read as {wide} by its zero bytes"
-        return _checked(_lenient(data, wide, note), data)
+        return _lenient(data, wide, f"no byte-order mark: read as {wide} by its zero bytes")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start and error.end == len(data) and error.reason == "unexpected end of data":
-            return _checked(_lenient(data, "utf-8", "cut off inside its last character"), data)
+            return _lenient(data, "utf-8", "cut off inside its last character")
     else:
-        return _checked(Decoded(text, "utf-8", _utf8_doubts(data, text)), data)
-    if _is_damaged_utf8(data):
-        return _checked(_lenient(data, "utf-8"), data)
-    return _checked(_declared_or_guessed(data, declared), data)
+        return Decoded(text, "utf-8", _utf8_doubts(data, text))
+    return _lenient(data, "utf-8") if _is_damaged_utf8(data) else None
+
+
+def _seven_bit_text(data: bytes, declared: str | None) -> Decoded | None:
+    """Text in the declared encoding, where that is all ASCII and has no fault."""
+    named = known_encoding(declared) or ""
+    begin = next((mark for name, mark in _SEVEN_BITS.items() if named.startswith(name)), None)
+    if begin is None or begin not in data or not data.isascii():
+        return None
+    try:
+        return Decoded(data.decode(named), named)
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_damaged_utf8(data: bytes) -> bool:

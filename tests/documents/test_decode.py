@@ -62,6 +62,21 @@ def test_a_declaration_decides_where_bytes_do_not() -> None:
     assert decode(data, "big5").text == "甲乙"
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (SIMPLIFIED, "hz-gb-2312"),
+        (JAPANESE, "iso-2022-jp"),
+        (KOREAN, "iso-2022-kr"),
+        (SIMPLIFIED, "utf-7"),
+    ],
+)
+def test_a_declared_encoding_of_seven_bits_is_followed(text: str, encoding: str) -> None:
+    codec = encoding.removesuffix("-gb-2312")
+    assert decode(text.encode(codec), encoding).text == text
+    assert decode(b"Plain ~ English.", encoding).encoding == "utf-8"
+
+
 def test_a_false_declaration_does_not_win_over_utf8() -> None:
     assert decode(SIMPLIFIED.encode(), "gb2312").text == SIMPLIFIED
 

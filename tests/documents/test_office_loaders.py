@@ -170,3 +170,11 @@ def test_mail_gives_its_fields_its_plain_body_and_the_names_of_attachments() -> 
 def test_mail_with_html_only_and_a_false_charset_is_read() -> None:
     data = "From: a@b.c\nTo: d@e.f\nContent-Type: text/html; charset=x-none\n\n<p>正文</p>".encode()
     assert loaded(data).text.endswith("正文")
+
+
+def test_mail_in_an_encoding_of_seven_bits_is_read() -> None:
+    subject = "=?ISO-2022-JP?B?GyRCN0BMcxsoQg==?="
+    kind = "Content-Type: text/plain; charset=iso-2022-jp"
+    head = f"From: a@b.c\nSubject: {subject}\n{kind}\n\n"
+    data = head.encode() + "本契約。".encode("iso-2022-jp")
+    assert loaded(data).text == "Subject: 契約\nFrom: a@b.c\n本契約。"
