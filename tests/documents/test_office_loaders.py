@@ -178,3 +178,16 @@ def test_mail_in_an_encoding_of_seven_bits_is_read() -> None:
     head = f"From: a@b.c\nSubject: {subject}\n{kind}\n\n"
     data = head.encode() + "本契約。".encode("iso-2022-jp")
     assert loaded(data).text == "Subject: 契約\nFrom: a@b.c\n本契約。"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk"])
+@pytest.mark.parametrize("name", ["letter.eml", "memo.txt"])
+def test_fields_of_mail_that_are_not_encoded_are_decoded_by_their_bytes(
+    encoding: str, name: str
+) -> None:
+    data = "From: 张三 <a@b.c>\nTo: 李四\nSubject: 关于采购合同\n 的通知\n\n正文内容在此。\n"
+    document = loaded(data.encode(encoding), name)
+    assert document.title == "关于采购合同 的通知"
+    assert document.text == (
+        "Subject: 关于采购合同 的通知\nFrom: 张三 <a@b.c>\nTo: 李四\n正文内容在此。"
+    )

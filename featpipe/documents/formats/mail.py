@@ -1,7 +1,7 @@
 """Mail (.eml): subject, people and date, then the body; attachments are named, not opened.
 
 Of a body in several forms the plain one is read; HTML where there is no other. Parts whose declared
-encoding is unknown or wrong are decoded by their bytes.
+encoding is unknown or wrong are decoded by their bytes, as are fields that are not encoded at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.decode import decode
 from featpipe.documents.formats.html import read_html
-from featpipe.errors import DocumentTooLarge
+from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -27,24 +27,58 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     """Read a mail, as a :class:`~featpipe.documents.load.LoadFunction`."""
     message = BytesParser(policy=policy.compat32).parsebytes(data)
     builder = DocumentBuilder(limits)
-    for name in _FIELDS:
-        value = _header(message, name)
+    fields = _fields(message, builder)
+    for name, value in fields.items():
         if value:
             builder.add(f"{name}: {value}")
-    builder.title = _header(message, "Subject")
+    builder.title = fields["Subject"]
     _part(message, builder, 0)
     return builder
 
 
-def _header(message: Message, name: str) -> str:
+def _fields(message: Message, builder: DocumentBuilder) -> dict[str, str]:
+    """The fields by name; "" for an absent one."""
+    found = dict.fromkeys(_FIELDS, "")
+    for key, value in reversed(list(message.raw_items())):  # the first of two counts
+        name = key.capitalize()
+        if name in found:
+            found[name] = " ".join(str(value).split())
+    bare = [name for name, value in found.items() if not value.isascii()]
+    charset = str(message.get_param("charset") or "")
+    texts = {name: _decoded_words(value) for name, value in found.items() if name not in bare}
+    values = _decoded_bytes([found[name] for name in bare], charset, builder) if bare else []
+    return found | texts | dict(zip(bare, values, strict=True))
+
+
+def _decoded_bytes(values: list[str], charset: str, builder: DocumentBuilder) -> list[str]:
+    """Fields with bytes beyond ASCII, which the parser keeps as surrogates.
+
+    They are decoded together, as few bytes do not show their encoding.
+    """
+    raw = [value.encode("ascii", "surrogateescape") for value in values]
+    encoding = "utf-8"
+    notes: tuple[str, ...] = ("in no known encoding",)
+    try:
+        found = decode(b"\n".join(raw), charset)
+    except UnreadableDocument:
+        pass
+    else:
+        if not found.encoding.startswith("utf-16"):  # lines of a mail are never in it
+            encoding, notes = found.encoding, found.notes
+    for note in notes:
+        builder.note(f"fields of the mail: {note}")
+    return [value.decode(encoding, "replace") for value in raw]
+
+
+def _decoded_words(raw: str) -> str:
+    """A field with its encoded words (RFC 2047) in plain."""
     from email.errors import HeaderParseError
     from email.header import decode_header
 
-    raw = str(message.get(name, ""))
     try:
         pieces = decode_header(raw)
     except (HeaderParseError, ValueError):
-        return " ".join(raw.split())
+        return raw
     texts = [
         decode(piece, charset).text if isinstance(piece, bytes) else piece
         for piece, charset in pieces
