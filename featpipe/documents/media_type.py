@@ -97,6 +97,11 @@ _MAIL_FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MAIL_START = re.compile(rb"(?:From \S+ [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]?[^\n]*\n")
+#: A whole page; Markdown may begin with any other tag.
+_PAGE_START = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|(?:html|head|body)[\s/>])",
+    re.IGNORECASE | re.DOTALL,
+)
 _MARKDOWN_SUFFIXES = {".md", ".markdown", ".mdown", ".mkd"}
 
 
@@ -150,7 +155,8 @@ def _text_type(head: bytes, suffix: str) -> str:
     readable = _without_zeros(head)
     if readable is None:
         return UNKNOWN
-    if _HTML_START.match(readable):
+    is_markdown = suffix in _MARKDOWN_SUFFIXES
+    if (_PAGE_START if is_markdown else _HTML_START).match(readable):
         return HTML
     first = readable.lstrip(b"\r\n")
     header = first.split(b"\r\n\r\n", 1)[0].split(b"\n\n", 1)[0]
@@ -158,7 +164,7 @@ def _text_type(head: bytes, suffix: str) -> str:
         return MAIL
     if suffix in {".html", ".htm", ".xhtml"}:
         return HTML
-    return MARKDOWN if suffix in _MARKDOWN_SUFFIXES else PLAIN
+    return MARKDOWN if is_markdown else PLAIN
 
 
 def _without_zeros(head: bytes) -> bytes | None:

@@ -142,6 +142,15 @@ def test_markdown_gives_its_words_without_its_marks() -> None:
     assert len(document.tables) == 1
 
 
+def test_markdown_may_begin_with_a_tag() -> None:
+    source = '<p align="center"><img src="a.png"></p>\n\n# 标题\n\n第一段。\n\n- 甲\n- 乙\n'
+    document = loaded(source, "README.md")
+    assert document.media_type == "text/markdown"
+    assert document.text == "标题\n第一段。\n甲\n乙"
+    assert loaded("<!DOCTYPE html><p># 标题", "a.md").media_type == "text/html"
+    assert loaded("<p>a<p>b", "a.txt").media_type == "text/html"
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [
