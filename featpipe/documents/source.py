@@ -14,6 +14,7 @@ import os
 import re
 import zipfile
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from stat import S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
@@ -82,8 +83,7 @@ class Source:
                 raise _special(self, status.st_mode)
             if self.part is None:
                 return status.st_size
-            with zipfile.ZipFile(self.path) as archive:
-                return archive.infolist()[self.part.number].file_size
+            return _archive(self.path).infolist()[self.part.number].file_size
         except DAMAGED_ZIP as error:
             raise _unreadable(self, error) from error
 
@@ -134,11 +134,11 @@ class Source:
         return _encoded(text)
 
     def _read_member(self, part: ZipMember, limits: LoadLimits) -> bytes:
-        with zipfile.ZipFile(self.path) as archive:
-            info = archive.infolist()[part.number]
-            self._check_member(info, limits)
-            with archive.open(info) as member:
-                return member.read(limits.max_bytes + 1)
+        archive = _archive(self.path)
+        info = archive.infolist()[part.number]
+        self._check_member(info, limits)
+        with archive.open(info) as member:
+            return member.read(limits.max_bytes + 1)
 
     def _check_member(self, info: zipfile.ZipInfo, limits: LoadLimits) -> None:
         if info.flag_bits & 0x1:
@@ -299,6 +299,22 @@ def of_texts(texts: Iterable[object]) -> Iterator[Source]:
 
 def _given(name: str, text: str) -> Source:
     return Source(name, Path(f"<{name}>"), GivenText(text))
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    """An archive, kept open until another is asked for, or it has changed.
+
+    Its directory is read once: for every member, that took the square of their number.
+    """
+    status = path.stat()
+    state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return _opened(path, state, os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path, _state: tuple[int, ...], _process: int) -> zipfile.ZipFile:
+    # Not shared with a forked process: both would move one position in the file.
+    return zipfile.ZipFile(path)
 
 
 def is_archive(path: Path) -> bool:

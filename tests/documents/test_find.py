@@ -245,6 +245,29 @@ def test_texts_at_hand_are_sources() -> None:
         list(of_texts([("a", "b", "c")]))
 
 
+def test_an_archive_s_directory_is_read_once_for_all_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(write_zip({f"{i}.txt": f"文{i}" for i in range(9)}))
+    sources = find_sources([path], expand=True)
+    other = write_zip({"new.txt": "另一份"})
+    opened: list[str] = []
+    make = zipfile.ZipFile
+
+    def count(file: Path) -> zipfile.ZipFile:
+        opened.append(str(file))
+        return make(file)
+
+    monkeypatch.setattr(zipfile, "ZipFile", count)
+    texts = [source.read().decode() for source in sources if source.n_bytes() == 4]
+    assert texts == [f"文{i}" for i in range(9)]
+    assert len(opened) == 1
+    path.write_bytes(other)
+    assert sources[0].read().decode() == "另一份"
+    assert len(opened) == 2
+
+
 def test_sources_travel_and_know_their_size(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_bytes(write_zip({"a.txt": "正文", "b.txt": "x"}))
