@@ -99,6 +99,53 @@ def test_an_opendocument_text_gives_headings_lists_and_tables() -> None:
     assert document.headings[0].level == 2
 
 
+def opendocument(body: str) -> Document:
+    names = ("office", "text", "table", "draw")
+    spaces = " ".join(f'xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"' for n in names)
+    content = f"<office:document-content {spaces}><office:body><office:text>{body}</office:text>"
+    content += "</office:body></office:document-content>"
+    kind = "application/vnd.oasis.opendocument.text"
+    return loaded(write_zip({"mimetype": kind, "content.xml": content}))
+
+
+def odt_table(*rows: str) -> str:
+    inner = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    return f"<table:table>{inner}</table:table>"
+
+
+def odt_cell(content: str, attributes: str = "") -> str:
+    return f"<table:table-cell {attributes}><text:p>{content}</text:p></table:table-cell>"
+
+
+def test_a_table_in_a_cell_of_an_opendocument_text_is_read_once() -> None:
+    inner = odt_table(odt_cell("内一") + odt_cell("内二"))
+    outer = odt_cell("外") + f"<table:table-cell>{inner}</table:table-cell>"
+    assert opendocument(odt_table(outer)).text == "外\n内一\t内二"
+
+
+def test_comments_in_cells_of_an_opendocument_text_are_left_out_and_notes_are_not() -> None:
+    comment = "甲<office:annotation><text:p>批注</text:p></office:annotation>"
+    note = "乙<text:note><text:note-body><text:p>脚注</text:p></text:note-body></text:note>"
+    box = "丙<draw:frame><draw:text-box><text:p>框</text:p></draw:text-box></draw:frame>"
+    row = odt_cell(comment) + odt_cell(note) + odt_cell(box)
+    assert opendocument(odt_table(row)).text == "甲\t乙脚注\t丙框"
+
+
+def test_cells_of_an_opendocument_text_keep_their_columns() -> None:
+    wide = 'table:number-columns-spanned="2" table:number-rows-spanned="2"'
+    covered = '<table:covered-table-cell table:number-columns-repeated="2"/>'
+    document = opendocument(
+        odt_table(
+            odt_cell("甲", wide) + "<table:covered-table-cell/>" + odt_cell("丙"),
+            covered + odt_cell("丁"),
+            odt_cell("", 'table:number-columns-repeated="2"') + odt_cell("戊"),
+        )
+    )
+    (table,) = document.tables
+    found = [(c.row, c.column, c.row_span, c.column_span) for c in table.cells if c.end > c.start]
+    assert found == [(0, 0, 2, 2), (0, 2, 1, 1), (1, 2, 1, 1), (2, 2, 1, 1)]
+
+
 def test_a_book_is_read_in_the_order_of_its_spine() -> None:
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf"><metadata><title>书名</title></metadata>'

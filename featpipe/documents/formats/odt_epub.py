@@ -13,15 +13,17 @@ from urllib.parse import unquote
 from featpipe.documents.builder import DocumentBuilder, RawCell
 from featpipe.documents.decode import decode
 from featpipe.documents.formats.html import read_html
-from featpipe.documents.formats.zip_xml import Container, attribute, children, local, text_of
+from featpipe.documents.formats.zip_xml import Container, attribute, local, text_of
 from featpipe.errors import UnreadableDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
     from featpipe.documents.limits import LoadLimits
 
 _UNREAD = frozenset({"tracked-changes", "annotation", "note-citation", "sequence-decls", "forms"})
+_ROWS = "number-rows-spanned"
 
 
 def load_odt(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -71,18 +73,61 @@ def _text(element: Element, boxes: list[Element]) -> str:
 
 
 def _table(table: Element, builder: DocumentBuilder) -> None:
-    rows = [element for element in table.iter() if local(element.tag) == "table-row"]
-    cells: list[RawCell] = []
-    for row, element in enumerate(rows):
-        for column, cell in enumerate(children(element, "table-cell")):
-            paragraphs = [p for p in cell.iter() if local(p.tag) in {"p", "h"}]
-            text = "\n".join(_text(p, []).replace("\v", "\n") for p in paragraphs)
-            cells.append(RawCell(row, column, text))
-    if all(cell.column == 0 for cell in cells):
-        for only in cells:
-            builder.add(only.text)
-    else:
-        builder.add_table(cells)
+    rows = [list(_cells_of(row)) for row in _rows_of(table)]
+    if all(len(row) <= 1 for row in rows) or any(_holds_table(c) for r in rows for _, c in r):
+        for _, cell in (cell for row in rows for cell in row):
+            _blocks(cell, builder)
+        return
+    builder.add_table(
+        [
+            RawCell(number, column, "\n".join(_lines(cell)), (), _count(cell, _ROWS), _count(cell))
+            for number, row in enumerate(rows)
+            for column, cell in row
+        ]
+    )
+
+
+def _rows_of(element: Element) -> Iterator[Element]:
+    """The rows of a table, not those of tables in its cells."""
+    for inner in element:
+        name = local(inner.tag)
+        if name == "table-row":
+            yield inner
+        elif name in {"table-header-rows", "table-rows", "table-row-group"}:
+            yield from _rows_of(inner)
+
+
+def _cells_of(row: Element) -> Iterator[tuple[int, Element]]:
+    """The cells of a row, each with its column; covered and repeated ones count."""
+    column = 0
+    for cell in row:
+        name = local(cell.tag)
+        if name == "table-cell":
+            yield column, cell
+        if name in {"table-cell", "covered-table-cell"}:
+            column += _count(cell, "number-columns-repeated")
+
+
+def _count(cell: Element, name: str = "number-columns-spanned") -> int:
+    value = attribute(cell, name) or ""
+    return min(max(int(value), 1), 1000) if value.isdecimal() else 1
+
+
+def _holds_table(cell: Element) -> bool:
+    return any(local(inner.tag) == "table" for inner in cell.iter())
+
+
+def _lines(element: Element) -> Iterator[str]:
+    """The lines of a cell, those of its text boxes and notes included."""
+    for inner in element:
+        name = local(inner.tag)
+        if name in {"p", "h"}:
+            boxes: list[Element] = []
+            yield from _text(inner, boxes).split("\v")
+            for box in boxes:
+                yield from _lines(box)
+        elif name not in _UNREAD:
+            yield from _lines(inner)
 
 
 def load_epub(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
