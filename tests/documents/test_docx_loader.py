@@ -152,6 +152,17 @@ def test_notes_and_heads_follow_the_body_once() -> None:
     assert document.text == "正文\n见附件一。\n合同编号：2017-001"
 
 
+def test_a_formula_keeps_all_its_parts() -> None:
+    def run(text: str) -> str:
+        return f"<m:r><m:t>{text}</m:t></m:r>"
+
+    fraction = f"<m:f><m:num>{run('评标基准价')}</m:num><m:den>{run('投标报价')}</m:den></m:f>"
+    power = f"<m:sSup><m:e>{run('x')}</m:e><m:sup>{run('2')}</m:sup></m:sSup>"
+    formula = f"<m:oMath>{run('得分=')}{fraction}{run('×30+')}{power}</m:oMath>"
+    body = f'<w:p xmlns:m="math"><w:r><w:t>按</w:t></w:r>{formula}</w:p>'
+    assert loaded(write_docx(body)).text == "按得分=评标基准价/投标报价×30+x2"
+
+
 def test_line_breaks_part_and_tabs_do_not() -> None:
     body = "<w:p><w:r><w:t>甲</w:t><w:br/><w:t>乙</w:t><w:tab/><w:t>丙</w:t></w:r></w:p>"
     assert loaded(write_docx(body)).text == "甲\n乙 丙"

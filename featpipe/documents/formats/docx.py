@@ -22,6 +22,7 @@ from featpipe.documents.formats.zip_xml import (
     local,
     value_of,
 )
+from featpipe.documents.segment import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
 _TRANSPARENT = frozenset(
     {"hyperlink", "smartTag", "sdt", "sdtContent", "ins", "moveTo", "fldSimple", "customXml", "dir"}
     | {"bdo", "ruby", "rubyBase", "AlternateContent", "Choice", "oMath", "oMathPara"}
+)
+#: Those of a formula, such as the two parts of a fraction.
+_FORMULA = words_in(
+    """
+    acc bar borderBox box d deg den e eqArr f fName func groupChr lim limLow limUpp m mr nary num
+    phant rad sPre sSub sSubSup sSup sub sup
+    """
 )
 _SIGNS = {"tab": " ", "noBreakHyphen": "-", "ptab": " ", "cr": "\v"}
 #: A line break inside a paragraph, while its text is put together.
@@ -159,7 +167,9 @@ class _Word:
                     self._run(inner, texts, boxes)
             elif name == "AlternateContent":
                 self._inline(_chosen(inner), texts, boxes)
-            elif name in _TRANSPARENT:
+            elif name in _TRANSPARENT or name in _FORMULA:
+                if name == "den":
+                    texts.append("/")
                 self._inline(inner, texts, boxes)
             elif name == "t":  # mathematics: m:r/m:t
                 texts.append(inner.text or "")
