@@ -151,6 +151,13 @@ def test_markdown_may_begin_with_a_tag() -> None:
     assert loaded("<p>a<p>b", "a.txt").media_type == "text/html"
 
 
+@pytest.mark.parametrize("row", ["|一||二|", "|一| |二|", "一||二", "| \\| || 二 |", "\\|||二"])
+def test_an_empty_cell_of_markdown_keeps_its_column(row: str) -> None:
+    (table,) = loaded(f"|甲|乙|丙|\n|-|-|-|\n{row}\n", "a.md").tables
+    places = [(cell.row, cell.column, cell.end - cell.start) for cell in table.cells[3:]]
+    assert places[:3] == [(1, 0, 1), (1, 1, 0), (1, 2, 1)]
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [
