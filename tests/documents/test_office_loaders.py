@@ -72,6 +72,28 @@ def test_sheets_show_what_excel_shows() -> None:
 
 
 @pytest.mark.parametrize(
+    ("days", "number_format", "text"),
+    [
+        (1.5, "[h]:mm:ss", "36:00:00"),
+        (0.25, "[hh]:mm", "06:00:00"),
+        (2.0, "[h]:mm:ss", "48:00:00"),
+        (0.25, "h:mm", "06:00:00"),
+        (43000.5, "yyyy-mm-dd hh:mm", "2017-09-22 12:00:00"),
+    ],
+)
+def test_durations_of_more_than_a_day_are_no_dates(
+    days: float, number_format: str, text: str
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active["A1"] = days
+    book.active["A1"].number_format = number_format
+    buffer = io.BytesIO()
+    book.save(buffer)
+    assert loaded(buffer.getvalue()).text.split("\n")[1] == text
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [(1.0, "1"), (-0.5, "-0.5"), (0.1 + 0.2, "0.3"), (1e-7, "0.0000001"), (1e20, "1" + "0" * 20)],
 )

@@ -1,9 +1,10 @@
 """Excel files (.xlsx, .xlsm): a sheet is a page, its name a heading, its rows a table.
 
 Cells show what the sheet shows (dates, percentages, results of formulas as last saved). Numbers are
-stored bare, with a format (ECMA-376 part 1, section 18.8.30): dates become ISO dates, percentages
-carry their sign, other numbers are written without losing a digit that Excel keeps (15). Hidden
-sheets are read like the others, which is noted.
+stored bare, with a format (ECMA-376 part 1, section 18.8.30): dates become ISO dates, durations
+(``[h]:mm``) hours, minutes and seconds, percentages carry their sign, other numbers are written
+without losing a digit that Excel keeps (15). Hidden sheets are read like the others, which is
+noted.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
 
 _DATES = {14: "d", 15: "d", 16: "d", 17: "d", 18: "t", 19: "t", 20: "t", 21: "t", 22: "dt"}
-_DATES.update({45: "t", 46: "t", 47: "t"})
+_DATES.update({45: "t", 46: "e", 47: "t"})
 _DATES.update(dict.fromkeys((*range(27, 32), 36, *range(50, 55), 57, 58), "d"))
 _DATES.update(dict.fromkeys((32, 33, 34, 35, 55, 56), "t"))
 _PERCENT = {9: 0, 10: 2}
 _LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE)
+_ELAPSED = re.compile(r"\[[hms]+\]", re.IGNORECASE)
 _LAST_DAY = 2_958_466  # 10000-01-01
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
@@ -226,6 +228,9 @@ class Formats:
         return plain(value)
 
     def _date(self, value: float, kind: str) -> str:
+        if kind == "e":
+            minutes, seconds = divmod(round(value * 86_400), 60)
+            return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
         moment = self._base + timedelta(days=int(value), seconds=round(value % 1 * 86_400))
         if self._base.year == 1899 and value < 61:
             moment += timedelta(days=1 if value >= 1 else 0)  # Excel's 29 February 1900
@@ -248,12 +253,14 @@ def plain(value: float) -> str:
 
 
 def _kind(number: int, code: str | None) -> str | int | None:
-    """Either "d", "t" or "dt" for dates and times, the digits of a percentage, or None."""
+    """What a number is: d, t, dt (dates, times), e (durations), digits of a percentage, or None."""
     if code is None:
         return _DATES.get(number, _PERCENT.get(number))
     bare = _LITERAL.sub("", code.split(";")[0])
     if "%" in bare:
         return len(re.sub(r"^.*?\.|[^0#]", "", bare)) if "." in bare else 0
+    if _ELAPSED.search(bare):
+        return "e"
     letters = set(bare.lower())
     has_date = bool(letters & set("yd")) or ("m" in letters and not letters & set("hs"))
     has_time = bool(letters & set("hs"))
