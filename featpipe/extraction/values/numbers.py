@@ -76,26 +76,40 @@ def _read_whole(text: str) -> int | None:
     if len(text) > 1 and all(char in _DIGITS for char in text):
         return int("".join(str(_DIGITS[char]) for char in text))
     total = section = 0
-    digit: int | None = None
+    digits = ""
     last_unit = 0
     for char in text:
         if char in _DIGITS:
-            digit = _DIGITS[char]
-            if digit == 0:
+            digits += str(_DIGITS[char])
+            if digits == "0":
                 last_unit = 0
-        elif char in _TENS:
+            continue
+        digit = _read_digits(digits)
+        if digits and digit is None:
+            return None
+        if char in _TENS:
             unit = _TENS[char]
-            section += (1 if digit is None or unit in {20, 30} else digit) * unit
-            digit, last_unit = None, unit
+            section += (1 if not digit or unit in {20, 30} else digit) * unit
         else:
             unit = _MYRIADS[char]
             section += digit or 0
             total = (total + section) * unit if unit > total > 0 else total + section * unit
-            section, digit, last_unit = 0, None, unit
-    if digit is not None:
-        # 三百五 and 两万三 omit the last unit: it is a tenth of the one before.
-        section += digit * (last_unit // 10 if last_unit >= 100 else 1)
+            section = 0
+        digits, last_unit = "", unit
+    digit = _read_digits(digits)
+    if digits and digit is None:
+        return None
+    # 三百五 and 两万三 omit the last unit: it is a tenth of the one before.
+    section += (digit or 0) * (last_unit // 10 if last_unit >= 100 else 1)
     return total + section
+
+
+def _read_digits(digits: str) -> int | None:
+    """Digits before a unit: 一〇五 is 105; 两三 is two or three, and no number."""
+    several = digits.lstrip("0")
+    if len(several) == 2 and "0" not in several:
+        return None
+    return int(digits) if digits else None
 
 
 def plain(number: Decimal) -> str:
