@@ -70,6 +70,7 @@ def test_a_range_is_also_found_as_its_two_ends() -> None:
     [
         ("money", "第3条"),
         ("money", "A100元件"),
+        ("money", "5万3元"),
         ("money", "两三万元"),
         ("number", "三五百人"),
         ("date", "2017年度报告第5页2017-034"),

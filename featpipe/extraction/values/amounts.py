@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.values.numbers import ARABIC, CHINESE, SCALE, SCALES, plain, read_number
+from featpipe.extraction.values.numbers import (
+    ARABIC,
+    CHINESE,
+    MIXED,
+    SCALE,
+    SCALES,
+    plain,
+    read_number,
+    read_scaled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +54,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 _SIGN = _alternatives(CURRENCIES)
-_NUMERAL = rf"(?:{ARABIC}|{CHINESE})"
+_NUMERAL = rf"(?:{MIXED}|{ARABIC}|{CHINESE})"
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
 _BOUND = (
@@ -76,7 +85,7 @@ _UNITS = (
 )
 _UNIT = _alternatives(_UNITS.split())
 _number = re.compile(
-    rf"(?P<number>[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
+    rf"(?P<number>{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
 )
 _percent = re.compile(
     rf"(?P<word>百分之|千分之|万分之)\s?(?P<parts>{_NUMERAL})"
@@ -143,12 +152,11 @@ def _split_bound(folded: str) -> tuple[str, str]:
 
 
 def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
-    number = read_number(match["number"])
+    number = read_scaled(match["number"], match["scale"])
     if number is None:
         return None
     scale = SCALES.get(match["scale"] or "", Decimal(1))
-    total = number * scale + _read_cents(match["cents"] or "")
-    key = plain(total)
+    key = plain(number + _read_cents(match["cents"] or ""))
     if match["low"]:
         low = read_number(match["low"])
         if low is None:
@@ -217,11 +225,10 @@ def read_count(folded: str) -> Amount | None:
 
 
 def _read_count(match: re.Match[str]) -> Amount | None:
-    number = read_number(match["number"])
+    number = read_scaled(match["number"], match["scale"])
     if number is None:
         return None
-    total = number * SCALES.get(match["scale"] or "", Decimal(1))
-    return Amount(match.start(), match.end(), plain(total), match["unit"] or "")
+    return Amount(match.start(), match.end(), plain(number), match["unit"] or "")
 
 
 def find_percents(folded: str) -> Iterator[Amount]:

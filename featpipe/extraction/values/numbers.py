@@ -41,8 +41,12 @@ ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3})+|\d+)(?:\s?\.\s?\d+)?"
 CHINESE_DIGIT = "".join(_DIGITS) + "".join(_TENS)
 CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:点[{''.join(_DIGITS)}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
+_GREAT = r"\s?(?:万亿|[十百千佰仟]?[万萬]|[十百千]?[亿億])"
+#: 1亿2000, 12亿3456万7890.12 and 2万5: parts, each with a scale of its own but the last.
+MIXED = rf"(?:{ARABIC}{_GREAT}零?)+{ARABIC}"
 
 _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
+_part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
 _is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|\.\d+)\Z")
 
 
@@ -58,6 +62,29 @@ def read_number(text: str) -> Decimal | None:
     if text and _is_chinese.match(text):
         return _read_chinese(text)
     return None
+
+
+def read_scaled(text: str, scale: str | None) -> Decimal | None:
+    """The number written as ``text`` times the scale behind it.
+
+    ``1亿2000`` with the scale 万 is 120,000,000; 2万5 without one is no number: 20,005 or 25,000.
+    """
+    number = read_number(text)
+    if number is not None:
+        return number * SCALES.get(scale or "", Decimal(1))
+    parts = [(Decimal(re.sub(r"[\s,]", "", n)), s) for n, s in _part.findall(text + (scale or ""))]
+    if len(parts) < 2 or _part.sub("", text + (scale or "")):
+        return None
+    if not parts[-1][1] and parts[-1][0] < 10 and "零" not in text:
+        return None
+    total = Decimal(0)
+    above: Decimal | None = None
+    for count, word in parts:
+        size = SCALES.get(word, Decimal(1))
+        if above is not None and count * size >= above:
+            return None
+        total, above = total + count * size, size
+    return total
 
 
 def _read_chinese(text: str) -> Decimal | None:
