@@ -155,15 +155,15 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
     number = read_scaled(match["number"], match["scale"])
     if number is None:
         return None
-    scale = SCALES.get(match["scale"] or "", Decimal(1))
     key = plain(number + _read_cents(match["cents"] or ""))
     if match["low"]:
-        low = read_number(match["low"])
+        low = read_scaled(match["low"], match["low_scale"])
         if low is None:
             return None
-        # 3,000-5,000万元: the scale written once holds for both ends.
-        own = SCALES.get(match["low_scale"] or "", Decimal(1) if match["low_unit"] else scale)
-        key = f"{plain(low * own)}..{key}"
+        if not match["low_unit"] and not _has_great(match["low"] + (match["low_scale"] or "")):
+            shared = low * _shared_scale(match)
+            low = shared if shared <= number else low
+        key = f"{plain(low)}..{key}"
     unit = _currency(match["unit"]) if match["unit"] else ""
     sign = _currency((match["sign"] or "").strip(" :")) if match["sign"] else ""
     # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
@@ -172,6 +172,19 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
     return Amount(
         match.start(), match.end(), key, code, _bound_kind(bound["bound"] if bound else None)
     )
+
+
+def _has_great(numeral: str) -> bool:
+    return any(char in "万萬亿億" for char in numeral)
+
+
+def _shared_scale(match: re.Match[str]) -> Decimal:
+    """What the low end of a range leaves out: 3,000-5,000万元, 三至五万元, 3千至5千万元."""
+    scale = match["scale"] or ""
+    if match["low_scale"] or not scale:
+        great = re.search(r"(?:[万萬]?[亿億]|[万萬])\Z", match["number"] + scale)
+        return SCALES[great[0]] if great else Decimal(1)
+    return SCALES[scale]
 
 
 def _end_of_low(match: re.Match[str]) -> int:
