@@ -66,6 +66,20 @@ def test_a_range_is_also_found_as_its_two_ends() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("净利润为-1.5亿元", "-150000000"),
+        ("利润\t-500元", "-500"),
+        ("总价—500元", "500"),
+        ("总价——500元", "500"),
+        ("医疗费自负500元", "500"),
+    ],
+)
+def test_a_minus_is_part_of_its_amount_and_a_dash_is_not(text: str, key: str) -> None:
+    assert [found.value.key for found in find_values(fold_width(text), "money")] == [key]
+
+
+@pytest.mark.parametrize(
     ("kind", "text"),
     [
         ("money", "第3条"),

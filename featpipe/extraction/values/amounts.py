@@ -72,9 +72,13 @@ _BOUNDS = {
 }  # fmt: skip
 _TO = r"\s?(?:-|~|至|到|to)\s?"
 
+#: A minus; behind any other word or sign it may be a dash: 总价—500元.
+_MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
+
 _money = re.compile(
-    rf"(?P<sign>(?:{_SIGN})\s?:?\s?)?"
+    rf"(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
+    rf"(?P<high_minus>(?<=[~至到])-)?"
     rf"(?P<number>{_NUMERAL})\s?(?:余|多)?\s?(?P<scale>{SCALE})?\s?(?:余|多)?\s?(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
 )
@@ -132,8 +136,9 @@ def find_money(folded: str) -> Iterator[Amount]:
             yield amount
             low, dots, high = amount.key.partition("..")
             if dots:
-                yield Amount(match.start("low"), _end_of_low(match), low, amount.unit)
-                yield Amount(match.start("number"), match.end(), high, amount.unit)
+                yield Amount(_start_of(match, low, "low"), _end_of_low(match), low, amount.unit)
+                start = _start_of(match, high, "number")
+                yield Amount(start, match.end(), high, amount.unit)
 
 
 def read_money(folded: str) -> Amount | None:
@@ -155,11 +160,16 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
     number = read_scaled(match["number"], match["scale"])
     if number is None:
         return None
-    key = plain(number + _read_cents(match["cents"] or ""))
+    number += _read_cents(match["cents"] or "")
+    is_minus = bool(match["minus"] or match["behind_sign"])
+    if match["high_minus"] or (is_minus and not match["low"]):
+        number = -number
+    key = plain(number)
     if match["low"]:
         low = read_scaled(match["low"], match["low_scale"])
         if low is None:
             return None
+        low = -low if is_minus else low
         if not match["low_unit"] and not _has_great(match["low"] + (match["low_scale"] or "")):
             shared = low * _shared_scale(match)
             low = shared if shared <= number else low
@@ -185,6 +195,13 @@ def _shared_scale(match: re.Match[str]) -> Decimal:
         great = re.search(r"(?:[万萬]?[亿億]|[万萬])\Z", match["number"] + scale)
         return SCALES[great[0]] if great else Decimal(1)
     return SCALES[scale]
+
+
+def _start_of(match: re.Match[str], key: str, part: str) -> int:
+    """Where an end of a range begins, with its minus."""
+    minus = ("minus", "behind_sign") if part == "low" else ("high_minus",)
+    starts = [match.start(name) for name in minus if match[name]]
+    return min(starts) if key.startswith("-") else match.start(part)
 
 
 def _end_of_low(match: re.Match[str]) -> int:
