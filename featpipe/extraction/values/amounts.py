@@ -144,9 +144,14 @@ def find_money(folded: str) -> Iterator[Amount]:
 def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
     bound, body = _split_bound(folded)
-    match = _money.fullmatch(body.strip(" :."))
+    match = _money.fullmatch(_with_zero(body.strip(" :").rstrip(".")))
     amount = _read_money(body, match) if match else None
     return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
+
+
+def _with_zero(text: str) -> str:
+    """$.50 and .5元 with the zero that they leave out."""
+    return re.sub(r"\A([^\d.]*)\.(?=\d)", r"\g<1>0.", text)
 
 
 def _split_bound(folded: str) -> tuple[str, str]:
@@ -249,7 +254,7 @@ def find_numbers(folded: str) -> Iterator[Amount]:
 def read_count(folded: str) -> Amount | None:
     """A whole text as a number, with or without unit."""
     bound, body = _split_bound(folded)
-    match = _number.fullmatch(body)
+    match = _number.fullmatch(_with_zero(body))
     amount = _read_count(match) if match else None
     return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
 
