@@ -96,6 +96,8 @@ _percent = re.compile(
     rf"|(?:(?P<low>[+-]?{ARABIC})\s?%?{_TO})?(?P<number>[+-]?(?:{ARABIC}|\.\d+))"
     r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
 )
+_cut_digits = re.compile(r"0\d")
+_cut_scale = re.compile(r"(?<=\d)[千百]\Z")
 _leading_bound = re.compile(_BOUND + r"\Z")
 _bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
 
@@ -230,9 +232,18 @@ def _read_cents(text: str) -> Decimal:
 
 
 def _stands_alone(folded: str, match: re.Match[str]) -> bool:
-    """False for the end of a code: a letter, digit or point stands directly before it."""
+    """False for the end of a code or a numeral: a letter, digit or point stands directly before it.
+
+    000元 is the end of 1 200 000元, 百万元 of 数百万元 and 5百元 of 3千5百元.
+    """
     before = folded[match.start() - 1] if match.start() else " "
-    return not (before.isascii() and (before.isalnum() or before == "."))
+    is_end = before.isascii() and (before.isalnum() or before == ".")
+    number = match["number"]
+    is_cut = match.start("number") == match.start() and (
+        bool(_cut_digits.match(number)) or (before in "数几" and number[0] in "十百千拾佰仟")
+    )
+    is_rest = bool(_cut_scale.search(folded[max(0, match.start() - 2) : match.start()]))
+    return not (is_end or is_cut or is_rest)
 
 
 def _bound_kind(word: str | None) -> str:
