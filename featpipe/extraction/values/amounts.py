@@ -43,8 +43,16 @@ _SPELLINGS = {
     "TWD": ("新台币", "台币"),
     "MOP": ("澳门元",),
 }  # fmt: skip
+#: A dollar or a yen sign behind a code: CAD $500 is no amount of US$.
+_SIGNED = {
+    f"{word}{blank}{sign}": code
+    for sign, codes in (("$", "USD HKD SGD AUD CAD TWD"), ("¥", "CNY JPY"))
+    for code in codes.split()
+    for word in (code.lower(), *(("rmb", "人民币") if code == "CNY" else ()))
+    for blank in ("", " ")
+}
 #: Folded spelling -> ISO code.
-CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words}
+CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words} | _SIGNED
 
 
 def _alternatives(words: Iterable[str]) -> str:
