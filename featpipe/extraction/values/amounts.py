@@ -100,7 +100,7 @@ _number = re.compile(
     rf"(?P<number>{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
 )
 _percent = re.compile(
-    rf"(?P<word>百分之|千分之|万分之)\s?(?P<parts>{_NUMERAL})"
+    rf"(?P<word>(?:(?<![十百千])万|[十百]万|百|千)分之)\s?(?P<parts>{_NUMERAL})"
     rf"|(?:(?P<low>[+-]?{ARABIC})\s?%?{_TO})?(?P<number>[+-]?(?:{ARABIC}|\.\d+))"
     r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
 )
@@ -115,6 +115,8 @@ _PARTS = {
         (100, ("百分之", "%", "percent", "per cent", "个百分点")),
         (1000, ("千分之", "‰")),
         (10000, ("万分之", "‱", "个基点", "bp", "bps")),
+        (10**5, ("十万分之",)),
+        (10**6, ("百万分之",)),
     )
     for word in words
 }
