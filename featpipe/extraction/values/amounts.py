@@ -80,6 +80,8 @@ _BOUNDS = {
 }  # fmt: skip
 _TO = r"\s?(?:-|~|至|到|to)\s?"
 
+#: $3.5m and $40k, which only a sign before the number tells from metres.
+_LETTERS = {"k": "thousand", "m": "million", "mm": "million"}
 #: A minus; behind any other word or sign it may be a dash: 总价—500元.
 _MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
 
@@ -87,7 +89,9 @@ _money = re.compile(
     rf"(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_NUMERAL})\s?(?:余|多)?\s?(?P<scale>{SCALE})?\s?(?:余|多)?\s?(?P<unit>(?:{_SIGN})(?:人民币)?)?"
+    rf"(?P<number>{_NUMERAL})\s?(?:余|多)?\s?"
+    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
+    rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
 )
 _UNITS = (
@@ -174,7 +178,7 @@ def _split_bound(folded: str) -> tuple[str, str]:
 
 
 def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
-    number = read_scaled(match["number"], match["scale"])
+    number = read_scaled(match["number"], _LETTERS.get(match["scale"], match["scale"]))
     if number is None:
         return None
     number += _read_cents(match["cents"] or "")
@@ -211,7 +215,7 @@ def _shared_scale(match: re.Match[str]) -> Decimal:
     if match["low_scale"] or not scale:
         great = re.search(r"(?:[万萬]?[亿億]|[万萬])\Z", match["number"] + scale)
         return SCALES[great[0]] if great else Decimal(1)
-    return SCALES[scale]
+    return SCALES[_LETTERS.get(scale, scale)]
 
 
 def _start_of(match: re.Match[str], key: str, part: str) -> int:
