@@ -98,6 +98,9 @@ def test_a_minus_is_part_of_its_amount_and_a_dash_is_not(text: str, key: str) ->
         ("date", "6个月内"),
         ("date", "12.5月3日"),
         ("date", "前三季度"),
+        ("date", "民国112年5月3日"),
+        ("date", "1799年5月3日"),
+        ("date", "2123年5月3日"),
         ("period", "5月13日"),
     ],
 )

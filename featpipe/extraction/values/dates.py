@@ -39,7 +39,7 @@ _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
 #: The beginning or the end of a year, a month or a quarter; 初步 is a word.
 _PART = r"(?P<e>底|末|初(?!步|始|次|级))"
 _chinese = re.compile(
-    rf"(?P<y>(?:1[89]|20)\s?\d\s?\d|[{_CN}]{{4}}|\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
+    rf"(?P<y>(?:1[89]|20)\s?\d\s?\d|[{_CN}]{{4}}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
     rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}))?{_PART}?"
 )
 #: Words for a year, and what they are counted from: the same year, the one before, the one after.
@@ -51,7 +51,7 @@ _YEARS = {
     for word in words.split()
 }  # fmt: skip
 _yearless = re.compile(
-    rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?(?<![\d{_CN}/个-])(?<!\d[.,])(?:{_MONTH}(?:{_DAY})?|{_QUARTER}){_PART}?"
+    rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?(?<![\d{_CN}/个-])(?<!\d[.,])(?<![\d{_CN}]年)(?:{_MONTH}(?:{_DAY})?|{_QUARTER}){_PART}?"
 )
 #: Where it may begin: at a run of digits, with a word before it or without.
 _begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN}]+")
