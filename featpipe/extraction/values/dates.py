@@ -39,7 +39,7 @@ _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
 #: The beginning or the end of a year, a month or a quarter; 初步 is a word.
 _PART = r"(?P<e>底|末|初(?!步|始|次|级))"
 _chinese = re.compile(
-    rf"(?P<y>(?:1[89]|20)\s?\d\s?\d|[{_CN}]{{4}}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
+    rf"(?P<y>(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
     rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}))?{_PART}?"
 )
 #: Words for a year, and what they are counted from: the same year, the one before, the one after.
@@ -194,7 +194,9 @@ def _key_of_year(year: str | None, word: str | None) -> str | None:
     """Of a year as it is written, of a word for one, or of none; None if it is no number."""
     if year is None:
         return _YEARS[word] if word else "-"
-    number = _number(year)
+    # 二O二三年: a letter or a zero as 〇, the only digits that such a year is written with.
+    digits = re.sub("[o0]", "〇", year) if any(char in _CN for char in year) else year
+    number = _number(digits)
     if number is None:
         return None
     return f"{number + (2000 if number < 70 else 1900) * (number < 100):04d}"
