@@ -37,7 +37,7 @@ _MONTH = rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?月(?P<s>\s?份)?"
 _DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?[日号]"
 _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
 #: The beginning or the end of a year, a month or a quarter; 初步 is a word.
-_PART = r"(?P<e>底|末|初(?!步|始|次|级))"
+_PART = r"(?P<e>底|末|初(?!步|始|次|级|[一二三四五六七八九十]))"
 _chinese = re.compile(
     rf"(?P<y>(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
     rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}))?{_PART}?"
@@ -55,6 +55,7 @@ _yearless = re.compile(
 )
 #: Where it may begin: at a run of digits, with a word before it or without.
 _begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN}]+")
+_of_moon = re.compile(r"初[一二三四五六七八九十]")
 _PARTS = {"底": "end", "末": "end", "初": "begin"}
 #: Hours that a date may be written with.
 _hours = re.compile(r"(?<=[日号])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)\Z")
@@ -178,6 +179,8 @@ def _read_date(match: re.Match[str]) -> When | None:
         if part is not None and (number is None or not 1 <= number <= most):
             return None
         given += [] if number is None else [f"{number:02d}"]
+    if _is_of_moon(match.string, match.start(), match.end()):
+        return None
     if parts.get("q"):
         given.append(f"Q{_number(parts['q'])}")
     if given[0] is None:
@@ -188,6 +191,12 @@ def _read_date(match: re.Match[str]) -> When | None:
         # 5月3日初 is no part of a day.
         key, end = (key, match.start("e")) if day else (f"{key} {_PARTS[parts['e']]}", end)
     return When(match.start(), end, key)
+
+
+def _is_of_moon(text: str, start: int, end: int) -> bool:
+    """农历五月初五 is a day by the moon, which no calendar of the sun names."""
+    is_named = text[max(0, start - 2) : start] in {"农历", "阴历", "旧历"}
+    return is_named or bool(text[start:end].endswith("月") and _of_moon.match(text, end))
 
 
 def _key_of_year(year: str | None, word: str | None) -> str | None:
