@@ -104,10 +104,16 @@ _SMALL = (
     "fifteen sixteen seventeen eighteen nineteen twenty"
 )
 _WORDS = {word: number for number, word in enumerate(_SMALL.split())}
-_WORDS |= {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
+_ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS |= {word: 10 * number for number, word in enumerate(_ROUND.split(), start=2)}
+_BELOW_HUNDRED = (
+    rf"(?:{'|'.join(_ROUND.split())})[-\s](?:{'|'.join(_SMALL.split()[1:10])})|{'|'.join(_WORDS)}"
+)
+#: thirty-six, one hundred and twenty.
+_IN_WORDS = rf"\b(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?|{_BELOW_HUNDRED})\b"
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _period = re.compile(
-    rf"(?P<n>\d+(?:\.\d+)?|{CHINESE}|半|\b(?:{'|'.join(_WORDS)})\b)\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
+    rf"(?P<n>\d+(?:\.\d+)?|{CHINESE}|半|{_IN_WORDS})\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
     rf"(?P<u>{_UNIT})(?:(?P<half>半)|\s?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
 )
 
@@ -260,18 +266,23 @@ def read_period(folded: str) -> When | None:
 def _read_period(match: re.Match[str]) -> When | None:
     unit, size = _UNITS[match["u"]]
     text = match["n"]
-    count = None
     if text == "半":
         total = size * 0.5
     else:
-        count = _WORDS.get(text)
-        number = read_number(text) if count is None else None
-        if count is None and number is None:
+        number = _of_words(text) if text[0].isascii() and text[0].isalpha() else read_number(text)
+        if number is None:
             return None
-        total = float(number if number is not None else count or 0) * size
+        total = float(number) * size
     if match["half"]:
         total += size * 0.5
     if match["m"]:
         extra = read_number(match["m"])
         total += float(extra or 0)
     return When(match.start(), match.end(), f"{plain(Decimal(str(total)))} {unit}")
+
+
+def _of_words(text: str) -> Decimal:
+    total = 0
+    for word in re.findall(r"[a-z]+", text):
+        total = total * 100 if word == "hundred" else total + _WORDS.get(word, 0)
+    return Decimal(total)
