@@ -113,8 +113,8 @@ _BELOW_HUNDRED = (
 _IN_WORDS = rf"\b(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?|{_BELOW_HUNDRED})\b"
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _period = re.compile(
-    rf"(?P<n>\d+(?:\.\d+)?|{CHINESE}|半|{_IN_WORDS})\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
-    rf"(?P<u>{_UNIT})(?:(?P<half>半)|\s?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
+    rf"(?P<n>\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+(?:\.\d+)?|{CHINESE}|半|{_IN_WORDS})\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
+    rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})(?:(?P<half>半)|\s?[零又]?\s?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
 )
 
 
@@ -273,7 +273,7 @@ def _read_period(match: re.Match[str]) -> When | None:
         if number is None:
             return None
         total = float(number) * size
-    if match["half"]:
+    if match["half"] or match["more"]:
         total += size * 0.5
     if match["m"]:
         extra = read_number(match["m"])
