@@ -22,7 +22,7 @@ from featpipe.extraction.values.values import (
 #: kind, text, key, unit, bound; the expected keys were written by hand or by another speller.
 LINES = (Path(__file__).parent / "value_cases.tsv").read_text("utf-8").splitlines()
 CASES = [tuple(line.split("\t")) for line in LINES]
-SHAPED = ("money", "percent", "date", "period", "email")
+SHAPED = ("money", "percent", "date", "period", "email", "phone")
 
 
 def shaped() -> Iterator[tuple[str, ...]]:

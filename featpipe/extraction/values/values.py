@@ -76,7 +76,8 @@ class Found:
 
 
 _phone = re.compile(
-    r"(?<![\d.])(?:(?:\+|00)\s?(?P<country>\d{1,3})[\s-]?)?(?:\(0?\d{2,4}\)[\s-]?|0\d{2,3}[\s-])?"
+    r"(?<![\d.])(?:(?:\+|00)\s?(?P<country>\d{1,3})[\s-]?)?"
+    r"(?:(?P<bracket>\(0?\d{2,4}\))[\s-]?|0\d{2,3}[\s-]?|(?(country)(?P<area>(?!1[3-9]\d[\s-]?\d{4}[\s-]?\d{4})[1-9]\d{1,2}[\s-])|[48]00[\s-]))?"
     r"(?:1[3-9]\d[\s-]?\d{4}[\s-]?\d{4}|\d{3,4}[\s-]?\d{4})(?:\s?(?:转|-|ext\.?)\s?\d{1,6})?(?![\d.])"
 )
 _email = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
@@ -130,6 +131,8 @@ def _read_phone(text: str) -> Value | None:
     country = match["country"]
     if country == "86":
         digits = digits.removeprefix("00").removeprefix("86")
+        if (match["area"] or match["bracket"]) and not digits.startswith(("0", "400", "800")):
+            digits = f"0{digits}"  # +86 10 8888 6666 is 010-88886666
     return Value("phone", digits)
 
 
