@@ -130,6 +130,13 @@ def test_a_circled_number_is_no_digit_of_the_value_behind_it(
     assert [f.value.key for f in find_values(folded, kind)] == [key]
 
 
+@pytest.mark.parametrize("text", ["30天 6个月", "1年\t6个月", "10个工作日6个月"])
+def test_two_periods_are_added_only_if_they_are_one(text: str) -> None:
+    first, second = find_values(text, "period")
+    assert first.value.key in {"30 days", "12 months", "10 workdays"}
+    assert second.value.key == "6 months"
+
+
 @pytest.mark.parametrize("text", ["11月7日晚", "11月7日晚间", "11月7日 下午"])
 def test_the_hours_of_a_day_are_no_part_of_its_date(text: str) -> None:
     assert read_value(text, "date").means(read_value("11月7日", "date"))
