@@ -32,7 +32,8 @@ def shaped() -> Iterator[tuple[str, ...]]:
         is_bare = kind == "money" and not unit
         is_fraction = kind == "percent" and text.isascii() and text.replace(".", "").isdigit()
         starts_late = (
-            text.startswith(("约", "不", "最", "至", "超", "接", ".", "$.")) or text.replace(".", "").isdigit()
+            text.startswith(("约", "不", "最", "至", "超", "接", ".", "$."))
+            or text.replace(".", "").isdigit()
         )
         if kind in SHAPED and ".." not in key and not (is_bare or is_fraction or starts_late):
             yield case

@@ -110,11 +110,16 @@ _BELOW_HUNDRED = (
     rf"(?:{'|'.join(_ROUND.split())})[-\s](?:{'|'.join(_SMALL.split()[1:10])})|{'|'.join(_WORDS)}"
 )
 #: thirty-six, one hundred and twenty.
-_IN_WORDS = rf"\b(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?|{_BELOW_HUNDRED})\b"
+_IN_WORDS = (
+    rf"\b(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?"
+    rf"|{_BELOW_HUNDRED})\b"
+)
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _period = re.compile(
-    rf"(?P<n>\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+(?:\.\d+)?|{CHINESE}|半|{_IN_WORDS})\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
-    rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
+    rf"(?P<n>\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+(?:\.\d+)?|{CHINESE}|半|{_IN_WORDS})"
+    rf"\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
+    rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
+    rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
 )
 
 
