@@ -128,7 +128,7 @@ class SampleSpec(BaseModel):
     def _as_spans(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
-        return {name: tuple(tuple(span) for span in spans) for name, spans in value.items()}
+        return {name: _as_tuples(spans) for name, spans in value.items()}
 
     @model_validator(mode="after")
     def _has_one_source(self) -> SampleSpec:
@@ -157,6 +157,10 @@ def _as_values(given: object) -> object:
     if isinstance(given, str):
         return (given,)
     return tuple(given) if isinstance(given, list) else given
+
+
+def _as_tuples(given: object) -> object:
+    return tuple(_as_tuples(one) for one in given) if isinstance(given, list) else given
 
 
 class Template(BaseModel):

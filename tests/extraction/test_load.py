@@ -107,6 +107,8 @@ def test_samples_may_lie_beside_their_template(tmp_path: Path) -> None:
         ('{"text": "甲方：乙", "field": {}}', "field: is no key of a template"),
         ('{"fields": {}}', "one of the two"),
         ('{"text": "甲方：乙", "fields": {"数量": "乙"}}', "a value for '数量', which is no field"),
+        ('{"text": "甲方：乙", "spans": {"甲方": [3, 4]}}', "spans, 甲方"),
+        ('{"text": "甲方：乙", "spans": {"甲方": 3}}', "spans, 甲方"),
         ('{"text": ', "is not JSON"),
         ("[]", "valid dictionary"),
     ],
