@@ -189,7 +189,7 @@ def read_samples(template: Template, file: Path) -> list[SampleSpec]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
+        return file.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise TemplateError(f"{file}: cannot be read: {error}") from error
 

@@ -129,6 +129,17 @@ def test_a_sample_that_cannot_be_used_is_named_by_its_line(
     assert load_template(tmp_path / "t.toml").samples[1].text == "甲方：乙\u2028丙\x85丁"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(GOOD, "utf-8")
+    template = load_template(tmp_path / "t.toml")
+    (tmp_path / "t.toml").write_text(GOOD, "utf-8-sig")
+    assert load_template(tmp_path / "t.toml") == template
+    dumped = json.dumps(template.model_dump(mode="json", exclude_defaults=True))
+    (tmp_path / "u.json").write_text(dumped, "utf-8-sig")
+    (tmp_path / "u.samples.jsonl").write_text('{"text": "甲方：乙", "fields": {}}\n', "utf-8-sig")
+    assert len(load_template(tmp_path / "u.json").samples) == 2
+
+
 def test_samples_that_are_no_text_are_named(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(GOOD, "utf-8")
     (tmp_path / "t.samples.jsonl").write_bytes(b"\xff\xfe")
