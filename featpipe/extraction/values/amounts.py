@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from featpipe.extraction.values.numbers import (
     ARABIC,
     CHINESE,
+    CHINESE_DIGIT,
     MIXED,
     SCALE,
     SCALES,
@@ -85,8 +86,14 @@ _LETTERS = {"k": "thousand", "m": "million", "mm": "million"}
 #: A minus; behind any other word or sign it may be a dash: 总价—500元.
 _MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
 
+#: What a numeral, and what an amount of money begins with: most places are passed over by it.
+_BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
+_BEGINS_MONEY = (
+    rf"(?=[\d{CHINESE_DIGIT}负{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
+)
+
 _money = re.compile(
-    rf"(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
+    rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
     rf"(?P<number>{_NUMERAL})\s?(?:余|多)?\s?"
@@ -101,7 +108,7 @@ _UNITS = (
 )
 _UNIT = _alternatives(_UNITS.split())
 _number = re.compile(
-    rf"(?P<number>{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
+    rf"{_BEGINS}(?P<number>{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
 )
 _percent = re.compile(
     rf"(?P<word>(?:(?<![十百千])万|[十百]万|百|千)分之)\s?(?P<parts>{_NUMERAL})"
