@@ -46,6 +46,8 @@ _GREAT = r"\s?(?:万亿|[十百千佰仟]?[万萬]|[十百千]?[亿億])"
 MIXED = rf"(?:{ARABIC}{_GREAT}零?)+{ARABIC}"
 
 _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
+#: Characters of a Chinese numeral at most; a line of ○ is none.
+_LONGEST = 100
 _part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
 _is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|\.\d+)\Z")
 
@@ -59,7 +61,7 @@ def read_number(text: str) -> Decimal | None:
     text = text.strip()
     if _is_arabic.match(text):
         return Decimal(re.sub(r"[\s,]", "", text))
-    if text and _is_chinese.match(text):
+    if text and len(text) <= _LONGEST and _is_chinese.match(text):
         return _read_chinese(text)
     return None
 
