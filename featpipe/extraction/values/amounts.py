@@ -112,7 +112,7 @@ _number = re.compile(
 )
 _percent = re.compile(
     rf"(?P<word>(?:(?<![十百千])万|[十百]万|百|千)分之)\s?(?P<parts>{_NUMERAL})"
-    rf"|(?:(?P<low>[+-]?{ARABIC})\s?%?{_TO})?(?P<number>[+-]?(?:{ARABIC}|\.\d+))"
+    rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{_TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
     r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
 )
 _cut_digits = re.compile(r"0\d")

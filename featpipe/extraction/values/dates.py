@@ -116,7 +116,8 @@ _IN_WORDS = (
 )
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _period = re.compile(
-    rf"(?P<n>\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d)|\d+(?:\.\d+)?|{CHINESE}|半|{_IN_WORDS})"
+    rf"(?P<n>(?<!\d)\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d)|(?<!\d)\d+(?:\.\d+)?"
+    rf"|{CHINESE}|半|{_IN_WORDS})"
     rf"\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
     rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
     rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"

@@ -37,7 +37,7 @@ SCALES = {
     for word in words
 }
 
-ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3})+|\d+)(?:\s?\.\s?\d+)?"
+ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)(?:\s?\.\s?\d+)?"
 CHINESE_DIGIT = "".join(_DIGITS) + "".join(_TENS)
 CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:点[{''.join(_DIGITS)}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))

@@ -82,7 +82,7 @@ _phone = re.compile(
     rf"|(?(country)(?P<area>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])|[48]00[\s-]))?"
     rf"(?:{_MOBILE}|\d{{3,4}}[\s-]?\d{{4}})(?:\s?(?:转|-|ext\.?)\s?\d{{1,6}})?(?![\d.])"
 )
-_email = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
+_email = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _id = re.compile(
     rf"{HAN_PREFIX}?(?<![a-z0-9])"
     r"(?=[a-z0-9()\[\]/_.-]*\d)[a-z0-9](?:[a-z0-9]|[/_.-](?=[a-z0-9])|[(\[]\d{2,4}[)\]]){3,}"
