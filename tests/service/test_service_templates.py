@@ -89,6 +89,7 @@ def test_a_sample_that_is_nowhere_is_refused(service: Service) -> None:
         ('name = "a"\n[[fields\n', "toml", 2),
         ('{"name": "a",\n "fields": 3,\n}', "json", 3),
         ("[]", "json", None),
+        ('{"fields": [{"name": "a"}], "samples": [{"text": "r", "spans": {"a": 3}}]}', "json", 1),
     ],
 )
 def test_validation_names_the_line(
@@ -101,8 +102,9 @@ def test_validation_names_the_line(
     assert found["line"] == line
 
 
-def test_a_valid_template_is_described_and_not_kept(service: Service) -> None:
-    body = {"content": RENT.format(name="sent")}
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_valid_template_is_described_and_not_kept(service: Service, mark: str) -> None:
+    body = {"content": mark + RENT.format(name="sent")}
     found = service.client.post("/templates/validate", json=body).json()
     assert found["is_valid"]
     assert [field["name"] for field in found["fields"]] == ["乙方"]

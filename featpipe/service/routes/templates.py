@@ -60,12 +60,13 @@ async def get_template(request: Request, name: str) -> dict[str, object]:
 @router.post("/templates/validate", response_model=ValidateAnswer, responses=failures())
 async def validate(body: ValidateBody) -> dict[str, object]:
     """Whether a template could be used; if not, its first error with its line."""
+    text = body.content.removeprefix("\ufeff")  # as the files of templates are read
     try:
-        content = json.loads(body.content) if body.format == "json" else tomllib.loads(body.content)
+        content = json.loads(text) if body.format == "json" else tomllib.loads(text)
         if not isinstance(content, dict):
             return {"is_valid": False, "message": "it holds a list, not a template"}
         content.setdefault("name", "template")
-        template = check_template(content, body.content, _SENT)
+        template = check_template(content, text, _SENT)
     except TemplateError as error:
         line = re.match(r"template:(\d+): ", error.message)
         return _invalid(re.sub(r"^template(:\d+)?: ", "", error.message), line)
