@@ -4,7 +4,8 @@
 const KEPT_UNDER = `featpipe.corrections.${facts.id}.`;
 const MOST_LISTED = 200;
 
-const pageRecords = { byKey: new Map(), saved: "", isKept: true, block: null };
+/** `saved`: template -> key of the last of its records that is in a file; each template has a file of its own. */
+const pageRecords = { byKey: new Map(), saved: new Map(), isKept: true, block: null };
 
 function readRecords() {
   const found = [];
@@ -13,7 +14,6 @@ function readRecords() {
       const key = localStorage.key(at);
       if (key.startsWith(KEPT_UNDER)) found.push([key, JSON.parse(localStorage.getItem(key))]);
     }
-    pageRecords.saved = kept.get(`saved.${facts.id}`) ?? "";
   } catch {
     pageRecords.isKept = false;
   }
@@ -38,7 +38,9 @@ function keepRecord(record) {
   pageRecords.byKey.set(key, record);
 }
 
-const nUnsaved = (template) => recordsOf(template).filter(([key]) => key > pageRecords.saved).length;
+const savedUnder = (template) => `saved.${facts.id}.${template}`;
+const isSaved = (template, key) => key <= (kept.get(savedUnder(template)) ?? pageRecords.saved.get(template) ?? "");
+const nUnsaved = (template) => recordsOf(template).filter(([key]) => !isSaved(template, key)).length;
 
 const pageKeeper = {
   hasCandidates: (item) => Boolean(alternativesOf(review.template, item.key, item.field)),
@@ -124,7 +126,7 @@ function modelOf(template, field) {
 /** What stands, the latest first, as the list of what was said has it. */
 function saidRecords(records) {
   const undone = new Set(records.filter(({ verdict }) => verdict === "undo").map(({ of }) => of));
-  const saved = new Set(recordsOf(review.template).filter(([key]) => key <= pageRecords.saved).map(([, { id }]) => id));
+  const saved = new Set(recordsOf(review.template).filter(([key]) => isSaved(review.template, key)).map(([, { id }]) => id));
   return records.filter(({ id, verdict }) => verdict !== "undo" && !undone.has(id))
     .map((record) => ({ ...record, is_saved: saved.has(record.id) })).reverse();
 }
@@ -159,8 +161,9 @@ function saveCorrections() {
   const records = recordsOf(review.template);
   const lines = records.map(([, record]) => `${JSON.stringify(record)}\n`);
   saveFile(lines, "application/jsonl", correctionsName());
-  pageRecords.saved = [...pageRecords.byKey.keys()].sort().at(-1);
-  kept.set(`saved.${facts.id}`, pageRecords.saved);
+  const [last] = records.at(-1);
+  pageRecords.saved.set(review.template, last);
+  kept.set(savedUnder(review.template), last);
   loadQueue();
 }
 
