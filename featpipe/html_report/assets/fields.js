@@ -65,18 +65,21 @@ class Grid {
     return { number, entry, cells };
   }
 
-  /** A row for each record; values of other fields belong to each of them. */
+  /** A row for each record; values of other fields belong to each of them. Then one of what is in none. */
   recordsOf(row) {
     const listed = row.entry.records.find(([of]) => of === this.asked.template);
     if (!listed) return [row];
     const values = valuesOf(row.entry), [, numbers, records] = listed;
-    return records.map((record) => ({
+    const rows = records.map((record) => ({
       ...row,
       cells: row.cells.map((cell, field) => {
         const at = numbers.indexOf(field);
         return at < 0 ? cell : record[at] < 0 ? [] : [values[record[at]]];
       }),
     }));
+    const rest = outsideRecords(values, listed);
+    if (rest.some((cell) => cell.length)) rows.push({ ...row, cells: row.cells.map((_, field) => rest[numbers.indexOf(field)] ?? []) });
+    return rows;
   }
 
   filter() {

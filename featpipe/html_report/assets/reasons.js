@@ -60,14 +60,22 @@ function originalLink(entry, page) {
 
 /** A table of the records of a document under one template; each cell leads to its value. */
 function recordTable(entry, [template, numbers, rows], values, reveal) {
-  const { name, fields } = facts.templates[template];
+  const { name, fields } = facts.templates[template], rest = outsideRecords(values, [template, numbers, rows]);
   const cell = (at) => make("td", {}, at >= 0 ? recordCell(entry, values[at], reveal) : make("span", { class: "quiet" }, "\u2013"));
   return make("section", { class: "records" },
     make("h3", {}, `${name} \u00b7 ${say("n_records", spell(rows.length))}`),
     make("div", { class: "sheet", role: "region", tabindex: "0", "aria-label": say("records") }, make("table", {},
       make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "number" }, "#"), numbers.map((field) =>
         make("th", { scope: "col", vars: { hue: hueOf(field) } }, make("span", { class: "dot" }), fields[field], reviewLink(entry, template, field))))),
-      make("tbody", {}, rows.map((row, at) => make("tr", {}, make("th", { scope: "row", class: "number quiet" }, spell(at + 1)), row.map(cell)))))));
+      make("tbody", {}, rows.map((row, at) => make("tr", {}, make("th", { scope: "row", class: "number quiet" }, spell(at + 1)), row.map(cell))),
+        rest.some((found) => found.length) && make("tr", {}, make("th", { scope: "row", class: "number quiet" }, "\u2013"),
+          rest.map((found) => make("td", {}, found.map((value) => recordCell(entry, value, reveal)))))))));
+}
+
+/** Per field of the records, its values that are in none of them. */
+function outsideRecords(values, [template, numbers, rows]) {
+  const inside = new Set(rows.flat());
+  return numbers.map((field) => values.filter((value) => value.template === template && value.field === field && !inside.has(value.at)));
 }
 
 function recordCell(entry, value, reveal) {
