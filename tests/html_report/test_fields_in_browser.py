@@ -59,3 +59,18 @@ def test_values_in_no_record_have_a_row_of_their_own(
     assert page.locator(".records tbody tr").count() == 3
     found = page.locator(".records .record-value").all_inner_texts()
     assert {"三万元", "合同", "签订"} <= set(found)
+
+
+def test_numbers_are_sorted_by_their_size(
+    texts: dict[str, str], open_fields: Open, value: Make
+) -> None:
+    meanings = ["300000.5", "-5", "300000.25", "-10", "不详"]
+    lines = [
+        {"document": f"elsewhere-{meaning}.txt", "fields": {"款": [one | {"value": meaning}]}}
+        for meaning in meanings
+        for one in [value("三万元", texts["docs/a.txt"])]
+    ]
+    page = open_fields(*lines)
+    page.click(".sort >> nth=1")
+    sizes = ["-10", "-5", "300000.25", "300000.5", "不详"]
+    assert [row[0] for row in saved_rows(page)] == [f"elsewhere-{size}.txt" for size in sizes]

@@ -99,11 +99,13 @@ class Grid {
     this.drawRows(true);
   }
 
-  /** Rows without a value always come last. */
+  /** Numbers by their size and before texts; rows without a value always come last. */
   order() {
     const { sort, isDown } = this.asked, sign = isDown ? -1 : 1;
     const key = ({ entry, cells }) => (sort === 0 ? entry.id : cells[sort - 1][0]?.value || cells[sort - 1][0]?.text || "");
-    const compare = new Intl.Collator(language === "zh" ? "zh" : "en", { numeric: true }).compare;
+    const collator = new Intl.Collator(language === "zh" ? "zh" : "en", { numeric: true });
+    const isNumber = (text) => /^-?\d+(\.\d+)?$/.test(text);
+    const compare = (x, y) => (isNumber(x) && isNumber(y) ? x - y : isNumber(y) - isNumber(x) || collator.compare(x, y));
     return (a, b) => {
       const [x, y] = [key(a), key(b)];
       return !x || !y ? Boolean(y) - Boolean(x) : sign * compare(x, y);
