@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from featpipe import Cache
+from featpipe.extraction.results_file import _Cells
 from featpipe.html_report import ReportSettings, write_report
 
 Make = Callable[..., dict[str, Any]]
@@ -74,3 +75,18 @@ def test_numbers_are_sorted_by_their_size(
     page.click(".sort >> nth=1")
     sizes = ["-10", "-5", "300000.25", "300000.5", "不详"]
     assert [row[0] for row in saved_rows(page)] == [f"elsewhere-{size}.txt" for size in sizes]
+
+
+def test_cells_are_quoted_as_in_a_file_of_results(
+    texts: dict[str, str], open_fields: Open, value: Make
+) -> None:
+    cells = ["-3.2%", "+1,000.50", "-", "=1+1", "＝1+1", "@a", "-1+1", "三万元"]
+    one = value("三万元", texts["docs/a.txt"])
+    lines = [
+        {"document": f"elsewhere-{at}.txt", "fields": {"款": [one | {"text": text}]}}
+        for at, text in enumerate(cells)
+    ]
+    page = open_fields(*lines)
+    quoted = _Cells()
+    assert [row[1] for row in saved_rows(page)] == [quoted.harmless(text) for text in cells]
+    assert quoted.n_quoted == 4

@@ -198,9 +198,10 @@ class Grid {
     cell?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /** What is shown, as a file a spreadsheet opens; a value that looks like a formula is quoted. */
+  /** What is shown, as a file a spreadsheet opens; what it may run gets an apostrophe, as in `featpipe.extraction.results_file`. */
   save() {
-    const quote = (text) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    const isFormula = (text) => /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]./s.test(text) && !/^[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?%?$/i.test(text);
+    const quote = (text) => `"${(isFormula(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     const lines = [[say("document"), ...this.template.fields],
       ...this.shown.map(({ entry, cells }) => [entry.id, ...cells.map((cell) => cell.map((v) => v.text).join("; "))])];
     saveFile(["\ufeff", lines.map((line) => line.map(quote).join(",")).join("\r\n")], "text/csv", `${this.template.name}.csv`);
