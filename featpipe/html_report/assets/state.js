@@ -49,11 +49,11 @@ function labelHue(name, number) {
   return LABEL_HUES[name] ?? (200 + number * 137.508) % 360;
 }
 
-/** Ready when the browser has read the whole file, or when `id` has been read. */
+/** Ready when the browser has read the whole file, or `id` to its end: until something follows it, half of it may be there. */
 function whenRead(id) {
   return new Promise((done) => {
     const found = document.getElementById(id);
-    if (found || document.readyState !== "loading") done(found);
+    if (found?.nextSibling || document.readyState !== "loading") done(found);
     else document.addEventListener("DOMContentLoaded", () => done(document.getElementById(id)), { once: true });
   });
 }
