@@ -21,7 +21,7 @@ from featpipe.extraction.reprocess import document_states, plan_reprocess, repro
 from featpipe.extraction.review_queue import MOST_CANDIDATES, list_items, order_queue
 from featpipe.extraction.suggest import MOST_RANKED, Layouts, rank_documents
 from featpipe.extraction.survey import KnownValues, Survey
-from featpipe.html_report import ReportSettings, write_report
+from featpipe.html_report import ReportSettings, contents, write_report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
 
@@ -271,3 +271,23 @@ def test_what_is_saved_of_one_template_is_not_yet_of_another(
     page.wait_for_selector(".queue-act code:has-text('corrections-合同.jsonl')")
     page.select_option("#view nav select >> nth=0", "协议")
     page.wait_for_selector('.queue-act [role=status]:has-text("1 correction kept")')
+
+
+def test_a_value_behind_what_the_page_holds_of_a_text_is_confirmed_with_its_words(
+    shown_cache: Path, results: Path, tmp_path: Path, open_page: Open,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(contents, "MOST_CHARACTERS", 10)
+    with Cache.open(shown_cache) as cache:
+        write_report(cache, tmp_path / "page.html", ReportSettings(results=results))
+    page = open_page(tmp_path / "page.html", "#review")
+    page.click('#queue .item:has-text("三万元"):has-text("astral.txt")')
+    page.wait_for_selector("#reviewed .text")
+    page.focus("#verdict")
+    page.keyboard.press("y")
+    wait_for_note(page, "Kept:")
+    save(page, tmp_path / "corrections.jsonl")
+    (record,) = read_corrections(tmp_path / "corrections.jsonl").records
+    assert isinstance(record, Correction)
+    assert record.spans[0][1] > 10
+    assert record.values == ("三万元",)

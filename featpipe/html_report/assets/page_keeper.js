@@ -69,8 +69,9 @@ const pageKeeper = {
   },
   candidates: async (template, key, field) => {
     const characters = [...pageRecords.block.text];
-    const values = (alternativesOf(template, key, field) ?? []).map(([start, end, probability]) => (
-      { start, end, probability, text: characters.slice(start, end).join("") }));
+    // Those behind what the page holds of a long text could not be read there.
+    const values = (alternativesOf(template, key, field) ?? []).filter(([, end]) => end <= characters.length)
+      .map(([start, end, probability]) => ({ start, end, probability, text: characters.slice(start, end).join("") }));
     return { values, is_many: isOfMany(template, field) };
   },
   say: async (body) => {
@@ -80,7 +81,8 @@ const pageKeeper = {
       return {};
     }
     const characters = [...pageRecords.block.text];
-    record.values = body.spans.map(([start, end]) => characters.slice(start, end).join(""));
+    record.values = body.spans.map(([start, end]) => (
+      end <= characters.length ? characters.slice(start, end).join("") : valueAt(body, start, end)));
     record.is_many = isOfMany(body.template, body.field) || body.shown.length > 1;
     record.model = modelOf(body.template, body.field);
     keepRecord(record);
@@ -89,6 +91,13 @@ const pageKeeper = {
   stateOf: (one) => say(one.is_saved ? "saved" : "unsaved"),
   act: () => saveAct(),
 };
+
+/** The text of a value behind what the page holds of a long text. */
+function valueAt({ template, key, field }, start, end) {
+  const [number, at] = fieldNumbers(template, field);
+  return facts.docs.filter((entry) => entry.key === key).flatMap(valuesOf)
+    .find((one) => one.template === number && one.field === at && one.start === start && one.end === end).text;
+}
 
 /** The likeliest values of a field of a document; nothing where the report has none of it. */
 function alternativesOf(template, key, field) {
