@@ -163,8 +163,8 @@ function saveAct() {
 const quoted = (word) => (/^[\p{L}\p{N}_./-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 // Never NAME.corrections.jsonl: so is the file called that lies beside a template, and in its
-// folder this one must not take its place.
-const correctionsName = () => (facts.templates.length > 1 ? `corrections-${review.template}.jsonl` : "corrections.jsonl");
+// folder this one must not take its place. Browsers put "_" for what no name of a file may hold.
+const correctionsName = () => (facts.templates.length > 1 ? `corrections-${review.template.replace(/[/\\:*?"<>|~]/g, "_")}.jsonl` : "corrections.jsonl");
 
 function saveCorrections() {
   const records = recordsOf(review.template);
