@@ -245,3 +245,25 @@ def test_the_commands_write_the_page_and_list_the_runs(shown_cache: Path, tmp_pa
     assert record["kind"] == "build-cache"
     assert json.loads(run("runs", "list", str(shown_cache), "--json").stdout) == record
     assert run("runs", "show", str(shown_cache), "1999").returncode == 2
+
+
+def test_a_report_replaces_a_report_and_nothing_that_it_is_made_of(
+    a_copy: Path, results: Path, tmp_path: Path
+) -> None:
+    evaluation = tmp_path / "evaluation.jsonl"
+    evaluation.write_text("", "utf-8")
+    settings = ReportSettings(results=results, evaluation=evaluation)
+    with Cache.open(a_copy) as cache:
+        source = Path(cache.document("docs/table.html").path)
+        for file in (a_copy, results, evaluation, source):
+            before = file.read_bytes()
+            with pytest.raises(UsageError, match="would be lost"):
+                write_report(cache, file, settings)
+            assert file.read_bytes() == before
+        page = tmp_path / "page.html"
+        for _ in range(2):
+            write_report(cache, page, settings)
+        link = tmp_path / "link.html"
+        link.symlink_to(a_copy)
+        with pytest.raises(UsageError, match="would be lost"):
+            write_report(cache, link, settings)
