@@ -101,6 +101,7 @@ def extract(
         templates, cache, model=model, ner=ner, space=space or None, limits=limits
     ) as extractor:
         asked = list(_expand(extractor, documents))
+        _check_apart(output, map(_place_of, asked))
         is_named = Path(templates).is_file()
         selection = select_documents(extractor.engine, asked, template, is_template_named=is_named)
         n = len(selection.documents)
@@ -159,6 +160,7 @@ def reprocess(
     if output:
         check_output(Path(output))
     with Extractor(templates, cache, model=model, ner=ner, space=space or None) as extractor:
+        _check_apart(output, (one.path for one in extractor.cache.documents()))
         plan = engine.plan_reprocess(extractor)
         if dry_run:
             echo("\n".join(plan.lines()))
@@ -197,6 +199,23 @@ def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[Asked]:
         for source in next(expanded):
             document = source.path if source.part is None else source
             yield Asked(document, is_named=Path(name).is_file(), id=source.id)
+
+
+def _check_apart(output: str | None, places: Iterable[str]) -> None:
+    """Results take the place of no document that they are of."""
+    from featpipe.documents.output import check_apart
+
+    if output:
+        check_apart(Path(output), places)
+
+
+def _place_of(asked: Asked) -> str:
+    """Where a document stands; of one that was named by its id, that id."""
+    from featpipe.cache.documents import CachedDocument
+    from featpipe.documents import Source
+
+    document = asked.document
+    return str(document.path if isinstance(document, Source | CachedDocument) else document)
 
 
 def _find(extractor: Extractor, name: str) -> list[Source] | str:

@@ -451,3 +451,20 @@ def test_reprocess_and_check_say_which_template_is_meant_for_no_document(
     for command in (["reprocess", *words, "--dry-run"], ["template", "check", lease, *words[:2]]):
         result = CliRunner().invoke(featpipe, list(map(str, command)))
         assert expected in result.stdout
+
+
+def test_results_take_the_place_of_no_document(
+    cache: Path, templates: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "leases.jsonl"
+    source.write_text(json.dumps({"id": "a", "text": "租赁合同"}, ensure_ascii=False) + "\n")
+    before = source.read_bytes()
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(source)
+    for given in (source, tmp_path):
+        for out in (source, link):
+            words = ["extract", str(given), "--cache", str(cache), "--templates", str(templates)]
+            done = CliRunner().invoke(featpipe, [*words, "-o", str(out)])
+            assert isinstance(done.exception, UsageError)
+            assert "would be lost" in str(done.exception)
+            assert source.read_bytes() == before
