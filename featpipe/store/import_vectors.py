@@ -100,6 +100,8 @@ def import_vectors(  # noqa: PLR0913  # each is one decision of the caller
             UTF-8. As `Writer.open`.
     """
     importing = _Importing(table, spec, attributes or {}, refuse)
+    with _opened(Path(source), group):
+        pass  # what cannot be read leaves no new file
     with Writer.open(target) as writer:
         for batch in _batches(Path(source), group, importing.skipped):
             importing.append(writer, batch)

@@ -298,3 +298,6 @@ def test_old_files_of_one_dataset_per_text_are_taken_over(path: Path, tmp_path: 
         import_vectors(old, path, table="t", group="para_emb")
     with pytest.raises(UnreadableDictionary):
         import_vectors(tmp_path / "absent", path, table="t")
+    with pytest.raises(UnreadableDictionary, match="no group"):
+        import_vectors(old, tmp_path / "new.h5", table="t", group="para_emb")
+    assert not (tmp_path / "new.h5").exists()
