@@ -172,7 +172,8 @@ class Cache:
 
         Raises:
             UnknownSpace: no such terms, or several to choose from.
-            UsageError: an ``encoder`` and the level ``document``, which has no vectors.
+            UsageError: k below 1; no such level; an ``encoder`` and the level ``document``, which
+                has no vectors.
 
         """
         search = self.sentence_search(analyser)

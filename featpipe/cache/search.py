@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from logging import getLogger
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from featpipe.lexical.backend import Backend
     from featpipe.store import Reader
 
-    Level = Literal["sentence", "document"]
+Level = Literal["sentence", "document"]
 
 logger = getLogger(__name__)
 
@@ -180,7 +180,14 @@ class SentenceSearch:
             k: how many hits.
             level: ``sentence`` or ``document``.
 
+        Raises:
+            UsageError: k below 1, or another level.
+
         """
+        if k < 1:
+            raise UsageError(f"k must be at least 1, not {k}")
+        if level not in get_args(Level):
+            raise UsageError(f"unknown level {level!r}", hint="choose from sentence, document")
         ids = self._ids(query)
         if not len(ids) or not self.n_sentences:
             return []

@@ -101,6 +101,15 @@ def test_what_no_sentence_holds_is_not_found(cache: Path, query: str) -> None:
         assert SentenceSearch(opened).search(query) == []
 
 
+@pytest.mark.parametrize("query", [QUERY, "zzz"])
+def test_another_level_and_no_hits_at_all_are_refused(cache: Path, query: str) -> None:
+    with Cache.open(cache) as opened:
+        with pytest.raises(UsageError, match="unknown level 'paragraph'"):
+            opened.search(query, level="paragraph")  # type: ignore[arg-type]  # on purpose
+        with pytest.raises(UsageError, match="k must be at least 1"):
+            opened.search(query, 0)
+
+
 def test_a_sentence_that_holds_the_words_is_found_whatever_its_score(tmp_path: Path) -> None:
     """One sentence: all scores negative. Two: a word in one of them has an idf of zero."""
     for sentences in (["合同金额。"], ["合同金额。", "利润分配。"]):
