@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, cast
 from featpipe.cache.cache import Cache
 from featpipe.consumer import broker
 from featpipe.consumer.jobs import Journal, read_job
-from featpipe.errors import MissingExtra, UsageError
+from featpipe.errors import DictionaryError, MissingExtra, UsageError
 from featpipe.extraction.deploy import Publication
-from featpipe.extraction.messages import ExtractTask
+from featpipe.extraction.messages import ExtractTask, Stored
 from featpipe.on_demand.space import choose_checkpoints
 from featpipe.pool import Pool
 from featpipe.pool.devices import check_devices, default_devices
@@ -120,7 +120,7 @@ class Consumer:
         try:
             self._reach_broker()
             self._publication.publish()
-            with Pool([self._role]) as pool:
+            with Cache.open(self._settings.cache) as self._cache, Pool([self._role]) as pool:
                 while not self._is_stopping:
                     self._serve_until_lost(pool)
         finally:
@@ -226,7 +226,7 @@ class Consumer:
         except UsageError as error:
             self._reject(message, producer, "invalid_message", error.message)
             return
-        key = job.key(self._state())
+        key = job.key(self._state(job))
         answer = self._journal.get(key)
         if answer is not None:
             self._answer(message, producer, job, key, answer)
@@ -260,7 +260,8 @@ class Consumer:
             return
         content = [extraction.as_dict() for extraction in done.extractions]
         answer = json.dumps(content, ensure_ascii=False)
-        self._journal.put(key, answer)
+        if key == job.key(self._state(job)):  # else a build replaced the document meanwhile
+            self._journal.put(key, answer)
         self._answer(message, producer, job, key, answer)
 
     def _answer(
@@ -302,12 +303,24 @@ class Consumer:
             **properties,
         )
 
-    def _state(self) -> str:
-        """Digest of the templates and spaces, on which an answer depends beside its document."""
+    def _state(self, job: Job) -> str:
+        """Digest of what an answer depends on beside the message.
+
+        That is the templates, the spaces and, of a document of the cache, its version there.
+        """
         fitted = self._publication.templates
         parts = [f"{name}={one.fingerprint}" for name, one in sorted(fitted.items())]
         parts += sorted({one.space for one in fitted.values()})
+        if isinstance(job.given, Stored):
+            parts += self._version_of(job.given.name)
         return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+    def _version_of(self, name: str) -> list[str]:
+        """Id and content of a document of the cache; none where it cannot be found."""
+        with suppress(DictionaryError):  # a worker will say so
+            known = self._cache.find_document(name)
+            return [] if known is None else [known.id, known.key.hex()]
+        return []
 
     def _wait(self) -> None:
         """Pause before the next attempt; each pause is twice as long as the one before."""

@@ -98,11 +98,10 @@ class Broker:
 
 @contextmanager
 def consuming(broker: Broker, home: Path, **settings: Any) -> Iterator[Consumer]:
-    given = {"templates": home / "lease.toml", **settings}
+    given = {"cache": home / "c.h5", "templates": home / "lease.toml", **settings}
     consumer = Consumer(
         ConsumerSettings(
-            broker=broker.url, cache=home / "c.h5", model=str(home / "tiny"), devices=("cpu",),
-            **given,
+            broker=broker.url, model=str(home / "tiny"), devices=("cpu",), **given,
         )
     )  # fmt: skip
     thread = threading.Thread(target=consumer.run)
@@ -205,6 +204,35 @@ def test_changed_templates_come_to_work_and_answers_are_kept_apart(
         has_rent = "租金" in answer["extractions"][0]["fields"]
         keys.setdefault(answer["key"], set()).add(has_rent)
     assert list(keys.values()) == [{False}, {True}]
+
+
+def test_a_document_of_the_cache_is_answered_as_it_is_there_now(
+    broker: Broker, home: Path, tmp_path: Path
+) -> None:
+    documents, cache = tmp_path / "docs", tmp_path / "c.h5"
+    documents.mkdir()
+
+    def build(text: str) -> None:
+        (documents / "b.txt").write_text(text, "utf-8")
+        with Pipeline(cache, home / "tiny", "none", devices=["cpu"]) as pipeline:
+            assert pipeline.build(documents).is_complete
+
+    build(TEXT)
+    with consuming(broker, home, cache=cache):
+        broker.send({"id": "old", "document": "b.txt"})
+        broker.waits_for(lambda: len(broker.results) == 1)
+        build(TEXT.replace("广州山川", "深圳海风"))
+        for name in ("new", "again"):
+            broker.send({"id": name, "document": "b.txt"})
+        broker.waits_for(lambda: len(broker.results) == 3)
+    found = {answer["id"]: answer for answer, _ in broker.results}
+    values = {
+        name: one["extractions"][0]["fields"]["甲方"][0]["text"] for name, one in found.items()
+    }
+    assert values == {
+        "old": "广州山川有限公司", "new": "深圳海风有限公司", "again": "深圳海风有限公司"
+    }  # fmt: skip
+    assert found["old"]["key"] != found["new"]["key"] == found["again"]["key"]
 
 
 def test_known_templates_are_used_without_a_fit(
