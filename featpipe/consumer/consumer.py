@@ -274,7 +274,7 @@ class Consumer:
             body,
             properties.get("reply_to") or self._settings.results,
             message_id=key,
-            correlation_id=properties.get("correlation_id") or job.id or None,
+            correlation_id=properties.get("correlation_id") or str(job.id) or None,
         )
         # Acknowledged second: after a crash in between, the answer is sent twice and not never.
         message.ack()

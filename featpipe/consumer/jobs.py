@@ -25,7 +25,8 @@ _FORM = '{"id": ..., "text" or "document" or "data" (base64): ..., "template": .
 class Job:
     """The document and the template that a message names."""
 
-    id: str
+    id: str | int
+    """As the message has it; "" where it has none."""
     given: Given
     template: str
 
@@ -60,7 +61,7 @@ def read_job(body: object, templates: Mapping[str, object]) -> Job:
         template = next(iter(templates)) if len(templates) == 1 else AUTO
     if not isinstance(template, str):
         raise UsageError("the message's template is no name", hint=_FORM)
-    return Job(str(content.get("id", "")), given, template)
+    return Job(_id_of(content), given, template)
 
 
 def _parse(body: object) -> dict[str, object]:
@@ -71,6 +72,15 @@ def _parse(body: object) -> dict[str, object]:
     if not isinstance(content, dict):
         raise UsageError("the message is no JSON object", hint=_FORM)
     return content
+
+
+def _id_of(content: Mapping[str, object]) -> str | int:
+    name = content.get("id")
+    if name is None:
+        return ""
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise UsageError("the message's id is neither a string nor an integer", hint=_FORM)
+    return name
 
 
 def _given_of(content: Mapping[str, object]) -> Given:

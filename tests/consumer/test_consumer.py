@@ -129,13 +129,17 @@ def test_orders_of_every_kind_are_answered(broker: Broker, home: Path) -> None:
     broker.send({"id": "1", "text": TEXT, "template": "lease"})
     broker.send({"id": "2", "document": "a.txt"})
     broker.send({"id": "3", "data": data, "name": "a.html"}, correlation_id="c-3")
+    broker.send({"id": 4, "text": TEXT})
+    broker.send({"id": None, "text": TEXT})
     with consuming(broker, home):
-        broker.waits_for(lambda: len(broker.results) == 3)
+        broker.waits_for(lambda: len(broker.results) == 5)
     answers = {answer["id"]: answer for answer, _ in broker.results}
+    assert set(answers) == {"1", "2", "3", 4, ""}
     for answer in answers.values():
         values = answer["extractions"][0]["fields"]["甲方"]
         assert values[0]["text"] == "广州山川有限公司"
-    assert {p.get("correlation_id") for _, p in broker.results} == {"1", "2", "c-3"}
+    correlated = {p.get("correlation_id") for _, p in broker.results}
+    assert correlated == {"1", "2", "c-3", "4", None}
     assert not broker.dead
 
 
@@ -147,6 +151,7 @@ def test_orders_of_every_kind_are_answered(broker: Broker, home: Path) -> None:
         ('{"text": "a", "document": "b"}', "invalid_message"),
         ('{"text": "a", "path": "/etc/passwd"}', "invalid_message"),
         ('{"data": "***"}', "invalid_message"),
+        ('{"id": {"a": 1}, "text": "a"}', "invalid_message"),
         ('{"document": "/etc/passwd"}', "UnreadableDocument"),
         ('{"text": "a", "template": "nope"}', "UsageError"),
         ('{"data": "iVBORw0KGgoAAAAA"}', "UnsupportedDocument"),
