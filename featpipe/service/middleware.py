@@ -113,7 +113,7 @@ class RequestMiddleware:
 
     def _check_host(self, headers: Headers) -> None:
         host = _host_of(headers.get("host", ""))
-        allowed = self._settings.allowed_hosts
+        allowed = {name.lower() for name in self._settings.allowed_hosts}
         if self._settings.is_local and not is_loopback(host) and host not in allowed:
             raise Failure(
                 403, "forbidden_host", "this service is not called by that name",

@@ -175,10 +175,11 @@ def test_a_key_is_asked_for(headers: dict[str, str], status: int) -> None:
     [
         ("127.0.0.1:8080", 200), ("localhost", 200), ("[::1]:80", 200), ("127.9.9.9", 200),
         ("evil.example", 403), ("localhost.evil.example", 403), ("my.name", 200), ("", 403),
+        ("My.Name:80", 200), ("OTHER.name", 200),
     ],
 )  # fmt: skip
 def test_without_a_key_no_foreign_name_leads_here(host: str, status: int) -> None:
-    settings = ServiceSettings(Path("c.h5"), allowed_hosts=("my.name",))
+    settings = ServiceSettings(Path("c.h5"), allowed_hosts=("my.name", "Other.Name"))
     assert ask(settings, "/templates", {"Host": host}).status_code == status
 
 
