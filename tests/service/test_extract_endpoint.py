@@ -188,6 +188,27 @@ def test_a_file_that_cannot_be_read_says_why(
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
 
 
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("templat=lease", {"content": TEXT}),
+        ("template=lease&template=notice", {"content": TEXT}),
+        ("template=lease", {"json": {"text": TEXT}}),
+        ("template=lease", {"files": {"file": ("a.txt", TEXT)}}),
+        ("", {"files": {"file": ("a.txt", TEXT)}, "data": {"template": ["lease", "notice"]}}),
+    ],
+)
+def test_no_option_is_passed_over(service: Service, query: str, options: dict[str, Any]) -> None:
+    response = service.client.post(f"/extract?{query}", **options)
+    assert response.status_code == 422, response.text
+    assert "templat" in response.json()["error"]["message"]
+
+
+def test_a_batch_takes_no_option_for_all_of_its_lines(service: Service) -> None:
+    line = json.dumps({"text": TEXT})
+    assert service.client.post("/extract/batch?template=lease", content=line).status_code == 422
+
+
 def test_every_line_of_a_batch_is_answered_once(service: Service) -> None:
     lines: list[object] = [{"id": n, "text": TEXT, "template": "lease"} for n in range(40)]
     lines[7] = {"id": 7, "document": "nowhere"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +24,8 @@ from featpipe.service.errors import Failure, failure_named, failure_of
 from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from starlette.datastructures import FormData
 
@@ -39,7 +41,8 @@ NDJSON = "application/x-ndjson"
 _Body = TypeVar("_Body", bound=ExtractBody)
 
 _LONGEST_NAME = 256
-_FORM_FIELDS = frozenset({"file", "template", "name", "with_text", "deadline_s"})
+_OPTION_NAMES = frozenset({"template", "name", "with_text", "deadline_s"})
+_FORM_FIELDS = _OPTION_NAMES | {"file"}
 #: Suffixes for texts without a name; other media types are recognised by their bytes.
 _SUFFIXES = {"text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "text/plain": ".txt"}
 
@@ -118,6 +121,7 @@ async def extract_batch(request: Request) -> Response:
     """Extract from many documents; each line fails or succeeds on its own."""
     engine: Engine = request.app.state.engine
     extract_batcher(engine)
+    _refuse_options_beside(request)
     lines = [line for line in (await request.body()).splitlines() if line.strip()]
     if not lines:
         raise Failure(422, "empty_body", "there is no line in the request")
@@ -274,10 +278,12 @@ async def read_job(request: Request) -> Job:
 
     Raises:
         RequestValidationError: JSON or options of another form.
-        Failure: a form without a file, or no body.
+        Failure: a form without a file, no body, or options that would not be read.
 
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in {"application/json", "multipart/form-data"}:
+        _refuse_options_beside(request)
     if kind == "application/json":
         return job_of(check_json(await request.body(), ExtractBody))
     if kind == "multipart/form-data":
@@ -288,7 +294,25 @@ async def read_job(request: Request) -> Job:
             422, "empty_body", "there is no document in the request",
             hint='send JSON {"text": ...}, a form with a file, or the file itself as the body',
         )  # fmt: skip
-    return _job_of_upload(data, dict(request.query_params), kind)
+    query = request.query_params
+    _refuse("invalid_request", set(query) - _OPTION_NAMES, "the query has unknown options")
+    _refuse("invalid_request", _repeated(query.multi_items()), "the query has options twice")
+    return _job_of_upload(data, dict(query), kind)
+
+
+def _refuse_options_beside(request: Request) -> None:
+    """Refuse options in the query of a body that has its own."""
+    found = _OPTION_NAMES & set(request.query_params)
+    _refuse("invalid_request", found, "the query is not read; options that belong into the body")
+
+
+def _refuse(code: str, names: AbstractSet[str], what: str) -> None:
+    if names:
+        raise Failure(422, code, f"{what}: {', '.join(sorted(names))}")
+
+
+def _repeated(items: Sequence[tuple[str, object]]) -> AbstractSet[str]:
+    return {name for name, count in Counter(name for name, _ in items).items() if count > 1}
 
 
 def job_of(body: ExtractBody) -> Job:
@@ -326,9 +350,8 @@ async def _read_form(request: Request) -> Job:
 async def _job_of_form(form: FormData) -> Job:
     from starlette.datastructures import UploadFile
 
-    unknown = set(form) - _FORM_FIELDS
-    if unknown:
-        raise Failure(422, "bad_form", f"the form has unknown parts: {', '.join(sorted(unknown))}")
+    _refuse("bad_form", set(form) - _FORM_FIELDS, "the form has unknown parts")
+    _refuse("bad_form", _repeated(form.multi_items()), "the form has parts twice")
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise Failure(422, "bad_form", "the form has no part called file with a file name")
@@ -344,7 +367,7 @@ def _job_of_upload(data: bytes, options: Mapping[str, str], media_type: str) -> 
         name: value
         for name, value in options.items()
         # An empty template is a field of a form that was left empty.
-        if name in _FORM_FIELDS and name != "name" and (name, value) != ("template", "")
+        if name != "name" and (name, value) != ("template", "")
     }
     name = plain_name(options.get("name") or "upload" + _SUFFIXES.get(media_type, ""))
     try:
