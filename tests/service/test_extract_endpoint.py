@@ -227,6 +227,14 @@ def test_every_line_of_a_batch_is_answered_once(service: Service) -> None:
     assert len({json.dumps(one["result"]["extractions"][0]["fields"]) for one in good}) == 1
 
 
+def test_an_empty_line_of_a_batch_has_its_index(service: Service) -> None:
+    line = json.dumps({"text": TEXT, "template": "lease"})
+    response = service.client.post("/extract/batch", content=f"{line}\n\n \n{line}\n")
+    *found, last = [json.loads(one) for one in response.text.splitlines()]
+    assert sorted(one["index"] for one in found) == [0, 3]
+    assert last == {"is_complete": True, "n_lines": 2, "n_failed": 0}
+
+
 def test_requests_of_many_clients_share_batches(service: Service) -> None:
     def count(name: str) -> float:
         text = service.client.get("/metrics").text

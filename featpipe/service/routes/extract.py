@@ -122,7 +122,7 @@ async def extract_batch(request: Request) -> Response:
     engine: Engine = request.app.state.engine
     extract_batcher(engine)
     _refuse_options_beside(request)
-    lines = [line for line in (await request.body()).splitlines() if line.strip()]
+    lines = [item for item in enumerate((await request.body()).splitlines()) if item[1].strip()]
     if not lines:
         raise Failure(422, "empty_body", "there is no line in the request")
     return StreamingResponse(_answer_lines(engine, lines), media_type=NDJSON)
@@ -199,9 +199,9 @@ def _template_of(engine: Engine, name: str | None) -> str:
     return name
 
 
-async def _answer_lines(engine: Engine, lines: list[bytes]) -> AsyncIterator[bytes]:
+async def _answer_lines(engine: Engine, lines: list[tuple[int, bytes]]) -> AsyncIterator[bytes]:
     """Answers in the order in which they end; a quarter of the queue at most is used at a time."""
-    source = iter(enumerate(lines))
+    source = iter(lines)
     ended: asyncio.Queue[dict[str, object]] = asyncio.Queue()
 
     async def work() -> None:
