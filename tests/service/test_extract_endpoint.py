@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from featpipe.extraction.extractor import Extractor
+from featpipe.extraction.messages import Done, Stored
+from featpipe.report import Quarantined
+from featpipe.service.errors import Failure
+from featpipe.service.metrics import ServiceMetrics
+from featpipe.service.routes.extract import Job, extract_one
 
 if TYPE_CHECKING:
     from service_watch import Service
@@ -84,6 +91,28 @@ def test_the_likeliest_template_is_chosen_where_none_is_named(service: Service) 
     assert plain(service.extract(text=TEXT))[0]["template"] == "lease"
     found = plain(service.extract(text=TEXT, template="*"))
     assert sorted(one["template"] for one in found) == ["lease", "notice"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        ("UnreadableDocument", 404, "unknown_document"),
+        ("UnlikeTemplates", 422, "no_template_fits"),
+        ("ValueError", 422, "extraction_failed"),
+    ],
+)
+def test_a_cached_document_without_an_extraction_is_not_always_unknown(
+    error: str, status: int, code: str
+) -> None:
+    class Batcher:
+        async def submit(self, *_: object, **__: object) -> Done:
+            return Done("a.txt", quarantined=Quarantined("a.txt", "why", error))
+
+    engine: Any = SimpleNamespace(extract=Batcher(), watcher=None, metrics=ServiceMetrics())
+    job = Job(Stored("a.txt"), None, with_text=False, deadline_s=None, n_bytes=1)
+    with pytest.raises(Failure) as caught:
+        asyncio.run(extract_one(engine, job, 1.0))
+    assert (caught.value.status, caught.value.code) == (status, code)
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../documents/notice_0.txt", "c.h5", "a\x00b"])

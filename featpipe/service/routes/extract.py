@@ -19,6 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
+from featpipe.errors import UnreadableDocument
 from featpipe.extraction.messages import ALL, AUTO, Given, Inline, Stored, Upload
 from featpipe.service.errors import Failure, failure_named, failure_of
 from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
@@ -141,7 +142,8 @@ async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, o
     )
     if done.quarantined is not None:
         engine.metrics.documents.labels(done.quarantined.error).inc()
-        if isinstance(job.given, Stored):
+        is_unreadable = done.quarantined.error == UnreadableDocument.__name__
+        if isinstance(job.given, Stored) and is_unreadable:  # none of this name
             raise Failure(404, "unknown_document", done.quarantined.reason)
         raise failure_named(done.quarantined.error, done.quarantined.reason)
     engine.metrics.documents.labels("extracted").inc()
