@@ -18,7 +18,7 @@ from typing import cast
 import click
 
 from featpipe import __version__
-from featpipe.cli.terminal import echo
+from featpipe.cli.terminal import echo, open_missing_streams
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.interpreter import module_path
 from featpipe.settings import LOCK_VARIABLE, LOCKS
@@ -109,6 +109,7 @@ def main() -> None:
     """Entry point: an error of the tree becomes one message and an exit code."""
     # What is imported from here on is not looked for in the folder of documents we may be in.
     sys.path[:] = module_path()
+    open_missing_streams()
     try:
         code = _run()
     except click.exceptions.Exit as stop:

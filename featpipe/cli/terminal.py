@@ -6,7 +6,9 @@ there, or, on some, run a program. Each is printed as JSON writes it: ``\u001b``
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 
 import click
 
@@ -22,3 +24,17 @@ def printable(text: str) -> str:
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """``click.echo`` of the printable text."""
     click.echo(printable(text), err=err, nl=nl)
+
+
+def open_missing_streams() -> None:
+    """Put the null device in place of standard streams that this process was started without.
+
+    Their numbers would be those of the files that are opened next, and these would get what a
+    worker prints.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)  # as standard streams are
+    os.close(number)
+    for place, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(place, mode, encoding="utf-8", closefd=False))

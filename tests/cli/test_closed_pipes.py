@@ -81,3 +81,21 @@ def test_a_build_goes_on_and_its_exit_code_is_the_true_one(tmp_path: Path) -> No
     assert run_unread(tmp_path, "build-cache", ".", "--cache", str(cache), "--json")[0] == 1
     with Cache.open(cache) as opened:
         assert len(opened.dictionary()) > 10
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_program_without_standard_streams_works_as_any(
+    home: Path, tmp_path: Path, closed: str
+) -> None:
+    command = f'"{sys.executable}" -m featpipe'
+    script = f"""
+        {command} build-cache a.txt --cache {tmp_path}/c.h5 --ner none {closed} || exit
+        {command} extract --cache c.h5 --templates lease.toml {closed} || exit
+        {command} guide start {closed} || exit
+    """
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=home, check=False, timeout=HANG_S, capture_output=True
+    )
+    assert done.returncode == 0, done
+    with Cache.open(tmp_path / "c.h5") as cache:
+        assert [document.text for document in cache.documents()] == [TEXT.strip()]
