@@ -18,7 +18,7 @@ from typing import cast
 import click
 
 from featpipe import __version__
-from featpipe.cli.terminal import echo, open_missing_streams
+from featpipe.cli.terminal import echo, escape_unencodable, open_missing_streams
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.interpreter import module_path
 from featpipe.settings import LOCK_VARIABLE, LOCKS
@@ -110,6 +110,7 @@ def main() -> None:
     # What is imported from here on is not looked for in the folder of documents we may be in.
     sys.path[:] = module_path()
     open_missing_streams()
+    escape_unencodable()
     try:
         code = _run()
     except click.exceptions.Exit as stop:

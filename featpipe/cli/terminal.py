@@ -6,6 +6,8 @@ there, or, on some, run a program. Each is printed as JSON writes it: ``\u001b``
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import re
 import sys
@@ -38,3 +40,20 @@ def open_missing_streams() -> None:
     for place, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(place, mode, encoding="utf-8", closefd=False))
+
+
+def escape_unencodable() -> None:
+    """Print what the encoding of the output lacks as JSON writes it; Python would fail there.
+
+    So it is in locales such as ``zh_CN.GBK`` and ``en_US``.
+    """
+    codecs.register_error("featpipe-escape", _escape)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="featpipe-escape")
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end

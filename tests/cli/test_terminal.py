@@ -82,6 +82,26 @@ def test_a_printed_json_object_stays_one() -> None:
     assert printable("plain 合同\n\tlines") == "plain 合同\n\tlines"
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "gbk"])
+def test_what_the_encoding_lacks_is_printed_as_json_writes_it(
+    tmp_path: Path, encoding: str
+) -> None:
+    (tmp_path / "a.txt").write_text("违约责任 😀 ñ", "utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "featpipe", *arguments], cwd=tmp_path, env=environment,
+            capture_output=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+        return done.stdout.decode(encoding)
+
+    run("build-cache", "a.txt", "--cache", "c.h5", "--ner", "none")
+    assert "\\ud83d\\ude00" in run("search", "c.h5", "违约")
+    assert json.loads(run("search", "c.h5", "违约", "--json"))["text"] == "违约责任 😀 ñ"
+
+
 def test_the_log_of_the_service_gives_a_terminal_no_orders(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
