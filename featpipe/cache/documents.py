@@ -234,6 +234,21 @@ class StoredDocuments:
             if row >= 0
         ]
 
+    def find_only(self, name: str) -> CachedDocument | None:
+        """As `find`, but the end of several ids is an error.
+
+        Raises:
+            MissingDocuments: the end of several ids, which are named.
+
+        """
+        found = self.find_all(name)
+        if len(found) > 1:
+            raise MissingDocuments(
+                f"{name!r} is the end of {len(found)} ids in the cache",
+                hint=f"name one of them: {', '.join(one.id for one in found[:_NAMED])}",
+            )
+        return found[0] if found else None
+
     def require(self, name: str) -> CachedDocument:
         """As `find`.
 
@@ -241,14 +256,9 @@ class StoredDocuments:
             MissingDocuments: no such document; the nearest ids are named.
 
         """
-        found = self.find_all(name)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise MissingDocuments(
-                f"{name!r} is the end of {len(found)} ids in {self._reader.path}",
-                hint=f"name one of them: {', '.join(one.id for one in found[:_NAMED])}",
-            )
+        found = self.find_only(name)
+        if found is not None:
+            return found
         places = self._places()
         some = [place.id for place in islice(places, _COMPARED)]
         near = get_close_matches(name, some, n=3)

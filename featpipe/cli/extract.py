@@ -225,7 +225,7 @@ def _find(extractor: Extractor, name: str) -> list[Source] | str:
 
     if Path(name).exists():
         return find_sources([Path(name)], note=_print_note)
-    if extractor.cache.find_document(name) is not None:
+    if extractor.cache.stored_documents.find_only(name) is not None:
         return name
     try:
         return find_sources([name], note=_print_note)

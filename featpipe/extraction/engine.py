@@ -210,7 +210,12 @@ class ExtractionEngine:
         return self.pages.page_of(self.given_of(document))
 
     def given_of(self, document: AnyDocument) -> Given:
-        """As data that travels to a worker."""
+        """As data that travels to a worker.
+
+        Raises:
+            MissingDocuments: the end of several documents' ids.
+
+        """
         if isinstance(document, CachedDocument):
             return Stored(document.path)
         if isinstance(document, Document):
@@ -220,7 +225,7 @@ class ExtractionEngine:
         if isinstance(document, Path) or is_file(document):
             path = str(Path(document).absolute())
             return OnDisk(path, self.pages.label_at(path, str(document)))
-        known = self.cache.find_document(document)
+        known = self.cache.stored_documents.find_only(document)
         return Stored(known.path) if known else Inline(document)
 
     # ---- workers

@@ -24,7 +24,12 @@ from featpipe.documents import (
     load_document,
     segment,
 )
-from featpipe.errors import DocumentError, DocumentTooLarge, UnreadableDocument
+from featpipe.errors import (
+    DocumentError,
+    DocumentTooLarge,
+    MissingDocuments,
+    UnreadableDocument,
+)
 from featpipe.extraction.messages import (
     FromSource,
     Inline,
@@ -185,7 +190,10 @@ class PageSource:
             return self._read(data, given.name, given.source.media_type)
         if isinstance(given, Upload):
             return self._read(given.data, given.name, given.media_type)
-        known = self._cache.find_document(given.name)
+        try:
+            known = self._cache.stored_documents.find_only(given.name)
+        except MissingDocuments as error:
+            raise UnreadableDocument(f"{error.message}; {error.hint}") from error
         if known is None:
             raise UnreadableDocument(f"{given.name}: no such document in the cache")
         return known

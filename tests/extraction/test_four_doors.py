@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +24,8 @@ from waiting import HANG_S, wait_for
 from featpipe import Extractor, Pipeline
 from featpipe.cache.cache import Cache
 from featpipe.cli.main import featpipe
-from featpipe.errors import CheckpointError, UnknownSpace, UsageError
+from featpipe.errors import CheckpointError, DocumentError, UnknownSpace, UsageError
+from featpipe.extraction.messages import Stored
 
 DATA = Path(__file__).parents[2] / "data"
 CACHED_ID, CACHED_FILE = "contracts/lease_shop.txt", "announcements/reduction_one.html"
@@ -385,3 +387,20 @@ def test_the_worker_ends_with_the_extractor(home: Path) -> None:
         assert len(children(recursive=True)) > before
         extractor.close()
         assert len(children(recursive=True)) == before
+
+
+def test_the_end_of_two_ids_is_named_as_such_by_every_door(home: Path, tmp_path: Path) -> None:
+    cache, templates = tmp_path / "c.h5", home / "templates" / "lease.toml"
+    for folder in ("x", "y"):
+        copy_text(f"{INLINE}{folder}", tmp_path / "docs" / folder / "a.txt")
+    with Pipeline(cache, ner="none", devices=["cpu"]) as pipeline:
+        assert pipeline.build(tmp_path / "docs").is_complete
+    told = r"'a.txt' is the end of 2 ids.*docs/x/a.txt, docs/y/a.txt"
+    with Extractor(templates, cache) as extractor:
+        with pytest.raises(UsageError, match=re.compile(told, re.DOTALL)):
+            extractor.extract("a.txt")
+        with pytest.raises(DocumentError, match=told):  # of a service or consumer
+            extractor.engine.pages.find(Stored("a.txt"))
+    words = ["extract", "a.txt", "--cache", str(cache), "--templates", str(templates)]
+    failure = CliRunner().invoke(featpipe, words).exception
+    assert re.search(told, str(failure), re.DOTALL)
