@@ -1,11 +1,12 @@
-"""Samples: values that cannot be located in their documents, and fields not read for."""
+"""Samples: values that cannot be located in their documents or found there, fields not read for."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.fitted import pretrained_of, sample_name
+from featpipe.extraction.fitted import pattern_of, pretrained_of, sample_name
 from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import is_readable
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
     from featpipe.extraction.fitted import FittedTemplate
     from featpipe.extraction.scoring.features import PageFeatures
-    from featpipe.extraction.template import Template
+    from featpipe.extraction.template import FieldSpec, Template
     from featpipe.extraction.values.values import FieldType
 
 
 @dataclass(frozen=True, slots=True)
 class Unlocated:
-    """A sample value that its document does not hold."""
+    """A sample value that its document does not hold, or that extraction cannot find there."""
 
     template: str
     document: str
@@ -63,7 +64,7 @@ def check_samples(fitted: FittedTemplate) -> Checked:
         if not values:
             empty.append(field.name)
             pretrained += [field.name] if pretrained_of(field, kind) is not None else []
-        lost.extend(_unlocated(template.name, field.name, kind, values))
+        lost.extend(_unlocated(template.name, field, kind, values))
     return Checked(
         n_values, kinds, tuple(lost), tuple(empty), tuple(pretrained), tuple(_unread(template))
     )
@@ -84,11 +85,32 @@ def _values(fitted: FittedTemplate, field: str) -> Iterator[tuple[str, PageFeatu
 
 
 def _unlocated(
-    template: str, field: str, kind: FieldType, values: Sequence[tuple[str, PageFeatures, str]]
+    template: str,
+    field: FieldSpec,
+    kind: FieldType,
+    values: Sequence[tuple[str, PageFeatures, str]],
 ) -> Iterator[Unlocated]:
+    pattern = pattern_of(field)
     for document, features, value in values:
-        if not locate_value(features, value, kind):
-            yield Unlocated(template, document, field, value, _why(features, value, kind))
+        spans = locate_value(features, value, kind)
+        if not spans:
+            why = _why(features, value, kind)
+        elif pattern is not None and not _are_matched(features, spans, pattern):
+            choices = ", ".join(map(repr, field.choices))
+            found_by = (
+                "`pattern` does not match it" if field.pattern else f"`choices` are {choices}"
+            )
+            why = f"it is in the document, but the field's {found_by}: it is never found"
+        else:
+            continue
+        yield Unlocated(template, document, field.name, value, why)
+
+
+def _are_matched(features: PageFeatures, spans: Sequence[tuple[int, int]], pattern: str) -> bool:
+    """Whether any of some places is one that extraction takes from the field's pattern."""
+    matched = [match.span() for match in re.finditer(pattern, features.page.text)]
+    places = zip(*features.tokens.spans(matched), strict=True)
+    return not set(places).isdisjoint(zip(*features.tokens.spans(spans), strict=True))
 
 
 def _why(features: PageFeatures, value: str, kind: FieldType) -> str:

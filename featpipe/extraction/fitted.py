@@ -217,7 +217,7 @@ class FittedTemplate:
             kind,
             _names_of(field),
             is_many=None if field.cardinality is None else field.cardinality != "one",
-            pattern=field.pattern or _choice_pattern(field),
+            pattern=pattern_of(field),
             level=field.level,
             pretrained=pretrained_of(field, kind),
         )
@@ -273,7 +273,10 @@ def _kind_of(field: FieldSpec) -> FieldType | None:
     return "clause" if field.level in {"sentence", "paragraph"} else None
 
 
-def _choice_pattern(field: FieldSpec) -> str | None:
+def pattern_of(field: FieldSpec) -> str | None:
+    """The regular expression that all values of the field match, None if it has none."""
+    if field.pattern:
+        return field.pattern
     longest_first = sorted(field.choices, key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)) or None
 

@@ -139,6 +139,29 @@ def test_a_sample_value_that_is_not_there_is_explained(
     assert why in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ('type = "enum"\nchoices = ["生效", "终止"]', "生效中", "`choices` are '生效', '终止'"),
+        ('type = "enum"\nchoices = ["生效", "终止"]', "生效", ""),
+        ('type = "enum"\nchoices = ["Active", "Ended"]', "ACTIVE", ""),
+        ('type = "pattern"\npattern = "HT-\\\\d+"', "HT-12号", "`pattern` does not match it"),
+        ('type = "pattern"\npattern = "(?<=编号：)HT-\\\\d+"', "HT-12", ""),
+    ],
+)
+def test_a_sample_value_that_the_field_can_never_have_is_explained(
+    cache: Path, tmp_path: Path, field: str, value: str, why: str
+) -> None:
+    file = tmp_path / "t.toml"
+    text = "编号：HT-12号。状态：生效中；另一份生效。Active."
+    file.write_text(
+        f'name = "t"\n[[fields]]\nname = "f"\n{field}\n[[samples]]\n'
+        f'text = "{text}"\n[samples.fields]\n"f" = "{value}"\n', "utf-8"
+    )  # fmt: skip
+    result = call("template", "check", file, "--cache", cache)
+    assert (result.exit_code, why in result.stdout) == (int(bool(why)), True)
+
+
 def test_a_check_says_what_can_find_a_field_without_a_sample(cache: Path, tmp_path: Path) -> None:
     file = tmp_path / "t.toml"
     file.write_text('name = "t"\nfields = [{name = "甲方"}, {name = "备注"}]\n', "utf-8")
