@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from itertools import pairwise
 from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,7 +152,8 @@ def check_template(content: Content, text: str, file: Path) -> Template:
         line = find_line(text, _place_of(first))
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         where = f"{file}:{line}" if line else f"{file}"
-        raise TemplateError(f"{where}: {_describe(first, content)}{more}") from error
+        message = f"{where}: {_describe(first, content)}{more}"
+        raise TemplateError(message, hint=_hint(first)) from error
 
 
 def _place_of(error: ErrorDetails) -> tuple[int | str, ...]:
@@ -180,7 +182,9 @@ def read_samples(template: Template, file: Path) -> list[SampleSpec]:
         try:
             sample = SampleSpec.model_validate(row)
         except ValidationError as error:
-            raise TemplateError(f"{where}: {_describe(error.errors()[0], row)}") from error
+            first = error.errors()[0]
+            message = f"{where}: {_describe(first, row)}"
+            raise TemplateError(message, hint=_hint(first)) from error
         for place in template.unknown_in(sample):
             raise TemplateError(f"{where}: a value for {place[-1]!r}, which is no field")
         samples.append(sample)
@@ -225,6 +229,13 @@ def _read_lines(file: Path) -> Iterator[tuple[int, Any]]:  # Any: JSON
                 raise TemplateError(f"{file}:{number}: is nested too deeply") from error
 
 
+#: Keys that hold lists -> what one part is called.
+_ONE_OF = {
+    "fields": "field", "samples": "sample", "records": "record", "documents": "document",
+    "aliases": "alias", "choices": "choice",
+}  # fmt: skip
+
+
 def _describe(error: ErrorDetails, content: object) -> str:
     """Name the field or sample, the key and the fault."""
     location = error["loc"]
@@ -234,8 +245,9 @@ def _describe(error: ErrorDetails, content: object) -> str:
         if isinstance(step, int) and isinstance(at, list | tuple) and step < len(at):
             at = at[step]
             name = at.get("name") or at.get("document") if isinstance(at, dict) else None
-            kind = names.pop().rstrip("s") if names else ""
-            names.append(f"{kind} {name or step + 1}")
+            kind = names.pop() if names else ""
+            name = name if isinstance(name, str) and name else step + 1
+            names.append(f"{_ONE_OF.get(kind, kind)} {name}")
         else:
             at = at.get(step) if isinstance(at, dict) else None
             names.append(str(step))
@@ -248,9 +260,63 @@ def _describe_fault(error: ErrorDetails) -> str:
         return "is no key of a template"
     if error["type"] == "missing":
         return "is missing"
+    given = error["input"]
+    if error["type"] in _TYPES:
+        fault = f"is {_form_of(given)}, where {_wanted(error)} is needed"
+        return fault if isinstance(given, dict | list | tuple) else f"{fault}: {_spelled(given)}"
     fault = error["msg"].removeprefix("Value error, ")
-    is_plain = not isinstance(error["input"], dict | list | tuple)
-    return f"{fault} (it is {error['input']!r})" if is_plain else fault
+    is_plain = not isinstance(given, dict | list | tuple)
+    return f"{fault} (it is {_spelled(given)})" if is_plain else fault
+
+
+#: Types of errors -> what is needed.
+_TYPES = {
+    "string_type": "a text", "tuple_type": "a list", "dict_type": "an object with keys",
+    "bool_type": "true or false", "model_type": "an object with keys",
+}  # fmt: skip
+
+
+def _wanted(error: ErrorDetails) -> str:
+    is_list = error["type"] == "tuple_type" and _is_of_value(error["loc"])
+    return "a text or a list of texts" if is_list else _TYPES[error["type"]]
+
+
+def _hint(error: ErrorDetails) -> str | None:
+    """The next step for a value of a sample that is no text, such as 5 without quotes."""
+    given = error["input"]
+    if error["type"] not in _TYPES or not _is_of_value(error["loc"]):
+        return None
+    if isinstance(given, dict | list | tuple):
+        return "a field has its values in `fields`, and one text in each of `records`"
+    if given is None:
+        return "a field without a value is an empty list in `fields`, and left out of a record"
+    quoted = json.dumps(str(given).lower() if isinstance(given, bool) else str(given))
+    return f"write it as it stands in the document, in quotes, such as {quoted}"
+
+
+def _is_of_value(location: Sequence[int | str]) -> bool:
+    """Whether a place is, or is in, the values that a sample has for one field."""
+    steps = [step for step in location if isinstance(step, str)]
+    in_fields = any(
+        one == "fields" and isinstance(next_one, str) for one, next_one in pairwise(location)
+    )
+    return in_fields or ("records" in steps and steps[-1] != "records")
+
+
+def _form_of(given: object) -> str:
+    """What kind of thing was given, as TOML and JSON name it."""
+    if given is None:
+        return "null"
+    names = {bool: "true or false", int: "a number", float: "a number", str: "a text",
+             dict: "an object", list: "a list", tuple: "a list"}  # fmt: skip
+    return names.get(type(given), "a date or time")
+
+
+def _spelled(given: object) -> str:
+    """A plain value as it is written in a file; texts in quotes."""
+    if given is None or isinstance(given, bool):
+        return json.dumps(given)
+    return repr(given) if isinstance(given, str) else str(given)
 
 
 def find_line(text: str, location: Sequence[int | str]) -> int | None:

@@ -110,7 +110,7 @@ def test_samples_may_lie_beside_their_template(tmp_path: Path) -> None:
         ('{"text": "甲方：乙", "spans": {"甲方": [3, 4]}}', "spans, 甲方"),
         ('{"text": "甲方：乙", "spans": {"甲方": 3}}', "spans, 甲方"),
         ('{"text": ', "is not JSON"),
-        ("[]", "valid dictionary"),
+        ("[]", "an object with keys is needed"),
     ],
 )
 def test_a_sample_that_cannot_be_used_is_named_by_its_line(
@@ -127,6 +127,39 @@ def test_a_sample_that_cannot_be_used_is_named_by_its_line(
     assert what in caught.value.message
     beside.write_text(f"{good}\n", "utf-8")
     assert load_template(tmp_path / "t.toml").samples[1].text == "甲方：乙\u2028丙\x85丁"
+
+
+@pytest.mark.parametrize(
+    ("given", "line", "what", "hint"),
+    [
+        (
+            '"金额" = 5',
+            17,
+            "金额: is a number, where a text or a list of texts is needed: 5",
+            '"5"',
+        ),
+        ('"金额" = true', 17, "金额: is true or false, where a text or", '"true"'),
+        ('"金额" = 2023-05-01', 17, "金额: is a date or time, where a text", '"2023-05-01"'),
+        ('"金额" = ["3", 5]', 17, "金额 2: is a number, where a text is needed: 5", '"5"'),
+        ('"金额" = {a = "3"}', 17, "金额: is an object, where a text or a list", "`records`"),
+    ],
+)
+def test_a_value_that_is_no_text_is_named_with_the_next_step(
+    tmp_path: Path, given: str, line: int, what: str, hint: str
+) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(GOOD.replace('"金额" = ["3万元"]', given), "utf-8")
+    with pytest.raises(TemplateError) as caught:
+        load_template(file)
+    assert caught.value.message.startswith(f"{file}:{line}: sample 1, fields, {what}")
+    assert hint in str(caught.value.hint)
+    (tmp_path / "u.toml").write_text(GOOD, "utf-8")
+    lines = '{"text": "3", "records": [{"金额": 5}]}', '{"text": "3", "fields": {"金额": 5.5}}'
+    for sample, quoted in zip(lines, ('"5"', '"5.5"'), strict=True):
+        (tmp_path / "u.samples.jsonl").write_text(sample, "utf-8")
+        with pytest.raises(TemplateError, match="金额: is a number, where a text") as caught:
+            load_template(tmp_path / "u.toml")
+        assert quoted in str(caught.value.hint)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
