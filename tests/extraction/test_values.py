@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -178,6 +179,28 @@ def test_any_text_has_some_value_and_found_ones_lie_inside_it(text: str, kind: s
     assert len(folded) == len(text)
     for found in find_values(folded, kind):
         assert 0 <= found.start < found.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(("id", sign * (60_000 // len(sign))) for sign in ("(", "([", "_-", "a/", "a(", "\n")),
+        *(("period", sign * 60_000) for sign in ("〇", "三", "千")),
+        ("period", "2月" * 30_000),
+        ("date", "2023年" * 40_000),
+    ],
+)
+def test_the_time_that_a_long_line_takes_is_by_its_length(kind: FieldType, text: str) -> None:
+    start = time.process_time()
+    assert all(found.end <= len(text) for found in find_values(fold_width(text), kind))
+    # Half a second at most; by the square of the length it is eight and more.
+    assert time.process_time() - start < 4
+
+
+def test_an_id_has_a_digit_in_it_or_behind_it_in_the_same_signs() -> None:
+    text = "abcd((5 借-2023 借-abcd efgh/1"
+    found = [text[one.start : one.end] for one in find_values(text, "id")]
+    assert found == ["abcd", "借-2023", "efgh/1"]
 
 
 @pytest.mark.parametrize("kind", SHAPED)

@@ -36,7 +36,7 @@ of_year = re.compile(
     rf"|{_YEAR}[\u4e00-\u9fff]{{1,6}}\s?\d{{0,6}}[\u4e00-\u9fff]{{0,6}}?\s?(?:第\s?)?\d+\s?号"
 )
 #: ``1.`` at the start of a line is no part of ``1.2024年``.
-_numbering = re.compile(r"(?m)^(\s*\d{1,2})\.(?=\d)")
+_numbering = re.compile(r"(?m)^([^\S\n]*\d{1,2})\.(?=\d)")
 _amount = re.compile(rf"(?:{'|'.join(w for w in CURRENCIES if w.isascii() and w.isalpha())})[\d.]+")
 _mixed = re.compile(r"(?=.*\d)(?=.*[^\d])", re.DOTALL)
 _year = re.compile(_YEAR)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.values.numbers import CHINESE, plain, read_number
+from featpipe.extraction.values.numbers import CHINESE, CHINESE_DIGIT, plain, read_number
 from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
@@ -117,11 +117,16 @@ _IN_WORDS = (
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _period = re.compile(
     rf"(?P<n>(?<!\d)\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d)|(?<!\d)\d+(?:\.\d+)?"
-    rf"|{CHINESE}|半|{_IN_WORDS})"
+    rf"|(?<![{CHINESE_DIGIT}])(?<![{CHINESE_DIGIT}万萬亿億][万萬亿億]){CHINESE}|半|{_IN_WORDS})"
     rf"\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
     rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
     rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
 )
+_begins_day = re.compile(r"\s?\d{1,2}\s?[日号]")
+_begins_part = re.compile(r"\s?(?:份|底|初|末|中旬)")
+_ends_month = re.compile(r"\d\s?月\s?\Z")
+#: Characters of its match at most.
+_LONGEST_END = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +140,14 @@ class When:
 
 def find_dates(folded: str) -> Iterator[When]:
     """Every date, longest reading first, then in order; two dates joined by 至 are two dates."""
-    taken: list[When] = []
+    dates: list[When] = []
+    is_taken = bytearray(len(folded))
     for match in _matches(folded):
         found = _read_date(match)
-        if found and all(found.end <= t.start or found.start >= t.end for t in taken):
-            taken.append(found)
-    yield from sorted(taken, key=lambda found: found.start)
+        if found and not any(is_taken[found.start : found.end]):
+            is_taken[found.start : found.end] = b"\1" * (found.end - found.start)
+            dates.append(found)
+    yield from sorted(dates, key=lambda found: found.start)
 
 
 def _matches(folded: str) -> Iterator[re.Match[str]]:
@@ -236,11 +243,13 @@ def _number(text: str | None) -> int | None:
 
 def find_periods(folded: str) -> Iterator[When]:
     """Every length of time; units that are part of a date are left out."""
-    dates = [(found.start, found.end) for found in find_dates(folded)]
+    is_date = bytearray(len(folded))
+    for date in find_dates(folded):
+        is_date[date.start : date.end] = b"\1" * (date.end - date.start)
     for match in _period.finditer(folded):
         before = folded[match.start() - 1] if match.start() else " "
         is_ordinal = before in "第." or (before.isascii() and before.isalnum())
-        in_date = any(a < match.end() and match.start() < b for a, b in dates)
+        in_date = any(is_date[match.start() : match.end()])
         is_calendar = match["u"] in {"月", "日"} and match["n"].isdigit() and len(match["n"]) <= 2
         if in_date or is_ordinal or (is_calendar and _is_calendar(folded, match)):
             continue
@@ -252,9 +261,9 @@ def find_periods(folded: str) -> Iterator[When]:
 def _is_calendar(folded: str, match: re.Match[str]) -> bool:
     """``5月13日`` without a year is a date, not thirteen days."""
     return bool(
-        re.match(r"\s?\d{1,2}\s?[日号]", folded[match.end() :])
-        or re.search(r"\d\s?月\s?\Z", folded[: match.start()])
-        or (match["u"] == "月" and re.match(r"\s?(?:份|底|初|末|中旬)", folded[match.end() :]))
+        _begins_day.match(folded, match.end())
+        or _ends_month.search(folded, max(0, match.start() - _LONGEST_END), match.start())
+        or (match["u"] == "月" and _begins_part.match(folded, match.end()))
     )
 
 

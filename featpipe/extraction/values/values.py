@@ -85,8 +85,11 @@ _phone = re.compile(
 _email = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _id = re.compile(
     rf"{HAN_PREFIX}?(?<![a-z0-9])"
-    r"(?=[a-z0-9()\[\]/_.-]*\d)[a-z0-9](?:[a-z0-9]|[/_.-](?=[a-z0-9])|[(\[]\d{2,4}[)\]]){3,}"
+    r"(?P<body>[a-z0-9](?:[a-z0-9]|[/_.-](?=[a-z0-9])|[(\[]\d{2,4}[)\]]){3,})"
 )
+#: Signs that an id is made of, digits aside, and a run of them.
+_ID_SIGNS = "abcdefghijklmnopqrstuvwxyz()[]/_.-"
+_id_run = re.compile(rf"[\d{re.escape(_ID_SIGNS)}]+")
 _company = (
     ("有限责任公司", "有限公司"),
     ("companylimited", "coltd"),
@@ -243,9 +246,19 @@ def _find_ids(folded: str) -> Iterator[Found]:
     """Codes, and runs of digits and letters that are no part of one."""
     is_cut = cut_places(folded)
     spans = {span for span in find_codes(folded) if _is_long(folded[slice(*span)])}
-    spans |= {m.span() for m in _id.finditer(folded) if not is_cut[list(m.span())].any()}
+    spans |= {span for span in _ids_with_digits(folded) if not is_cut[list(span)].any()}
     for start, end in sorted(spans):
         yield Found(start, end, read_value(folded[start:end], "id"))
+
+
+def _ids_with_digits(folded: str) -> Iterator[tuple[int, int]]:
+    """Runs of digits and letters that hold a digit, or have one behind them in the same signs."""
+    end = last = 0
+    for match in _id.finditer(folded):
+        if match.end() > end and (run := _id_run.match(folded, match.start("body"))):
+            end, last = run.end(), run.start() + len(run[0].rstrip(_ID_SIGNS))
+        if match.start("body") < last:
+            yield match.span()
 
 
 def _is_long(code: str) -> bool:
