@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -48,6 +49,17 @@ def test_folding_a_long_text_is_folding_its_parts(text: str) -> None:
     for at in range(0, len(whole.text), 7):
         place = int(whole.places[at])
         assert whole.text[at] in fold(long[place])
+
+
+@pytest.mark.parametrize(
+    "text", ["甲方：" + " \n" * 30_000, "甲方：\n乙\n" * 12_000, " \n" * 30_000]
+)
+def test_the_time_that_labels_take_is_by_the_length_of_the_text(text: str) -> None:
+    features = features_of(text)
+    start = time.process_time()
+    assert len(features.tokens)
+    # Half a second at most; by the square of the number of lines it is ten and more.
+    assert time.process_time() - start < 4
 
 
 @pytest.mark.parametrize(

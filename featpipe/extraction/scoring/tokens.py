@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -220,6 +219,7 @@ def _labels(
     labels, qualifiers = np.zeros((2, len(start)), np.int64)
     texts: dict[int, str] = {}
     current, since, first_at = (0, 0), 0, 0
+    passed = 0  # line ends before this mark are those that a label was found to go on behind
     marks = np.flatnonzero(np.isin(first, _LABEL_MARKS))
     kinds = first[marks].tolist()
     for number, (at, mark) in enumerate(zip(marks.tolist(), kinds, strict=True)):
@@ -230,7 +230,10 @@ def _labels(
             words = _label_words(folded, first, start, end, (since, at))
             current = hash_of(words[0]) if words[0] else 0, hash_of(words[1]) if words[1] else 0
             texts |= {hash_of(word): word for word in words if word}
-        elif not (mark == _COMMA or (mark == _NEWLINE and _goes_on(kinds, marks, number))):
+        elif mark == _NEWLINE and current != (0, 0) and number >= passed:
+            passed = _goes_on(kinds, marks, number)
+            current = current if passed else (0, 0)
+        elif mark not in {_COMMA, _NEWLINE}:
             current = 0, 0
         since = at + 1
     labels[first_at:], qualifiers[first_at:] = current
@@ -243,18 +246,21 @@ def _labels(
     return labels, qualifiers, texts
 
 
-def _goes_on(kinds: Sequence[int], marks: Ints, number: int) -> bool:
-    """Whether the label of a line goes on behind its end: the colon is the last of the line."""
+def _goes_on(kinds: Sequence[int], marks: Ints, number: int) -> int:
+    """The mark behind a line's end and the blank lines behind it, where its label goes on there.
+
+    That is where the colon is the last of the line; else 0.
+    """
     back = number - 1
-    while back >= 0 and kinds[back] == _NEWLINE and marks[back] + 1 == marks[back + 1]:
-        back -= 1
-    if back < 0 or kinds[back] != _COLON or marks[back] + 1 != marks[back + 1]:
-        return False  # the colon does not end its line
+    if back < 0 or kinds[back] != _COLON or marks[back] + 1 != marks[number]:
+        return 0  # the colon does not end its line
     ahead = number + 1
     while ahead < len(kinds) and kinds[ahead] == _NEWLINE and marks[ahead - 1] + 1 == marks[ahead]:
         ahead += 1
-    following = (kind for kind in islice(kinds, ahead, None) if kind in {_COLON, _NEWLINE})
-    return next(following, _NEWLINE) == _NEWLINE
+    at = ahead
+    while at < len(kinds) and kinds[at] not in {_COLON, _NEWLINE}:
+        at += 1
+    return ahead if at == len(kinds) or kinds[at] == _NEWLINE else 0
 
 
 def _label_words(
