@@ -1,7 +1,7 @@
 """Codes: numbers of contracts, files and cases, whole from their first sign to their last.
 
-``HT-2024-001``, ``借-2023-0148``, ``CG〔2024〕第031号``, ``（2023）京01民初12号``: none of them has
-a part that is a value of its own. All functions expect text folded by
+``HT-2024-001``, ``借-2023-0148``, ``CG〔2024〕第031号``, ``（2023）京01民初12号之一``: none of them
+has a part that is a value of its own. All functions expect text folded by
 :func:`featpipe.extraction.values.text.fold_width`.
 """
 
@@ -30,10 +30,15 @@ _joined = re.compile(
     r"(?:[-_/](?:[a-z0-9]+|[\u4e00-\u9fff]{1,4}(?=[-_/][a-z0-9]))|(?<=\d)\.(?=\d)[a-z0-9]+)*"
 )
 _YEAR = r"[(\[]\s?(?:19|20)\d\d\s?[)\]]\s?"
+#: The province before the year of a certificate of real estate: 沪(2023)浦字不动产权第1号.
+_PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
+_PROVINCE = rf"(?:[{_PROVINCES}](?={_YEAR}\S{{0,12}}不动产))"
+_BRANCH = r"(?:之(?:[一二三四五六七八九十]{1,3}|\d{1,3}))?"
 #: A year in brackets, and what belongs to it: a mark before it, or the signs of a court behind it.
 of_year = re.compile(
-    rf"(?:[a-z0-9]{{1,12}}|(?:{_HAN}){{1,6}}){_YEAR}(?:第\s?)?\d+\s?号?"
-    rf"|{_YEAR}[\u4e00-\u9fff]{{1,6}}\s?\d{{0,6}}[\u4e00-\u9fff]{{0,6}}?\s?(?:第\s?)?\d+\s?号"
+    rf"(?:[a-z0-9]{{1,12}}|(?:{_HAN}){{1,6}}){_YEAR}(?:第\s?)?\d+(?:\s?号{_BRANCH})?"
+    rf"|{_PROVINCE}?{_YEAR}"
+    rf"[\u4e00-\u9fff]{{1,6}}\s?\d{{0,6}}[\u4e00-\u9fff]{{0,6}}?\s?(?:第\s?)?\d+\s?号{_BRANCH}"
 )
 #: ``1.`` at the start of a line is no part of ``1.2024年``.
 _numbering = re.compile(r"(?m)^([^\S\n]*\d{1,2})\.(?=\d)")
