@@ -91,7 +91,7 @@ def test_a_minus_is_part_of_its_amount_and_a_dash_is_not(text: str, key: str) ->
         ("money", "数百万元"),
         ("money", "几十万元"),
         ("money", "3千5百元"),
-        ("money", "1 200 000元"),
+        ("money", "1\t000元"),
         ("money", "100,00元"),
         ("number", "几百人"),
         ("number", "三五百人"),
@@ -182,11 +182,34 @@ def test_any_text_has_some_value_and_found_ones_lie_inside_it(text: str, kind: s
 
 
 @pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("总价1 234 567元", "1234567"),
+        ("总价1 234 567.89元", "1234567.89"),
+        ("总价1\u00a0234\u00a0567元整", "1234567"),
+        ("总价12\u2009345万元", "123450000"),
+        ("净利润为-1 200万元", "-12000000"),
+        ("2023 1 234 567元", "1234567"),
+        ("2023 567元", "567"),
+        ("1 234 5678元", "5678"),
+        ("2023-05-12 300元", "300"),
+        ("12:30 300元", "300"),
+        ("1 000 000-2 000 000元", "1000000..2000000"),
+    ],
+)
+def test_blanks_part_groups_of_three_digits(text: str, key: str) -> None:
+    found = next(find_values(fold_width(text), "money"))
+    assert found.value.key == key
+    assert read_value(text[found.start : found.end], "money").key == key
+
+
+@pytest.mark.parametrize(
     ("kind", "text"),
     [
         *(("id", sign * (60_000 // len(sign))) for sign in ("(", "([", "_-", "a/", "a(", "\n")),
         *(("period", sign * 60_000) for sign in ("〇", "三", "千")),
         ("period", "2月" * 30_000),
+        ("money", "234 " * 30_000),
         ("date", "2023年" * 40_000),
     ],
 )

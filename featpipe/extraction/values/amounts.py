@@ -17,6 +17,7 @@ from featpipe.extraction.values.numbers import (
     MIXED,
     SCALE,
     SCALES,
+    SPACED,
     plain,
     read_number,
     read_scaled,
@@ -64,6 +65,12 @@ def _alternatives(words: Iterable[str]) -> str:
 
 _SIGN = _alternatives(CURRENCIES)
 _NUMERAL = rf"(?:{MIXED}|{ARABIC}|{CHINESE})"
+#: 1 234 567, where a scale or a currency, or the other end of such a range, follows; not the day of
+#: 2023-05-12 before 300元. A year, as any number of four digits, is no group: 2023 567元.
+_SPACED = (
+    rf"(?<![\d.,])(?:(?<= \d\d\d[-~至到])|(?<!\d[-/:])){SPACED}(?![\d.])"
+    rf"(?=\s?[余多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
+)
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
 _BOUND = (
@@ -94,9 +101,9 @@ _BEGINS_MONEY = (
 
 _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
-    rf"(?:(?P<low>{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
+    rf"(?:(?P<low>{_SPACED}|{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_NUMERAL})\s?(?:余|多)?\s?"
+    rf"(?P<number>{_SPACED}|{_NUMERAL})\s?(?:余|多)?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
     rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
@@ -108,7 +115,7 @@ _UNITS = (
 )
 _UNIT = _alternatives(_UNITS.split())
 _number = re.compile(
-    rf"{_BEGINS}(?P<number>{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
+    rf"{_BEGINS}(?P<number>{_SPACED}(?=\s?(?:{SCALE}))|{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
 )
 _percent = re.compile(
     rf"(?P<word>(?:(?<![十百千])万|[十百]万|百|千)分之)\s?(?P<parts>{_NUMERAL})"
@@ -255,7 +262,7 @@ def _read_cents(text: str) -> Decimal:
 def _stands_alone(folded: str, match: re.Match[str]) -> bool:
     """False for the end of a code or a numeral: a letter, digit or point stands directly before it.
 
-    000元 is the end of 1 200 000元, 百万元 of 数百万元 and 5百元 of 3千5百元.
+    000元 is the end of 01 000元, 百万元 of 数百万元 and 5百元 of 3千5百元.
     """
     before = folded[match.start() - 1] if match.start() else " "
     is_end = before.isascii() and (before.isalnum() or before == ".")

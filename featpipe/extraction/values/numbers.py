@@ -38,6 +38,8 @@ SCALES = {
 }
 
 ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)(?:\s?\.\s?\d+)?"
+#: 1 234 567.89; blanks between groups are as often those between two numbers: see ``amounts``.
+SPACED = r"[1-9]\d{0,2}(?: \d{3}){1,5}(?:\.\d+)?"
 CHINESE_DIGIT = "".join(_DIGITS) + "".join(_TENS)
 CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:点[{''.join(_DIGITS)}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
@@ -49,7 +51,7 @@ _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
 #: Characters of a Chinese numeral at most; a line of ○ is none.
 _LONGEST = 100
 _part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
-_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|\.\d+)\Z")
+_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|\.\d+)\Z")
 
 
 def read_number(text: str) -> Decimal | None:
