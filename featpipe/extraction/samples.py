@@ -104,7 +104,7 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
         table: its name. A row whose value is NULL states that its document has none.
 
     Raises:
-        TemplateError: no such table or columns.
+        TemplateError: no such table or columns, a row without a document or field, or bytes.
         MissingExtra: a URL without sqlalchemy.
 
     """
@@ -112,7 +112,20 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
         raise TemplateError(f"{source}: {table!r} is no name of a table")
     query = f"SELECT {', '.join(TABLE_COLUMNS)} FROM {table} ORDER BY document"  # noqa: S608  # the name was checked above
     by_document: dict[str, dict[str, list[str]]] = {}
+    shown = _without_password(source)
     for document, field, value in _rows(source, query):
+        if document is None or field is None:
+            gone = "document" if document is None else "field"
+            raise TemplateError(
+                f"{shown}: table {table}: the row of document {document!r}, field {field!r} and "
+                f"value {value!r} has no {gone}",
+                hint="a value of NULL states that a document has none; the other two are needed",
+            )
+        if isinstance(value, bytes | memoryview):
+            raise TemplateError(
+                f"{shown}: table {table}: the value of {field} in {document} is bytes, not a text",
+                hint="store it as a text",
+            )
         values = by_document.setdefault(str(document), {}).setdefault(str(field), [])
         values += [] if value is None else [str(value)]
     return [

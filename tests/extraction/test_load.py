@@ -212,6 +212,27 @@ def test_samples_come_from_a_database_table(tmp_path: Path) -> None:
         import_table(str(file), "a; DROP TABLE samples")
 
 
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ((None, "甲方", "x"), "has no document"),
+        (("a", None, "x"), "has no field"),
+        (("a", "甲方", b"x"), "the value of 甲方 in a is bytes"),
+    ],
+)
+def test_a_row_of_a_table_that_is_no_value_of_a_document_is_named(
+    tmp_path: Path, row: tuple[object, ...], what: str
+) -> None:
+    file = tmp_path / "samples.db"
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("CREATE TABLE samples (document TEXT, field TEXT, value BLOB)")
+        db.execute("INSERT INTO samples VALUES (?, ?, ?)", row)
+        db.commit()
+    with pytest.raises(TemplateError, match=what) as caught:
+        import_table(str(file), "samples")
+    assert caught.value.message.startswith(f"{file}: table samples: ")
+
+
 def test_our_own_templates_load_and_name_documents_that_are_there() -> None:
     folder = Path(__file__).parents[2] / "data" / "templates"
     templates = load_templates(folder)
