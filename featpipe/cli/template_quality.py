@@ -111,13 +111,20 @@ def _prepared(file: str, cache: str | None) -> Iterator[Callable[[Template], Fit
         yield extractor.engine.prepare
 
 
+#: Why a field is not judged, by what it would be judged by.
+_UNJUDGED = {
+    "samples": "that takes two texts that were read for it",
+    "gold": "no gold document that could be used was read for it",
+}
+
+
 def _print(found: TemplateEvaluation) -> None:
     for disagreement in found.disagreements:
         echo(str(disagreement))
     for left_out in found.left_out:
         echo(str(left_out))
     for name in found.unjudged:
-        echo(f"{name}: not judged: that takes two texts that were read for it")
+        echo(f"{name}: not judged: {_UNJUDGED[found.source]}")
     rows = [_cells(one.field, one) for one in found.fields]
     whole = _cells("all fields", found.whole)
     echo(_aligned([_HEAD, *rows, *([whole] if len(rows) != 1 else [])]))

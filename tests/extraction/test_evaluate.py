@@ -184,6 +184,7 @@ def test_gold_is_judged_or_named(cache: Path, templates: Path, tmp_path: Path) -
     where[-1].write_text("".join(lines[:2]), "utf-8")
     nothing = call(*where)
     assert "none of the gold documents could be judged" in nothing.stdout
+    assert f"{name}: not judged: no gold document that could be used was read" in nothing.stdout
     assert json.loads(call(*where, "--json").stdout)["whole"]["f1"] == 0
     where[-1].write_text('{"document": "a", "fields": {"no field": ["x"]}}\n', "utf-8")
     broken = call(*where)
