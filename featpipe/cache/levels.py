@@ -80,6 +80,14 @@ def _mark(document: NDArray[np.generic], row: int, place: int) -> bytes:
     return blake2b(whole, digest_size=8).digest() + row.to_bytes(8, "little")
 
 
+def logged_bits(reader: Reader) -> Bits:
+    """As `level_bits`, of the log alone: what is known of a shard without its documents."""
+    bits = np.zeros(reader.table(tables.TEXTS).n_rows if tables.TEXTS in reader else 0, np.uint8)
+    if tables.TEXTS in reader:
+        _add_logged(reader, bits)
+    return bits
+
+
 def _add_logged(reader: Reader, bits: Bits) -> None:
     if tables.TEXT_LEVELS not in reader:
         return

@@ -27,23 +27,28 @@ _ATTEMPT = re.compile(r"\.[0-9]+(?=-[0-9]+\Z)")
 
 @dataclass(frozen=True, slots=True)
 class FolderRepair:
-    """Result of a repair: ``again`` are the files whose jobs are to be done again."""
+    """Result of a repair: ``again`` are the files whose jobs are to be done again.
+
+    ``put_back`` are outboxes that were made anew, since shards lacked texts of theirs.
+    """
 
     path: Path
     files: tuple[Repair, ...]
     missing: tuple[Path, ...]
     again: tuple[Path, ...]
+    put_back: tuple[Path, ...] = ()
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing was lost."""
-        return not self.missing and all(file.is_whole for file in self.files)
+        return not (self.missing or self.put_back) and all(file.is_whole for file in self.files)
 
     def __str__(self) -> str:
         damaged = [file for file in self.files if file.kept_as is not None]
-        if not damaged and not self.missing:
+        if not (damaged or self.missing or self.put_back):
             return f"{self.path}: good, nothing to repair"
         lines = [*map(str, damaged), *(f"{file}: missing" for file in self.missing)]
+        lines += [f"{file}: made anew, since shards lack its texts" for file in self.put_back]
         lines += [f"{file.name}: its job is to be done again" for file in self.again]
         return "\n".join((f"{self.path}: repaired; build it again for what was lost", *lines))
 
@@ -63,10 +68,10 @@ def repair_folder(path: str | Path) -> FolderRepair:
     missing = list(layout.missing_files())
     again: list[Path] = []
     for file in missing:
-        _have_done_again(layout, file, again)
+        have_done_again(layout, file, again)
     for file, name in layout.misnamed_files().items():
         # Reports first, here and below: were it killed in between, nothing would tell of the loss.
-        _have_done_again(layout, name, again)
+        have_done_again(layout, name, again)
         missing += [name] * (name not in missing)
         with writing(name):
             Disk().link(file, name)
@@ -76,7 +81,7 @@ def repair_folder(path: str | Path) -> FolderRepair:
     done: list[Repair] = []
     hopeless: list[str] = []
     for file in files:
-        before_loss = partial(_have_done_again, layout, file, again)
+        before_loss = partial(have_done_again, layout, file, again)
         try:
             done.append(repair_cache(file, before_loss=before_loss))
         except UnreadableDictionary as error:
@@ -88,8 +93,12 @@ def repair_folder(path: str | Path) -> FolderRepair:
     return FolderRepair(layout.path, tuple(done), tuple(missing), tuple(again))
 
 
-def _have_done_again(layout: FolderLayout, file: Path, again: list[Path]) -> None:
-    """Remove the reports of the jobs that made a file, and add it to ``again``, if it is of one."""
+def have_done_again(layout: FolderLayout, file: Path, again: list[Path]) -> None:
+    """Remove the reports of the jobs that made a file, and add it to ``again``, if it is of one.
+
+    Raises:
+        WriteFailed: disk read-only ...
+    """
     if file == layout.results_file:
         return
     if file.parent.name == PARTS:

@@ -212,11 +212,12 @@ def repair(ctx: click.Context, cache: str) -> None:
     Also saves what it can of a file that was cut short or rewritten by h5repack. The damaged file
     is kept beside it as FILE.damaged. A good file is not changed. Exit code 1 when rows were lost.
     """
+    from featpipe.build.shards.lost_texts import put_back_texts
     from featpipe.cache.repair import repair_cache
     from featpipe.cache.repair_folder import repair_folder
 
     _refuse_member(cache, "repair")
-    done = repair_folder(cache) if _is_folder(cache) else repair_cache(cache)
+    done = put_back_texts(repair_folder(cache)) if _is_folder(cache) else repair_cache(cache)
     echo(str(done))
     ctx.exit(0 if done.is_whole else EXIT_LEFT_OUT)
 

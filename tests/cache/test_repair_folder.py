@@ -13,7 +13,9 @@ from folder_cache import EXACT, Pair, build_folder
 from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
+from featpipe.build.shards.lost_texts import put_back_texts
 from featpipe.cache.compact_folder import compact_folder
+from featpipe.cache.merge_folder import narrow_folder
 from featpipe.cache.repair_folder import repair_folder
 from featpipe.errors import DictionaryError, DictionaryLocked, UnreadableDictionary
 from featpipe.store import Reader, Writer, open_reader
@@ -50,6 +52,19 @@ def rows_by_key(cache: Path) -> dict[str, dict[bytes, bytes]]:
                 found[name] = {
                     k: r.tobytes() for k, r in zip(keys, rows, strict=True) if r is not None
                 }
+    return found
+
+
+def levels_by_key(cache: Path) -> dict[bytes, int]:
+    """As the files of the shards tell, without the documents: what a further model is given."""
+    found: dict[bytes, int] = {}
+    for files in FolderLayout.read(cache).shard_files().values():
+        for file in files:
+            with Reader(file) as reader:
+                log = reader.table("levels")
+                pairs = zip(np.asarray(log.column("text")), log.column("bits"), strict=True)
+                for key, bits in pairs:
+                    found[key.tobytes()] = found.get(key.tobytes(), 0) | int(bits)
     return found
 
 
@@ -105,3 +120,30 @@ def test_a_damaged_folder_is_not_compacted_before_it_is_repaired(own: Path) -> N
         compact_folder(own)
     repair_folder(own)
     compact_folder(own)
+
+
+@pytest.mark.parametrize("hit", ["text", "levels", "file"])
+@pytest.mark.parametrize("without_outboxes", ["narrowed", "removed"])
+def test_a_folder_without_outboxes_gets_lost_texts_from_its_documents(
+    own: Path, pair: Pair, hit: str, without_outboxes: str
+) -> None:
+    before, units = rows_by_key(own), levels_by_key(own)
+    if without_outboxes == "narrowed":
+        narrow_folder(own, own.with_name("narrow.fp"), 2)
+        own = own.with_name("narrow.fp")
+    else:
+        for name in ("outbox", "lists"):
+            shutil.rmtree(own / name)
+    file = FolderLayout.read(own).shard_files()[1][-1]
+    if hit == "file":
+        file.unlink()
+    else:
+        damage(file, *(("texts", "text") if hit == "text" else ("levels", "bits")))
+    done = repair_folder(own)
+    assert not put_back_texts(done).is_whole
+    assert put_back_texts(repair_folder(own)).is_whole
+    # A document that has all its texts is enough to have them encoded.
+    build_folder(
+        own, pair.documents / "00.txt", pair.models, n_shards=1 << FolderLayout.read(own).bits
+    )
+    assert (rows_by_key(own), levels_by_key(own)) == (before, units)

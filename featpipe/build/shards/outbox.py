@@ -38,10 +38,11 @@ _DOCUMENTS = 256
 _ROWS = 1 << 17
 
 
-def write_outbox(part: Path, bits: int, path: Path) -> int:
+def write_outbox(part: Path, bits: int, path: Path, chosen: NDArray[np.int64] | None = None) -> int:
     """Write the units of a part to a new file; returns how many there are.
 
-    ``path`` and a hidden file beside it must not exist, or are of an attempt that ended.
+    ``path`` and a hidden file beside it must not exist, or are of an attempt that ended. ``chosen``
+    are rows of documents, by default of all.
 
     Raises:
         WriteFailed: disk full ...
@@ -51,7 +52,7 @@ def write_outbox(part: Path, bits: int, path: Path) -> int:
     for file in (path, unsorted):
         file.unlink(missing_ok=True)
     try:
-        levels = _collect(part, unsorted)
+        levels = _collect(part, unsorted, chosen)
         with Reader(unsorted) as reader:
             return _write_sorted(reader, levels, bits, path)
     finally:
@@ -105,7 +106,7 @@ def count_by_shard(path: Path) -> NDArray[np.int64]:
         return bounds[1:] - bounds[:-1]
 
 
-def _collect(part: Path, path: Path) -> NDArray[np.uint8]:
+def _collect(part: Path, path: Path, chosen: NDArray[np.int64] | None) -> NDArray[np.uint8]:
     """Write each distinct unit text once; returns level bits by row."""
     levels = np.zeros(0, np.uint8)
     with Reader(part) as reader, Writer.open(path) as writer:
@@ -113,8 +114,9 @@ def _collect(part: Path, path: Path) -> NDArray[np.uint8]:
         if tables.DOCUMENTS not in reader:
             return levels
         documents = reader.table(tables.DOCUMENTS)
-        for start in range(0, documents.n_rows, _DOCUMENTS):
-            rows = np.arange(start, min(start + _DOCUMENTS, documents.n_rows))
+        every = np.arange(documents.n_rows) if chosen is None else chosen
+        for start in range(0, len(every), _DOCUMENTS):
+            rows = every[start : start + _DOCUMENTS]
             keys, bits = _append_new(documents, rows, texts)
             at = texts.find(keys)
             levels = np.concatenate([levels, np.zeros(texts.n_rows - len(levels), np.uint8)])
