@@ -3,7 +3,8 @@
 Where the file system shares blocks between files (Btrfs, XFS, bcachefs), the copy is a clone of one
 instant: it takes no time and no space, and later backups share what did not change. A clone is in
 the state that a killed writer leaves, so the writer's recovery closes it. Elsewhere the rows
-visible at the start are read, checked and written anew.
+visible at the start are read, checked and written anew; a damaged one is refused, since a copy
+without it would look whole, with rows that need it.
 
 ``cp`` of a file that is being written copies its parts at different instants: rows may be torn.
 """
@@ -22,7 +23,7 @@ from featpipe.atomic_write import Access
 from featpipe.errors import DictionaryError
 from featpipe.store.disk import Disk, writing
 from featpipe.store.reader import Reader
-from featpipe.store.rewrite import copy_table, refuse_foreign
+from featpipe.store.rewrite import copy_table, refuse_damage, refuse_foreign
 from featpipe.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -36,17 +37,15 @@ _NO_CLONES = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.E
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Result of a backup. ``n_damaged`` rows of the source are not in it."""
+    """Result of a backup."""
 
     path: Path
     n_rows: int
-    n_damaged: int
     is_clone: bool
 
     def __str__(self) -> str:
         how = "shares its blocks" if self.is_clone else "copied row by row"
-        lost = f", {self.n_damaged:,} damaged rows left out" if self.n_damaged else ""
-        return f"{self.path}: {self.n_rows:,} rows{lost} ({how})"
+        return f"{self.path}: {self.n_rows:,} rows ({how})"
 
 
 def back_up_dictionary(source: str | Path, target: str | Path) -> Backup:
@@ -56,7 +55,8 @@ def back_up_dictionary(source: str | Path, target: str | Path) -> Backup:
     backup; it gets the access rights of ``source``.
 
     Raises:
-        DictionaryError: ``target`` is another file, or ``source`` itself.
+        DictionaryError: ``target`` is another file, or ``source`` itself; or rows of ``source``
+            are damaged, and an earlier ``target`` stays as it was.
         UnreadableDictionary, NewerDictionary: ``source`` cannot be read.
         DictionaryLocked: ``target`` is being written.
         WriteFailed: an earlier ``target`` stays as it was.
@@ -97,8 +97,8 @@ def _refuse_target(source: Path, target: Path) -> None:
         ) from None
 
 
-def _clone(disk: Disk, source: Path, aside: Path) -> tuple[int, int, bool] | None:
-    """(rows, damaged rows, True); None where blocks cannot be shared."""
+def _clone(disk: Disk, source: Path, aside: Path) -> tuple[int, bool] | None:
+    """(rows, True); None where blocks cannot be shared."""
     with writing(aside):
         descriptor = disk.create(aside, 0o600)
         try:
@@ -114,18 +114,18 @@ def _clone(disk: Disk, source: Path, aside: Path) -> tuple[int, int, bool] | Non
             os.close(descriptor)
     Writer.open(aside, disk=disk).close()
     with Reader(aside) as reader:
-        return sum(reader.table(name).n_rows for name in reader.tables()), 0, True
+        return sum(reader.table(name).n_rows for name in reader.tables()), True
 
 
-def _copy(disk: Disk, reader: Reader, aside: Path) -> tuple[int, int, bool]:
+def _copy(disk: Disk, reader: Reader, aside: Path) -> tuple[int, bool]:
     refuse_foreign(reader)
     with writing(aside):
         access = Access.of(reader.path)
     tables = _tables_of_one_instant(reader)
     with Writer.open(aside, disk=disk, access=access) as target:
         counts = [copy_table(table, target) for table in tables]
-    kept, damaged, _ = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0)
-    return kept, damaged, False
+        refuse_damage(reader.path, sum(damaged for _, damaged, _ in counts))
+    return sum(kept for kept, _, _ in counts), False
 
 
 def _tables_of_one_instant(reader: Reader) -> list[TableReader]:

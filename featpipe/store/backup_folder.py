@@ -25,27 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FolderBackup:
-    """Result of a backup of a folder. ``n_damaged`` rows of the source are not in it."""
+    """Result of a backup of a folder."""
 
     path: Path
     files: tuple[Backup, ...]
 
-    @property
-    def n_damaged(self) -> int:
-        """Rows that were left out."""
-        return sum(file.n_damaged for file in self.files)
-
     def __str__(self) -> str:
         n_rows = sum(file.n_rows for file in self.files)
-        lost = f", {self.n_damaged:,} damaged rows left out" if self.n_damaged else ""
-        return f"{self.path}: {len(self.files):,} files, {n_rows:,} rows{lost}"
+        return f"{self.path}: {len(self.files):,} files, {n_rows:,} rows"
 
 
 def back_up_folder(source: str | Path, target: str | Path) -> FolderBackup:
     """Make ``target`` a folder with the files of ``source``; an earlier backup is brought up to it.
 
     Raises:
-        DictionaryError: ``target`` is the source, a file, or a folder of another cache.
+        DictionaryError: ``target`` is the source, a file, or a folder of another cache; or rows of
+            ``source`` are damaged.
         UnreadableDictionary, NewerDictionary: ``source`` cannot be read.
         DictionaryLocked: a file of ``target`` is being written.
         WriteFailed: what was copied stays; the same command goes on.

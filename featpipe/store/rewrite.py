@@ -104,7 +104,7 @@ def compact_dictionary(
             names = [name for name in reader.tables() if name not in left_out]
             with Writer.open(aside, disk=disk, access=access) as target:
                 counts = [copy_table(reader.table(name), target, pick) for name in names]
-                _refuse_damage(
+                refuse_damage(
                     path, sum(c[1] for n, c in zip(names, counts, strict=True) if is_needed(n))
                 )
                 complete(target)
@@ -122,7 +122,8 @@ def compact_dictionary(
     return Compaction(path, kept, dropped, before, after, unwanted)
 
 
-def _refuse_damage(path: Path, n_damaged: int) -> None:
+def refuse_damage(path: Path, n_damaged: int) -> None:
+    """Raises DictionaryError where a copy would lack rows that others may need."""
     if n_damaged:
         rows = f"{n_damaged:,} rows that are" if n_damaged > 1 else "a row that is"
         raise DictionaryError(

@@ -18,7 +18,8 @@ from featpipe.cache.compact_folder import compact_folder
 from featpipe.cache.merge_folder import narrow_folder
 from featpipe.cache.repair_folder import repair_folder
 from featpipe.errors import DictionaryError, DictionaryLocked, UnreadableDictionary
-from featpipe.store import Reader, Writer, open_reader
+from featpipe.store import Reader, Writer, backup, open_reader
+from featpipe.store.backup_folder import back_up_folder
 from featpipe.store.folder_layout import FolderLayout
 
 
@@ -111,15 +112,23 @@ def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> Non
     assert rows_by_key(own) == before
 
 
-def test_a_damaged_folder_is_not_compacted_before_it_is_repaired(own: Path) -> None:
+def test_a_damaged_folder_is_neither_compacted_nor_backed_up_before_it_is_repaired(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its lost rows would not be computed again: the reports call them done."""
+    monkeypatch.setattr(backup, "_clone", lambda *_: None)
     damage(FolderLayout.read(own).shard_file(1), "texts", "text")
     with pytest.raises(
         DictionaryError, match=r"1\.h5 has a row[\s\S]*featpipe repair \S*own\.fp\Z"
     ):
         compact_folder(own)
+    with pytest.raises(
+        DictionaryError, match=r"1\.h5 has a row[\s\S]*featpipe repair \S*own\.fp\Z"
+    ):
+        back_up_folder(own, own.with_name("copy.fp"))
     repair_folder(own)
     compact_folder(own)
+    back_up_folder(own, own.with_name("copy.fp"))
 
 
 @pytest.mark.parametrize("hit", ["text", "levels", "file"])
