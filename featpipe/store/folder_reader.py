@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
 
 from featpipe.errors import DictionaryChanged, DictionaryError, UnknownSpace, UnreadableDictionary
 from featpipe.store.folder_layout import PARTS, SHARDS, FolderLayout
@@ -118,7 +119,7 @@ class FolderReader(Reader):
 
     def __del__(self) -> None:
         if hasattr(self, "_members"):
-            self.close()
+            OPEN_FILES.give_up([(self._token, number) for number in self._members])
 
     # ---- tables
 
@@ -248,6 +249,8 @@ class FolderReader(Reader):
         found = OPEN_FILES.get((self._token, number))
         if found is None:
             found = OPEN_FILES.open((self._token, number), lambda: self._open_member(number))
+            if self._is_closed or number not in self._members:  # since it was opened
+                OPEN_FILES.drop((self._token, number))
         return found
 
     def _open_member(self, number: int) -> Reader:
@@ -257,12 +260,14 @@ class FolderReader(Reader):
         member = self._members.get(number)
         if member is None:
             raise DictionaryChanged(f"a file of {self.path} was replaced", hint=_REFRESH)
+        me = ref(self)  # the open files of the process would keep this reader
+
+        def name_rows(_: Reader, table: str, keys: Sequence[bytes]) -> Sequence[str]:
+            folder = me()
+            return folder.documents_of(table, keys) if folder is not None else ()
+
         try:
-            reader = Reader(
-                self._local(member),
-                checks_rows=self.checks_rows,
-                name_rows=lambda _, table, keys: self.documents_of(table, keys),
-            )
+            reader = Reader(self._local(member), checks_rows=self.checks_rows, name_rows=name_rows)
         except UnreadableDictionary as error:
             if member.path.exists():
                 raise

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
     from featpipe.store.reader import Reader
 
@@ -35,6 +35,7 @@ class OpenFiles:
     def __init__(self, capacity: int | None = None) -> None:
         self._capacity = capacity
         self._readers: OrderedDict[Hashable, Reader] = OrderedDict()
+        self._given_up: deque[Hashable] = deque()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -53,6 +54,7 @@ class OpenFiles:
 
         Where the system has no more descriptors or maps, half of the others are closed first.
         """
+        self._close_given_up()
         found = self.get(key)
         while found is None:
             try:
@@ -72,6 +74,24 @@ class OpenFiles:
             found = self._readers.pop(key, None)
         if found is not None:
             found.release()
+
+    def give_up(self, keys: Iterable[Hashable]) -> None:
+        """As `drop`, of several; for a finalizer, which may run within any other call here."""
+        self._given_up.extend(keys)
+        self._close_given_up()
+
+    def _close_given_up(self) -> None:
+        # Where the lock is taken, perhaps by this very thread, the next call does it.
+        if not self._given_up or not self._lock.acquire(blocking=False):
+            return
+        readers = []
+        try:
+            while self._given_up:
+                readers.append(self._readers.pop(self._given_up.popleft(), None))
+        finally:
+            self._lock.release()
+        for reader in filter(None, readers):
+            reader.release()
 
     def _close_oldest(self, n: int) -> bool:
         """Whether any was closed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import resource
 import shutil
@@ -80,6 +81,42 @@ def test_a_key_opens_the_files_of_its_shard_only(layout: FolderLayout) -> None:
         assert len(OPEN_FILES) <= one + 1
         assert table.n_rows == len(TEXT)
         assert len(OPEN_FILES) == before + layout.n_shards
+    assert len(OPEN_FILES) == before
+
+
+def test_a_forgotten_reader_closes_its_files(layout: FolderLayout) -> None:
+    before = len(OPEN_FILES)
+    reader = FolderReader(layout.path)
+    assert reader.table("embeddings/a").n_rows == len(TEXT)
+    assert len(OPEN_FILES) == before + layout.n_shards
+    del reader
+    gc.collect()
+    assert len(OPEN_FILES) == before
+
+
+def test_a_finalizer_within_a_call_waits_for_no_lock() -> None:
+    """It may run wherever memory is allocated, also where this thread holds the lock."""
+    files = OpenFiles()
+    with files._lock:
+        files.give_up(["a", "b"])
+    files.give_up([])
+    assert not files._given_up
+
+
+def test_a_file_opened_while_its_reader_is_closed_is_not_kept(
+    layout: FolderLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(OPEN_FILES)
+    reader = FolderReader(layout.path)
+    open_member = reader._open_member
+
+    def close_meanwhile(number: int) -> Reader:
+        opened = open_member(number)
+        reader.close()
+        return opened
+
+    monkeypatch.setattr(reader, "_open_member", close_meanwhile)
+    assert reader.member(0).identity
     assert len(OPEN_FILES) == before
 
 
