@@ -152,6 +152,45 @@ def test_notes_and_heads_follow_the_body_once() -> None:
     assert document.text == "正文\n见附件一。\n合同编号：2017-001"
 
 
+def test_signs_of_symbol_fonts_are_read_and_those_without_a_character_counted() -> None:
+    def sign(font: str, code: str) -> str:
+        return f'<w:r><w:sym w:font="{font}" w:char="{code}"/></w:r>'
+
+    typed = '<w:r><w:rPr><w:rFonts w:ascii="Wingdings 2"/></w:rPr><w:t>R 否</w:t></w:r>'
+    lost = sign("Wingdings", "F04A") + sign("Wingdings", "4b") + sign("Bar Codes", "F041")
+    body = (
+        f"<w:p>{sign('Wingdings', 'F0FE')}<w:r><w:t>是</w:t></w:r>{sign('Wingdings 2', 'F0A3')}"
+        f"{sign('宋体', '25A1')}{typed}{sign('Symbol', 'F0B3')}{sign('Symbol', 'F061')}{lost}</w:p>"
+    )
+    document = loaded(write_docx(body))
+    assert document.text == "☑是□□☑ 否≥α"
+    assert document.notes == (
+        "signs of the font Bar Codes without a known character are left out: 1",
+        "signs of the font Wingdings without a known character are left out: 2",
+    )
+
+
+def test_boxes_and_lists_of_forms_are_read_as_they_stand() -> None:
+    def field(data: str) -> str:
+        return (
+            f'<w:r><w:fldChar w:fldCharType="begin"><w:ffData>{data}</w:ffData></w:fldChar></w:r>'
+            '<w:r><w:instrText>FORM</w:instrText></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
+        )
+
+    def box(state: str) -> str:
+        return field(f"<w:checkBox>{state}</w:checkBox>")
+
+    on, off = 'w:val="1"', 'w:val="0"'
+    entries = '<w:listEntry w:val="甲"/><w:listEntry w:val="乙"/>'
+    ticked = '<w:sdtPr><w14:checkbox/></w:sdtPr><w:sdtContent><w:r><w:sym w:font="Wingdings" '
+    boxes = ("<w:checked/>", f"<w:default {on}/>", f"<w:default {on}/><w:checked {off}/>", "")
+    body = (
+        f"<w:p>{''.join(map(box, boxes))}{field(f'<w:ddList><w:result {on}/>{entries}</w:ddList>')}"
+        f'<w:sdt xmlns:w14="w14">{ticked}w:char="F0FE"/></w:r></w:sdtContent></w:sdt></w:p>'
+    )
+    assert loaded(write_docx(body)).text == "☒☒☐☐乙☑"
+
+
 def test_a_formula_keeps_all_its_parts() -> None:
     def run(text: str) -> str:
         return f"<m:r><m:t>{text}</m:t></m:r>"

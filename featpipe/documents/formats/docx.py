@@ -8,12 +8,15 @@ text, comments and field codes are no text of the document; comments and hidden 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import DocumentBuilder, RawCell
 from featpipe.documents.formats.docx_numbering import Numbering
+from featpipe.documents.formats.symbol_fonts import describe, read_in, sign_of
 from featpipe.documents.formats.zip_xml import (
     Container,
     attribute,
@@ -45,6 +48,7 @@ _FORMULA = words_in(
 _SIGNS = {"tab": " ", "noBreakHyphen": "-", "ptab": " ", "cr": "\v"}
 #: A line break inside a paragraph, while its text is put together.
 _BREAK = "\v"
+_HEX = re.compile("[0-9A-Fa-f]{1,6}")
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -83,6 +87,8 @@ class _Word:
         for kind, name in related.values():
             self.parts.setdefault(kind, []).append(name)
         self.container = container
+        #: Signs that are left out, by their font.
+        self.lost: Counter[str] = Counter()
         self.styles = _read_styles(self._root("styles"))
         self.numbering = Numbering.read(self._root("numbering"))
 
@@ -100,6 +106,8 @@ class _Word:
                 if attribute(note, "type") in {None, "normal"}:
                     self._blocks(note)
         self._heads()
+        for lost in describe(self.lost):
+            self.builder.note(lost)
         if self.parts.get("comments"):
             self.builder.note("comments are left out")
 
@@ -161,7 +169,7 @@ class _Word:
         for inner in element:
             name = local(inner.tag)
             if name == "r":
-                if self._is_hidden(inner):
+                if _is_on(child(inner, "rPr"), "vanish"):
                     self.builder.note("hidden text is left out")
                 else:
                     self._run(inner, texts, boxes)
@@ -175,12 +183,11 @@ class _Word:
                 texts.append(inner.text or "")
 
     def _run(self, run: Element, texts: list[str], boxes: list[Element]) -> None:
+        font = _font(run)
         for inner in run:
             name = local(inner.tag)
-            if name == "t":
-                texts.append(inner.text or "")
-            elif name in _SIGNS:
-                texts.append(_SIGNS[name])
+            if name in {"t", "sym", "fldChar"} or name in _SIGNS:
+                texts.append(self._piece(inner, name, font))
             elif name == "br":
                 texts.append(_BREAK if attribute(inner, "type") in {None, "textWrapping"} else " ")
             elif name == "AlternateContent":
@@ -190,10 +197,19 @@ class _Word:
             elif name == "ruby":
                 self._inline(inner, texts, boxes)
 
-    @staticmethod
-    def _is_hidden(run: Element) -> bool:
-        mark = child(child(run, "rPr"), "vanish")
-        return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
+    def _piece(self, element: Element, name: str, font: str) -> str:
+        if name == "t":
+            return read_in(font, element.text or "")
+        if name == "fldChar":
+            return _form_field(child(element, "ffData"))
+        return self._symbol(element) if name == "sym" else _SIGNS[name]
+
+    def _symbol(self, element: Element) -> str:
+        font, code = attribute(element, "font") or "", attribute(element, "char") or ""
+        sign = sign_of(font, int(code, 16)) if _HEX.fullmatch(code) else ""
+        if not sign:
+            self.lost[font] += 1
+        return sign
 
     def _table(self, table: Element) -> None:
         rows = [list(_inner(row, "tc")) for row in _inner(table, "tr")]
@@ -287,6 +303,29 @@ def _holds_table(cell: Element) -> bool:
 def _grid_span(cell: Element) -> int:
     value = value_of(child(cell, "tcPr"), "gridSpan")
     return min(int(value), 1000) if value and value.isdecimal() and int(value) else 1
+
+
+def _font(run: Element) -> str:
+    """The font of a run's letters, where the run names one."""
+    fonts = child(child(run, "rPr"), "rFonts")
+    return attribute(fonts, "ascii") or "" if fonts is not None else ""
+
+
+def _form_field(data: Element | None) -> str:
+    """What an old form field shows that is no text of its own: a box, a choice of a list."""
+    box, choices = child(data, "checkBox"), child(data, "ddList")
+    if box is not None:
+        is_checked = _is_on(box, "default" if child(box, "checked") is None else "checked")
+        return "☒" if is_checked else "☐"
+    entries = [attribute(entry, "val") or "" for entry in children(choices, "listEntry")]
+    chosen = value_of(choices, "result") or value_of(choices, "default") or "0"
+    index = int(chosen) if chosen.isdecimal() else 0
+    return entries[index] if index < len(entries) else ""
+
+
+def _is_on(element: Element | None, name: str) -> bool:
+    mark = child(element, name)
+    return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
 
 
 def _is_continued(cell: Element) -> bool:
