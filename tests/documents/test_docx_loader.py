@@ -142,6 +142,19 @@ def test_tables_keep_rows_cells_and_merges() -> None:
     assert shown[2, 1] == ("二期", 1, 1)
 
 
+def test_a_row_that_begins_further_in_keeps_its_columns() -> None:
+    inset = '<w:trPr><w:gridBefore w:val="1"/><w:gridAfter w:val="1"/></w:trPr>'
+    body = (
+        "<w:tbl><w:tr>" + cell("项目") + cell("金额", '<w:vMerge w:val="restart"/>') + cell("备注")
+        + f"</w:tr><w:tr>{inset}" + cell("", "<w:vMerge/>") + f"</w:tr><w:tr>{inset}" + cell("100")
+        + "</w:tr></w:tbl>"
+    )  # fmt: skip
+    document = loaded(write_docx(body))
+    (table,) = document.tables
+    shown = {document.text[c.start : c.end]: (c.row, c.column, c.row_span) for c in table.cells}
+    assert shown == {"项目": (0, 0, 1), "金额": (0, 1, 2), "备注": (0, 2, 1), "100": (2, 1, 1)}
+
+
 def test_notes_and_heads_follow_the_body_once() -> None:
     heads = f"<w:hdr {W}>{paragraph('合同编号：2017-001')}{paragraph('第 1 页')}</w:hdr>"
     notes = (

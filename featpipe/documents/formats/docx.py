@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.documents.builder import DocumentBuilder, RawCell
 from featpipe.documents.formats.docx_numbering import Numbering
@@ -74,6 +73,14 @@ class _Paragraph:
     text: str
     level: int = 0
     boxes: list[Element] = field(default_factory=list)
+
+
+class _Place(NamedTuple):
+    """A cell in its column of the grid."""
+
+    column: int
+    width: int
+    cell: Element
 
 
 class _Word:
@@ -212,22 +219,20 @@ class _Word:
         return sign
 
     def _table(self, table: Element) -> None:
-        rows = [list(_inner(row, "tc")) for row in _inner(table, "tr")]
-        if all(len(row) <= 1 for row in rows) or any(_holds_table(c) for row in rows for c in row):
-            for cell in chain.from_iterable(rows):
+        rows = [_placed(row) for row in _inner(table, "tr")]
+        cells = [place.cell for row in rows for place in row]
+        if all(len(row) <= 1 for row in rows) or any(_holds_table(cell) for cell in cells):
+            for cell in cells:
                 self._blocks(cell)
             return
         self.builder.add_table(_with_heights(list(self._cells(rows)), rows))
 
-    def _cells(self, rows: list[list[Element]]) -> Iterator[RawCell]:
+    def _cells(self, rows: list[list[_Place]]) -> Iterator[RawCell]:
         """The cells of a table, one row high; a vertical merge is its first cell."""
         for index, row in enumerate(rows):
-            column = 0
-            for cell in row:
-                width = _grid_span(cell)
+            for column, width, cell in row:
                 if not _is_continued(cell):
                     yield RawCell(index, column, self._cell_text(cell), column_span=width)
-                column += width
 
     def _cell_text(self, cell: Element) -> str:
         return "\n".join(line for line in self._lines(cell) if line.strip())
@@ -247,15 +252,25 @@ class _Word:
                 yield from self._lines(block)
 
 
-def _with_heights(cells: list[RawCell], rows: list[list[Element]]) -> list[RawCell]:
+def _placed(row: Element) -> list[_Place]:
+    """The cells of a row in their columns; the first may stand in from the edge of the table."""
+    column = _number(child(row, "trPr"), "gridBefore")
+    places = []
+    for cell in _inner(row, "tc"):
+        width = _number(child(cell, "tcPr"), "gridSpan") or 1
+        places.append(_Place(column, width, cell))
+        column += width
+    return places
+
+
+def _with_heights(cells: list[RawCell], rows: list[list[_Place]]) -> list[RawCell]:
     """Cells with the rows that a vertical merge adds to them."""
-    continued: set[tuple[int, int]] = set()
-    for index, row in enumerate(rows):
-        column = 0
-        for cell in row:
-            if _is_continued(cell):
-                continued.add((index, column))
-            column += _grid_span(cell)
+    continued = {
+        (index, place.column)
+        for index, row in enumerate(rows)
+        for place in row
+        if _is_continued(place.cell)
+    }
     return [replace(cell, row_span=_height(cell, continued)) for cell in cells]
 
 
@@ -300,9 +315,9 @@ def _holds_table(cell: Element) -> bool:
     return any(local(inner.tag) == "tbl" for inner in cell.iter())
 
 
-def _grid_span(cell: Element) -> int:
-    value = value_of(child(cell, "tcPr"), "gridSpan")
-    return min(int(value), 1000) if value and value.isdecimal() and int(value) else 1
+def _number(properties: Element | None, name: str) -> int:
+    value = value_of(properties, name)
+    return min(int(value), 1000) if value and value.isdecimal() else 0
 
 
 def _font(run: Element) -> str:
