@@ -241,6 +241,26 @@ def test_mail_with_html_only_and_a_false_charset_is_read() -> None:
     assert loaded(data).text.endswith("正文")
 
 
+def test_a_mail_inside_a_mail_keeps_its_own_fields() -> None:
+    inner = "Subject: 报价\r\nFrom: 王五 <w@e.f>\r\nDate: Tue, 02 May 2017 08:00:00\r\n\r\n价款"
+    data = (
+        "From: a@b.c\r\nSubject: Fwd\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n"
+        "--x\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n见下\r\n"
+        "--x\r\nContent-Type: message/delivery-status\r\n\r\nStatus: 5.1.1\r\n"
+        f"--x\r\nContent-Type: message/rfc822\r\n\r\n{inner}\r\n--x--\r\n"
+    )
+    document = loaded(data.encode(), "letter.eml")
+    assert document.title == "Fwd"
+    assert document.text.split("\n")[2:] == [
+        "见下",
+        "Subject: 报价",
+        "From: 王五 <w@e.f>",
+        "Date: Tue, 02 May 2017 08:00:00",
+        "价款",
+    ]
+    assert document.notes == ("part left out: message/delivery-status",)
+
+
 def test_mail_in_an_encoding_of_seven_bits_is_read() -> None:
     subject = "=?ISO-2022-JP?B?GyRCN0BMcxsoQg==?="
     kind = "Content-Type: text/plain; charset=iso-2022-jp"

@@ -1,7 +1,8 @@
 """Mail (.eml): subject, people and date, then the body; attachments are named, not opened.
 
-Of a body in several forms the plain one is read; HTML where there is no other. Parts whose declared
-encoding is unknown or wrong are decoded by their bytes, as are fields that are not encoded at all.
+A mail inside the mail, such as a forwarded one, is read likewise. Of a body in several forms the
+plain one is read; HTML where there is no other. Parts whose declared encoding is unknown or wrong
+are decoded by their bytes, as are fields that are not encoded at all.
 """
 
 from __future__ import annotations
@@ -27,13 +28,18 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     """Read a mail, as a :class:`~featpipe.documents.load.LoadFunction`."""
     message = BytesParser(policy=policy.compat32).parsebytes(data)
     builder = DocumentBuilder(limits)
+    builder.title = _head(message, builder)
+    _part(message, builder, 0)
+    return builder
+
+
+def _head(message: Message, builder: DocumentBuilder) -> str:
+    """Add the fields of a message; its subject."""
     fields = _fields(message, builder)
     for name, value in fields.items():
         if value:
             builder.add(f"{name}: {value}")
-    builder.title = fields["Subject"]
-    _part(message, builder, 0)
-    return builder
+    return fields["Subject"]
 
 
 def _fields(message: Message, builder: DocumentBuilder) -> dict[str, str]:
@@ -89,11 +95,14 @@ def _decoded_words(raw: str) -> str:
 def _part(part: Message, builder: DocumentBuilder, depth: int) -> None:
     if depth > builder.limits.max_depth:
         raise DocumentTooLarge("mail parts nested too deeply")
-    payload = part.get_payload()
-    if isinstance(payload, list):
+    payload, kind = part.get_payload(), part.get_content_type()
+    if kind == "message/delivery-status":  # fields for a program, in messages without a body
+        builder.note(f"part left out: {kind}")
+    elif isinstance(payload, list):
         inner = [p for p in payload if not isinstance(p, str)]
-        is_choice = part.get_content_type() == "multipart/alternative"
-        for message in _best(inner) if is_choice else inner:
+        for message in _best(inner) if kind == "multipart/alternative" else inner:
+            if kind == "message/rfc822":
+                _head(message, builder)
             _part(message, builder, depth + 1)
     else:
         _leaf(part, builder)
