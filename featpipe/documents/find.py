@@ -105,7 +105,7 @@ def search(
     ours: dict[str, str] = {}
     notes: list[str] = []
     roots: list[str] = []
-    own_place = own and real_path(own)
+    own_place = real_path(own) if own else None
     for path in _listed(paths):
         if own_place and real_path(Path(path)) == own_place:
             continue
@@ -124,7 +124,7 @@ def search(
         named = ", ".join(str(path) for path in paths) or "no path"
         raise MissingDocuments(
             f"no documents in {named}",
-            hint="; ".join(notes) or _why_nothing(include, exclude),
+            hint="; ".join(notes) or _why_nothing(paths, include, exclude, own_place),
         )
     whole = _distinct(found.values())
     sources = [inner for s in whole for inner in expanded(s)] if expand else list(whole)
@@ -151,7 +151,14 @@ def _refuse_named(path: Path | str, what: str) -> None:
         )
 
 
-def _why_nothing(include: Sequence[str], exclude: Sequence[str]) -> str:
+def _why_nothing(
+    paths: Sequence[Path | str],
+    include: Sequence[str],
+    exclude: Sequence[str],
+    own_place: str | None,
+) -> str:
+    if own_place and any(real_path(Path(path)) == own_place for path in paths):
+        return "that is the cache to be written; name the documents for it"
     if include or exclude:
         return "check the patterns of include and exclude"
     return "hidden files and those of editors and version control are no documents"

@@ -12,7 +12,7 @@ import pytest
 from featpipe.documents import find_sources
 from featpipe.documents.find import search
 from featpipe.documents.own_files import describe_own_file
-from featpipe.errors import DocumentError, UsageError
+from featpipe.errors import DocumentError, MissingDocuments, UsageError
 from featpipe.extraction.results import ExtractedValue as Value
 from featpipe.extraction.results import Extraction, FieldResult, Provenance
 from featpipe.extraction.results_file import write_extractions
@@ -90,6 +90,17 @@ def test_the_cache_being_written_may_be_named_among_documents(tmp_path: Path) ->
     (tmp_path / "doc.txt").write_text("正文", "utf-8")
     found = search([tmp_path / "doc.txt", tmp_path / "notes.txt"], own=tmp_path / "notes.txt")
     assert [source.path.name for source in found.sources] == ["doc.txt"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_cache_as_its_own_and_only_document_is_named_as_the_reason(
+    tmp_path: Path, *, is_there: bool
+) -> None:
+    if is_there:
+        Writer.open(tmp_path / "c.h5").close()
+    with pytest.raises(MissingDocuments, match=r"no documents in .*c\.h5") as error:
+        search([tmp_path / "c.h5"], own=tmp_path / "c.h5")
+    assert error.value.hint == "that is the cache to be written; name the documents for it"
 
 
 @pytest.mark.parametrize("suffix", ["docx", "zip"])
