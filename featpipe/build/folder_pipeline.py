@@ -185,7 +185,8 @@ class FolderPipeline:
         if sync:
             check_roots(address, list_documents(address, *chosen))
         run = self.plan_documents(documents, include=include, exclude=exclude, n_parts=n_parts)
-        work = _Work(Total(run.id, dict.fromkeys(run.notes)), run.n_files, listen)
+        notes = (*run.notes, *self._notes(self.plan_of_folder()))
+        work = _Work(Total(run.id, dict.fromkeys(notes)), run.n_files, listen)
         parts = [Job("prepare", number, run.id) for number in range(run.n_parts)]
         with self._working(work):
             self._do(parts, work)
@@ -225,7 +226,8 @@ class FolderPipeline:
 
         """
         space = self.plan_space()
-        work = _Work(Total(f"models of {self._folder.address}"), 0, listen)
+        notes = self._notes(self.plan_of_folder().for_space(self._folder, space))
+        work = _Work(Total(f"models of {self._folder.address}", dict.fromkeys(notes)), 0, listen)
         with self._working(work):
             self._do([replace(job, space=space) for job in self._shards()], work)
         return work.finish()
@@ -245,6 +247,12 @@ class FolderPipeline:
 
     def _devices(self) -> tuple[str, ...]:
         return self._seat.devices or default_devices()
+
+    def _notes(self, plan: FolderPlan) -> Iterator[str]:
+        """Why the plan has its precision, where the user left it open."""
+        asked = self._models.encoder
+        if plan.encoder.note and (asked is None or asked.precision == "auto"):
+            yield plan.encoder.note
 
     def _shards(self) -> list[Job]:
         return [Job("encode", n) for n in range(self.plan_of_folder().n_shards)]

@@ -88,13 +88,13 @@ def plan(
         n_parts=_read_parts(parts),
     )
     made = pipeline.plan_of_folder()
+    notes = [note for note in (*run.notes, made.encoder.note) if note]
     if as_json:
         counts = {"run": run.id, "prepare": run.n_parts, "encode": made.n_shards}
-        echo(json.dumps(counts | {"files": run.n_files, "notes": run.notes}, ensure_ascii=False))
+        echo(json.dumps(counts | {"files": run.n_files, "notes": notes}, ensure_ascii=False))
         return
-    for note in (*run.notes, made.encoder.note):
-        if note:
-            echo(f"note {note}", err=True)
+    for note in notes:
+        echo(f"note {note}", err=True)
     echo(f"run {run.id}: {run.n_files} files; jobs: prepare {run.n_parts}, encode {made.n_shards}")
 
 

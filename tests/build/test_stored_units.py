@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from featpipe import Cache, Pipeline
 from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
+from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import UnreadableDictionary, UsageError
 from featpipe.settings import BuildSettings
 from tests.build.folder_contents import contents, folder_differences, gather
@@ -104,6 +106,22 @@ def test_keys_of_another_cache_are_hits_and_a_folder_gets_another_model_from_its
     assert vectors_of(found) == vectors_of(contents(whole))
     assert problems == []
     assert (folder / "shards" / "0.1.h5").exists()
+
+
+def test_builds_of_a_folder_state_why_it_has_its_precision_where_that_was_left_open(
+    tmp_path: Path, documents: Path, encoder_folder: Path
+) -> None:
+    folder, note = tmp_path / "c.fp", "vectors in mixed precision, worthwhile here"
+    pipeline = FolderPipeline(folder, Models(encoder_folder, "none"), n_shards=2, seat=SEAT)
+    plan = pipeline.plan()
+    plan = replace(plan, encoder=replace(plan.encoder, note=note))
+    (folder / "cache.json").write_bytes(plan.to_json())
+    assert note in pipeline.build([documents]).notes
+    assert note in pipeline.build([documents]).notes
+    assert note in pipeline.encode_stored().notes
+    asked = EncoderSettings(precision=plan.encoder.settings["precision"])
+    exact = FolderPipeline(folder, Models(encoder_folder, "none", asked), seat=SEAT)
+    assert note not in exact.build([documents]).notes
 
 
 def test_a_file_takes_rows_of_another_cache(

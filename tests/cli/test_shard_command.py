@@ -66,6 +66,19 @@ def test_a_folder_is_planned_prepared_encoded_and_done(
     assert (again.exit_code, report["n_encoded"], report["n_unchanged"]) == (1, 0, 4)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_why_a_folder_has_its_precision_is_printed(
+    tmp_path: Path, docs: Path, encoder_folder: Path, form: tuple[str, ...]
+) -> None:
+    command = ("shard", "plan", tmp_path / "c.fp", docs, "--device", "cpu", *form)
+    run(*command, "--model", encoder_folder, "--ner", "none")
+    described = tmp_path / "c.fp" / "cache.json"
+    plan = json.loads(described.read_text("utf-8"))
+    plan["encoder"]["note"] = "vectors in mixed precision"
+    described.write_text(json.dumps(plan), "utf-8")
+    assert "vectors in mixed precision" in run(*command).output
+
+
 def test_encoding_before_all_is_prepared_says_so(
     tmp_path: Path, docs: Path, encoder_folder: Path
 ) -> None:
