@@ -266,18 +266,18 @@ class Loader:
 _HERE = "featpipe.documents.formats."
 
 BUILT_IN = (
-    Loader("plain", 1, (media_type.PLAIN,), _HERE + "text:load"),
+    Loader("plain", 2, (media_type.PLAIN,), _HERE + "text:load"),
     Loader("text", 1, (media_type.GIVEN,), _HERE + "text:load_given"),
-    Loader("markdown", 3, (media_type.MARKDOWN,), _HERE + "markdown:load"),
-    Loader("html", 2, (media_type.HTML,), _HERE + "html:load"),
+    Loader("markdown", 4, (media_type.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("html", 3, (media_type.HTML,), _HERE + "html:load"),
     Loader("pdf", 2, (media_type.PDF,), _HERE + "pdf:load"),
-    Loader("docx", 1, (media_type.DOCX,), _HERE + "docx:load"),
+    Loader("docx", 2, (media_type.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 1, (media_type.PPTX,), _HERE + "pptx:load"),
-    Loader("xlsx", 1, (media_type.XLSX,), _HERE + "xlsx:load"),
-    Loader("odt", 1, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
-    Loader("epub", 1, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
+    Loader("xlsx", 2, (media_type.XLSX,), _HERE + "xlsx:load"),
+    Loader("odt", 2, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
+    Loader("epub", 2, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
     Loader("ocr", 1, media_type.PICTURES, _HERE + "ocr:load"),
-    Loader("mail", 1, (media_type.MAIL,), _HERE + "mail:load"),
+    Loader("mail", 2, (media_type.MAIL,), _HERE + "mail:load"),
 )
 
 #: Built-in loaders that came later. The identities of all loaders above are part of the key of
@@ -285,7 +285,7 @@ BUILT_IN = (
 #: cache keeps what it holds when a format is added.
 ADDED = (
     Loader("rtf", 1, (media_type.RTF,), _HERE + "rtf:load"),
-    Loader("doc", 1, (media_type.DOC,), _HERE + "doc:load"),
+    Loader("doc", 2, (media_type.DOC,), _HERE + "doc:load"),
 )
 
 #: Media type -> (name, next step): files that are recognised and not read.

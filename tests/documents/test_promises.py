@@ -8,8 +8,9 @@ import pytest
 from tiny_checkpoints import save_encoder
 from zip_writing import paragraph, write_docx
 
-from featpipe import Pipeline
-from featpipe.cache.places import make_preparation
+from featpipe import Cache, Pipeline
+from featpipe.build import plan
+from featpipe.cache.places import Preparation, make_preparation
 from featpipe.documents import load_document
 from featpipe.documents.load import ADDED, BUILT_IN
 from featpipe.errors import EmptyDocument, UnreadableDocument
@@ -84,9 +85,30 @@ def test_a_format_that_is_added_changes_no_key_of_other_documents() -> None:
         assert known.of(data) == known.fingerprint
     assert known.of(RTF) == f"{known.fingerprint}+rtf/1"
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le")
-    assert known.of(ole) == f"{known.fingerprint}+doc/1"
+    assert known.of(ole) == f"{known.fingerprint}+doc/2"
     assert [loader.identity for loader in BUILT_IN] == [
-        "plain/1", "text/1", "markdown/3", "html/2", "pdf/2", "docx/1", "pptx/1", "xlsx/1",
-        "odt/1", "epub/1", "ocr/1", "mail/1",
+        "plain/2", "text/1", "markdown/4", "html/3", "pdf/2", "docx/2", "pptx/1", "xlsx/2",
+        "odt/2", "epub/2", "ocr/1", "mail/2",
     ]  # fmt: skip
     assert {loader.name for loader in ADDED} == {"rtf", "doc"}
+
+
+def test_documents_that_other_loaders_read_are_read_anew_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, docs, cache = save_encoder(tmp_path / "tiny"), tmp_path / "docs", tmp_path / "c.h5"
+    docs.mkdir()
+    for name, data in (("a.txt", TEXT), ("b.html", LOGIN), ("c.docx", DOCX)):
+        (docs / name).write_bytes(data)
+    with monkeypatch.context() as then:
+        then.setattr(plan, "make_preparation", lambda *, use_ocr: Preparation(f"{use_ocr}"))
+        with Pipeline(cache, model, "none", devices=["cpu"]) as pipeline:
+            assert pipeline.build(docs).n_unchanged == 0
+            assert pipeline.build(docs).n_unchanged == 3
+    with Pipeline(cache, model, "none", devices=["cpu"]) as pipeline:
+        report, again = pipeline.build(docs), pipeline.build(docs)
+    assert (report.n_unchanged, report.n_loaded, report.n_encoded) == (0, 3, 0)
+    assert again.n_unchanged == 3
+    with Cache.open(cache) as opened:
+        found = [one.id for one in opened.documents()]
+    assert found == ["docs/a.txt", "docs/b.html", "docs/c.docx"]
