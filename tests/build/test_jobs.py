@@ -150,6 +150,7 @@ def test_a_machine_with_other_weights_or_loaders_is_refused_with_the_difference(
     told = json.loads(planned)
     told["preparation"]["segmenter"] = "of another machine"
     description.write_text(json.dumps(told), "utf-8")
-    with pytest.raises(UsageError, match=r'segmenter: "of another machine" \| '):
+    with pytest.raises(UsageError, match=r'segmenter: "of another machine" \| ') as error:
         run_job(folder, Job("prepare", 0), SEAT)
+    assert "after an upgrade, build another folder, with --also" in str(error.value.hint)
     assert not list(folder.rglob("*.h5"))

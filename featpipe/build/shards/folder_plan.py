@@ -184,7 +184,8 @@ class FolderPlan:
             raise UsageError(
                 "this installation reads documents otherwise than the plan of the folder says:\n  "
                 + "\n  ".join(lines),
-                hint="install the same featpipe and extras on every machine",
+                hint="install the same featpipe and extras on every machine; after an upgrade, "
+                "build another folder, with --also and this one, from which vectors are copied",
             )
         return Preparation.of_spec(here)
 
