@@ -83,6 +83,24 @@ def test_a_list_that_starts_anew_starts_anew_and_one_that_does_not_goes_on() -> 
     assert loaded(write_docx("".join(body), numbering=rules)).text == "1. a\n2. b\n3. c\n1. d\n2. e"
 
 
+def test_articles_count_through_chapters_and_legal_numbers_are_decimal() -> None:
+    def with_rule(rule: str, mark: str) -> str:
+        return rule.replace("</w:lvl>", f"{mark}</w:lvl>")
+
+    rules = numbering(
+        level(0, "chineseCounting", "第%1章"),
+        with_rule(level(1, "chineseCounting", "第%2条"), '<w:lvlRestart w:val="0"/>'),
+        with_rule(level(2, "decimal", "%2.%3"), "<w:isLgl/>"),
+        with_rule(level(3, "decimal", "%4)"), '<w:lvlRestart w:val="1"/>'),
+    )
+    levels = (0, 1, 2, 3, 1, 3, 0, 1, 2, 3)
+    body = [numbered(text, at) for text, at in zip("abcdefghij", levels, strict=True)]
+    assert loaded(write_docx("".join(body), numbering=rules)).text.split("\n") == [
+        "第一章 a", "第一条 b", "1.1 c", "1) d", "第二条 e", "2) f",
+        "第二章 g", "第三条 h", "3.1 i", "1) j",
+    ]  # fmt: skip
+
+
 def test_numbers_and_levels_come_from_styles_and_their_ancestors() -> None:
     styles = (
         f'<w:styles {W}><w:style w:styleId="A"><w:name w:val="heading 2"/><w:pPr><w:numPr>'

@@ -21,6 +21,7 @@ from featpipe.documents.formats.zip_xml import (
     attribute,
     child,
     children,
+    is_on,
     local,
     value_of,
 )
@@ -176,7 +177,7 @@ class _Word:
         for inner in element:
             name = local(inner.tag)
             if name == "r":
-                if _is_on(child(inner, "rPr"), "vanish"):
+                if is_on(child(inner, "rPr"), "vanish"):
                     self.builder.note("hidden text is left out")
                 else:
                     self._run(inner, texts, boxes)
@@ -330,17 +331,12 @@ def _form_field(data: Element | None) -> str:
     """What an old form field shows that is no text of its own: a box, a choice of a list."""
     box, choices = child(data, "checkBox"), child(data, "ddList")
     if box is not None:
-        is_checked = _is_on(box, "default" if child(box, "checked") is None else "checked")
+        is_checked = is_on(box, "default" if child(box, "checked") is None else "checked")
         return "☒" if is_checked else "☐"
     entries = [attribute(entry, "val") or "" for entry in children(choices, "listEntry")]
     chosen = value_of(choices, "result") or value_of(choices, "default") or "0"
     index = int(chosen) if chosen.isdecimal() else 0
     return entries[index] if index < len(entries) else ""
-
-
-def _is_on(element: Element | None, name: str) -> bool:
-    mark = child(element, name)
-    return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
 
 
 def _is_continued(cell: Element) -> bool:

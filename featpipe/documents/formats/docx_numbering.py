@@ -7,10 +7,10 @@ to a clause points nowhere. Source of the rules: ECMA-376 part 1, section 17.9.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from featpipe.documents.formats.zip_xml import attribute, children, value_of
+from featpipe.documents.formats.zip_xml import attribute, children, is_on, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +25,26 @@ _MAX_LEVELS = 9
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a list: the first number, how it is written, and the text around it."""
+    """One level of a list.
+
+    Attributes:
+        start: the first number.
+        style: how it is written.
+        text: around it.
+        is_legal: the numbers of the levels above are written as decimals beside it (isLgl).
+        restart: the level (from 1) that begins it anew, as all above that do; 0 for none, None for
+            the level above it.
+    """
 
     start: int = 1
     style: str = "decimal"
     text: str = "%1."
+    is_legal: bool = False
+    restart: int | None = None
+
+    def begins_anew(self, level: int, used: int) -> bool:
+        """Whether it does, being at ``level``, after a number at the level ``used``."""
+        return used < (level if self.restart is None else min(self.restart, level))
 
 
 @dataclass(slots=True)
@@ -66,7 +81,9 @@ class Numbering:
         rule = levels.get(level, Level())
         before = None if self._restarts(number, level) else counters[level]
         counters[level] = rule.start if before is None else before + 1
-        counters[level + 1 :] = [None] * (_MAX_LEVELS - level - 1)
+        for lower in range(level + 1, _MAX_LEVELS):
+            if levels.get(lower, Level()).begins_anew(lower, level):
+                counters[lower] = None
         for upper in range(level):
             if counters[upper] is None:
                 counters[upper] = levels.get(upper, Level()).start
@@ -88,6 +105,8 @@ def _levels(element: Element) -> dict[int, Level]:
                 int(_value(level, "start", "1")),
                 _value(level, "numFmt", "decimal"),
                 _value(level, "lvlText", ""),
+                is_on(level, "isLgl"),
+                int(restart) if (restart := _value(level, "lvlRestart", "")).isdecimal() else None,
             )
     return found
 
@@ -102,7 +121,7 @@ def _overrides(element: Element, levels: dict[int, Level]) -> tuple[dict[int, Le
         start = _value(override, "startOverride", "")
         if start.isdecimal():
             old = own.get(int(index), Level())
-            own[int(index)] = Level(int(start), old.style, old.text)
+            own[int(index)] = replace(old, start=int(start))
             restarts.add(int(index))
     return own, restarts
 
@@ -119,7 +138,8 @@ def _label(rule: Level, levels: dict[int, Level], counters: list[int | None]) ->
     def write(match: re.Match[str]) -> str:
         level = int(match[1]) - 1
         number = counters[level] if level < _MAX_LEVELS else None
-        return "" if number is None else written(number, levels.get(level, rule).style)
+        style = "decimal" if rule.is_legal else levels.get(level, rule).style
+        return "" if number is None else written(number, style)
 
     return re.sub(r"%([1-9])", write, rule.text)
 

@@ -181,6 +181,12 @@ def value_of(element: Element | None, name: str) -> str | None:
     return attribute(found, "val") if found is not None else None
 
 
+def is_on(element: Element | None, name: str) -> bool:
+    """Whether the first child of this local name is there, and does not switch itself off."""
+    mark = child(element, name)
+    return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
+
+
 def text_of(root: Element | None, name: str) -> str:
     """The text of the first descendant of this local name, or ""."""
     for element in () if root is None else root.iter():
