@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from building import build, stored_terms
+from flipped_bits import flip, offset_of
 from folder_cache import EXACT, SHARED, Pair, build_folder
 
 from featpipe import Cache
@@ -315,11 +316,7 @@ def test_a_backup_has_every_file_and_follows_its_folder(own: Path, tmp_path: Pat
 def test_damage_is_named_and_repaired_and_done_again(own: Path, pair: Pair) -> None:
     layout = FolderLayout.read(own)
     damaged = layout.shard_file(1)
-    with Reader(damaged) as reader:
-        place = reader.table("texts").now.view.values["text"].offset_of(1)
-    with damaged.open("r+b") as file:
-        file.seek(place)
-        file.write(b"\x00")
+    flip(damaged, offset_of(damaged, "texts", "text", 1))
     layout.shard_file(3).unlink()
     layout.shard_file(3, 1).unlink()
     found = verify_folder(own, is_deep=True, asks_libhdf5=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from flipped_bits import flip, offset_of
 from folder_cache import build_folder
 from sentence_cache import append_document
 
@@ -107,11 +108,7 @@ def compact(own: Path, _: Pair) -> None:
 def damage_and_repair(own: Path, _: Pair) -> None:
     for number, place in ((1, 1), (2, 3)):
         damaged = FolderLayout.read(own).shard_file(number)
-        with Reader(damaged) as reader:
-            at = reader.table("texts").now.view.values["text"].offset_of(place)
-        with damaged.open("r+b") as file:
-            file.seek(at)
-            file.write(b"\x00")
+        flip(damaged, offset_of(damaged, "texts", "text", place))
     assert not repair_folder(own).is_whole
 
 

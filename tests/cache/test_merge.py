@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from building import build, contents, stored_terms
+from flipped_bits import damage
 from sentence_cache import write_documents
 
 from featpipe import Cache
@@ -38,12 +39,8 @@ def test_a_damaged_term_is_left_out_with_the_texts_that_need_it(tmp_path: Path) 
     write_documents(other, {"b.txt": ["违约责任。"]})
     with Reader(one) as reader:
         [name] = [name for name in reader.tables() if name.endswith("/vocabulary")]
-        view = reader.table(name).now.view
         last = reader.table(name).n_rows - 1  # of the second sentence
-        at = view.values["term"].offset_of(int(view.bounds("term", last, last + 1)[0]))
-    with one.open("r+b") as file:
-        file.seek(at)
-        file.write(b"\x00")
+    damage(one, name, "term", last)
     done = merge_caches([one, other], merged)
     assert done.n_damaged == 2
     with Cache.open(merged) as cache:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from building import build
+from flipped_bits import damage
 from sentence_cache import write_documents
 
 from featpipe import Cache
@@ -24,20 +25,6 @@ from featpipe.store.verify import verify_dictionary
 COLUMNS = {"documents": "text", "embeddings": "vectors", "entities": "scores", "levels": "bits",
            "places": "source", "sources": "path", "texts": "text",
            "vocabulary": "term", "units": "ids"}  # fmt: skip
-
-
-def damage(path: Path, table: str, column: str, row: int) -> None:
-    """Flip a bit in this row, of a ragged column in its first value."""
-    with Reader(path) as reader:
-        view = reader.table(table).now.view
-        if column in view.values:
-            row = int(view.bounds(column, row, row + 1)[0])
-        at = (view.fixed | view.values)[column].offset_of(row)
-    with path.open("r+b") as file:
-        file.seek(at)
-        byte = file.read(1)[0]
-        file.seek(at)
-        file.write(bytes([byte ^ 4]))
 
 
 def first_with_values(path: Path, table: str, column: str, start: int) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flipped_bits import damage
 from folder_cache import EXACT, Pair, build_folder
 
 from featpipe.build.folder_pipeline import FolderPipeline
@@ -27,17 +28,6 @@ from featpipe.store.folder_layout import FolderLayout
 def own(pair: Pair, tmp_path: Path) -> Path:
     """A copy of the folder, to be changed."""
     return Path(shutil.copytree(pair.folder, tmp_path / "own.fp"))
-
-
-def damage(file: Path, table: str, column: str, row: int = 1) -> None:
-    with Reader(file) as reader:
-        view = reader.table(table).now.view
-        at = (view.fixed | view.values)[column].offset_of(row)
-    with file.open("r+b") as opened:
-        opened.seek(at)
-        byte = opened.read(1)[0]
-        opened.seek(at)
-        opened.write(bytes([byte ^ 4]))
 
 
 def rows_by_key(cache: Path) -> dict[str, dict[bytes, bytes]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from flipped_bits import flip, offset_of
 
 from featpipe import Cache
 from featpipe.cli.main import featpipe
@@ -103,11 +104,8 @@ def test_damage_names_the_folder_to_repair_and_its_files_are_not_repaired_one_by
     own: Path,
 ) -> None:
     """A file repaired by itself would lack rows that the reports of the folder call done."""
-    with Reader(own / "shards" / "1.h5") as reader:
-        place = reader.table("texts").now.view.values["text"].offset_of(1)
-    with (own / "shards" / "1.h5").open("r+b") as file:
-        file.seek(place)
-        file.write(b"\x00")
+    file = own / "shards" / "1.h5"
+    flip(file, offset_of(file, "texts", "text", 1))
     with Cache.open(own) as cache, pytest.raises(DamagedRows) as raised:
         list(cache.dictionary().texts())
     assert "1.h5 is damaged" in str(raised.value)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flipped_bits import damage
 
 from featpipe.errors import DictionaryError
 from featpipe.store import Reader, Writer, keys_of
@@ -205,11 +206,7 @@ def test_a_damaged_file_does_not_replace_its_backup(
     monkeypatch.setattr(engine, "_clone", lambda *_: None)
     write(source, ["甲方", "乙方"])
     back_up_dictionary(source, target)
-    with Reader(source) as reader:
-        at = reader.table("texts").now.view.values["text"].offset_of(1)
-    damaged = bytearray(source.read_bytes())
-    damaged[at] ^= 1
-    source.write_bytes(damaged)
+    damage(source, "texts", "text")
     with pytest.raises(DictionaryError, match=r"c\.h5 has a row[\s\S]*featpipe repair \S*c\.h5\Z"):
         back_up_dictionary(source, target)
     assert texts_of(target) == ["甲方", "乙方"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from flipped_bits import flip, offset_of
 
 from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary
 from featpipe.store import Reader, Writer, keys_of
@@ -27,25 +28,11 @@ from tests.store.damage import (
     Victim,
     build_again,
     content_of,
-    overwrite,
     write_rows,
     write_victim,
 )
 from tests.store.samples import RUNS, TEXTS, VECTORS, ragged_text, vectors_of
 from tests.store.test_released_layouts import FIXTURES, check_fixture
-
-
-def flip(path: Path, offset: int, mask: int = 1) -> None:
-    with path.open("rb") as file:
-        file.seek(offset)
-        byte = file.read(1)[0]
-    overwrite(path, offset, bytes([byte ^ mask]))
-
-
-def offset_of(path: Path, table: str, column: str, row: int) -> int:
-    with Reader(path) as reader:
-        view = reader.table(table).now.view
-        return (view.fixed | view.values)[column].offset_of(row)
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flipped_bits import flip
 
 from featpipe.errors import DamagedRows, DictionaryError, UnknownSpace
 from featpipe.store import (
@@ -25,7 +26,6 @@ from featpipe.store.rewrite import equal_rows, sound_blocks
 from tests.store.damage import overwrite
 from tests.store.folders import split
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vectors_of
-from tests.store.test_damage import flip
 
 TEXT = [f"句子 {i}" * (i % 5) + str(i) for i in range(700)]
 N_DOCUMENTS = 60

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from flipped_bits import flip, offset_of
 
 from featpipe.errors import DamagedRows
 from featpipe.store import Reader, Writer, keys_of, sound_rows
 from featpipe.store.sound_rows import HOLDS_S, SETTLED_S
 from tests.store.damage import TEXTS_IN_FILE, overwrite, write_victim
 from tests.store.samples import VECTORS, vectors_of
-from tests.store.test_damage import flip, offset_of
 from tests.store.test_released_layouts import FIXTURES
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from flipped_bits import damage, flip, offset_of
 
 from featpipe.errors import DictionaryError, DictionaryLocked, MissingExtra, UnreadableDictionary
 from featpipe.store import Reader, TableSpec, Writer, key_of, keys_of
@@ -40,18 +41,6 @@ def fill(path: Path, texts: list[str], *, n_commits: int = 20) -> None:
             )
             writer.table("runs", RUNS).append({"record": ragged_text(["{}"])})
             writer.commit()
-
-
-def harm(path: Path, table: str, column: str, row: int) -> None:
-    """Flip one bit of one row."""
-    with Reader(path) as reader:
-        view = reader.table(table).now.view
-        offset = (view.fixed | view.values)[column].offset_of(row)
-    with path.open("r+b") as file:
-        file.seek(offset)
-        byte = file.read(1)[0]
-        file.seek(offset)
-        file.write(bytes([byte ^ 4]))
 
 
 def content(path: Path) -> dict[str, dict[bytes, bytes]]:
@@ -107,7 +96,7 @@ def test_a_flipped_bit_is_found_and_compacting_drops_its_row(
 ) -> None:
     fill(path, TEXTS_A)
     before = content(path)
-    harm(path, table, column, 5)
+    flip(path, offset_of(path, table, column, 5), 4)
     found = verify_dictionary(path, is_deep=True)
     bad = {t.name: t.damaged_rows for t in found.tables if t.damaged_rows}
     assert list(bad) == [table]
@@ -125,7 +114,7 @@ def test_a_flipped_bit_is_found_and_compacting_drops_its_row(
 
 def test_a_flipped_key_is_found(path: Path) -> None:
     fill(path, TEXTS_A)
-    harm(path, "texts", "keys", 9)
+    damage(path, "texts", "keys", 9)
     checked = {table.name: table for table in verify_dictionary(path, is_deep=True).tables}
     assert checked["texts"].damaged_rows == (9,)
     assert checked["texts"].unfound_rows == (9,)
@@ -239,7 +228,7 @@ def test_parquet_without_its_extra_says_what_to_install(
 def test_exported_parquet_counts_the_damaged_rows_that_it_lacks(path: Path, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     fill(path, TEXTS_A)
-    harm(path, "embeddings/a", "vectors", 5)
+    damage(path, "embeddings/a", "vectors", 5)
     done = export_parquet(path, tmp_path / "out")
     assert done.n_damaged == 1
     assert str(done).endswith("; 1 damaged rows left out")
@@ -253,7 +242,7 @@ def test_exported_parquet_holds_every_row(path: Path, tmp_path: Path) -> None:
     with Writer.open(path) as writer:
         writer.table("empty", DOCUMENTS)
         writer.commit()
-    harm(path, "texts", "text", 5)  # the sixth byte is in the third text
+    flip(path, offset_of(path, "texts", "text", 5), 4)  # the sixth byte is in the third text
     done = export_parquet(path, tmp_path / "out")
     assert done.n_rows["texts"] == len(TEXTS_A) - 1
     assert done.n_rows["empty"] == 0
