@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Pieces of the source a raw paragraph was put together from: (raw length, source start, end).
 Pieces = Sequence[tuple[int, int, int]]
+#: Rows or columns of a table that a cell may be said to span.
+_MOST_SPANNED = 1000
 
 
 @dataclass(slots=True)
@@ -152,6 +154,12 @@ class RawCell:
     pieces: Pieces = ()
     row_span: int = 1
     column_span: int = 1
+
+
+def count_of(value: str | None, least: int = 1) -> int:
+    """Rows or columns that a file states, such as the span of a cell, within reason."""
+    is_number = value is not None and value.strip().isdecimal()
+    return min(max(int(value or 0), least), _MOST_SPANNED) if is_number else least
 
 
 def _spread(pieces: Pieces) -> tuple[Offsets, Offsets]:

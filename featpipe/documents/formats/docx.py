@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
 from featpipe.documents.formats.docx_numbering import Numbering
 from featpipe.documents.formats.symbol_fonts import describe, read_in, sign_of
 from featpipe.documents.formats.zip_xml import (
@@ -255,10 +255,10 @@ class _Word:
 
 def _placed(row: Element) -> list[_Place]:
     """The cells of a row in their columns; the first may stand in from the edge of the table."""
-    column = _number(child(row, "trPr"), "gridBefore")
+    column = count_of(value_of(child(row, "trPr"), "gridBefore"), least=0)
     places = []
     for cell in _inner(row, "tc"):
-        width = _number(child(cell, "tcPr"), "gridSpan") or 1
+        width = count_of(value_of(child(cell, "tcPr"), "gridSpan"))
         places.append(_Place(column, width, cell))
         column += width
     return places
@@ -314,11 +314,6 @@ def _inner(element: Element, name: str) -> Iterable[Element]:
 
 def _holds_table(cell: Element) -> bool:
     return any(local(inner.tag) == "tbl" for inner in cell.iter())
-
-
-def _number(properties: Element | None, name: str) -> int:
-    value = value_of(properties, name)
-    return min(int(value), 1000) if value and value.isdecimal() else 0
 
 
 def _font(run: Element) -> str:

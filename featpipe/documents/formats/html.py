@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import DocumentBuilder, Pieces, RawCell
+from featpipe.documents.builder import DocumentBuilder, Pieces, RawCell, count_of
 from featpipe.documents.decode import decode
 from featpipe.documents.segment import words_in
 
@@ -280,12 +280,9 @@ def _open_cell(raw: str) -> _OpenCell:
         return _OpenCell(1, 1)
     attributes = attributes_of(raw)
     return _OpenCell(
-        _span(attributes.get("rowspan", ("", 0))[0]), _span(attributes.get("colspan", ("", 0))[0])
+        count_of(attributes.get("rowspan", ("", 0))[0]),
+        count_of(attributes.get("colspan", ("", 0))[0]),
     )
-
-
-def _span(value: str) -> int:
-    return min(max(int(value), 1), 1000) if value.strip().isdecimal() else 1
 
 
 def _placed(table: _OpenTable) -> list[RawCell]:

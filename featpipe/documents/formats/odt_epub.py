@@ -10,7 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
 from featpipe.documents.decode import decode
 from featpipe.documents.formats.html import read_html
 from featpipe.documents.formats.zip_xml import Container, attribute, local, text_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from featpipe.documents.limits import LoadLimits
 
 _UNREAD = frozenset({"tracked-changes", "annotation", "note-citation", "sequence-decls", "forms"})
-_ROWS = "number-rows-spanned"
 
 
 def load_odt(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -78,13 +77,12 @@ def _table(table: Element, builder: DocumentBuilder) -> None:
         for _, cell in (cell for row in rows for cell in row):
             _blocks(cell, builder)
         return
-    builder.add_table(
-        [
-            RawCell(number, column, "\n".join(_lines(cell)), (), _count(cell, _ROWS), _count(cell))
-            for number, row in enumerate(rows)
-            for column, cell in row
-        ]
-    )
+    builder.add_table([_raw(n, column, cell) for n, row in enumerate(rows) for column, cell in row])
+
+
+def _raw(row: int, column: int, cell: Element) -> RawCell:
+    height, width = (attribute(cell, f"number-{name}-spanned") for name in ("rows", "columns"))
+    return RawCell(row, column, "\n".join(_lines(cell)), (), count_of(height), count_of(width))
 
 
 def _rows_of(element: Element) -> Iterator[Element]:
@@ -105,12 +103,7 @@ def _cells_of(row: Element) -> Iterator[tuple[int, Element]]:
         if name == "table-cell":
             yield column, cell
         if name in {"table-cell", "covered-table-cell"}:
-            column += _count(cell, "number-columns-repeated")
-
-
-def _count(cell: Element, name: str = "number-columns-spanned") -> int:
-    value = attribute(cell, name) or ""
-    return min(max(int(value), 1), 1000) if value.isdecimal() else 1
+            column += count_of(attribute(cell, "number-columns-repeated"))
 
 
 def _holds_table(cell: Element) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
 from featpipe.documents.formats.zip_xml import (
     Container,
     attribute,
@@ -118,7 +118,12 @@ class _Slide:
                 text = "\n".join(line.replace("\v", "\n") for line in lines)
                 cells.append(
                     RawCell(
-                        row, column, text, (), _count(cell, "rowSpan"), _count(cell, "gridSpan")
+                        row,
+                        column,
+                        text,
+                        (),
+                        count_of(cell.get("rowSpan")),
+                        count_of(cell.get("gridSpan")),
                     )
                 )
         self.builder.add_table(cells)
@@ -132,11 +137,6 @@ class _Slide:
                 for paragraph in point.iter():
                     if local(paragraph.tag) == "p":
                         self.builder.add(_text_of(paragraph))
-
-
-def _count(cell: Element, name: str) -> int:
-    value = cell.get(name, "1")
-    return min(max(int(value), 1), 1000) if value.isdecimal() else 1
 
 
 def _placeholder(shape: Element) -> str:
