@@ -59,6 +59,7 @@ class RequestMiddleware:
         self, app: ASGIApp, settings: ServiceSettings, metrics: ServiceMetrics, tracer: Tracer
     ) -> None:
         self._app, self._settings, self._metrics, self._tracer = app, settings, metrics, tracer
+        self._allowed_hosts = frozenset(name.lower() for name in settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection event."""
@@ -113,8 +114,7 @@ class RequestMiddleware:
 
     def _check_host(self, headers: Headers) -> None:
         host = _host_of(headers.get("host", ""))
-        allowed = {name.lower() for name in self._settings.allowed_hosts}
-        if self._settings.is_local and not is_loopback(host) and host not in allowed:
+        if self._settings.is_local and not is_loopback(host) and host not in self._allowed_hosts:
             raise Failure(
                 403, "forbidden_host", "this service is not called by that name",
                 hint="use the address it prints, or start it with --allow-host NAME",
