@@ -33,7 +33,9 @@ _FIRST_BYTES = 24 << 10
 _LEAST_BYTES = 6 << 10
 _MOST_BYTES = 8 << 20
 
-#: Tasks that are sorted together.
+#: Tasks for each worker that are sorted together. A card's worker packs texts of any lengths
+#: without loss and sorts a task itself, and a card must not wait: its queue is cut as soon as it
+#: has a task for each.
 _RESERVOIR = 8
 
 #: Work after which a rate is known: seconds, or tasks where each is short.
@@ -65,12 +67,16 @@ class BuildQueue:
         n_workers = {"encode": len(plan.devices), "count": 1}
         self._reader = reader
         self._states = {p.table: UnitStates(p, reader) for p in plan.products}
-        self._queues = {p.table: UnitQueue(p, n_workers[p.role]) for p in plan.products}
+        has_cards = any(device != "cpu" for device in plan.devices)
+        self._queues = {
+            p.table: UnitQueue(p, n_workers[p.role], can_wait=p.role != "encode" or not has_cards)
+            for p in plan.products
+        }
         self._together: tuple[str, ...] = ()
         if plan.is_together and plan.tagger is not None:
             self._together = (plan.encoder.table, plan.tagger.table)
             both = Product("encode", TOGETHER, 0)
-            self._queues[TOGETHER] = UnitQueue(both, n_workers["encode"])
+            self._queues[TOGETHER] = UnitQueue(both, n_workers["encode"], can_wait=not has_cards)
         self.vectors = self._states[plan.encoder.table]
 
     @property
@@ -116,7 +122,7 @@ class BuildQueue:
     def next_task(self, role: str, *, is_last: bool) -> FeatureTask | None:
         """The next task for a role; None when there is none, or when it pays to wait for more.
 
-        ``is_last``: no more units will be added.
+        ``is_last``: no more units will be added until some are handed out.
         """
         for queue in self._queues.values():
             task = queue.next_task(is_last=is_last) if queue.product.role == role else None
@@ -241,11 +247,13 @@ class UnitQueue:
     Args:
         product: the table they lack.
         n_workers: how many share them.
+        can_wait: whether the workers may, for a few tasks that are cut together.
 
     """
 
-    def __init__(self, product: Product, n_workers: int) -> None:
+    def __init__(self, product: Product, n_workers: int, *, can_wait: bool = True) -> None:
         self.product = product
+        self._can_wait = can_wait
         self.n_bytes = 0
         self._n_workers = n_workers
         self._parts: list[Units] = []
@@ -268,11 +276,12 @@ class UnitQueue:
     def next_task(self, *, is_last: bool) -> FeatureTask | None:
         """The next task, longest texts of the reservoir first; None when it pays to wait for more.
 
-        ``is_last``: no more units will be added, so what is left is shared out evenly.
+        ``is_last``: no more units will be added until some are handed out: what is there is shared
+        out evenly.
         """
         if not self._tasks and self._parts:
-            enough = self._part_bytes >= self._task_bytes * _RESERVOIR * self._n_workers
-            if enough or is_last:
+            n_together = self._n_workers * (_RESERVOIR if self._can_wait else 1)
+            if is_last or self._part_bytes >= self._task_bytes * n_together:
                 self._cut()
         if not self._tasks:
             return None
@@ -321,10 +330,16 @@ class UnitQueue:
         order = np.argsort(-units.texts.lengths, kind="stable")
         cost = np.cumsum(units.texts.lengths[order] + _PER_TEXT)
         cuts = np.flatnonzero(np.diff(cost // budget)) + 1
+        tasks = np.split(order, cuts)
+        # No more than a reservoir: while a rate is learnt, what is left is cut by a better one.
+        most = _RESERVOIR * self._n_workers
         self._tasks.extend(
-            FeatureTask(self.product.table, units.take(rows)) for rows in np.split(order, cuts)
+            FeatureTask(self.product.table, units.take(rows)) for rows in tasks[:most]
         )
         self._parts, self._part_bytes = [], 0
+        if len(tasks) > most:
+            rest = units.take(np.sort(np.concatenate(tasks[most:])))
+            self._parts, self._part_bytes = [rest], _cost(rest)
 
 
 def _cost(units: Units) -> int:

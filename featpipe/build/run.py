@@ -134,14 +134,18 @@ class Run:
         if not self._is_stopping:
             self._take_in()
             self._hand_out()
-        return self._open.total() + self._writer.n_open > 0
+        return self._open.total() + self._writer.n_open > 0 or self._has_more()
+
+    def _has_more(self) -> bool:
+        """Whether documents or units have not been handed out. Never for long: see `_hand_out`."""
+        return not self._is_stopping and (not self._intake.is_exhausted or self._queue.n_bytes > 0)
 
     def _take_in(self) -> None:
         while (
             not self._is_stopping
             and not self._intake.is_exhausted
             and self._has_room("prepare")
-            and self._queue.n_bytes < _MOST_WAITING_BYTES
+            and not self._is_full
             and not self._writer.is_full
         ):
             chunk = self._intake.next_chunk()
@@ -166,13 +170,18 @@ class Run:
             self._write({table: rows}, None, (self._queue.states_of(table), keys), is_copied=True)
 
     def _hand_out(self) -> None:
-        is_last = self._intake.is_exhausted and not self._open["prepare"]
+        # A full queue is cut, too: nothing is read before some of it is handed out.
+        is_last = self._is_full or (self._intake.is_exhausted and not self._open["prepare"])
         for role in ("encode", "count"):
             while self._has_room(role) and not self._writer.is_full:
                 task = self._queue.next_task(role, is_last=is_last)
                 if task is None:
                     break
                 self._submit(role, task)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._queue.n_bytes >= _MOST_WAITING_BYTES
 
     def _has_room(self, role: str) -> bool:
         # Only of a role that has tasks: the pool has none that the intake and the plan do without.

@@ -19,6 +19,7 @@ from waiting import HANG_S
 from featpipe import Cache, Pipeline
 from featpipe.build import run
 from featpipe.build.queue import UnitQueue
+from featpipe.documents import of_texts
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.errors import DictionaryLocked, MissingDocuments, UnknownDevice, UnreadableDictionary
@@ -34,6 +35,19 @@ def transformers_vector(folder: Path, text: str) -> np.ndarray:
     with torch.inference_mode():
         tokens = tokenizer(text, return_tensors="pt")
         return model(**tokens).last_hidden_state[0].mean(0).numpy()
+
+
+def test_a_queue_that_is_full_before_its_workers_are_served_ends_no_build(
+    tmp_path: Path, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is read while so much waits, and the workers are handed out no less than more."""
+    monkeypatch.setattr(run, "_MOST_WAITING_BYTES", 20_000)
+    texts = [f"第{n}号 " + "合同金额" * 200 for n in range(80)]
+    with Pipeline(tmp_path / "c.h5", encoder_folder, "none", devices=["cpu", "cpu"]) as pipeline:
+        report = pipeline.build(of_texts(texts))
+    assert report.is_complete
+    assert report.n_loaded == len(texts)
+    assert report.n_encoded == report.n_unique > len(texts)
 
 
 def test_every_unit_gets_the_vector_that_transformers_computes(

@@ -30,6 +30,14 @@ def drained(queue: UnitQueue, *, is_last: bool) -> list[FeatureTask]:
     return tasks
 
 
+def drained_once(queue: UnitQueue) -> list[FeatureTask]:
+    """The tasks of one cut."""
+    tasks = [queue.next_task(is_last=False)]
+    while queue._tasks:
+        tasks.append(queue.next_task(is_last=False))
+    return [task for task in tasks if task is not None]
+
+
 @given(
     st.lists(st.integers(1, 4000), min_size=1, max_size=60),
     st.integers(1, 4),
@@ -58,6 +66,32 @@ def test_little_work_waits_for_more_until_the_end_is_known() -> None:
     queue.add(units(["违约责任", "合同金额"]))
     assert drained(queue, is_last=False) == []
     assert len(drained(queue, is_last=True)) == 1
+
+
+def test_a_card_waits_for_one_task_a_worker_and_for_no_more() -> None:
+    texts = [f"{number:05d}" + "字" * 30 for number in range(600)]  # two first tasks
+    patient, card = UnitQueue(PRODUCT, 2), UnitQueue(PRODUCT, 2, can_wait=False)
+    for queue in (patient, card):
+        queue.add(units(texts[:100]))
+        assert not drained(queue, is_last=False)
+        queue.add(units(texts[100:]))
+    assert not drained(patient, is_last=False)
+    assert len(drained(card, is_last=False)) > 1
+
+
+def test_what_is_left_behind_many_small_tasks_is_cut_by_the_rate_they_tell() -> None:
+    texts = [f"{number:05d}" + "字" * 900 for number in range(1000)]
+    queue = UnitQueue(PRODUCT, 1, can_wait=False)
+    queue.add(units(texts))
+    first = drained_once(queue)
+    assert sum(map(len, first)) < len(texts) / 2
+    for task in first:
+        queue.close_task(task)
+        queue.learn(task, 0.1)
+    following = drained_once(queue)
+    assert max(map(len, following)) > 4 * max(map(len, first))
+    rest = drained(queue, is_last=True)
+    assert sum(map(len, first + following + rest)) == len(texts)
 
 
 def test_a_slow_device_gets_smaller_tasks() -> None:
