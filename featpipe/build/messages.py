@@ -97,8 +97,10 @@ class FeatureTask:
     table: str
     units: Units
 
-    def split(self) -> tuple[FeatureTask, FeatureTask]:
-        """Two halves; the pool calls this to find the unit to blame."""
+    def split(self) -> tuple[FeatureTask, FeatureTask] | None:
+        """Two halves; the pool calls this to find the unit to blame. None of a single unit."""
+        if len(self) < 2:
+            return None
         first, second = self.units.halves()
         return FeatureTask(self.table, first), FeatureTask(self.table, second)
 
