@@ -12,6 +12,7 @@ import numpy as np
 
 from featpipe.build.messages import TOGETHER, FeatureBatch, FeatureTask
 from featpipe.encoders.encoder import Encoder
+from featpipe.encoders.lost_card import ending_with_card
 from featpipe.encoders.precision import keep_least_cosine
 from featpipe.encoders.spec import CUT_RULE
 from featpipe.encoders.tagger import Tagger, encode_and_tag
@@ -58,7 +59,15 @@ class EncodeRole:
         """Notes in the batches so far: (kind, words) -> count."""
 
     def run(self, task: FeatureTask) -> FeatureBatch:
-        """One row per unit; a unit that cannot be computed costs only itself."""
+        """One row per unit; a unit that cannot be computed costs only itself.
+
+        Where the card is lost, the process ends: in another one the pool finds the unit that it is
+        lost with.
+        """
+        with ending_with_card(self._device):
+            return self._run(task)
+
+    def _run(self, task: FeatureTask) -> FeatureBatch:
         if task.table == self._encoder_plan.table:
             return self._encode(task)
         if self._tagger_plan is None or task.table not in {self._tagger_plan.table, TOGETHER}:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.encoders.lost_card import ending_with_card
 from featpipe.errors import FeatpipeError, UsageError
 from featpipe.extraction.engine import ExtractionEngine, quarantine
 from featpipe.extraction.messages import (
@@ -79,6 +80,7 @@ class ExtractRole:
             here = replace(given, device=device, threads=threads)
             return LoadedModels(here, cache, space, tagger)
 
+        self._device = device
         self._in_memory: dict[str, FieldModel] = {}
         self.engine = ExtractionEngine(
             templates,
@@ -105,6 +107,12 @@ class ExtractRole:
             CheckpointError, DictionaryError: nothing can be extracted at all.
 
         """
+        with ending_with_card(self._device):
+            return self._answer(task)
+
+    def _answer(
+        self, task: ExtractTask | FieldsTask | FitTask | ReloadTask
+    ) -> tuple[Done, ...] | FieldsDone | Reloaded | int:
         if self._is_warm:
             self._load_fitted()
         match task:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.cache.cache import Cache
+from featpipe.encoders.lost_card import ending_with_card
 from featpipe.encoders.spec import fingerprint_of
 from featpipe.errors import CheckpointError, EncodingError, UnsupportedModel
 from featpipe.on_demand.messages import Embedded, EmbedQuery, TagQuery
@@ -242,12 +243,17 @@ class TextRole:
         from dataclasses import replace
 
         here = replace(checkpoints, device=device, threads=threads)
+        self._device = device
         self._cache = None if cache is None else Cache.open(cache)
         self._models = LoadedModels(here, self._cache, space, tagger, fingerprint)
         self._models.load()
 
     def run(self, queries: Sequence[EmbedQuery | TagQuery]) -> list[Answer | list[Entity]]:
         """One answer per query; a text that cannot be encoded costs its own query."""
+        with ending_with_card(self._device):
+            return self._answer(queries)
+
+    def _answer(self, queries: Sequence[EmbedQuery | TagQuery]) -> list[Answer | list[Entity]]:
         embed = [query for query in queries if isinstance(query, EmbedQuery)]
         prompts = dict.fromkeys(query.prompt for query in embed)
         by_prompt = {prompt: self._embed(embed, prompt) for prompt in prompts}

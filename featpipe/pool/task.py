@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from featpipe.pool.shared_memory import Reference
 
 
+#: Exit code of a worker whose card computes no more for it; see `featpipe.encoders.lost_card`.
+EXIT_CARD_LOST = 72
+
+
 class Cause(Enum):
     """What ended a worker's process."""
 
@@ -85,6 +89,8 @@ def cause_of(exit_code: int | None, *, is_out_of_memory: bool) -> tuple[Cause, s
         return Cause.OUT_OF_MEMORY, "ran out of memory"
     if exit_code is None:
         return Cause.UNSEEN, "ended after its fork server, which alone could collect its exit code"
+    if exit_code == EXIT_CARD_LOST:
+        return Cause.EXITED, "gave up: its card computes no more for that process"
     if exit_code >= 0:
         return Cause.EXITED, f"exited with code {exit_code}"
     try:
