@@ -5,7 +5,7 @@
     words-3-<identity>/      compiled words             postings-<cache>-<analyser>/   BM25 postings
     fitted/3f/<name>.field   fitted template fields     faiss/<name>                   FAISS indexes
     levels/<name>           levels of texts            digests/  precision/     small facts
-    word-classes/            tags of jieba's words
+    word-classes/            tags of jieba's words          triton/       kernels of cards
 
 Everything here can be computed again. Guarantees:
 

@@ -19,8 +19,10 @@ import torch.nn.functional as F
 from featpipe.encoders.attention import Layout, attend
 from featpipe.encoders.checkpoint import first_position
 from featpipe.encoders.fingerprint import digest_of
+from featpipe.encoders.fused import describe_missing, is_fused
 from featpipe.encoders.graphs import Graphs, Inputs
 from featpipe.encoders.linear import Activation, Linear, make_linear
+from featpipe.encoders.norm import Norm, make_norm
 from featpipe.encoders.transfer import send
 from featpipe.errors import CheckpointError, UnsupportedModel
 
@@ -158,7 +160,7 @@ class PackedBert:
         self._files = files
         """The files that the weights are mapped from."""
         self._digest = digest_of(files)
-        self.embeddings = Embeddings(weights, shape, placement.device)
+        self.embeddings = Embeddings(weights, shape, placement)
         self._layers = [
             _Layer(weights, f"encoder.layer.{number}", shape, placement)
             for number in range(placement.n_layers)
@@ -168,7 +170,9 @@ class PackedBert:
     @property
     def notes(self) -> tuple[str, ...]:
         """See `Trunk`."""
-        notes = self._graphs.notes if self._graphs is not None else ()
+        notes = describe_missing(self.device, self.dtype)
+        if self._graphs is not None:
+            notes += self._graphs.notes
         if self.is_invariant:
             return notes
         missing = "the batch-invariant kernels are missing here; bits may depend on the batch"
@@ -200,9 +204,10 @@ class PackedBert:
 
     def _compute(self, inputs: Inputs, n_layers: int | None = None) -> torch.Tensor:
         x = self.embeddings(inputs)
-        for layer in self._layers[:n_layers]:
-            x = layer(x, inputs.layout)
-        return x
+        layers = self._layers[:n_layers]
+        for layer in layers:
+            x = layer(x, inputs.layout, is_last=layer is layers[-1])
+        return x.float()
 
     def copy_to(
         self, *, device: torch.device | None = None, dtype: torch.dtype = torch.float32
@@ -232,7 +237,9 @@ class PackedBert:
 class Embeddings:
     """The tables of words and positions, and what follows them, up to the first layer."""
 
-    def __init__(self, weights: Weights, shape: Shape, device: torch.device) -> None:
+    def __init__(self, weights: Weights, shape: Shape, placement: Placement) -> None:
+        device = placement.device
+
         def table(name: str) -> torch.Tensor:
             return _copy(weights[f"embeddings.{name}"], device)
 
@@ -245,8 +252,11 @@ class Embeddings:
             self.positions = self.positions + table("token_type_embeddings.weight")[0]
         self._norm = _norm(weights, "embeddings", device)
         self._epsilon = shape.epsilon
+        self._is_fused = is_fused(device, placement.dtype)
+        self._dtype = placement.dtype
         self._project: Linear | None = None
         if shape.embedding_width != shape.width:
+            self._dtype = torch.float32
             self._project = _linear(weights, ["embeddings_project"], torch.float32, device)
 
     def send(self, pack: Pack) -> tuple[torch.Tensor, torch.Tensor]:
@@ -257,11 +267,24 @@ class Embeddings:
         )
 
     def __call__(self, inputs: Inputs) -> torch.Tensor:
-        """Shapes: ids and rows of positions (t,) -> (t, width of the layers) float32."""
+        """Shapes: ids and rows of positions (t,) -> (t, width of the layers).
+
+        float32; half where that is what the first layer reads, on a card.
+        """
+        if self._is_fused:
+            x = self._embed_fused(inputs)
+            return x if self._project is None else self._project(x)
         x = F.embedding(inputs.ids, self.words)
         x = x.add_(F.embedding(inputs.positions, self.positions))
         x = F.layer_norm(x, (x.shape[1],), *self._norm, eps=self._epsilon)
         return x if self._project is None else self._project(x)
+
+    def _embed_fused(self, inputs: Inputs) -> torch.Tensor:
+        from featpipe.encoders.card_kernels import embed_norm
+
+        tables = self.words, self.positions
+        given = inputs.ids, inputs.positions
+        return embed_norm(*given, tables, self._norm, self._epsilon, self._dtype)
 
     def position_rows(self, pack: Pack) -> Ints:
         """Row of the position table for each token.
@@ -294,27 +317,28 @@ class _Layer:
         def linear(*parts: str) -> Linear:
             return _linear(weights, [f"{name}.{part}" for part in parts], dtype, device)
 
+        def norm(part: str) -> Norm:
+            return make_norm(*_norm(weights, f"{name}.{part}", device), shape.epsilon, dtype)
+
         self._qkv = linear(*(f"attention.self.{part}" for part in ("query", "key", "value")))
         self._attended = linear("attention.output.dense")
-        self._attention_norm = _norm(weights, f"{name}.attention.output", device)
+        self._attention_norm = norm("attention.output")
         self._inner = linear("intermediate.dense")
         self._outer = linear("output.dense")
-        self._output_norm = _norm(weights, f"{name}.output", device)
-        self._shape = shape
+        self._output_norm = norm("output")
+        self._n_heads, self._activation = shape.n_heads, shape.activation
         self._dtype = torch.float32 if dtype == torch.int8 else dtype
 
     @property
     def is_invariant(self) -> bool:
         return self._qkv.is_invariant
 
-    def __call__(self, x: torch.Tensor, layout: Layout) -> torch.Tensor:
-        shape, narrow = self._shape, (self._shape.width,)
+    def __call__(self, x: torch.Tensor, layout: Layout, *, is_last: bool) -> torch.Tensor:
         qkv = self._qkv(x.to(self._dtype))
-        y = self._attended(attend(qkv, layout, n_heads=shape.n_heads))
-        # In place: only this forward holds x, and a fresh block of memory costs more than the sum.
-        x = F.layer_norm(x.add_(y), narrow, *self._attention_norm, eps=shape.epsilon)
-        y = self._outer(self._inner(x.to(self._dtype), shape.activation))
-        return F.layer_norm(x.add_(y), narrow, *self._output_norm, eps=shape.epsilon)
+        y = self._attended(attend(qkv, layout, n_heads=self._n_heads))
+        x = self._attention_norm(x, y, is_last=False)
+        y = self._outer(self._inner(x.to(self._dtype), self._activation))
+        return self._output_norm(x, y, is_last=is_last)
 
 
 def _count_types(config: Config) -> int:

@@ -5,14 +5,15 @@ them once and repeats them over the same memory, into which each pack's inputs a
 kernels run as without, so the bytes are the same. Recorded are forwards in half precision, of packs
 with a fixed number of rows, and with one attention kernel for all lengths; others run as they are.
 
-Off, unless FEATPIPE_CUDA_GRAPHS is set: what a recorded forward needs stays allocated on the card.
+On, unless FEATPIPE_CUDA_GRAPHS is 0. What a recorded forward needs stays allocated on the card; the
+records of one computation share it, as each result is used up before the next is computed.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -57,11 +58,11 @@ class Graphs:
 
     @classmethod
     def wanted(cls, compute: Compute, device: torch.device, dtype: torch.dtype) -> Graphs | None:
-        """None on a processor, in float32, or where they are not asked for."""
+        """None on a processor, in float32, or where they are turned off."""
         is_half = dtype in {torch.float16, torch.bfloat16}
-        if device.type != "cuda" or not is_half or not os.environ.get(_VARIABLE):
+        if device.type != "cuda" or not is_half or os.environ.get(_VARIABLE) == "0":
             return None
-        return cls(compute, record_on_card)
+        return cls(compute, recorder())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,12 +98,19 @@ class Graphs:
             return None
 
 
-def record_on_card(work: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
-    """See `Record`."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        result = work()
-    return graph.replay, result
+def recorder() -> Record:
+    """See `Record`; of a card, with one pool of memory for all that it records."""
+    pools: list[Any] = []  # Any: a handle, of a type that is torch's own
+
+    def record(work: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
+        if not pools:
+            pools.append(torch.cuda.graph_pool_handle())
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pools[0], capture_error_mode="thread_local"):
+            result = work()
+        return graph.replay, result
+
+    return record
 
 
 def _fill(own: Inputs, given: Inputs) -> None:

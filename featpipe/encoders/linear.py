@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 import torch.nn.functional as F
 
+from featpipe.encoders.fused import is_fused
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -69,17 +71,31 @@ class PrepackedLinear:
 
 
 class PlainLinear:
-    """`F.linear`, for devices and torch builds without the prepacked kernel."""
+    """`F.linear`, for devices and torch builds without the prepacked kernel.
 
-    is_invariant = False
+    Its kernel is chosen by the number of rows, which on a card is one for all packs (`forward`).
+    """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        self.is_invariant = weight.is_cuda
         self._weight = weight
         self._bias = bias
 
     def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
         """See `Linear`."""
         return apply_activation(F.linear(x, self._weight, self._bias), activation)
+
+
+class CardLinear(PlainLinear):
+    """A plain one on a card that has the kernels of `fused`."""
+
+    def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
+        """See `Linear`."""
+        if activation != "gelu":
+            return super().__call__(x, activation)
+        from featpipe.encoders.card_kernels import gelu_
+
+        return gelu_(F.linear(x, self._weight, self._bias))
 
 
 class Int8Linear:
@@ -126,6 +142,8 @@ def make_linear(
         return Int8Linear(whole, torch.cat(list(biases)).detach().float())
     weight = torch.cat(list(weights)).detach().to(device=device, dtype=dtype).contiguous()
     bias = torch.cat(list(biases)).detach().to(device=device, dtype=dtype).contiguous()
+    if is_fused(device, dtype):
+        return CardLinear(weight, bias)
     kind = PrepackedLinear if device.type == "cpu" and has_prepacked() else PlainLinear
     return kind(weight, bias)
 

@@ -136,12 +136,14 @@ def test_recorded_forwards_give_the_bytes_of_others(
     assert any("recorded" in note for note in encoder.notes) == (record is fail_to_record)
 
 
-def test_graphs_are_for_cards_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_are_for_cards_where_they_are_not_turned_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     card, processor = torch.device("cuda", 0), torch.device("cpu")
-    monkeypatch.delenv("FEATPIPE_CUDA_GRAPHS", raising=False)
+    monkeypatch.setenv("FEATPIPE_CUDA_GRAPHS", "0")
     half = torch.float16
     assert Graphs.wanted(lambda inputs: inputs.ids, card, half) is None
-    monkeypatch.setenv("FEATPIPE_CUDA_GRAPHS", "1")
+    monkeypatch.delenv("FEATPIPE_CUDA_GRAPHS")
     assert Graphs.wanted(lambda inputs: inputs.ids, card, half) is not None
     assert Graphs.wanted(lambda inputs: inputs.ids, card, torch.float32) is None
     assert Graphs.wanted(lambda inputs: inputs.ids, processor, half) is None
