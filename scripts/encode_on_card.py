@@ -10,15 +10,18 @@ of it in which the card computed, and least cosines to float32 on the processor.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import bench_encode as encode
 import numpy as np
 import torch
-from harness import Report, make_parser
+from harness import BUILT_IN_MODEL, Report, make_parser
 
 from featpipe import Pipeline
 from featpipe.documents import of_texts
@@ -28,7 +31,7 @@ from featpipe.settings import BuildSettings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 #: Batch sizes that the peer may choose from.
 _BATCHES = (32, 128, 512)
@@ -39,43 +42,98 @@ _COMPARED = 64
 #: Characters of a paragraph of the build, which are about its tokens, and paragraphs of a document.
 _PARAGRAPH, _PARAGRAPHS = 126, 40
 
-#: Tokens of the build: half a minute at the rate that is asked for.
-_BUILD_TOKENS = 60_000_000
+#: Tokens of the build: a minute at the rate that is asked for, a tenth of which is its start.
+_BUILD_TOKENS = 120_000_000
+
+#: What `bench_card` measures, in this order.
+PARTS = ("bert_base", "minilm", "bge_small", "zh_small", "qwen06", "build")
+
+#: Trained weights, which accuracy is judged by, by the folder of ``--data``.
+_REAL: dict[str, Callable[[Path], Path]] = {
+    "bge_small": lambda data: data / "models" / "bge-small-zh-v1.5",
+    "zh_small": lambda _data: BUILT_IN_MODEL,
+}
 
 _MIXED = EncoderSettings(precision="mixed", dtype="float32")
 
 
-def bench_card(report: Report, options: argparse.Namespace, device: str) -> None:
-    """All models on `device`."""
+def bench_card(
+    report: Report, options: argparse.Namespace, device: str, wanted: Sequence[str] = PARTS
+) -> None:
+    """The `wanted` parts."""
     device = "cuda:0" if device == "cuda" else device
+    file = options.data / "fields" / "fddc_hetong.jsonl.xz"
+    chinese = encode.read_texts(file, 60 if options.quick else 1000)
+    cosines = []
+    for part in wanted:
+        with tempfile.TemporaryDirectory() as scratch:
+            if part == "build":
+                n_layers = 2 if options.quick else 12
+                folder = encode.make_bert_base(Path(scratch), chinese, n_layers=n_layers)
+                devices = [device] * getattr(options, "workers", 1)
+                n_tokens = getattr(options, "tokens", _BUILD_TOKENS)
+                bench_build(report, folder, chinese, devices, 20_000 if options.quick else n_tokens)
+            else:
+                cosines += _bench_part(report, options, device, part, chinese, Path(scratch))
+    if cosines:
+        report.note("cuda_cos_min", min(cosines))
+    for key, model in (("cuda_vs_st", "bert_base"), ("cuda_qwen06_vs_st", "qwen06")):
+        if model in wanted:
+            report.note(key, report.figures[f"cuda_{model}_vs_st"])
+
+
+def _bench_part(
+    report: Report,
+    options: argparse.Namespace,
+    device: str,
+    part: str,
+    chinese: list[str],
+    folder: Path,
+) -> list[float]:
+    """One model; its least cosine, or none where its weights are not at hand."""
     blocks = options.blocks or (4 if options.quick else 400)
     rounds = options.rounds or (0 if options.quick else 5)
-    fields = options.data / "fields"
-    english = encode.read_texts(fields / "cuad.jsonl.xz", 10 if options.quick else 200)
-    chinese = encode.read_texts(fields / "fddc_hetong.jsonl.xz", 60 if options.quick else 1000)
+    texts = cut_evenly(chinese, blocks * encode.BLOCK)
+    if part == "minilm":
+        folder, texts = _minilm(folder, options, blocks)
+    elif part == "bert_base":
+        encode.make_bert_base(folder, chinese, n_layers=2 if options.quick else 12)
+    elif part == "qwen06":
+        make_qwen(folder, chinese, n_layers=2 if options.quick else 28)
+        texts = texts[: max(encode.BLOCK, len(texts) // 4)]
+    else:
+        folder = _REAL[part](options.data)
+    if not (folder / "config.json").is_file():
+        print(f"{part}: no weights in {folder}")
+        return []
+    least = _bench_model(report, part, folder, texts, device, rounds)
+    if part == "bert_base":
+        _bench_forward(report, folder, texts, device, rounds)
+    return [least]
+
+
+def _minilm(scratch: Path, options: argparse.Namespace, blocks: int) -> tuple[Path, list[str]]:
+    """MiniLM's real weights, or random ones of its shape; and English texts."""
+    english = encode.read_texts(options.data / "fields" / "cuad.jsonl.xz", 20)
     cut = [part.strip() for text in english for part in text.split("\n")]
     texts = encode.large_corpus(cut, blocks, 700)
-    cosines = [_bench_model(report, "minilm", encode.minilm_folder(), texts, device, rounds)]
-    paragraphs = cut_evenly(chinese, blocks * encode.BLOCK)
-    n_layers = 2 if options.quick else None
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = encode.make_bert_base(Path(scratch), chinese, n_layers=n_layers or 12)
-        cosines.append(_bench_model(report, "bert_base", folder, paragraphs, device, rounds))
-        encoder = Encoder.load(folder, _MIXED, device=device, threads=encode.THREADS)
-        report.note("cuda_tokens_s_forward", forward_rate(encoder, paragraphs, max(1, rounds)))
-        peak = measure_peak(device)
-        share = report.figures["cuda_tokens_s_forward"] * encode.flops_per_token(encoder) / peak
-        report.note("cuda_peak_share_forward", share)
-        del encoder
-        n_tokens = 20_000 if options.quick else _BUILD_TOKENS
-        bench_build(report, folder, chinese, device=device, n_tokens=n_tokens)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = make_qwen(Path(scratch), chinese, n_layers=n_layers or 28)
-        few = paragraphs[: max(encode.BLOCK, len(paragraphs) // 4)]
-        cosines.append(_bench_model(report, "qwen06", folder, few, device, rounds))
-    report.note("cuda_cos_min", min(cosines))
-    for key, model in (("cuda_vs_st", "bert_base"), ("cuda_qwen06_vs_st", "qwen06")):
-        report.note(key, report.figures[f"cuda_{model}_vs_st"])
+    try:
+        return encode.minilm_folder(), texts
+    except ModuleNotFoundError:
+        print("minilm: random weights, speed alone")
+    sizes = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
+    return encode.make_bert_base(scratch, english, **sizes), texts
+
+
+def _bench_forward(
+    report: Report, folder: Path, texts: list[str], device: str, rounds: int
+) -> None:
+    """The forward alone, and its share of the card's matrix product."""
+    encoder = Encoder.load(folder, _MIXED, device=device, threads=encode.THREADS)
+    rate = forward_rate(encoder, texts, max(1, rounds))
+    report.note("cuda_tokens_s_forward", rate)
+    share = rate * encode.flops_per_token(encoder) / measure_peak(device)
+    report.note("cuda_peak_share_forward", share)
 
 
 def cut_evenly(documents: list[str], count: int, *, size: int = _PARAGRAPH) -> list[str]:
@@ -115,9 +173,13 @@ def forward_rate(encoder: Encoder, texts: list[str], rounds: int) -> float:
 
 
 def bench_build(
-    report: Report, folder: Path, documents: list[str], *, device: str, n_tokens: int
+    report: Report, folder: Path, documents: list[str], devices: Sequence[str], n_tokens: int
 ) -> None:
-    """A build of paragraphs from texts to rows on disk, the start of its processes included."""
+    """A build of paragraphs from texts to rows on disk.
+
+    Whole, with the start of its processes and the load of the model; and from the first fifth of
+    the rows to the last twentieth, which tells how a longer build goes.
+    """
     pieces = cut_evenly(documents, 20_000)
     n_documents = max(1, n_tokens // (_PARAGRAPHS * _PARAGRAPH))
     texts = (
@@ -125,23 +187,71 @@ def bench_build(
                   for at in range(_PARAGRAPHS))
         for number in range(n_documents)
     )  # fmt: skip
-    with tempfile.TemporaryDirectory() as scratch:
+    seen: list[tuple[float, int]] = []
+    with tempfile.TemporaryDirectory() as scratch, CardUse() as use:
         with Pipeline(
             Path(scratch) / "c.h5",
             folder,
             "none",
-            devices=[device],
+            devices=list(devices),
             encoder=EncoderSettings(precision="mixed"),
             settings=BuildSettings(levels=("paragraph",)),
         ) as pipeline:
-            done = pipeline.build(of_texts(texts))
+            begun = time.monotonic()
+            done = pipeline.build(
+                of_texts(texts), listen=lambda now: seen.append((time.monotonic(), now.n_encoded))
+            )
         size = (Path(scratch) / "c.h5").stat().st_size
+    if done.n_encoded != n_documents * _PARAGRAPHS or not done.is_complete:
+        raise SystemExit(f"{done}: {done.failed}")
     sample = Encoder.load(folder, EncoderSettings(precision="exact"))
     a_unit = float(sample.count_tokens([f"123 12 {piece}" for piece in pieces[:500]]).mean())
     print(f"build: {done.n_encoded} paragraphs, {size / 1e6:.0f} MB, {done.seconds:.1f} s")
     print("\n".join(done.notes))
     report.note("cuda_tokens_s_build", done.n_encoded * a_unit / done.seconds)
     report.note("cuda_busy_share", done.card_share or 0.0)
+    first, last = (
+        next(point for point in seen if point[1] >= share * done.n_encoded) for share in (0.2, 0.95)
+    )
+    report.note("cuda_build_start_s", next(at for at, n in seen if n) - begun)
+    if last[0] > first[0]:
+        rate = (last[1] - first[1]) * a_unit / (last[0] - first[0])
+        report.note("cuda_tokens_s_build_steady", rate)
+    report.note("cuda_driver_busy_share", use.share(begun, seen[-1][0]))
+    report.note("cuda_driver_busy_share_steady", use.share(first[0], last[0]))
+
+
+class CardUse:
+    """The share of time in which the card computed anything, as its driver counts it."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[float, float]] = []
+        self._child: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        if shutil.which("nvidia-smi"):
+            words = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+            self._child = subprocess.Popen(
+                [*words, "-lms", "250"], stdout=subprocess.PIPE, text=True
+            )
+            self._reader = threading.Thread(target=self._read, args=(self._child.stdout,))
+            self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None:
+            self._child.terminate()
+            self._reader.join()
+            self._child.wait()
+
+    def share(self, begun: float, ended: float) -> float:
+        """Mean over the samples between two times; 0 without a driver's tool."""
+        within = [percent for at, percent in self._samples if begun <= at <= ended]
+        return sum(within) / len(within) / 100 if within else 0.0
+
+    def _read(self, lines: IO[str]) -> None:
+        for line in lines:
+            self._samples.append((time.monotonic(), float(line)))
 
 
 def _bench_model(  # what is measured, and how
@@ -212,14 +322,17 @@ def _wait(device: str) -> None:
 
 
 def main() -> None:
-    """For trying it out without a card."""
+    """Some parts, or a try without a card."""
     parser = make_parser(__doc__)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--blocks", type=int)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
+    parser.add_argument("--tokens", type=int, default=_BUILD_TOKENS, help="of the build")
+    parser.add_argument("--workers", type=int, default=1, help="of the build, all on the card")
     options = parser.parse_args()
     report = Report("bench_encode", options)
-    bench_card(report, options, options.device)
+    bench_card(report, options, options.device, options.only)
     report.finish()
 
 

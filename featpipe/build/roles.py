@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from featpipe.settings import BuildSettings
 
 
-#: Readers for each card: one reads 0.8 M to 1.0 M tokens of plain texts a second
-#: (`bench_encode.py --only stages`), and a card computes 2 M to 3 M of BERT-base's.
-READERS_OF_A_CARD = 3
+#: Readers for each card: one reads 0.7 M to 1.0 M tokens of plain texts a second
+#: (`bench_encode.py --only stages`), and an H200 computes 2.4 M of BERT-base's.
+READERS_OF_A_CARD = 6
 
 
 def prepare_role(

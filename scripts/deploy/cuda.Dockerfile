@@ -1,7 +1,7 @@
 # featpipe for NVIDIA cards: command line, service and consumer. From the root of the checkout:
 #
 #   docker build -f scripts/deploy/cuda.Dockerfile -t featpipe:cuda .
-#   docker run --rm --gpus all --read-only --tmpfs /tmp --shm-size 4g -v $PWD:/data featpipe:cuda \
+#   docker run --rm --gpus all --read-only --tmpfs /tmp:exec --shm-size 4g -v $PWD:/data featpipe:cuda \
 #     build-cache /data/documents --cache /data/cache.h5 --device cuda:0
 #
 # The wheel of torch brings CUDA's libraries: the machine needs a driver and the NVIDIA container toolkit.
@@ -19,8 +19,8 @@ RUN /opt/featpipe/bin/pip install --no-cache-dir -c scripts/constraints.txt \
       '.[amqp,docs,fast,otel,serve]'
 
 FROM python:3.12-slim-bookworm
-# libgomp: the OpenMP of torch and numba.
-RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 \
+# libgomp: the OpenMP of torch and numba. gcc: Triton links the kernels of a card with it.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev libgomp1 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --create-home featpipe
 COPY --from=build /opt/featpipe /opt/featpipe

@@ -65,9 +65,9 @@ def test_without_a_card_there_is_no_share(tmp_path: Path, encoder_folder: Path) 
     ("devices", "cores", "n"),
     [
         (("cpu", "cpu"), 64, 1),
-        (ONE, 64, 3),
-        (TWO, 64, 3),
-        (("cuda:0", "cuda:1", "cpu"), 64, 6),
+        (ONE, 64, 6),
+        (TWO, 64, 6),
+        (("cuda:0", "cuda:1", "cpu"), 64, 12),
         (("cuda:0", "cuda:1"), 6, 4),
         (ONE, 1, 1),
     ],
