@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 
 from featpipe.errors import PoolBroken
 
+#: Exit code of one whose card computes no more for it; see `featpipe.encoders.lost_card`.
+EXIT_CARD_LOST = 72
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from subprocess import CompletedProcess

@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from featpipe.pool.task import EXIT_CARD_LOST
+from featpipe.interpreter import EXIT_CARD_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

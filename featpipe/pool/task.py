@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from featpipe.interpreter import EXIT_CARD_LOST
+
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Hashable
@@ -15,10 +17,6 @@ if TYPE_CHECKING:
     from featpipe.errors import PoolError
     from featpipe.pool.payloads import PackedPayload
     from featpipe.pool.shared_memory import Reference
-
-
-#: Exit code of a worker whose card computes no more for it; see `featpipe.encoders.lost_card`.
-EXIT_CARD_LOST = 72
 
 
 class Cause(Enum):
