@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,12 @@ class Corpus:
 
 
 @pytest.fixture
-def acme(tmp_path: Path, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
+def acme(tmp_path: Path, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Corpus]:
     monkeypatch.syspath_prepend(str(tmp_path))
     registered.cache_clear()
-    return Corpus(tmp_path, encoder_folder)
+    yield Corpus(tmp_path, encoder_folder)
+    registered.cache_clear()  # or the tests that follow know a loader that their children do not
+    sys.modules.pop("acme_reader", None)
 
 
 def test_one_that_hangs_is_named_and_the_slow_ones_beside_it_have_all_their_time(

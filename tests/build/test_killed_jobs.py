@@ -142,7 +142,8 @@ def test_jobs_killed_in_the_middle_are_finished_by_two_processes_at_once(
 
     for kind in ("prepare", "encode"):
         with start(kind) as killed:
-            assert killed.wait(timeout=HANG_S) == -SIGKILL
+            _, errors = killed.communicate(timeout=HANG_S)
+        assert killed.returncode == -SIGKILL, errors
         assert not read_status(LocalFolder(folder)).is_done
     with start("never") as one, start("never") as other:
         errors = [process.communicate(timeout=HANG_S)[1] for process in (one, other)]
