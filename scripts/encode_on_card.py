@@ -1,10 +1,12 @@
 """The part of bench_encode that is for a card: ``bench_encode.py --device cuda [--data DIR]``.
 
-BERT-base's and Qwen3-0.6B's shape with random weights (speed alone) and MiniLM's real weights
-(accuracy), in mixed precision, against sentence-transformers in float16 at its best batch size of
-three: tokens a second of the forward alone, of a whole build from texts to rows on disk, the share
-of it in which the card computed, and least cosines to float32 on the processor. Runs with
-``--device cpu`` through `main`, too, to see that it runs.
+In mixed precision, against sentence-transformers in float16 at its best batch size of three:
+BERT-base's and Qwen3-0.6B's shape with random weights, MiniLM (random, too, where its package is
+absent), and trained weights of bge-small and of the built-in model, which accuracy is judged by.
+Tokens a second of the forward alone, of texts in memory and of a whole build from texts to rows on
+disk; the share of it in which the card computed, by the build's report and by the card's driver;
+and least cosines to float32 on the processor. By itself, with ``--only PART ...``, where a card is
+lent for minutes; with ``--device cpu``, to see that it runs.
 """
 
 from __future__ import annotations

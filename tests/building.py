@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from featpipe import Cache, Pipeline, RunReport
+from featpipe.cache.texts import UnitCollector, Units
 
 
 def build(cache: Path, documents: object, model: Path, **options: object) -> RunReport:
@@ -15,6 +16,13 @@ def build(cache: Path, documents: object, model: Path, **options: object) -> Run
     options.setdefault("devices", ["cpu"])
     with Pipeline(cache, model=model, **options) as pipeline:  # type: ignore[arg-type]
         return pipeline.build(documents)  # type: ignore[arg-type]
+
+
+def units(texts: list[str]) -> Units:
+    """Sentences, as a reader of documents collects them."""
+    collector = UnitCollector()
+    collector.add(texts, "sentence")
+    return collector.units()
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -67,16 +67,17 @@ class BuildQueue:
         n_workers = {"encode": len(plan.devices), "count": 1}
         self._reader = reader
         self._states = {p.table: UnitStates(p, reader) for p in plan.products}
-        has_cards = any(device != "cpu" for device in plan.devices)
-        self._queues = {
-            p.table: UnitQueue(p, n_workers[p.role], can_wait=p.role != "encode" or not has_cards)
-            for p in plan.products
-        }
+        can_wait = {"encode": set(plan.devices) <= {"cpu"}, "count": True}
+
+        def queue_of(product: Product) -> UnitQueue:
+            role = product.role
+            return UnitQueue(product, n_workers[role], can_wait=can_wait[role])
+
+        self._queues = {product.table: queue_of(product) for product in plan.products}
         self._together: tuple[str, ...] = ()
         if plan.is_together and plan.tagger is not None:
             self._together = (plan.encoder.table, plan.tagger.table)
-            both = Product("encode", TOGETHER, 0)
-            self._queues[TOGETHER] = UnitQueue(both, n_workers["encode"], can_wait=not has_cards)
+            self._queues[TOGETHER] = queue_of(Product("encode", TOGETHER, 0))
         self.vectors = self._states[plan.encoder.table]
 
     @property
@@ -316,11 +317,15 @@ class UnitQueue:
         left = self.n_bytes + self._open_bytes / 2
         if left <= 0:
             return 0.0
-        is_steady = (
+        return left / (self._rate * self._n_workers) if self._is_steady else None
+
+    @property
+    def _is_steady(self) -> bool:
+        """Whether the rate is known."""
+        return (
             self._steady_s >= _STEADY_S * self._n_workers
             or self._n_answers >= (1 + _STEADY_TASKS) * self._n_workers
         )
-        return left / (self._rate * self._n_workers) if is_steady else None
 
     def _cut(self) -> None:
         units = Units.joined(self._parts)
@@ -331,8 +336,8 @@ class UnitQueue:
         cost = np.cumsum(units.texts.lengths[order] + _PER_TEXT)
         cuts = np.flatnonzero(np.diff(cost // budget)) + 1
         tasks = np.split(order, cuts)
-        # No more than a reservoir: while a rate is learnt, what is left is cut by a better one.
-        most = _RESERVOIR * self._n_workers
+        # While the rate is learnt, no more than a reservoir: the rest is cut by a better one.
+        most = len(tasks) if self._is_steady else _RESERVOIR * self._n_workers
         self._tasks.extend(
             FeatureTask(self.product.table, units.take(rows)) for rows in tasks[:most]
         )

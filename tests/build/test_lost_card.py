@@ -6,22 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from building import units
 from lost_card_role import POISON
 
 from featpipe.build.messages import EncoderPlan, FeatureTask
-from featpipe.cache.texts import UnitCollector, Units
 from featpipe.encoders.encoder import Encoder
 from featpipe.encoders.lost_card import ending_with_card
 from featpipe.encoders.spec import EncoderSettings
 from featpipe.pool import Pool, Role
 
 MIXED = EncoderSettings(precision="mixed")
-
-
-def units(texts: list[str]) -> Units:
-    collector = UnitCollector()
-    collector.add(texts, "sentence")
-    return collector.units()
 
 
 @pytest.mark.parametrize(

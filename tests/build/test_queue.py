@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from building import units
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featpipe.build.plan import Product
 from featpipe.build.queue import UnitQueue
-from featpipe.cache.texts import UnitCollector, Units
 
 if TYPE_CHECKING:
     from featpipe.build.messages import FeatureTask
 
 PRODUCT = Product("encode", "embeddings/m@0", 7)
-
-
-def units(texts: list[str]) -> Units:
-    collector = UnitCollector()
-    collector.add(texts, "sentence")
-    return collector.units()
 
 
 def drained(queue: UnitQueue, *, is_last: bool) -> list[FeatureTask]:
