@@ -113,8 +113,11 @@ class Source:
             raise _special(self, status.st_mode)
         _bounded(self, status.st_size, limits)
         with self.path.open("rb") as file:
-            data = file.read(limits.max_bytes + 1)
-        _bounded(self, len(data), limits)  # it may have grown since
+            # Not up to the limit, for which `read` would make a buffer.
+            data = file.read(status.st_size + 1)
+            if len(data) > status.st_size:  # it has grown since
+                data += file.read(limits.max_bytes + 1 - len(data))
+        _bounded(self, len(data), limits)
         return data
 
     def _read_line(self, part: JsonLine) -> bytes:

@@ -119,6 +119,12 @@ def test_a_file_longer_than_its_size_says_is_bounded() -> None:
         Source("maps", endless).read(LoadLimits(max_bytes=10))
 
 
+def test_a_limit_beyond_all_memory_takes_no_memory(folder: Path) -> None:
+    (source,) = find_sources([folder])
+    expected = (folder / "a.txt").read_bytes()
+    assert source.read(LoadLimits(max_bytes=1 << 60)) == expected
+
+
 def test_a_folder_that_cannot_be_listed_costs_itself_only(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
