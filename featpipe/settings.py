@@ -15,6 +15,9 @@ LEVELS = ("paragraph", "sentence", "word")
 LOCKS = ("kernel", "exclusive-file")
 LOCK_VARIABLE = "FEATPIPE_LOCK"
 
+#: What a process that reads documents needs before the first one.
+LEAST_WORKER_MEMORY_BYTES = 128 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
@@ -40,10 +43,11 @@ class BuildSettings:
             `featpipe.documents.LoadLimits`.
         max_document_characters: a document with a longer text is quarantined; None likewise.
         max_worker_memory_bytes: private memory of each process that reads documents; None, the
-            default, for half of the machine's memory.
+            default, for half of the machine's memory; at least 128 MiB.
 
     Raises:
-        UsageError: no such level, no level, or a count or deadline of 0 or less.
+        UsageError: no such level, no level, or a count or deadline of 0 or less or that is no
+            number.
     """
 
     levels: tuple[str, ...] = LEVELS
@@ -59,19 +63,67 @@ class BuildSettings:
     max_worker_memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        unknown = [level for level in self.levels if level not in LEVELS]
-        if unknown or not self.levels:
+        given = self.levels
+        unknown = [level for level in given if level not in LEVELS]
+        if unknown or not given:
             raise UsageError(
                 f"unknown level {', '.join(map(repr, unknown)) or '(none given)'}",
                 hint=f"choose from {', '.join(LEVELS)}",
             )
-        deadlines = ("document_deadline_s", "ocr_deadline_s", "unit_deadline_s")
-        for name in ("n_prepare_workers", *deadlines):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise UsageError(f"{name} must be above 0, not {value}")
+        # In one order, and each once: levels are added up, and compared with a folder's.
+        object.__setattr__(self, "levels", tuple(level for level in LEVELS if level in given))
+        for name in ("document_deadline_s", "ocr_deadline_s", "unit_deadline_s"):
+            check_number(name, getattr(self, name))
+        check_number("lock_wait_s", self.lock_wait_s, may_be_zero=True)
+        for name in ("n_prepare_workers", "max_document_bytes", "max_document_characters"):
+            check_whole(name, getattr(self, name), least=1)
+        check_whole(
+            "max_worker_memory_bytes",
+            self.max_worker_memory_bytes,
+            least=LEAST_WORKER_MEMORY_BYTES,
+            hint="each worker that reads documents needs it; they share shard prepare --memory",
+        )
+        check_flag("use_ocr", self.use_ocr)
 
     @property
     def task_deadline_s(self) -> float:
         """The deadline of one document, with or without OCR."""
         return self.ocr_deadline_s if self.use_ocr else self.document_deadline_s
+
+
+def check_number(name: str, value: object, *, may_be_zero: bool = False) -> None:
+    """Refuse the setting `name` unless it is a number above 0; infinity is one, NaN is not.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{name} must be a number, not {value!r}")
+    if not (value > 0 or (may_be_zero and value == 0)):
+        raise UsageError(f"{name} must be {'0 or more' if may_be_zero else 'above 0'}, not {value}")
+
+
+def check_whole(
+    name: str, value: object, *, least: int | None = None, hint: str | None = None
+) -> None:
+    """Refuse the setting `name` unless it is None or a whole number, of `least` or more.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{name} must be a whole number, not {value!r}")
+    if least is not None and value < least:
+        raise UsageError(f"{name} must be {least} or more, not {value}", hint=hint)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse the setting `name` unless it is True or False: a word such as "no" would be true.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {value!r}")
