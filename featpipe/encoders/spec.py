@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from featpipe.encoders.checkpoint import Checkpoint, canonical_config, count_positions
 from featpipe.encoders.fingerprint import digest_named, digest_of, digest_text
 from featpipe.errors import CheckpointError, UnsupportedModel, UsageError
+from featpipe.settings import check_flag, check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,6 +97,20 @@ class EncoderSettings:
     trust_remote_code: bool = False
     on_truncate: OnTruncate = "window"
 
+    def __post_init__(self) -> None:
+        """Types; `encoder_spec` holds the values against a checkpoint.
+
+        Raises:
+            UsageError: a setting of another type, from which another fingerprint would be made.
+        """
+        for name in ("layer", "max_length", "stride"):
+            check_whole(name, getattr(self, name))
+        if self.normalise is not None:
+            check_flag("normalise", self.normalise)
+        check_flag("trust_remote_code", self.trust_remote_code)
+        if self.prompt is not None:
+            _check_prompt(self.prompt)
+
     def __repr__(self) -> str:
         return _show_changed(self)
 
@@ -116,6 +131,11 @@ class TaggerSettings:
     overlap: int | None = None
     precision: Precision = "auto"
 
+    def __post_init__(self) -> None:
+        """See `EncoderSettings`."""
+        for name in ("max_length", "overlap"):
+            check_whole(name, getattr(self, name))
+
     def __repr__(self) -> str:
         return _show_changed(self)
 
@@ -125,6 +145,13 @@ def _show_changed(settings: EncoderSettings | TaggerSettings) -> str:
     values = ((field, getattr(settings, field.name)) for field in fields(settings))
     changed = (f"{field.name}={value!r}" for field, value in values if value != field.default)
     return f"{type(settings).__name__}({', '.join(changed)})"
+
+
+def _check_prompt(prompt: object) -> None:
+    if not isinstance(prompt, str):
+        raise UsageError(f"prompt must be a text, not {prompt!r}")
+    if any("\ud800" <= character <= "\udfff" for character in prompt):
+        raise UsageError(f"prompt {prompt!r} holds half a surrogate pair, which is no text")
 
 
 def encoder_spec(checkpoint: Checkpoint, settings: EncoderSettings, device: str = "cpu") -> Spec:

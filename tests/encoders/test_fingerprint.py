@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -478,6 +479,32 @@ def test_the_error_names_the_setting(tmp_path: Path, change: str, value: object)
     settings = replace(settings if change == "overlap" else BASE, **{change: value})
     with pytest.raises(UsageError, match=f"{change.removesuffix('_name')} "):
         describe(checkpoint, settings)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("layer", (True, 1.0, "1")),
+        ("max_length", (32.0, 32.5, "32", nan)),
+        ("stride", (1.5, "3", nan)),
+        ("normalise", ("no", 0, 1)),
+        ("trust_remote_code", ("no", 1, None)),
+        ("prompt", (5, b"x", "\ud800")),
+    ],
+)
+def test_a_setting_of_another_type_is_refused_by_name(
+    name: str, values: tuple[object, ...]
+) -> None:
+    for value in values:
+        with pytest.raises(UsageError, match=f"^{name} "):
+            EncoderSettings(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["max_length", "overlap"])
+def test_a_tagger_s_setting_of_another_type_is_refused_by_name(name: str) -> None:
+    for value in (1.5, "3", nan, True):
+        with pytest.raises(UsageError, match=f"^{name} "):
+            TaggerSettings(**{name: value})  # type: ignore[arg-type]
 
 
 def test_settings_show_what_differs_from_the_defaults() -> None:
