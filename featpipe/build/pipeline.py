@@ -96,8 +96,8 @@ class Pipeline:
         self._is_builtin = is_builtin(model)
         self._make_plan = partial(
             make_plan,
-            model or find_builtin_model(),
-            ner=None if ner == NO_ENTITIES else ner or find_builtin_model(),
+            find_builtin_model() if model is None else model,
+            ner=_entity_model(ner),
             settings=self._settings,
             devices=check_devices(devices) if devices else default_devices(),
         )
@@ -313,6 +313,13 @@ def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:
         count_role(settings),
         write_role(cache, plan.specs, plan.terms, wait_s=settings.lock_wait_s),
     ]
+
+
+def _entity_model(ner: str | Path | None) -> str | Path | None:
+    """The model that finds entities; None for none."""
+    if ner is None:
+        return find_builtin_model()
+    return None if ner == NO_ENTITIES else ner
 
 
 def _find_held(cache: Path) -> frozenset[str]:

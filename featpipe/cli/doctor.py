@@ -379,13 +379,13 @@ def _check_cache(path: Path) -> Iterator[Finding]:
 
 
 def _check_model(model: str | None, documents: str | None) -> Iterator[Finding]:
-    named = [("model", model or str(find_builtin_model()))]
+    named = [("model", str(find_builtin_model()) if model is None else model)]
     if model is None:
         named.append(("entity model", str(find_builtin_model())))
     for check, name in named:
         try:
             found = describe_checkpoint(name)
-            tried = list(_try_model(name, documents)) if model else []
+            tried = [] if model is None else list(_try_model(name, documents))
         except (FeatpipeError, TimeoutError) as error:
             words = str(getattr(error, "message", error)).splitlines()[0]
             cure = getattr(error, "hint", None)

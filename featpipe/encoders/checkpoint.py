@@ -230,6 +230,11 @@ def _find_folder(name: str | Path, *, may_download: bool) -> Path:
     Raises:
         CheckpointError: neither a folder nor the name of a model that can be downloaded.
     """
+    if not str(name):  # as a path it is the working folder
+        raise CheckpointError(
+            "the name of a model is empty",
+            hint="name a folder or a hub model, or leave the option out for the built-in one",
+        )
     path = Path(name).expanduser()
     if path.is_dir():
         return path.resolve()

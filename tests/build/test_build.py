@@ -18,11 +18,19 @@ from waiting import HANG_S
 
 from featpipe import Cache, Pipeline
 from featpipe.build import run
+from featpipe.build.publish import open_folder
 from featpipe.build.queue import UnitQueue
+from featpipe.build.shards.folder_plan import Models, plan_folder
 from featpipe.documents import of_texts
 from featpipe.encoders.builtin import find_builtin_model
 from featpipe.encoders.spec import EncoderSettings
-from featpipe.errors import DictionaryLocked, MissingDocuments, UnknownDevice, UnreadableDictionary
+from featpipe.errors import (
+    CheckpointError,
+    DictionaryLocked,
+    MissingDocuments,
+    UnknownDevice,
+    UnreadableDictionary,
+)
 from featpipe.store import Writer, key_of
 
 
@@ -406,6 +414,17 @@ def test_a_run_over_one_level_leaves_the_others_as_they_were(
     assert (again.n_encoded, again.n_hits) == (0, words.n_unique)
     with Cache.open(tmp_path / "c.h5") as cache:
         assert all(document.units("sentence") for document in cache.documents())
+
+
+@pytest.mark.parametrize("empty", ["model", "ner"])
+def test_an_empty_name_of_a_model_is_not_the_built_in_one(
+    tmp_path: Path, encoder_folder: Path, empty: str
+) -> None:
+    given = {"model": str(encoder_folder), "ner": "none"} | {empty: ""}
+    with pytest.raises(CheckpointError, match="the name of a model is empty"):
+        Pipeline(tmp_path / "c.h5", **given)  # type: ignore[arg-type]
+    with pytest.raises(CheckpointError, match="the name of a model is empty"):
+        plan_folder(open_folder(tmp_path / "c.fp"), Models(**given), None, ("cpu",), 2)
 
 
 def test_a_cache_among_the_documents_is_none_of_them(corpus: Path, encoder_folder: Path) -> None:

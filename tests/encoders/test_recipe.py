@@ -275,6 +275,15 @@ def test_a_folder_that_was_not_copied_whole_is_named(tmp_path: Path) -> None:
     assert "not copied whole" in str(caught.value.hint)
 
 
+def test_an_empty_name_is_not_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_encoder(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match="the name of a model is empty"):
+        describe_checkpoint("")
+
+
 @pytest.mark.parametrize("name", ["./nothere", "../nothere", "nowhere/at/all", "~/nothere-either"])
 def test_a_path_that_does_not_exist_is_a_path_and_no_hub_name(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -273,8 +273,8 @@ def plan_space(
     of_encoder = models.encoder or EncoderSettings()
     if models.model is None or _stable_name(models.model) == plan.encoder.model:
         of_encoder = _keep_precision(of_encoder, plan.encoder)
-    models = replace(models, ner=models.ner or "none", encoder=of_encoder)
-    models = replace(models, model=models.model or plan.encoder.model)
+    models = replace(models, ner=_given(models.ner, "none"), encoder=of_encoder)
+    models = replace(models, model=_given(models.model, plan.encoder.model))
     encoder, tagger = plan_model(models, plan.settings(), devices)
     if encoder.fingerprint == plan.encoder.fingerprint and tagger in (None, plan.tagger):
         return ""
@@ -293,8 +293,8 @@ def plan_model(
 
     Mixed precision is chosen by itself only where it was measured to be safe for this model.
     """
-    model = models.model or BUILTIN
-    ner = None if models.ner == "none" else models.ner or BUILTIN
+    model = _given(models.model, BUILTIN)
+    ner = None if models.ner == "none" else _given(models.ner, BUILTIN)
     of_encoder, of_tagger = models.encoder or EncoderSettings(), models.tagger or TaggerSettings()
     tagger_path = None if ner is None else _path(ner)
     made = make_plan(_path(model), of_encoder, tagger_path, of_tagger, settings, devices)
@@ -371,8 +371,8 @@ def _explain_models(plan: FolderPlan, models: Models, devices: tuple[str, ...]) 
     """Parts in which models asked for differ from those of the folder; its precision is kept."""
     asked = replace(
         models,
-        model=models.model or plan.encoder.model,
-        ner=models.ner or ("none" if plan.tagger is None else plan.tagger.model),
+        model=_given(models.model, plan.encoder.model),
+        ner=_given(models.ner, _name(plan.tagger)),
         encoder=_keep_precision(models.encoder or EncoderSettings(), plan.encoder),
         tagger=_keep_precision(models.tagger or TaggerSettings(), plan.tagger),
     )
@@ -393,6 +393,11 @@ def _keep_precision(asked: _Settings, kept: ModelPlan | None) -> _Settings:
 
 def _name(model: ModelPlan | None) -> str:
     return "none" if model is None else model.model
+
+
+def _given(model: str | Path | None, default: str) -> str | Path:
+    """What is asked for; an empty name is one, which no model has."""
+    return default if model is None else model
 
 
 def _path(model: str | Path) -> str | Path:
