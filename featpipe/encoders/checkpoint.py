@@ -38,6 +38,10 @@ _COUNTING_FROM_PADDING = (
     "lilt", "longformer", "luke", "markuplm", "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
 )  # fmt: skip
 
+#: ``model_type`` of those whose configuration calls their number of positions ``n_positions``. To
+#: others that state one (T5) it is no limit.
+_WITH_N_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "gptj", "openai-gpt", "codegen", "ctrl"})
+
 #: tokenizer_config.json writes "no limit" as a huge integer.
 _NO_LIMIT = 1_000_000
 
@@ -418,7 +422,8 @@ def _max_length(folder: Path, config: Config, recipe: Recipe) -> int:
 
 def count_positions(config: Config) -> int | None:
     """Longest sequence that the position embeddings allow; None where the config has no number."""
-    positions = config.get("max_position_embeddings")
+    is_gpt = config.get("model_type") in _WITH_N_POSITIONS
+    positions = config.get("n_positions" if is_gpt else "max_position_embeddings")
     if not isinstance(positions, int) or positions <= 0:
         return None
     return positions - first_position(config)

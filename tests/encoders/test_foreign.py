@@ -219,6 +219,20 @@ def test_windows_end_where_positions_do_that_count_from_the_padding(
     assert encoder.encode(["合" * 100]).n_windows.tolist() == [2]
 
 
+@pytest.mark.parametrize(("n_positions", "n_windows"), [(64, 2), (1024, 1)])
+def test_windows_are_as_long_as_gpt_has_positions(
+    tmp_path: Path, n_positions: int, n_windows: int
+) -> None:
+    from transformers import GPT2Config, GPT2Model
+
+    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 4, "vocab_size": len(vocabulary())}
+    GPT2Model(GPT2Config(**sizes, n_positions=n_positions)).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    encoder = Encoder.load(tmp_path)
+    assert encoder.spec["max_length"] == n_positions
+    assert encoder.encode(["合" * 100]).n_windows.tolist() == [n_windows]
+
+
 def test_a_model_of_pictures_is_refused(tmp_path: Path) -> None:
     from transformers import ViTConfig, ViTModel
 
