@@ -11,7 +11,7 @@ from featpipe.cache import tables
 from featpipe.cache.nearest import BLOCK_VALUES, Neighbour, as_queries, find_rows
 from featpipe.cache.texts import decode
 from featpipe.cache.vector_pieces import as_float32, for_each_piece, stored_blocks
-from featpipe.store import key_of, keys_of
+from featpipe.store import key_of, keys_of, list_texts
 from featpipe.store.schema import from_bfloat16
 
 if TYPE_CHECKING:
@@ -101,8 +101,11 @@ class Dictionary:
         Returns:
             ``vectors`` (n, dim) in the stored dtype, zero where not found, and ``found`` (n,) bool.
 
+        Raises:
+            UsageError: one text, or something among them that is none.
+
         """
-        return self.lookup_keys(keys_of(texts))
+        return self.lookup_keys(keys_of(list_texts(texts)))
 
     def lookup_keys(self, keys: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
         """As :meth:`lookup`, by the keys (n, 16) of the texts."""

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -288,8 +289,14 @@ def of_texts(texts: Iterable[object]) -> Iterator[Source]:
     """Texts, or (id, text) pairs, as sources.
 
     Raises:
-        UsageError: something else than a text or a pair of them.
+        UsageError: something else than a text or a pair of them, one text alone, or a mapping.
     """
+    if isinstance(texts, str):
+        raise UsageError("texts are expected, not one text", hint="give a list: [text]")
+    if isinstance(texts, Mapping):
+        raise UsageError(
+            "texts are expected, not a mapping of them", hint="give (id, text) pairs: its .items()"
+        )
     for number, item in enumerate(texts, start=1):
         match item:
             case str():

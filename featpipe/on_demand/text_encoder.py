@@ -31,7 +31,7 @@ from featpipe.on_demand.space import Checkpoints, choose_model, find_query_space
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices
 from featpipe.pool.role import HALVE_SEQUENCE
-from featpipe.store import keys_of
+from featpipe.store import keys_of, list_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,10 +164,11 @@ class TextEncoder:
         computed anew in float32, and remembered apart.
 
         Raises:
-            EncodingError, CheckpointError, PoolBroken, WorkerDied, TaskTimedOut: as `encode`.
+            UsageError, EncodingError, CheckpointError, PoolBroken, WorkerDied, TaskTimedOut: as
+                `encode`.
 
         """
-        texts = list(texts)
+        texts = list_texts(texts)
         if self.query_prompt == self._passage_prompt:
             # Under a prompt, though it is the same one, remembered vectors are kept apart.
             prompt = None if self._query_backend == "torch" else self.query_prompt
@@ -183,12 +184,13 @@ class TextEncoder:
         With a ``note``, new texts get the vectors of precision ``exact``.
 
         Raises:
+            UsageError: one text, or something among them that is none.
             EncodingError: a text that cannot be encoded.
             CheckpointError: the model folder holds another model by now.
             PoolBroken, WorkerDied, TaskTimedOut: of the worker.
 
         """
-        return self._complete(list(texts), None)
+        return self._complete(list_texts(texts), None)
 
     def _complete(self, texts: list[str], prompt: str | None) -> NDArray[np.float32]:
         """Stored vectors, and those of a worker for texts that the cache does not hold."""

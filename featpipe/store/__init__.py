@@ -6,7 +6,7 @@ handle whole files.
 """
 
 from featpipe.store.folder_reader import FolderReader
-from featpipe.store.keys import key_of, keys_of
+from featpipe.store.keys import key_of, keys_of, list_texts
 from featpipe.store.open_reader import local_path, open_reader
 from featpipe.store.reader import Reader
 from featpipe.store.schema import Column, Ragged, TableSpec
@@ -25,6 +25,7 @@ __all__ = [
     "Writer",
     "key_of",
     "keys_of",
+    "list_texts",
     "local_path",
     "open_reader",
 ]

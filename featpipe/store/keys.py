@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,6 +24,21 @@ _PERSON = b"featpipe-unit-v1"
 
 #: Copying a prepared state is 2.6x as fast as passing size and person for each text.
 _EMPTY = blake2b(digest_size=KEY_BYTES, person=_PERSON)
+
+
+def list_texts(texts: Iterable[str]) -> list[str]:
+    """Texts that a caller gave, of which one alone would be read as its characters.
+
+    Raises:
+        UsageError: one text, or something among them that is none.
+    """
+    if isinstance(texts, str):
+        raise UsageError("texts are expected, not one text", hint="give a list: [text]")
+    listed = list(texts)
+    for number, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise UsageError(f"number {number} of the texts is no text, but {text!r}")
+    return listed
 
 
 def key_of(text: str) -> bytes:

@@ -243,6 +243,10 @@ def test_texts_at_hand_are_sources() -> None:
     ]
     with pytest.raises(UsageError, match="item 1 is neither"):
         list(of_texts([("a", "b", "c")]))
+    with pytest.raises(UsageError, match="not one text"):
+        list(of_texts("甲乙"))
+    with pytest.raises(UsageError, match="not a mapping"):
+        list(of_texts({"a": "甲"}))
 
 
 def test_an_archive_s_directory_is_read_once_for_all_members(

@@ -6,13 +6,14 @@ import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from featpipe import Cache, Pipeline
-from featpipe.errors import CheckpointError, UnknownDevice, UnknownSpace
+from featpipe.errors import CheckpointError, UnknownDevice, UnknownSpace, UsageError
 from featpipe.on_demand.text_encoder import TextEncoder
 
 NEW = ["甲方应当通知。", "从来没有见过的一句话。", "甲方应当通知。"]
@@ -46,6 +47,19 @@ def test_known_and_new_texts_have_the_bytes_that_a_build_stores(
     assert found.all()
     np.testing.assert_array_equal(vectors, np.asarray(stored, np.float32))
     np.testing.assert_array_equal(again, np.asarray(stored, np.float32)[[1, 5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("texts", "named"),
+    [("合同", "not one text"), (["合同", None], "number 1"), ([float("nan")], "number 0")],
+)
+def test_one_text_is_not_read_as_its_characters(
+    cache: Path, encoder_folder: Path, texts: Sequence[str], named: str
+) -> None:
+    with TextEncoder(cache, encoder_folder, query_prompt="问：") as encoder:
+        for door in (encoder.encode, encoder.encode_queries, encoder.dictionary.lookup):
+            with pytest.raises(UsageError, match=named):
+                door(texts)
 
 
 def test_what_a_build_adds_meanwhile_is_not_encoded(
