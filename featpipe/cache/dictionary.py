@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from featpipe.cache.documents import StoredDocuments
+    from featpipe.cache.documents import State, StoredDocuments
     from featpipe.cache.nearest import Metric
     from featpipe.cache.vector_pieces import Take
     from featpipe.store import Reader, TableReader
@@ -87,6 +87,11 @@ class Dictionary:
     def __len__(self) -> int:
         """Number of stored vectors, of all levels."""
         return self._reader.n_rows
+
+    @property
+    def state(self) -> State:
+        """As of the last refresh; while it is the same, `find_keys` gives the same rows."""
+        return self._reader, len(self)
 
     def get(self, text: str) -> NDArray[np.generic] | None:
         """The vector of a text, or None."""

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from featpipe.store import Reader, TableReader
     from featpipe.store.checksum import AnyArray
 
-    #: Of some tables each, another object where the file was replaced, and its number of rows.
-    _States = tuple[tuple[TableReader | None, int], ...]
+    #: Of a table: another object where the file was replaced, and its number of rows.
+    State = tuple[TableReader | None, int]
+    States = tuple[State, ...]
 
 
 #: Documents that an error names, and ids that it compares with a wrong one.
@@ -136,9 +137,9 @@ class StoredDocuments:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._lock = threading.Lock()
-        self._index: tuple[_States, PlaceIndex] | None = None
-        self._forgotten: tuple[_States, Forgotten] | None = None
-        self._levels: tuple[_States, NDArray[np.uint8]] | None = None
+        self._index: tuple[States, PlaceIndex] | None = None
+        self._forgotten: tuple[States, Forgotten] | None = None
+        self._levels: tuple[States, NDArray[np.uint8]] | None = None
         self._contents = ContentIndex()
 
     def __reduce__(self) -> tuple[type[StoredDocuments], tuple[Reader]]:
@@ -271,19 +272,19 @@ class StoredDocuments:
 
     def forgotten(self) -> Forgotten:
         """What only forgotten documents hold, as of the last refresh."""
-        state = self._states(tables.SOURCES, tables.PLACES)
+        state = self.states(tables.SOURCES, tables.PLACES)
         if self._forgotten is None or self._forgotten[0] != state:
             self._forgotten = state, Forgotten(self._reader)
         return self._forgotten[1]
 
     def _places(self) -> PlaceIndex:
         """Places as of the last refresh."""
-        state = self._states(tables.SOURCES, tables.PLACES)
+        state = self.states(tables.SOURCES, tables.PLACES)
         if self._index is None or self._index[0] != state:
             self._index = state, open_place_index(self._reader)
         return self._index[1]
 
-    def _states(self, *names: str) -> _States:
+    def states(self, *names: str) -> States:
         """What changes with the rows of these tables."""
         held = (self._reader.table(n) if n in self._reader else None for n in names)
         return tuple((table, table.n_rows if table else 0) for table in held)
@@ -304,7 +305,7 @@ class StoredDocuments:
 
     def level_bits(self) -> NDArray[np.uint8]:
         """Levels by row of ``/texts``, as of the last refresh."""
-        state = self._states(tables.SOURCES, tables.DOCUMENTS, tables.TEXTS, tables.TEXT_LEVELS)
+        state = self.states(tables.SOURCES, tables.DOCUMENTS, tables.TEXTS, tables.TEXT_LEVELS)
         if self._levels is None or self._levels[0] != state:
             forgotten = self.forgotten()
             keep = forgotten.kept if forgotten.documents else None

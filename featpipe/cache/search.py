@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.cache.dictionary import Dictionary
-    from featpipe.cache.documents import StoredDocuments
+    from featpipe.cache.documents import State, States, StoredDocuments
     from featpipe.lexical.backend import Backend
     from featpipe.store import Reader
 
@@ -92,11 +92,11 @@ class QueryEncoder(Protocol):
 class _VectorRows(NamedTuple):
     """The rows of a space that sentences have: ``distinct``, and of each sentence its ``number``.
 
-    A number of -1 stands for no vector. ``n_rows`` had the space then. ``lengths`` are those of
+    A number of -1 stands for no vector. ``state`` had the space then. ``lengths`` are those of
     the distinct vectors, None until they were read for the first time.
     """
 
-    n_rows: int
+    state: State
     distinct: NDArray[np.int64]
     number: NDArray[np.int32]
     lengths: NDArray[np.float32] | None = None
@@ -123,8 +123,7 @@ class SentenceSearch:
         self._group = _find_group(cache, analyser)
         self._analyser = _open_analyser(cache, self._group)
         # Before anything is read: rows that another thread sees meanwhile make this one outdated.
-        self._n_places = self._count_rows(tables.SOURCES)
-        self._n_counted = self._count_rows(self.terms_table)
+        self._state = self._read_state()
         self._places, self._rows = cache.stored_documents.rows_present()
         self._vectors: dict[str, _VectorRows] = {}
         sentences = Sentences(
@@ -164,10 +163,14 @@ class SentenceSearch:
 
     @property
     def is_current(self) -> bool:
-        """Whether the cache, as last refreshed, holds nothing that a new index would add."""
-        if self._count_rows(tables.SOURCES) != self._n_places:
+        """Whether the cache, as last refreshed, holds nothing that a new index would add or lack.
+
+        Compacted and written again, it may have as many rows as before, with other numbers.
+        """
+        now = self._read_state()
+        if now[0] != self._state[0] or [t for t, _ in now] != [t for t, _ in self._state]:
             return False
-        return not self.n_without_terms or self._count_rows(self.terms_table) == self._n_counted
+        return not self.n_without_terms or now[1] == self._state[1]
 
     def search(self, query: str, k: int = 10, *, level: Level = "sentence") -> list[Hit]:
         """The ``k`` best sentences, or the best sentence of the ``k`` best documents.
@@ -326,8 +329,8 @@ class SentenceSearch:
 
     def _vector_rows(self, dictionary: Dictionary) -> _VectorRows:
         """The rows of the sentences in a dictionary, kept for further queries."""
-        known = self._vectors.get(dictionary.name)
-        if known is None or known.n_rows != len(dictionary):
+        known, state = self._vectors.get(dictionary.name), dictionary.state
+        if known is None or known.state != state:
             found = [np.zeros(0, np.int64)]
             for documents in np.array_split(self._rows, len(self._rows) // _DOCUMENTS + 1):
                 keys, _ = self._cache.stored_documents.table.ragged_many("sentence_keys", documents)
@@ -336,13 +339,14 @@ class SentenceSearch:
             distinct, number = np.unique(rows, return_inverse=True)
             if len(distinct) and distinct[0] < 0:  # no vector
                 distinct, number = distinct[1:], number - 1
-            known = _VectorRows(len(dictionary), distinct, number.astype(np.int32))
+            known = _VectorRows(state, distinct, number.astype(np.int32))
             self._vectors = {dictionary.name: known}
         return known
 
-    def _count_rows(self, table: str) -> int:
-        reader = self._cache.reader
-        return reader.table(table).n_rows if table in reader else 0
+    def _read_state(self) -> States:
+        """Of the tables that the index is made of, those that grow with it first."""
+        ids = (tables.DOCUMENTS, f"{self._group}/vocabulary")
+        return self._cache.stored_documents.states(tables.SOURCES, self.terms_table, *ids)
 
     def _hits(self, rows: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
         documents, numbers = self._index.locate_numbers(rows)

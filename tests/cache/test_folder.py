@@ -270,6 +270,24 @@ def test_many_additions_of_a_shard_become_one_file(own: Path, pair: Pair) -> Non
     assert not addition.exists()
 
 
+def test_an_open_cache_searches_by_the_ids_that_terms_have_after_a_compaction(own: Path) -> None:
+    layout, aside = FolderLayout.read(own), own.parent / "aside"
+    additions = [own / "shards" / f"{shard}.1.h5" for shard in range(4)]
+    additions += sorted((own / "reports").glob("encode-*-0001.done"))
+    aside.mkdir()
+    for file in additions:
+        file.rename(aside / file.name)
+    with Cache.open(own) as opened:
+        opened.search(QUERIES[0])
+        for file in additions:  # their terms get higher ids than those it knows
+            (aside / file.name).rename(file)
+        before = [opened.search(query, 50) for query in QUERIES]
+        for number in range(2, 10):
+            Writer.open(layout.shard_file(0, number)).close()
+        compact_folder(own)  # now those of shard 0 come before those of the others
+        assert [opened.search(query, 50) for query in QUERIES] == before
+
+
 def test_exported_tables_have_the_rows_of_the_file(pair: Pair, tmp_path: Path) -> None:
     for name, path in (("folder", pair.folder), ("one", pair.file)):
         with without_forgotten(path) as source:

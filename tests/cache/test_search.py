@@ -15,6 +15,7 @@ from rank_bm25 import BM25Okapi
 from sentence_cache import write_documents
 
 from featpipe import Cache
+from featpipe.cache.forgotten import compact_cache
 from featpipe.cache.search import SentenceSearch
 from featpipe.cli.search import search as search_command
 from featpipe.encoders.encoder import Encoder
@@ -155,6 +156,23 @@ def test_a_cache_searches_what_was_written_since_and_keeps_its_index_otherwise(
         assert {hit.document for hit in opened.search("金额")} == {"a", "b"}
         assert repr(opened) == f"<Cache {tmp_path / 'c.h5'}>"
         assert "3 sentences by chars@" in repr(opened.sentence_search())
+
+
+def test_an_open_cache_searches_the_file_that_replaced_its_own_with_as_many_rows(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "c.h5"
+    write_documents(path, {"a": ["无关。"], "b": ["金额。"], "c": ["甲方。"]})
+    with Cache.open(path) as opened:
+        opened.search("金额")
+        with Cache.open(path) as other:
+            other.forget("a")
+        compact_cache(path)
+        write_documents(path, {"d": ["甲方有金额。"]})
+        with Cache.open(path) as fresh:
+            expected = fresh.search("金额")
+        assert {hit.document for hit in expected} == {"b", "d"}
+        assert opened.search("金额") == expected
 
 
 def test_the_cache_ranks_by_meaning_with_an_encoder_and_names_the_prompt(
