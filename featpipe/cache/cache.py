@@ -171,7 +171,8 @@ class Cache:
             encoder: a `featpipe.TextEncoder` of this cache; each hit names the prompt it used.
 
         Raises:
-            UnknownSpace: no such terms, or several to choose from.
+            UnknownSpace: no such terms, or several to choose from; no vectors of the ``encoder``'s
+                space.
             UsageError: k below 1; no such level; an ``encoder`` and the level ``document``, which
                 has no vectors.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 
 from featpipe.cache import tables
+from featpipe.cache.dictionary import Dictionary
 from featpipe.cache.postings import Sentences, open_index
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.lexical.fusion import combine
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from featpipe.cache.dictionary import Dictionary
     from featpipe.cache.documents import State, States, StoredDocuments
     from featpipe.lexical.backend import Backend
     from featpipe.store import Reader
@@ -248,12 +248,21 @@ class SentenceSearch:
     ) -> list[Hit]:
         """As `search_hybrid`, with the query's vector by ``encoder``; hits name its prompt.
 
+        The vectors of the sentences are those of this cache as it is searched: the encoder may have
+        read it before they were written.
+
         Raises:
             EncodingError: a query that cannot be encoded.
+            UnknownSpace: this cache has no vectors of the encoder's space.
 
         """
         vector = encoder.encode_queries([query])[0]
-        hits = self.search_hybrid(query, vector, encoder.dictionary, k, weight=weight)
+        table, cache = f"embeddings/{encoder.dictionary.name}", self._cache
+        if table not in cache.reader:
+            raise UnknownSpace(f"{cache.path} holds no vectors of {encoder.dictionary.name}",
+                               hint="take a TextEncoder of this cache")  # fmt: skip
+        own = Dictionary(cache.reader, cache.stored_documents, table, None)
+        hits = self.search_hybrid(query, vector, own, k, weight=weight)
         return [replace(hit, query_prompt=encoder.query_prompt) for hit in hits]
 
     def score_texts(self, query: str, texts: Sequence[str]) -> NDArray[np.float64]:

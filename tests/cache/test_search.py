@@ -186,3 +186,30 @@ def test_the_cache_ranks_by_meaning_with_an_encoder_and_names_the_prompt(
         assert {hit.query_prompt for hit in hits} == {"合"}
         with pytest.raises(UsageError, match="leave the level out"):
             opened.search("金额", level="document", encoder=by)
+
+
+def test_an_encoder_that_was_opened_before_ranks_by_vectors_that_came_since(
+    cache: Path, encoder_folder: Path
+) -> None:
+    with Cache.open(cache) as opened, TextEncoder(cache, encoder_folder, query_prompt="合") as by:
+        opened.search("租赁", encoder=by)
+        (cache.parent / "docs" / "4.txt").write_text("租赁期限为三年。", "utf-8")
+        build(cache, cache.parent / "docs", encoder_folder)
+        found = opened.search("租赁期限", encoder=by)
+        with (
+            Cache.open(cache) as fresh,
+            TextEncoder(cache, encoder_folder, query_prompt="合") as to,
+        ):
+            assert found == fresh.search("租赁期限", encoder=to)
+
+
+def test_an_encoder_of_another_space_is_refused(
+    tmp_path: Path, cache: Path, encoder_folder: Path
+) -> None:
+    write_documents(tmp_path / "other.h5", {"a": ["合同金额。"]})
+    with (
+        Cache.open(tmp_path / "other.h5") as other,
+        TextEncoder(cache, encoder_folder) as by,
+        pytest.raises(UnknownSpace, match=r"other\.h5 holds no vectors of tiny@"),
+    ):
+        other.search("合同", encoder=by)
