@@ -7,7 +7,6 @@ nothing else.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,14 +14,12 @@ from typing import TYPE_CHECKING
 from featpipe.cache.repair import repair_cache
 from featpipe.errors import UnreadableDictionary
 from featpipe.store.disk import Disk, writing
-from featpipe.store.folder_layout import PARTS, REPORTS, FolderLayout
+from featpipe.store.folder_layout import PARTS, REPORTS, FolderLayout, part_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from featpipe.store.repair import Repair
-
-_ATTEMPT = re.compile(r"\.[0-9]+(?=-[0-9]+\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ def have_done_again(layout: FolderLayout, file: Path, again: list[Path]) -> None
     if file == layout.results_file:
         return
     if file.parent.name == PARTS:
-        names = f"prepare-{_ATTEMPT.sub('', file.stem)}.done"
+        names = f"prepare-{part_of(file.stem)}.done"
     else:  # of every space: each calls the texts that it has seen done
         names = f"encode-{file.stem.partition('.')[0]}[-+]*.done"
     reports = list((layout.path / REPORTS).glob(names))

@@ -53,6 +53,7 @@ _MOST_BYTES = 16 << 20
 _SHARD_FILE = re.compile(r"([0-9a-f]+)(?:\.([1-9][0-9]*))?\.h5")
 _REPORT = re.compile(r"(?:encode-(?P<shard>[0-9a-f]+)-[0-9]+|prepare-(?P<part>.+))\.done")
 _PART_FILE = re.compile(r"(.+)-([0-9]{4,})\.h5")
+_ATTEMPT = re.compile(r"\.[0-9]+(?=-[0-9]+\Z)")
 
 
 def shard_of(keys: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
@@ -64,6 +65,11 @@ def shard_of(keys: NDArray[np.uint8], bits: int) -> NDArray[np.int64]:
 def shard_of_one(key: bytes, bits: int) -> int:
     """As :func:`shard_of`, of one key of 16 bytes."""
     return int.from_bytes(key[14:], "big") & ((1 << bits) - 1)
+
+
+def part_of(stem: str) -> str:
+    """The part that a file is of, from its name: ``RUN-0007`` of ``RUN.1-0007``, too."""
+    return _ATTEMPT.sub("", stem)
 
 
 @dataclass(frozen=True, slots=True)

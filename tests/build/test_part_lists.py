@@ -91,6 +91,10 @@ def test_a_later_run_has_a_later_id_whatever_the_clock_says(
     monkeypatch.setattr(part_lists, "datetime", Clock)
     ids += [plan(folder, tmp_path / "docs", n=1).id for _ in range(3)]
     assert ids == sorted(set(ids))
+    # A part that forgets documents, by a clock ahead; further attempts belong to a run.
+    for part in ("20991231T000000.000000Z-0000", "20991231T000000.000000Z.2-0001"):
+        folder.write(f"parts/{part}.h5", b"")
+    assert plan(folder, tmp_path / "docs", n=1).id == "20991231T000000.000000Z1"
 
 
 def test_lists_of_a_planner_that_died_are_ignored_and_a_lost_list_is_named(

@@ -21,7 +21,7 @@ from featpipe.documents.media_type import DAMAGED_ZIP
 from featpipe.documents.ranges import Range, in_range, ranges_of
 from featpipe.documents.source import Source, expanded
 from featpipe.errors import DocumentError, UnreadableDictionary
-from featpipe.store.folder_layout import LISTS
+from featpipe.store.folder_layout import LISTS, PARTS, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,7 +116,7 @@ def plan_run(
     """
     before = read_run_plans(folder)
     run = RunPlan(
-        _next_id(before),
+        _next_id(folder, before),
         n_parts=0,
         n_files=len(sources),
         settings={name: getattr(settings, name) for name in _READING},
@@ -157,10 +157,12 @@ def read_list(folder: Publisher, run: RunPlan, part: int) -> list[Source]:
     return [source for line in lines for source in _sources_of(json.loads(line))]
 
 
-def _next_id(before: Sequence[RunPlan]) -> str:
+def _next_id(folder: Publisher, before: Sequence[RunPlan]) -> str:
     now = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
-    last = max((run.id for run in before), default="")
-    # The clocks of two planners may differ; the later run is the one that is planned later.
+    # Of parts as well: one that forgets documents has no list, and lists may have been removed.
+    parts = (part_of(Path(name).stem).rpartition("-")[0] for name in folder.list(PARTS))
+    last = max([*(run.id for run in before), *parts], default="")
+    # The clocks of two machines may differ; the later run is the one that is planned later.
     return now if now > last else f"{last}1"
 
 
