@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from featpipe.cache.places import Identity, Place, Preparation
     from featpipe.cache.tables import Rows
     from featpipe.documents import LoadLimits, Source
-    from featpipe.store import Reader
+    from featpipe.store import Reader, TableReader
 
 #: A chunk ends at so many files or bytes: large enough to share the cost of a message, small
 #: enough that a worker lost on one of the files has little to repeat.
@@ -177,13 +177,17 @@ class Intake:
         """The units of stored documents, and their counts; None where one must be read again."""
         return find_units(self._reader, keys)
 
+    def _is_stored(self, documents: TableReader, key: bytes) -> bool:
+        """Whether a document of this content need not be read."""
+        return documents.find_one(key) >= 0
+
     def _sort_in(self, source: Source, place: Place | None, files: _Files) -> None:
         identity = None
         try:
             if self._documents is not None:
                 _, identity = read_identified(source, self._limits, self._preparation)
                 source = self._names.name(source, place, identity.key)
-                if self._documents.find_one(identity.key) >= 0:
+                if self._is_stored(self._documents, identity.key):
                     files.known.append((source, identity))
                     if place is None or (place.id, place.key) != (source.id, identity.key):
                         files.moved.append((source, identity))

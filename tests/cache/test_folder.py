@@ -7,7 +7,7 @@ import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from flipped_bits import flip, offset_of
 from folder_cache import EXACT, SHARED, Pair, build_folder
 
 from featpipe import Cache
+from featpipe.cache import compact_folder as compact_folder_module
 from featpipe.cache.compact_folder import compact_folder
 from featpipe.cache.forgotten import compact_cache, without_forgotten
 from featpipe.cache.levels import level_bits
@@ -36,6 +37,7 @@ from featpipe.store.verify_folder import verify_folder
 
 if TYPE_CHECKING:
     from featpipe.lexical.backend import Backend
+    from featpipe.store.rewrite import Compaction
 
 QUERIES = ("合同金额为万元", "违约方承担违约金", "深圳科技有限公司", "没有这样的词语xyz", "")
 
@@ -268,6 +270,29 @@ def test_many_additions_of_a_shard_become_one_file(own: Path, pair: Pair) -> Non
     assert layout.shard_files()[1] == [layout.shard_file(1), layout.shard_file(1, 1)]
     assert equal_but_for_runs(own, pair.file)
     assert not addition.exists()
+
+
+def test_a_forgotten_document_comes_back_whole_though_its_texts_were_freed_before_it(
+    own: Path, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact = compact_folder_module._compact
+
+    def killed(file: Path, *rest: Any) -> Compaction:
+        if file.parent.name == "parts":
+            raise KeyboardInterrupt
+        return compact(file, *rest)
+
+    with Cache.open(own) as cache:
+        cache.forget("docs/03.txt")
+    monkeypatch.setattr(compact_folder_module, "_compact", killed)
+    with pytest.raises(KeyboardInterrupt):
+        compact_folder(own)
+    build_folder(own, pair.documents, pair.models, n_parts=1)
+    with Cache.open(own) as ours, Cache.open(pair.file) as theirs:
+        assert len(list(ours.documents())) == 20
+        assert sorted(ours.dictionary()) == sorted(theirs.dictionary())
+        scores = [[hit.score for hit in c.search("第3号合同", 50)] for c in (ours, theirs)]
+        assert scores[0] == scores[1]
 
 
 def test_an_open_cache_searches_by_the_ids_that_terms_have_after_a_compaction(own: Path) -> None:

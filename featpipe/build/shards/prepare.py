@@ -7,6 +7,7 @@ An attempt that was stopped leaves what it has read as a part of its own, and th
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +23,7 @@ from featpipe.build.shards.part_lists import read_list
 from featpipe.build.shards.stacked import StackedReader
 from featpipe.build.shards.work_file import discard, work_file
 from featpipe.cache import tables
+from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.texts import join_keys
 from featpipe.cache.write import TermTables
 from featpipe.encoders.spec import EncoderSettings
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from featpipe.build.shards.part_lists import RunPlan
     from featpipe.cache.places import Preparation
     from featpipe.report import RunReport
+    from featpipe.store import TableReader
 
 
 def prepare(
@@ -164,7 +167,17 @@ class _Part:
 
 
 class PartIntake(Intake):
-    """Documents of a part; the units of known ones were given out with the part that has them."""
+    """Documents of a part; the units of known ones were given out with the part that has them.
+
+    Forgotten ones are read again: a compaction that broke off has freed their texts before them.
+    """
+
+    @cached_property
+    def _forgotten(self) -> frozenset[bytes]:
+        return Forgotten(self._reader).documents
+
+    def _is_stored(self, documents: TableReader, key: bytes) -> bool:
+        return super()._is_stored(documents, key) and key not in self._forgotten
 
     def _look_up(self, keys: Sequence[bytes]) -> tuple[KnownUnits | None, Counts] | None:
         documents = self._reader.table(tables.DOCUMENTS)
