@@ -72,8 +72,9 @@ class _Dependents:
             group = source.name.rpartition("/")[0]
             if source.name.endswith(_VOCABULARY):
                 self._ids.setdefault(group, []).append(source.fixed["id"].gather(rows))
-            elif group in self._ids:
-                return self._with_terms(source, rows, np.concatenate(self._ids[group]))
+            else:
+                known = [np.zeros(0, np.uint32), *self._ids.get(group, [])]
+                return self._with_terms(source, rows, np.concatenate(known))
         return rows
 
     def _with_texts(self, source: RowSource, rows: Rows, texts: TableWriter) -> Rows:

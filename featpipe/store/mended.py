@@ -86,6 +86,7 @@ class MendedFile:
         """Addresses of groups that may be tables, with their paths where a link names them."""
         linked: dict[int, str] = {}
         pending = [(root, "") for root in self._roots()]
+        has_root = False
         seen = set[int]()
         while pending:
             address, path = pending.pop()
@@ -93,10 +94,14 @@ class MendedFile:
                 continue
             seen.add(address)
             header = self._mended_group(address)
+            has_root |= header is not None and not path
             if header is not None and spec_of(header) is None and header.is_group:
                 for name, child in header.links.items():
                     linked.setdefault(child, f"{path}/{name}".strip("/"))
                     pending.append((child, f"{path}/{name}".strip("/")))
+        if not has_root:
+            # As in a file that was cut short: what it linked to may be gone without a trace.
+            self.problems.append("/: its header cannot be read, so tables may be missing")
         at = self.mapping.bytes.find(_GROUP_MARK)
         while at >= 0:
             if (at - _MARK_AT) % 8 == 0 and at >= hdf5.SUPERBLOCK_BYTES:

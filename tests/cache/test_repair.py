@@ -17,7 +17,7 @@ from featpipe.cache import tables
 from featpipe.cache.forgotten import compact_cache
 from featpipe.cache.place_index import documents_of_rows
 from featpipe.cache.repair import repair_cache
-from featpipe.errors import DamagedRows, DictionaryError
+from featpipe.errors import DamagedRows, DictionaryError, UnreadableDictionary
 from featpipe.store import Reader, key_of
 from featpipe.store.verify import verify_dictionary
 
@@ -115,6 +115,26 @@ def test_texts_without_one_of_their_terms_are_dropped(tmp_path: Path) -> None:
     assert len(set(numbers)) == len(numbers), "no two terms have one number"
     with Cache.open(path) as cache:
         assert {hit.document for hit in cache.search("盖章")} >= {"d.txt"}
+
+
+def test_terms_are_dropped_whose_vocabulary_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "c.h5"
+    write(path)
+    vocabulary, units = terms_tables(path)
+    found = set()
+    for share in range(1, 8):
+        cut = tmp_path / f"{share}.h5"
+        cut.write_bytes(path.read_bytes()[: path.stat().st_size * share // 8])
+        try:
+            done = repair_cache(cut)
+        except UnreadableDictionary:
+            continue  # nothing could be saved
+        assert not done.is_whole
+        with Reader(cut) as reader:
+            held = [name in reader and reader.table(name).n_rows for name in (units, vocabulary)]
+        found.add(tuple(map(bool, held)))
+    assert (True, False) not in found
+    assert len(found) > 1
 
 
 def test_documents_without_one_of_their_texts_are_dropped(

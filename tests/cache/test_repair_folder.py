@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from flipped_bits import damage
 from folder_cache import EXACT, Pair, build_folder
 
+from featpipe import Cache
 from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
@@ -90,6 +92,20 @@ def test_a_missing_file_with_additions_is_done_again(own: Path, pair: Pair) -> N
     build_folder(own, pair.documents, pair.models)
     assert rows_by_key(own) == before
     assert repair_folder(own).is_whole
+
+
+def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> None:
+    layout, before = FolderLayout.read(own), rows_by_key(own)
+    file = layout.shard_file(1)
+    os.truncate(file, file.stat().st_size // 2)  # some tables are gone without a trace
+    done = repair_folder(own)
+    assert not done.is_whole
+    assert done.again == (file,)
+    assert "/: its header cannot be read, so tables may be missing" in str(done)
+    build_folder(own, pair.documents, pair.models)
+    assert rows_by_key(own) == before
+    with Cache.open(own) as ours, Cache.open(pair.folder) as theirs:
+        assert ours.search("违约金", 50) == theirs.search("违约金", 50)
 
 
 def test_repairing_that_ends_early_forgets_no_loss(own: Path, pair: Pair) -> None:
