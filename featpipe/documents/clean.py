@@ -8,7 +8,7 @@ be traced to the characters it was made from. Only this is changed:
   removed (Chinese lines are joined without a blank, as a browser shows them);
 - control characters, zero-width marks, bidirectional marks and soft hyphens are removed;
 - full-width letters, digits and the signs of numbers become half-width; punctuation stays;
-- Kangxi radicals and compatibility ideographs (common in PDF) become the ordinary character,
+- radicals and compatibility ideographs (common in PDF) become the ordinary character,
   Latin ligatures their letters, a letter with combining marks its composed form;
 - a lone surrogate becomes U+FFFD, so that the text can be written as UTF-8.
 """
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
     from featpipe.documents.document import Offsets
 
+#: Radicals that look like a character and are none to NFKC, each with that character: programs that
+#: write PDF take one for the other. Source: Unicode 15, EquivalentUnifiedIdeograph.txt.
+_RADICALS = (
+    "⺁厂⺒巳⺓幺⺜日⺝月⺠民⺧牛⺬示⺶羊⻁虎⻄西⻅见⻆角⻉贝⻋车⻑長⻓长⻔门⻗雨⻘青⻙韦⻚页⻛风⻜飞⻝食⻢马⻣骨"
+    "⻤鬼⻥鱼⻦鸟⻧卤⻨麦⻩黄⻪黾⻫斉⻬齐⻭歯⻮齿⻯竜⻰龙⻱龜⻲亀"
+)
+_ORDINARY = str.maketrans(_RADICALS[::2], _RADICALS[1::2])
 #: Characters set without blanks between them: ideographs, kana, their punctuation, full-width.
 WIDE = "\u2e80-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60\uffe0-\uffe6"
 WIDE += "\U00020000-\U0003ffff"
@@ -41,7 +48,7 @@ _DIRTY = re.compile(
     rf"(?P<blank>[\s{_NOISE}]{{2,}}|(?! )[\s{_NOISE}])"
     r"|(?P<full>[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
     r"\uff03\uff05\uff06\uff0a\uff0b\uff0d-\uff0f\uff1d\uff20\uff3f]+)"
-    r"|(?P<variant>[\u2f00-\u2fd5\u2e9f\u2ef3\uf900-\ufa6d\ufa70-\ufad9\U0002f800-\U0002fa1d]"
+    r"|(?P<variant>[\u2e80-\u2ef3\u2f00-\u2fd5\uf900-\ufa6d\ufa70-\ufad9\U0002f800-\U0002fa1d]"
     r"|[\ufb00-\ufb06])"
     r"|(?P<mark>\w[\u0300-\u036f]+|[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?)"
     r"|(?P<surrogate>[\ud800-\udfff])"
@@ -49,7 +56,7 @@ _DIRTY = re.compile(
 #: Any character that a sweep could change, except white space.
 _SUSPECT = re.compile(
     rf"[{_NOISE}\uff03\uff05\uff06\uff0a\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a"
-    "\u2e9f\u2ef3\u2f00-\u2fd5\uf900-\ufad9\ufb00-\ufb06\u0300-\u036f\u1100-\u1112"
+    "\u2e80-\u2ef3\u2f00-\u2fd5\uf900-\ufad9\ufb00-\ufb06\u0300-\u036f\u1100-\u1112"
     "\ud800-\udfff\U0002f800-\U0002fa1d]"
 )
 _FULL = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
@@ -141,7 +148,7 @@ def is_joined(before: str, after: str) -> bool:
 _REPLACE: dict[str, Callable[[re.Match[str]], str]] = {
     "blank": _blank,
     "full": lambda match: match[0].translate(_FULL),
-    "variant": lambda match: unicodedata.normalize("NFKC", match[0]),
+    "variant": lambda match: unicodedata.normalize("NFKC", match[0].translate(_ORDINARY)),
     "mark": lambda match: unicodedata.normalize("NFC", match[0]),
     "surrogate": lambda _: "\ufffd",
 }

@@ -13,7 +13,7 @@ from featpipe.documents.clean import clean, clean_traced
 from featpipe.documents.document import OffsetMap
 
 HARD = "中文a1 \t\n\r\u3000\xa0\u200b\ufeff\u00ad\x00\x07"
-HARD += "１Ａ．⼀豈ﬁé\u0301e\ud800\u2028，“”—각ᄀ\u1161\u11a8"
+HARD += "１Ａ．⼀⻓⺡豈ﬁé\u0301e\ud800\u2028，“”—각ᄀ\u1161\u11a8"
 texts = st.text(st.sampled_from(HARD), max_size=60) | st.text(
     st.characters(exclude_categories=()), max_size=60
 )
@@ -38,6 +38,8 @@ def traced(raw: str) -> tuple[str, OffsetMap]:
         ("２０１７年Ａ座，（甲）", "2017年A座，（甲）"),
         ("１２．５％", "12.5%"),
         ("⼀⼆豈ﬁne", "一二豈fine"),
+        ("⻓期借款，⻘岛⻋⻔⺠⻅⻚⺟⻳⻰⻬", "长期借款，青岛车门民见页母龟龙齐"),
+        ("⺡⻌", "⺡⻌"),
         ("cafe\u0301", "café"),
         ("a\u200bb\ufeff\x07c\xadd", "abcd"),
         ("a\u200b \u200b b", "a b"),
