@@ -11,7 +11,7 @@ from pdf_writing import write_pdf
 
 from featpipe.documents import LoadLimits, load_document
 from featpipe.documents.formats import ocr
-from featpipe.documents.formats.pdf_layout import PageLines
+from featpipe.documents.formats.pdf_layout import Line, PageLines
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
 
 pdfium = pytest.importorskip("pypdfium2")
@@ -60,6 +60,18 @@ def test_pages_with_a_text_layer_are_never_read_by_ocr(monkeypatch: pytest.Monke
     monkeypatch.setattr(ocr, "read_picture", lambda *_: pytest.fail("OCR on a page with text"))
     document = load_document(write_pdf([[("text", 50, 700)], []]), source="a.pdf", limits=WITH_OCR)
     assert document.text == "text"
+
+
+def test_a_scan_with_a_stamp_in_its_text_layer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line("the scanned text", 50, 200, 700, 12)
+    read = ocr.ReadPage(PageLines(1, 842.0, [line]), 0.9)
+    monkeypatch.setattr(ocr, "load_engine", lambda: None)
+    monkeypatch.setattr(ocr, "read_picture", lambda *_: read)
+    scan = b"q 595 0 0 842 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID x EI Q\n"
+    data = write_pdf([[("COPY", 250, 400)]], drawing=scan)
+    document = load_document(data, source="a.pdf", limits=WITH_OCR)
+    assert document.text == "the scanned text"
+    assert load_document(data, source="a.pdf").text == "COPY"
 
 
 LETTER = b"50 700 m 52 705 54 710 60 710 c 66 710 70 705 70 700 c 60 690 l 55 695 l 52 692 l f\n"

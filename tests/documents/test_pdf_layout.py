@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featpipe.documents.formats.pdf import cut_lines
 from featpipe.documents.formats.pdf_layout import (
     Block,
     Line,
@@ -15,6 +14,7 @@ from featpipe.documents.formats.pdf_layout import (
     to_blocks,
     upright,
 )
+from featpipe.documents.formats.pdf_lines import cut_lines
 
 SIZE = 10.0
 WIDE = "本公司及董事会全体成员保证公告内容的真实准确完整不存在虚假记载误导性陈述或者"

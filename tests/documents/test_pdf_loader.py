@@ -62,6 +62,25 @@ def test_a_scan_without_a_text_layer_says_so() -> None:
         loaded(write_pdf([[], []]))
 
 
+PICTURE = b"q 595 0 0 842 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID x EI Q\n"
+
+
+def test_a_scan_with_a_stamp_in_its_text_layer_is_said_to_be_one() -> None:
+    pages = [[("Signed on a platform, page 1", 50, 20), ("COPY", 250, 400)], [(WIDE, 50, 400)]]
+    (note,) = loaded(write_pdf(pages, drawing=PICTURE)).notes
+    assert note.startswith("1 of 2 pages with a picture and hardly any text beside it: 1; pip")
+    assert loaded(write_pdf(pages)).notes == ()
+
+
+def test_letters_of_a_font_that_does_not_say_what_they_mean_are_noted() -> None:
+    data = write_pdf([[("合同金额", 50, 700)], [(WIDE, 50, 700)]])
+    assert loaded(data).notes == ()
+    unmapped = data.replace(b"(GB1)", b"(Odd)").replace(b"/UniGB-UCS2-H", b"/Identity-H  ")
+    (note,) = loaded(unmapped).notes
+    assert note.startswith("2 of 2 pages in fonts that do not say what their letters mean")
+    assert "--ocr" in note
+
+
 @pytest.mark.parametrize("keep", [0.02, 0.3, 0.6])
 def test_a_torn_file_is_read_or_named_and_never_a_crash(keep: float) -> None:
     data = write_pdf([[("one", 50, 700)]] * 5)

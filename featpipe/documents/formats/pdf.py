@@ -3,19 +3,11 @@
 Guarantees: pages are numbered in the order of the file, and every character has its page; pages
 without a text layer are named in the notes; a locked or damaged file raises a reason; only one
 thread of a process is inside PDFium at a time (it is not thread-safe).
-
-PDFium is called through its C functions, few times and without an object per character: once for a
-page's text, and for two boxes per line (its first and last character), which it writes side by side
-into one array.
 """
 
 from __future__ import annotations
 
-import ctypes
-import re
 from contextlib import closing, contextmanager
-from functools import lru_cache
-from itertools import repeat
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,10 +19,12 @@ from featpipe.documents.formats.pdf_layout import (
     Block,
     PageLines,
     find_running,
+    has_prose,
     join_words,
     to_blocks,
-    upright,
 )
+from featpipe.documents.formats.pdf_lines import DamagedPage, LineReader, line_reader, open_page
+from featpipe.documents.formats.pdf_shown import may_show_text, shows_picture
 from featpipe.documents.limits import OCR_HINT
 from featpipe.errors import DocumentTooLarge, UnreadableDocument, UnsupportedDocument
 
@@ -47,12 +41,6 @@ _PASSWORD_ERROR = 4
 _MAX_UNKNOWN_SHARE = 0.2
 _OCR_DPI = 200
 _OCR_PIXELS = 4000
-#: Characters and lines of an ordinary page, for which memory is kept from page to page.
-_CHARACTERS, _LINES = 1 << 14, 256
-#: More objects than this may be letters of single strokes; paths of more segments than a closed
-#: frame has may be letters.
-_FEW_LINES, _FRAME_SEGMENTS = 50, 6
-_HIDDEN_BREAK = re.compile("[^\ufffe]*\ufffe|[^\ufffe]+")
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -75,6 +63,7 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     join_words(blocks)
     _write(builder, blocks, [page.number for page in lines], pages.confidences)
     _note_doubts(builder, lines, has_scans=pages.has_scans)
+    pages.note_doubtful()
     _note_ocr(builder, list(pages.confidences.values()))
     return builder
 
@@ -122,15 +111,18 @@ class _Pages:
 
     def __init__(self, file: _File, builder: DocumentBuilder) -> None:
         self.file = file
+        self.n_pages = len(file)
         self.builder = builder
         self.limits = builder.limits
         self.confidences: dict[int, float] = {}
         self.has_scans = False
+        self.pictured: list[int] = []
+        self.unmapped: list[int] = []
 
     def __iter__(self) -> Iterator[PageLines]:
         n_characters = 0
         reader = line_reader()
-        for number in range(1, len(self.file) + 1):
+        for number in range(1, self.n_pages + 1):
             lines = self._read(reader, number)
             lines.number = number
             n_characters += sum(len(line.text) for line in lines.lines)
@@ -144,13 +136,28 @@ class _Pages:
             with open_page(self.file, number) as page:
                 lines = reader.read(page)
                 is_scan = not lines.lines and may_show_text(page)
+                is_picture = not has_prose(lines) and bool(lines.lines) and shows_picture(page)
         except DamagedPage:
             self.builder.note(f"page {number} is damaged and left out")
             return PageLines(number, 0.0, [])
-        if not is_scan:
+        if not (is_scan or is_picture or lines.is_unmapped):
             return lines
-        self.has_scans = True
-        return self._read_picture(number) if self._is_ocr_due() else lines
+        self.has_scans |= is_scan
+        if self._is_ocr_due():
+            return self._read_picture(number)
+        if not is_scan:
+            (self.unmapped if lines.is_unmapped else self.pictured).append(number)
+        return lines
+
+    def note_doubtful(self) -> None:
+        """Note the pages whose text layer does not say what they show."""
+        for numbers, what in (
+            (self.unmapped, "in fonts that do not say what their letters mean, read as they stand"),
+            (self.pictured, "with a picture and hardly any text beside it"),
+        ):
+            if numbers:
+                doubt = f"{len(numbers)} of {self.n_pages} pages {what}: {_listed(numbers)}"
+                self.builder.note(doubt if self.limits.use_ocr else f"{doubt}; {OCR_HINT}")
 
     def _is_ocr_due(self) -> bool:
         if not self.limits.use_ocr or not self._can_ocr():
@@ -215,8 +222,7 @@ def _note_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans:
     text = builder.text()
     blank = [page.number for page in pages if not page.lines]
     if blank:
-        shown = ", ".join(map(str, blank[:10])) + (" ..." if len(blank) > 10 else "")
-        doubt = f"{len(blank)} of {len(pages)} pages without a text layer: {shown}"
+        doubt = f"{len(blank)} of {len(pages)} pages without a text layer: {_listed(blank)}"
         builder.hint = None if builder.limits.use_ocr else OCR_HINT
         builder.note(f"{doubt}; {builder.hint}" if has_scans and builder.hint and text else doubt)
     units = np.frombuffer(text.encode("utf-16-le"), "<u2")
@@ -225,6 +231,10 @@ def _note_doubts(builder: DocumentBuilder, pages: list[PageLines], *, has_scans:
         builder.note(
             f"{n_unknown} of {len(text)} characters have no known meaning: fonts without one"
         )
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:10])) + (" ..." if len(numbers) > 10 else "")
 
 
 def _note_ocr(builder: DocumentBuilder, confidences: list[float]) -> None:
@@ -258,147 +268,3 @@ class _Bitmap(Protocol):
 
     def to_numpy(self) -> NDArray[np.uint8]: ...
     def close(self) -> None: ...
-
-
-class DamagedPage(Exception):
-    """PDFium cannot open this page."""
-
-
-@contextmanager
-def open_page(file: _File, number: int) -> Iterator[object]:
-    """Page ``number`` (from 1) of an open file.
-
-    Raises:
-        DamagedPage: it cannot be opened.
-    """
-    import pypdfium2.raw as pdfium
-
-    page = pdfium.FPDF_LoadPage(file.raw, number - 1)
-    if not page:
-        raise DamagedPage
-    try:
-        yield page
-    finally:
-        pdfium.FPDF_ClosePage(page)
-
-
-def may_show_text(page: object) -> bool:
-    """Whether an open page without a text layer may show text: a picture, or outlines of letters.
-
-    A few lines and frames, or an empty page, do not.
-    """
-    import pypdfium2.raw as pdfium
-
-    n_objects = pdfium.FPDFPage_CountObjects(page)
-    if n_objects > _FEW_LINES:
-        return True
-    for number in range(n_objects):
-        thing = pdfium.FPDFPage_GetObject(page, number)
-        if pdfium.FPDFPageObj_GetType(thing) != pdfium.FPDF_PAGEOBJ_PATH:
-            return True
-        if pdfium.FPDFPath_CountSegments(thing) > _FRAME_SEGMENTS:
-            return True
-    return False
-
-
-@lru_cache(maxsize=1)
-def line_reader() -> LineReader:
-    """The one reader of this process; used only under the lock of PDFium."""
-    return LineReader()
-
-
-class LineReader:
-    """Reads page after page into the same memory."""
-
-    def __init__(self) -> None:
-        import pypdfium2.raw as pdfium
-
-        self._pdfium: ModuleType = pdfium
-        self._units = (ctypes.c_ushort * _CHARACTERS)()
-        self._boxes = _Boxes(pdfium, _LINES)
-        # The same function without declared arguments: no conversions, a third of the time.
-        address = ctypes.cast(pdfium.FPDFText_GetLooseCharBox, ctypes.c_void_p).value
-        self._ask_box = ctypes.CFUNCTYPE(ctypes.c_int)(address or 0)
-
-    def read(self, page: object) -> PageLines:
-        """The lines of an open page, upright.
-
-        Raises:
-            DamagedPage: its text cannot be read.
-        """
-        pdfium = self._pdfium
-        textpage = pdfium.FPDFText_LoadPage(page)
-        if not textpage:
-            raise DamagedPage
-        try:
-            texts, places = self._lines(textpage)
-        finally:
-            pdfium.FPDFText_ClosePage(textpage)
-        width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
-        if pdfium.FPDFPage_GetRotation(page) % 2:
-            width, height = height, width
-        return upright(texts, places, width, height)
-
-    def _lines(self, textpage: object) -> tuple[list[str], NDArray[np.float64]]:
-        """Texts, and the boxes (2, n, 4) of their first and last characters."""
-        n = self._pdfium.FPDFText_CountChars(textpage)
-        units = self._units if n < _CHARACTERS else (ctypes.c_ushort * (n + 1))()
-        n_units = max(0, self._pdfium.FPDFText_GetText(textpage, 0, n, units) - 1)
-        text = ctypes.string_at(units, 2 * n_units).decode("utf-16-le", errors="replace")
-        texts, first, last = cut_lines(text, is_plain=len(text) == n_units)
-        if n_units != n:  # indices of text and of characters differ
-            index_of = self._pdfium.FPDFText_GetCharIndexFromTextIndex
-            first = [index_of(textpage, at) for at in first]
-            last = [max(a, index_of(textpage, at)) for a, at in zip(first, last, strict=True)]
-        return texts, self._places(textpage, first, last)
-
-    def _places(self, textpage: object, *ends: list[int]) -> NDArray[np.float64]:
-        """Boxes (2, n, 4) of the characters at two lists of n indices; zeros where unknown."""
-        n = len(ends[0])
-        boxes = self._boxes if n <= _LINES else _Boxes(self._pdfium, n)
-        for indices, cells, memory in zip(ends, boxes.cells, boxes.memory, strict=True):
-            known = list(map(self._ask_box, repeat(textpage), indices, cells))
-            if not all(known):
-                memory[np.flatnonzero(np.array(known) == 0)] = 0.0
-        return boxes.memory[:, :n].astype(np.float64)
-
-
-class _Boxes:
-    """Two boxes per line, as PDFium's structures and as an array (2, n, 4) over them."""
-
-    def __init__(self, pdfium: ModuleType, n_lines: int) -> None:
-        structures = (pdfium.FS_RECTF * n_lines * 2)()
-        self.memory = np.frombuffer(structures, np.float32).reshape(2, n_lines, 4)
-        self.cells = [[ctypes.byref(box) for box in boxes] for boxes in structures]
-
-
-def cut_lines(text: str, *, is_plain: bool) -> tuple[list[str], list[int], list[int]]:
-    r"""Every line as it stands on the page, and the indices of its first and last units.
-
-    Lines of the text end in ``\r\n``. After a hyphen at a line's end PDFium hides the break behind
-    U+FFFE instead, which stays at the end of the line.
-
-    Args:
-        text: of one page.
-        is_plain: no character takes two units of UTF-16.
-    """
-    texts: list[str] = []
-    first: list[int] = []
-    last: list[int] = []
-    length = len if is_plain else _n_units
-    at = 0
-    for line in text.split("\r\n"):
-        for raw in _HIDDEN_BREAK.findall(line) if "\ufffe" in line else (line,):
-            shown = raw.strip()
-            if shown:
-                begin = at if shown[0] == raw[0] else at + len(raw) - len(raw.lstrip())
-                texts.append(shown)
-                first.append(begin)
-                last.append(begin + length(shown) - 1)
-            at += length(raw)
-        at += 2
-    return texts, first, last
-
-
-def _n_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -43,6 +43,8 @@ _RAGGED = 0.3
 #: Lines of a page that decide its direction.
 _VOTERS = 30
 _NOWHERE = float("-inf")
+#: Characters between head and foot of a page that make it one of text: more than a stamp has.
+_PROSE = 40
 #: Width of a line, in font sizes, below which it does not show a margin.
 _SHORT = 14
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
@@ -63,11 +65,15 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class PageLines:
-    """The lines of one page, in reading order."""
+    """The lines of one page, in reading order.
+
+    ``is_unmapped``: its fonts do not say what their letters mean.
+    """
 
     number: int
     height: float
     lines: list[Line]
+    is_unmapped: bool = False
 
 
 @dataclass(slots=True)
@@ -210,6 +216,17 @@ def _outer_lines(page: PageLines) -> list[int]:
     feet = [k for bottom, k in outer[:_OUTER_LINES] if bottom <= low]
     tops = [k for bottom, k in outer[-_OUTER_LINES:] if bottom >= high]
     return sorted(feet + tops)
+
+
+def has_prose(page: PageLines) -> bool:
+    """Whether there is more text between its head and its foot than in a stamp or a watermark."""
+    low, high = _OUTER_ZONE * page.height, (1 - _OUTER_ZONE) * page.height
+    n_characters = 0
+    for line in page.lines:
+        n_characters += len(line.text) if low < line.bottom < high else 0
+        if n_characters > _PROSE:
+            return True
+    return False
 
 
 def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> list[Block]:
