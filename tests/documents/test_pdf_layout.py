@@ -151,6 +151,9 @@ def test_turned_text_is_read_upright_whatever_the_page_says() -> None:
     lines = upright_lines(((400, 600), (400, 300)), ((380, 600), (380, 300)))
     assert lines[0].bottom > lines[1].bottom
     assert lines[0].left < lines[0].right
+    no_say = np.full((2, 3, 4), 200)
+    boxes = np.concatenate(([[(100, 210, 110, 200)], [(100, 410, 110, 400)]], no_say), axis=1)
+    assert upright(["字"] * 4, boxes, 595, 842, n_typed=3).lines[0][1:3] == (200, 410)
     arabic = upright_lines(((500, 700), (100, 700)))
     assert arabic[0][1:4] == (100, 510, 700)
 

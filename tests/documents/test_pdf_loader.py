@@ -6,7 +6,7 @@ import threading
 from itertools import pairwise
 
 import pytest
-from pdf_writing import write_pdf
+from pdf_writing import field, write_pdf
 
 from featpipe.documents import Document, LoadLimits, load_document
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
@@ -79,6 +79,29 @@ def test_letters_of_a_font_that_does_not_say_what_they_mean_are_noted() -> None:
     (note,) = loaded(unmapped).notes
     assert note.startswith("2 of 2 pages in fonts that do not say what their letters mean")
     assert "--ocr" in note
+
+
+def test_what_was_typed_into_a_form_stands_beside_its_labels() -> None:
+    typed = [
+        field("Tx", "北京某某公司", 100, 698),
+        field("Tx", "1,000,000", 100, 678),
+        field("Tx", "第一行\r第二行", 100, 630),
+        field("Ch", "b", 300, 678, more=b" /Ff 131072 /Opt [[(a) (USD)] [(b) (CNY)]]"),
+        field("Btn", "/On", 50, 598),
+        field("Btn", "/Off", 300, 598),
+        field("Tx", "secret", 100, 500, more=b" /Ff 8192"),
+        field("Tx", "hidden", 100, 480, more=b" /F 2"),
+        b"/Subtype /FreeText /Contents (Typed by hand) /Rect [50 400 150 414]",
+        b"/Subtype /Text /Contents (A comment) /Rect [50 380 60 390]",
+        b"/Subtype /Link /Rect [50 300 60 310]",
+    ]
+    labels = [("甲方：", 60, 700), ("金额：", 60, 680), ("备注：", 60, 645), ("YES", 155, 600)]
+    document = loaded(write_pdf([[*labels, ("NO", 405, 600), ("End.", 50, 100)]], typed=typed))
+    assert document.text == (
+        "甲方： 北京某某公司\n金额： 1,000,000 CNY\n备注： 第一行\n第二行\n☒ YES ☐ NO\n"
+        "Typed by hand\nEnd."
+    )
+    assert document.notes == ("comments are left out",)
 
 
 @pytest.mark.parametrize("keep", [0.02, 0.3, 0.6])

@@ -7,7 +7,7 @@ thread of a process is inside PDFium at a time (it is not thread-safe).
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,8 +23,15 @@ from featpipe.documents.formats.pdf_layout import (
     join_words,
     to_blocks,
 )
-from featpipe.documents.formats.pdf_lines import DamagedPage, LineReader, line_reader, open_page
+from featpipe.documents.formats.pdf_lines import (
+    DamagedPage,
+    LineReader,
+    OpenFile,
+    line_reader,
+    open_page,
+)
 from featpipe.documents.formats.pdf_shown import may_show_text, shows_picture
+from featpipe.documents.formats.pdf_typed import read_typed
 from featpipe.documents.limits import OCR_HINT
 from featpipe.errors import DocumentTooLarge, UnreadableDocument, UnsupportedDocument
 
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
 _PDFIUM = Lock()
 _PASSWORD_ERROR = 4
+_XFA_FORM = 2
 _MAX_UNKNOWN_SHARE = 0.2
 _OCR_DPI = 200
 _OCR_PIXELS = 4000
@@ -77,6 +85,8 @@ def _opened(data: bytes, limits: LoadLimits) -> Iterator[_File]:
             raise UnreadableDocument("a PDF without pages")
         if n_pages > limits.max_pages:
             raise DocumentTooLarge(f"{n_pages:,} pages are more than {limits.max_pages:,}")
+        with suppress(_import_pypdfium2().PdfiumError):  # a damaged form: the pages are read
+            file.init_forms()
         yield file
     finally:
         file.close()
@@ -112,6 +122,9 @@ class _Pages:
     def __init__(self, file: _File, builder: DocumentBuilder) -> None:
         self.file = file
         self.n_pages = len(file)
+        if file.get_formtype() == _XFA_FORM:
+            builder.note("an XFA form: only the page that stands for it is read; print it to a PDF")
+        self.form = file.formenv and file.formenv.raw
         self.builder = builder
         self.limits = builder.limits
         self.confidences: dict[int, float] = {}
@@ -136,7 +149,10 @@ class _Pages:
             with open_page(self.file, number) as page:
                 lines = reader.read(page)
                 is_scan = not lines.lines and may_show_text(page)
+                typed = read_typed(page, self.form, self.builder)
                 is_picture = not has_prose(lines) and bool(lines.lines) and shows_picture(page)
+                if typed:
+                    lines = reader.read(page, typed)
         except DamagedPage:
             self.builder.note(f"page {number} is damaged and left out")
             return PageLines(number, 0.0, [])
@@ -145,7 +161,7 @@ class _Pages:
         self.has_scans |= is_scan
         if self._is_ocr_due():
             return self._read_picture(number)
-        if not is_scan:
+        if not is_scan or typed:
             (self.unmapped if lines.is_unmapped else self.pictured).append(number)
         return lines
 
@@ -248,7 +264,10 @@ class _File(Protocol):
     """An open ``pypdfium2.PdfDocument``. Pages and text pages of ``pypdfium2.raw`` are opaque."""
 
     raw: object
+    formenv: OpenFile | None
 
+    def init_forms(self) -> None: ...
+    def get_formtype(self) -> int: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> _RenderedPage: ...
     def close(self) -> None: ...

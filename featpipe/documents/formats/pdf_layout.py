@@ -54,7 +54,10 @@ _WORD_BEFORE = re.compile(r"[^\W\d_]{2,}$")
 
 
 class Line(NamedTuple):
-    """One line of text with its box, in points, y upwards; ``size`` is the font's height."""
+    """One line of text with its box, in points, y upwards; ``size`` is the font's height.
+
+    A line that was typed into the page ends before it begins: nothing is wrapped at its end.
+    """
 
     text: str
     left: float
@@ -86,18 +89,25 @@ class Block:
 
 
 def upright(
-    texts: Sequence[str], boxes: NDArray[np.float64], width: float, height: float
+    texts: Sequence[str],
+    boxes: NDArray[np.float64],
+    width: float,
+    height: float,
+    *,
+    n_typed: int = 0,
 ) -> PageLines:
     """Lines from the boxes of their first and last characters, turned so that most text is upright.
 
     The direction of the text decides, not the page's declared rotation: pages are rotated to show
-    turned text, and rotated with upright text. Right-to-left text is not turned.
+    turned text, and rotated with upright text. Right-to-left text is not turned. The last
+    ``n_typed`` lines were typed into the page, and have no say.
 
     Shapes: boxes (2, lines, 4), as left, top, right, bottom in points, y upwards.
     """
     if not texts:
         return PageLines(0, height, [])
-    turned = _turned(boxes, width)
+    n_voters = min(_VOTERS, len(texts) - n_typed)
+    turned = _turned(boxes, width, n_voters)
     if turned is not None:
         boxes, height = turned, width
     first, last = boxes
@@ -107,9 +117,9 @@ def upright(
     return PageLines(0, height, list(map(_as_line, rows)))
 
 
-def _turned(boxes: NDArray[np.float64], width: float) -> NDArray[np.float64] | None:
+def _turned(boxes: NDArray[np.float64], width: float, n_voters: int) -> NDArray[np.float64] | None:
     """The boxes turned upright; None where most lines do not read upwards, nor downwards."""
-    step = boxes[1, :_VOTERS] - boxes[0, :_VOTERS]
+    step = boxes[1, :n_voters] - boxes[0, :n_voters]
     rise = step[np.abs(step[:, 3]) > np.abs(step[:, 0]), 3]
     n_up, n_down = np.count_nonzero(rise > 0), np.count_nonzero(rise < 0)
     if 2 * max(n_up, n_down) <= len(step):
@@ -288,7 +298,9 @@ def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) ->
             return False
     elif abs(step) < 0.3 * larger:  # in one row
         return following.left >= right - larger
-    elif not 0 < step < 2.2 * larger:
+    elif (
+        right < line.left or following.right < following.left or not 0 < step < 2.2 * larger
+    ):  # typed
         return False
     return _is_wrapped(line, following, limit - right, larger)
 

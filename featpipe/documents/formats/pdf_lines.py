@@ -11,18 +11,21 @@ import ctypes
 import re
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from featpipe.documents.formats.pdf_layout import PageLines, upright
+from featpipe.documents.formats.pdf_typed import insert_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
+
+    from featpipe.documents.formats.pdf_typed import Typed
 
 #: Characters and lines of an ordinary page, for which memory is kept from page to page.
 _CHARACTERS, _LINES = 1 << 14, 256
@@ -80,8 +83,8 @@ class LineReader:
             _undeclared, (pdfium.FPDFText_GetLooseCharBox, pdfium.FPDFText_HasUnicodeMapError)
         )
 
-    def read(self, page: object) -> PageLines:
-        """The lines of an open page, upright.
+    def read(self, page: object, typed: Sequence[Typed] = ()) -> PageLines:
+        """The lines of an open page, upright, with those typed into it in their places.
 
         Raises:
             DamagedPage: its text cannot be read.
@@ -91,14 +94,20 @@ class LineReader:
         if not textpage:
             raise DamagedPage
         try:
-            texts, places = self._lines(textpage)
+            texts, places = self._lines(textpage, typed)
             is_unmapped = self._is_unmapped(textpage)
         finally:
             pdfium.FPDFText_ClosePage(textpage)
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
         if pdfium.FPDFPage_GetRotation(page) % 2:
             width, height = height, width
-        lines = upright(texts, places, width, height)
+        if typed:
+            texts += [line.text for line in typed]
+            boxes = np.array([line[1:] for line in typed], np.float64)
+            places = np.concatenate((places, np.stack((boxes, boxes))), axis=1)
+        lines = upright(texts, places, width, height, n_typed=len(typed))
+        if typed:
+            insert_typed(lines.lines, len(typed))
         lines.is_unmapped = is_unmapped
         return lines
 
@@ -109,7 +118,9 @@ class LineReader:
         n_unmapped = sum(self._ask_unmapped(textpage, at) == 1 for at in asked)
         return n_unmapped > _MAX_UNMAPPED_SHARE * len(asked)
 
-    def _lines(self, textpage: object) -> tuple[list[str], NDArray[np.float64]]:
+    def _lines(
+        self, textpage: object, typed: Sequence[Typed]
+    ) -> tuple[list[str], NDArray[np.float64]]:
         """Texts, and the boxes (2, n, 4) of their first and last characters."""
         n = self._pdfium.FPDFText_CountChars(textpage)
         units = self._units if n < _CHARACTERS else (ctypes.c_ushort * (n + 1))()
@@ -120,7 +131,23 @@ class LineReader:
             index_of = self._pdfium.FPDFText_GetCharIndexFromTextIndex
             first = [index_of(textpage, at) for at in first]
             last = [max(a, index_of(textpage, at)) for a, at in zip(first, last, strict=True)]
+        elif typed and len(text) == n_units:
+            cuts = self._cuts(textpage, typed, n)
+            texts, first, last = cut_lines(text, is_plain=True, cuts=cuts)
         return texts, self._places(textpage, first, last)
+
+    def _cuts(self, textpage: object, typed: Sequence[Typed], n: int) -> set[int]:
+        """The characters before which something was typed in the middle of a line."""
+        places = self._places(textpage, *[list(range(n))] * 2)[0]
+        left, top, right, bottom = places.T
+        middle = (top + bottom) / 2
+        cuts = set()
+        for line in typed:
+            level = (line.bottom < middle) & (middle < line.top) & (right > left)
+            behind = np.flatnonzero(level & (left >= line.left - 1))
+            if len(behind) and np.any(level & (left < line.left - 1)):
+                cuts.add(int(behind[np.argmin(left[behind])]))
+        return cuts
 
     def _places(self, textpage: object, *ends: list[int]) -> NDArray[np.float64]:
         """Boxes (2, n, 4) of the characters at two lists of n indices; zeros where unknown."""
@@ -148,7 +175,9 @@ class _Boxes:
         self.cells = [[ctypes.byref(box) for box in boxes] for boxes in structures]
 
 
-def cut_lines(text: str, *, is_plain: bool) -> tuple[list[str], list[int], list[int]]:
+def cut_lines(
+    text: str, *, is_plain: bool, cuts: Collection[int] = ()
+) -> tuple[list[str], list[int], list[int]]:
     r"""Every line as it stands on the page, and the indices of its first and last units.
 
     Lines of the text end in ``\r\n``. After a hyphen at a line's end PDFium hides the break behind
@@ -157,7 +186,10 @@ def cut_lines(text: str, *, is_plain: bool) -> tuple[list[str], list[int], list[
     Args:
         text: of one page.
         is_plain: no character takes two units of UTF-16.
+        cuts: characters before which a line ends, too, where all are plain.
     """
+    if cuts:
+        return _cut(text, sorted(cuts))
     texts: list[str] = []
     first: list[int] = []
     last: list[int] = []
@@ -173,6 +205,19 @@ def cut_lines(text: str, *, is_plain: bool) -> tuple[list[str], list[int], list[
                 last.append(begin + length(shown) - 1)
             at += length(raw)
         at += 2
+    return texts, first, last
+
+
+def _cut(text: str, cuts: list[int]) -> tuple[list[str], list[int], list[int]]:
+    """:func:`cut_lines` piece by piece."""
+    texts: list[str] = []
+    first: list[int] = []
+    last: list[int] = []
+    for start, end in pairwise([0, *cuts, len(text)]):
+        found, begins, ends = cut_lines(text[start:end], is_plain=True)
+        texts += found
+        first += [start + at for at in begins]
+        last += [start + at for at in ends]
     return texts, first, last
 
 
