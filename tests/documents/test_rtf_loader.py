@@ -31,6 +31,11 @@ FONTS = (
     + r";}{\f2\fnil\fcharset204 Arial;}}"
 )
 
+SIGNS = (
+    r"{\rtf1\ansi{\fonttbl{\f0 Arial;}{\f1\fcharset2{\*\panose 05}Wingdings;}"
+    r"\f2\fcharset2 Wingdings 2;}"
+)
+
 
 @pytest.mark.parametrize(
     ("rtf", "text"),
@@ -47,7 +52,16 @@ FONTS = (
         (r"{\rtf1\ansi\uc2 " + unicode_escaped("公", r"\'b9\'ab") + r"{\uc0 \u20057}x}", "公乙x"),
         (r"{\rtf1\ansi\uc1\u8226\bullet A\u21496\par B}", "•A司\nB"),
         (r"{\rtf1\ansi\u8212\'97 A\emdash B\lquote c\rquote\~d\_e\-f}", "— A—B‘c’ d-ef"),
-        (r"{\rtf1\ansi \{a\}\\b\line c\tab d}", r"{a}\b c d"),
+        (r"{\rtf1\ansi \{a\}\\b\line c\tab d}", "{a}\\b\nc d"),
+        (r"{\rtf1\ansi\ansicpg936 " + escaped("甲方") + r"\line " + escaped("乙方") + "}",
+         "甲方\n乙方"),
+        (r"{\rtf1\ansi\ansicpg936\deff0" + FONTS + escaped("朱镕基，王珺") + r" r\'e9sum\'e9}",
+         "朱镕基，王珺 résumé"),
+        (r"{\rtf1\ansi\ansicpg0\deff1" + FONTS + escaped("甲") + "}", "甲"),
+        (r"{\rtf1\mac\ansicpg10008 " + escaped("甲方") + "}", "甲方"),
+        (r"{\rtf1\ansi" + escaped("本合同由甲方与乙方签订") + "}", "本合同由甲方与乙方签订"),
+        (r"{\rtf1\ansi d\'e9j\'e0 caf\'e9, r\'e9sum\'e9}", "déjà café, résumé"),
+        (SIGNS + r"\f1\'fe\f0 A{\f1\u-3842\'fe}B{\f2 R}\f0\'fe{\f1\'20}}", "☑A☑B☑þ"),
     ],
 )  # fmt: skip
 def test_characters_come_out_right_however_they_are_written(rtf: str, text: str) -> None:
@@ -113,6 +127,8 @@ def test_a_row_without_an_end_loses_nothing() -> None:
         (r"a{\footnote note}b\par c{\header H}{\footer H}", "ab\nc\nnote\nH"),
         (r"a{\shp{\*\shpinst{\sp{\sn x}{\sv 1}}{\shptxt box\par}}{\shprslt box}}b\par c",
          "ab\nbox\nc"),
+        (r"{\header\trowd\intbl A\cell B\cell\row\pard C\par}a\par{\footnote D\cell E}",
+         "a\nD\nE\nA\nB\nC"),
         (r"{\*\nesttableprops x}{\nonesttables\par}y", "y"),
     ],
 )  # fmt: skip

@@ -11,12 +11,13 @@ and feet, each text once. Words and code pages are in `rtf_tokens`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.formats import rtf_tokens as rtf
+from featpipe.documents.formats.rtf_tables import Row, placed
+from featpipe.documents.formats.symbol_fonts import is_symbol_font, read_in
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Groups within groups; Word writes about ten.
 _MOST_NESTED = 10_000
-#: Edges of cells closer than this are one column, in twips (1/1440 inch).
-_SAME_EDGE = 30
+#: Before the name of a font of signs, in the place of a codec.
+_SYMBOLS = "signs of "
 #: Targets whose text is kept, and those of them that are made of paragraphs.
 _SEEN = ("body", "box", "note", "head", "title", "fonts", "styles")
 _PARAGRAPHS = frozenset({"body", "box", "note", "head"})
@@ -45,6 +46,9 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     """
     builder = DocumentBuilder(limits)
     reader = _Reader(builder)
+    if b"\\ansicpg" not in data and (page := rtf.guessed_page(data)):
+        builder.note(f"no code page is named: read as {page}")
+        reader.pages = dict.fromkeys(rtf.PAGES, page)
     for token in rtf.tokens(data):
         reader.take(token)
     reader.finish()
@@ -69,20 +73,13 @@ class _State:
 
 
 @dataclass(slots=True)
-class _Row:
-    edges: list[int] = field(default_factory=list)
-    left: int = 0
-    cells: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _Flow:
     """Paragraphs of one target: (text, level), or a table's rows."""
 
     parts: list[str] = field(default_factory=list)
     cell: list[str] = field(default_factory=list)
     """Finished paragraphs of the open cell."""
-    blocks: list[tuple[str, int] | list[_Row]] = field(default_factory=list)
+    blocks: list[tuple[str, int] | list[Row]] = field(default_factory=list)
 
 
 class _Reader:
@@ -96,14 +93,15 @@ class _Reader:
         self.fonts: dict[int, str] = {}
         self.styles: dict[int, int] = {}
         self.page = "cp1252"
+        self.pages = rtf.PAGES
         self.default_font: int | None = None
         self.bytes = bytearray()
         self.codec = ""
         self.n_to_skip = 0
         self.is_star = False
         self.n_lost = 0
-        self.row = _Row()
-        self.definition = _Row()
+        self.row = Row()
+        self.definition = Row()
 
     def take(self, token: Token) -> None:
         if token.brace:
@@ -147,6 +145,8 @@ class _Reader:
             outer = self.stack.pop()
             if self.state.target == "styles":
                 self._end_style()
+            elif self.state.target == "fonts":
+                self._end_font()
             elif outer.target != self.state.target:
                 self._leave()
             self.state = outer
@@ -156,14 +156,18 @@ class _Reader:
         self._decode()
         if self.state.target in _PARAGRAPHS:
             self._end_paragraph()
-        elif self.state.target == "fonts":
-            self.flows["fonts"].parts.clear()
 
     def _end_style(self) -> None:
         """A style of the sheet is a heading by its level, or by its name."""
         match = rtf.HEADING.match(self._text_of("styles"))
         if match and not self.styles.get(self.state.style):
             self.styles[self.state.style] = int(match[1])
+
+    def _end_font(self) -> None:
+        """A font whose letters are signs, such as Wingdings, is known by its name."""
+        name = self._text_of("fonts").partition(";")[0].strip()
+        if self.state.font is not None and is_symbol_font(name):
+            self.fonts[self.state.font] = _SYMBOLS + name
 
     def _enter(self, word: str) -> None:
         """A control word that opens a destination."""
@@ -174,6 +178,8 @@ class _Reader:
         found = rtf.destination(word, is_star=is_star)
         if not found or found not in _INSIDE.get(target, (found,)):
             return
+        if word == "annotation":
+            self.builder.note("comments are left out")
         self._decode()
         self.state = replace(self.state, target=found, level=0, is_in_table=False)
 
@@ -226,7 +232,9 @@ class _Reader:
             return
         data, self.bytes = bytes(self.bytes), bytearray()
         codec = self.codec
-        if codec == "ansi":
+        if codec.startswith(_SYMBOLS):
+            text = read_in(codec.removeprefix(_SYMBOLS), data.decode("latin-1"))
+        elif codec == "ansi":
             text = rtf.decode_western(data, self.page)
         else:
             text = data.decode(codec, "replace")
@@ -249,7 +257,9 @@ class _Reader:
         if word not in rtf.CHARACTERS:
             self.n_to_skip = 0
         if word == "u" and number is not None:
-            self._add(chr(number % 65536))
+            font = self._codec()
+            name = font.removeprefix(_SYMBOLS) if font.startswith(_SYMBOLS) else ""
+            self._add(read_in(name, chr(number % 65536)))
             self.n_to_skip = self.state.n_substitutes
         elif self.n_to_skip and word in rtf.CHARACTERS:
             self.n_to_skip -= 1
@@ -259,13 +269,15 @@ class _Reader:
             self._add(rtf.CHARACTERS[word])
         elif (handle := _WORDS.get(word)) is not None:
             handle(self, number)
-        elif word in rtf.PAGES:
-            self.page = rtf.PAGES[word]
+        elif word in self.pages:
+            self.page = self.pages[word]
 
     def _set_page(self, number: int | None) -> None:
         self.page = rtf.code_page(number) or self.page
 
     def _set_font(self, number: int | None) -> None:
+        if self.state.target == "fonts":
+            self._end_font()
         self.state = replace(self.state, font=number)
 
     def _set_charset(self, number: int | None) -> None:
@@ -323,8 +335,7 @@ class _Reader:
             return
         if target == "body":
             self._end_table()
-        if text.strip():
-            flow.blocks.append((text, self.state.level))
+        flow.blocks += [(line, self.state.level) for line in text.split(rtf.BREAK) if line.strip()]
         if target == "body":
             flow.blocks += self._take_boxes()
 
@@ -340,13 +351,17 @@ class _Reader:
             flow.cell += [self._text_of("body"), *(text for text, _ in self._take_boxes())]
             self.row.cells.append("\n".join(part for part in flow.cell if part.strip()))
             flow.cell.clear()
+        else:  # a table in a head, a note or a box: its cells are paragraphs
+            self._end_paragraph()
 
     def _end_nested_cell(self, _: int | None = None) -> None:
         if self.state.target == "body":
             self.flows["body"].cell.append(self._text_of("body"))
+        else:
+            self._end_paragraph()
 
     def _begin_row(self, _: int | None) -> None:
-        self.definition = _Row()
+        self.definition = Row()
 
     def _set_left(self, number: int | None) -> None:
         self.definition.left = number or 0
@@ -358,8 +373,8 @@ class _Reader:
         if self.state.target != "body" or not self.row.cells:
             return
         edges = self.definition.edges
-        row = _Row(list(edges), self.definition.left, self.row.cells)
-        self.row = _Row()
+        row = Row(list(edges), self.definition.left, self.row.cells)
+        self.row = Row()
         blocks = self.flows["body"].blocks
         if blocks and isinstance(blocks[-1], list):
             blocks[-1].append(row)
@@ -373,33 +388,16 @@ class _Reader:
             self.row.cells += ["\n".join(flow.cell)] if flow.cell else []
             self._end_row()
         else:
-            flow.blocks += [(text, 0) for text in flow.cell if text.strip()]
+            lines = (line for text in flow.cell for line in text.split(rtf.BREAK))
+            flow.blocks += [(line, 0) for line in lines if line.strip()]
         flow.cell.clear()
 
-    def _write(self, blocks: list[tuple[str, int] | list[_Row]]) -> None:
+    def _write(self, blocks: list[tuple[str, int] | list[Row]]) -> None:
         for block in blocks:
             if isinstance(block, list):
-                self.builder.add_table(_placed(block))
+                self.builder.add_table(placed(block))
             else:
                 self.builder.add(block[0], level=block[1])
-
-
-def _placed(rows: list[_Row]) -> list[RawCell]:
-    """Every cell with its column: cells that end at one edge end in one column."""
-    known: list[int] = []
-    for edge in sorted(edge for row in rows for edge in row.edges):
-        if not known or edge > known[-1] + _SAME_EDGE:
-            known.append(edge)
-    cells = []
-    for number, row in enumerate(rows):
-        column = 0
-        for at, text in enumerate(row.cells):
-            end = column + 1
-            if len(row.edges) == len(row.cells):
-                end = max(bisect_left(known, row.edges[at] - _SAME_EDGE) + 1, end)
-            cells.append(RawCell(number, column, text, column_span=end - column))
-            column = end
-    return cells
 
 
 _WORDS: dict[str, Callable[[_Reader, int | None], None]] = {

@@ -5,10 +5,13 @@ Source: Rich Text Format Specification 1.9.1 (Microsoft, 2008).
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from featpipe.documents.decode import decode
 from featpipe.documents.segment import words_in
+from featpipe.errors import UnreadableDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,15 +67,28 @@ CHARSETS = {
 }  # fmt: skip
 #: Control word -> default code page of the file, until ``\ansicpg`` names another.
 PAGES = {"ansi": "cp1252", "mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
-MULTIBYTE = frozenset({"cp932", "cp949", "cp950", "gb18030", "johab"})
+#: Those that Python has under another name; from 10000 on, those of a Macintosh.
+_CODE_PAGES = {
+    936: "gb18030", 51936: "gb18030", 54936: "gb18030", 65001: "utf-8", 1361: "johab",
+    10000: "mac_roman", 10001: "cp932", 10002: "cp950", 10003: "cp949", 10008: "gb18030",
+}  # fmt: skip
+MULTIBYTE = frozenset({"cp932", "cp949", "cp950", "gb18030", "johab", "big5hkscs"})
 
 #: Names of styles of headings, in English and Chinese, with their level.
 HEADING = re.compile(r"\s*(?:heading|标题)\s*([1-9])\s*;?\s*$", re.IGNORECASE)
-_HIGH = re.compile(rb"([\x80-\xff]+)")
+#: A row of characters of two bytes, whose second byte may be a letter; or any other high bytes.
+_HIGH = re.compile(
+    rb"((?:[\x81-\xfe][\x40-\x7e\x80-\xfe])++(?![\x80-\xff])|[\x80-\xff]+)", re.DOTALL
+)
+_ESCAPED = re.compile(rb"(?:\\'[0-9a-fA-F]{2})+")
+_SAMPLE = 1 << 20
+_HIGH_PAIR = re.compile(rb"(?:..)*?[\x80-\xff]{2}", re.DOTALL)
 
+#: A line break inside a paragraph.
+BREAK = "\v"
 #: Control words that stand for characters.
 CHARACTERS = {
-    "tab": "\t", "line": "\n", "softline": "\n", "lbr": "\n", "emdash": "—", "endash": "–",
+    "tab": "\t", "line": BREAK, "softline": BREAK, "lbr": BREAK, "emdash": "—", "endash": "–",
     "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”",
     "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005",
 }  # fmt: skip
@@ -96,13 +112,11 @@ HEADS = words_in("header headerl headerr headerf footer footerl footerr footerf"
 
 def code_page(number: int | None) -> str | None:
     """The codec of a Windows code page, None where Python has none."""
-    known = {936: "gb18030", 54936: "gb18030", 65001: "utf-8", 10000: "mac_roman", 1361: "johab"}
-    name = known.get(number or 0, f"cp{number}")
+    name = _CODE_PAGES.get(number or 0, f"cp{number}")
     try:
-        b"".decode(name)
+        return codecs.lookup(name).name
     except LookupError:
         return None
-    return name
 
 
 def destination(word: str, *, is_star: bool) -> str:
@@ -123,8 +137,23 @@ def destination(word: str, *, is_star: bool) -> str:
 def decode_western(data: bytes, page: str) -> str:
     """Text in a western font. Careless writers leave the font to Chinese: pairs of high bytes.
 
-    GB 2312 and its kin are written in such pairs, and hardly a western word is.
+    GB 2312 and its kin are written in such pairs, and hardly a western word is. The second byte of
+    a rarer character, such as 镕, may be a letter: one that stands beside such a pair is read so.
     """
     wide = page if page in MULTIBYTE else "cp1252"
     parts = _HIGH.split(data)
-    return "".join(part.decode("cp1252" if len(part) % 2 else wide, "replace") for part in parts)
+    return "".join(part.decode(wide if _is_wide(part) else "cp1252", "replace") for part in parts)
+
+
+def _is_wide(part: bytes) -> bool:
+    return len(part) % 2 == 0 and bool(_HIGH_PAIR.match(part))
+
+
+def guessed_page(data: bytes) -> str | None:
+    """The code page of a file that names none, by the bytes it escapes; None for a western one."""
+    runs = _ESCAPED.findall(data[:_SAMPLE])
+    try:
+        found = decode(b" ".join(bytes.fromhex(run.replace(b"\\'", b"").decode()) for run in runs))
+    except UnreadableDocument:
+        return None
+    return found.encoding if found.encoding in MULTIBYTE and not found.notes else None

@@ -61,9 +61,14 @@ def sign_of(font: str, code: int) -> str:
     return "" if is_unknown else chr(code)
 
 
+def is_symbol_font(font: str) -> bool:
+    """Whether a font shows signs in the place of letters."""
+    return font.lower() in _FONTS
+
+
 def read_in(font: str, text: str) -> str:
     """A text as a font shows it; signs that are not known stay as they are."""
-    if font.lower() not in _FONTS:
+    if not is_symbol_font(font):
         return text
     return "".join(sign_of(font, ord(c)) or c if _has_sign(ord(c)) else c for c in text)
 
