@@ -9,6 +9,9 @@ embedded images is a single step. Comments, scripts and the like are matched who
 them is taken for a tag. Every quantifier that could be retried is possessive: the time is linear in
 the source, whatever it holds.
 
+Of a form the values are read, as ☒ and ☐ those of boxes, and of a list that opens its choice.
+Readings above characters (ruby) are left out, as in a Word file.
+
 Announcement pages made from PDF (``<div type="paragraph" title="一、概况">``) keep their
 headings in attributes only; these become paragraphs.
 """
@@ -16,12 +19,19 @@ headings in attributes only; these become paragraphs.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import unescape
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import DocumentBuilder, Pieces, RawCell, count_of
+from featpipe.documents.builder import DocumentBuilder, Pieces
 from featpipe.documents.decode import decode
+from featpipe.documents.formats.html_tables import (
+    Block,
+    OpenTable,
+    attributes_of,
+    open_cell,
+    placed,
+)
 from featpipe.documents.segment import words_in
 
 if TYPE_CHECKING:
@@ -38,6 +48,7 @@ _TOKEN = re.compile(
       !--(?:-?>|.*?(?:--!?>|\Z))                                    # a comment
     | (?P<unseen>{_UNSEEN})(?=[\s/>]){_ATTRIBUTE_LIST}
       (?:(?<=/)>|>.*?(?:</(?P=unseen)\s*+>|\Z)|\Z)                  # ... with all it holds
+    | r[tp](?=[\s>])[^>]*+>[^<]*+                                    # a reading, with its text
     | (?P<close>/?)(?P<name>[a-z][^\s/>]*+)
       (?P<attributes>{_ATTRIBUTE_LIST})(?:>|\Z)                         # a tag
     | !\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
@@ -51,9 +62,6 @@ _TOKEN = re.compile(
 _CLOSE, _NAME, _ATTRIBUTES, _CDATA = (
     _TOKEN.groupindex[name] for name in ("close", "name", "attributes", "cdata")
 )
-_ATTRIBUTE = re.compile(
-    r"""([^\s"'>/=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""", re.DOTALL
-)
 _ENTITY = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z][A-Za-z0-9]*;?)")
 
 _BLOCKS = words_in(
@@ -64,13 +72,19 @@ _BLOCKS = words_in(
     title tr ul head textarea button
     """
 )
+_TAGS = _BLOCKS | {"input"}
 _MAX_NESTED = 32
+#: Elements whose line breaks are shown; inputs that show no value of their own.
+_PREFORMATTED = frozenset({"pre", "textarea"})
+_VALUELESS = words_in("hidden password submit button reset image file color range")
 _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}encoding=["']([\w.:-]+)""",
     re.IGNORECASE,
 )
+#: A list of which several lines are shown.
+_LISTED = re.compile(r"\s(?:multiple|size)\b", re.IGNORECASE)
 _SECTION_TYPE = re.compile(r"""\stype=["'](pdf|paragraph)["']""")
 _SECTION_TITLE = re.compile(r'\stitle="([^"]*)"')
 _SECTION_LEVEL = {"pdf": 1, "paragraph": 2}
@@ -92,43 +106,12 @@ def read_html(source: str, builder: DocumentBuilder) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _Choice:
+    """A line of a list that opens."""
+
+    is_chosen: bool
     text: str
     pieces: Pieces
-    level: int = 0
-
-
-@dataclass(slots=True)
-class _OpenTable:
-    """An open table; text before its first cell is its caption."""
-
-    rows: list[list[_OpenCell]] = field(default_factory=list)
-    caption: list[_Block | _OpenTable] = field(default_factory=list)
-
-    def sink(self) -> list[_Block | _OpenTable]:
-        """The list that text at this point is added to."""
-        return self.rows[-1][-1].blocks if self.rows and self.rows[-1] else self.caption
-
-    def is_layout(self) -> bool:
-        """Whether it is page layout: it has one column, or tables and prose in cells."""
-        if all(len(row) <= 1 for row in self.rows):
-            return True
-        return any(cell.holds_prose() for row in self.rows for cell in row)
-
-
-@dataclass(slots=True)
-class _OpenCell:
-    row_span: int
-    column_span: int
-    blocks: list[_Block | _OpenTable] = field(default_factory=list)
-
-    def holds_prose(self) -> bool:
-        n_characters = 0
-        for block in self.blocks:
-            if isinstance(block, _OpenTable):
-                return True
-            n_characters += len(block.text)
-        return len(self.blocks) > 3 and n_characters > 600
 
 
 class _Page:
@@ -140,9 +123,11 @@ class _Page:
         self.texts: list[str] = []  # the block under construction
         self.pieces: list[tuple[int, int, int]] = []
         self.level = 0
-        self.tables: list[_OpenTable] = []
+        self.tables: list[OpenTable] = []
         self.is_title = False
         self.n_pre = 0
+        self.choices: list[_Choice] | None = None  # of an open list
+        self.is_chosen = False
         self.n_flattened = 0  # open tables that are too deep to be kept apart
 
     def read(self, source: str) -> None:
@@ -159,11 +144,12 @@ class _Page:
             if name is None:
                 if match[_CDATA]:
                     self._text(match[_CDATA], match.start(_CDATA))
-            elif (name := name.lower()) in _BLOCKS:
-                self._block_tag(name, match)
+            elif (name := name.lower()) in _TAGS:
+                self._tag(name, match)
         if at < len(source):
             self._text(source[at:], at)
         self._end_block()
+        self._end_choices()
         while self.tables:
             self._end_table()
 
@@ -190,10 +176,18 @@ class _Page:
                 self._text(line, at)
             at += len(line) + 1
 
+    def _tag(self, name: str, match: re.Match[str]) -> None:
+        if name == "input":
+            self._input(match)
+        else:
+            self._block_tag(name, match)
+
     def _block_tag(self, name: str, match: re.Match[str]) -> None:
         is_open = not match[_CLOSE]
         if self.texts:
             self._end_block()
+        if self.choices is not None or name == "select":
+            self._choice_tag(name, match)
         self.is_title = is_open and name == "title"
         self.level = _LEVELS.get(name, 0) if is_open else 0
         if name == "div":
@@ -201,8 +195,38 @@ class _Page:
                 self._section(match)
         elif name in _TABLE_TAGS:
             self._table_tag(name, is_open, match)
-        elif name == "pre":
+        elif name in _PREFORMATTED:
             self.n_pre = max(0, self.n_pre + (1 if is_open else -1))
+
+    def _input(self, match: re.Match[str]) -> None:
+        """What an input of a form shows."""
+        attributes = attributes_of(match[_ATTRIBUTES])
+        kind = attributes.get("type", ("text", 0))[0].lower()
+        if kind in {"checkbox", "radio"}:
+            self.texts.append("☒" if "checked" in attributes else "☐")
+            self.pieces.append((1, *match.span()))
+        elif kind not in _VALUELESS and "value" in attributes:
+            value, at = attributes["value"]
+            self._text(value, match.start(_ATTRIBUTES) + at)
+
+    def _choice_tag(self, name: str, match: re.Match[str]) -> None:
+        """A tag of a list that opens, or one that ends it."""
+        is_open = not match[_CLOSE]
+        if name in {"option", "optgroup"}:
+            self.is_chosen = is_open and "selected" in attributes_of(match[_ATTRIBUTES])
+            return
+        self._end_choices()
+        if name == "select" and is_open and not _LISTED.search(match[_ATTRIBUTES]):
+            self.choices = []
+
+    def _end_choices(self) -> None:
+        """Of a list that opens, the choice is shown, or its first line."""
+        choices, self.choices = self.choices or [], None
+        chosen = [choice for choice in choices if choice.is_chosen] or choices
+        for choice in chosen[:1]:
+            self.texts.append(choice.text)
+            self.pieces += choice.pieces
+            self._end_block()
 
     def _section(self, match: re.Match[str]) -> None:
         """A heading that stands in ``<div type=... title=...>`` only."""
@@ -223,10 +247,12 @@ class _Page:
         self.pieces = []
         if text.isspace():
             return
-        if self.is_title:
+        if self.choices is not None:
+            self.choices.append(_Choice(self.is_chosen, text, pieces))
+        elif self.is_title:
             self.builder.title = self.builder.title or " ".join(text.split())
         elif self.tables:
-            self.tables[-1].sink().append(_Block(text, pieces, self.level))
+            self.tables[-1].sink().append(Block(text, pieces, self.level))
         else:
             self.builder.add(text, pieces, level=self.level)
 
@@ -238,14 +264,14 @@ class _Page:
             if name == "tr" or not table.rows:
                 table.rows.append([])
             if name != "tr":
-                table.rows[-1].append(_open_cell(match[_ATTRIBUTES]))
+                table.rows[-1].append(open_cell(match[_ATTRIBUTES]))
 
     def _table_edge(self, *, is_open: bool) -> None:
         if is_open and len(self.tables) >= _MAX_NESTED:
             self.n_flattened += 1
             self.builder.note(f"tables nested more than {_MAX_NESTED} deep are read as text")
         elif is_open:
-            self.tables.append(_OpenTable())
+            self.tables.append(OpenTable())
         elif self.n_flattened:
             self.n_flattened -= 1
         elif self.tables:
@@ -258,73 +284,21 @@ class _Page:
         else:
             self._write_table(table)
 
-    def _write_blocks(self, blocks: list[_Block | _OpenTable]) -> None:
+    def _write_blocks(self, blocks: list[Block | OpenTable]) -> None:
         for block in blocks:
-            if isinstance(block, _Block):
+            if isinstance(block, Block):
                 self.builder.add(block.text, block.pieces, level=block.level)
             else:
                 self._write_table(block)
 
-    def _write_table(self, table: _OpenTable) -> None:
+    def _write_table(self, table: OpenTable) -> None:
         self._write_blocks(table.caption)
         if table.is_layout():
             for row in table.rows:
                 for cell in row:
                     self._write_blocks(cell.blocks)
         else:
-            self.builder.add_table(_placed(table))
-
-
-def _open_cell(raw: str) -> _OpenCell:
-    if "span" not in raw:
-        return _OpenCell(1, 1)
-    attributes = attributes_of(raw)
-    return _OpenCell(
-        count_of(attributes.get("rowspan", ("", 0))[0]),
-        count_of(attributes.get("colspan", ("", 0))[0]),
-    )
-
-
-def _placed(table: _OpenTable) -> list[RawCell]:
-    """Every cell in the first free column of its row (HTML's table model)."""
-    cells: list[RawCell] = []
-    taken: dict[int, int] = {}  # column -> first row in which it is free again
-    for row, row_cells in enumerate(table.rows):
-        column = 0
-        for cell in row_cells:
-            while taken.get(column, 0) > row:
-                column += 1
-            text, pieces = _joined(cell.blocks)
-            cells.append(RawCell(row, column, text, pieces, cell.row_span, cell.column_span))
-            if cell.row_span > 1:
-                for covered in range(column, column + cell.column_span):
-                    taken[covered] = row + cell.row_span
-            column += cell.column_span
-    return cells
-
-
-def _joined(blocks: list[_Block | _OpenTable]) -> tuple[str, Pieces]:
-    """The blocks of a cell as one text; a line break between two keeps them apart or joins them."""
-    texts: list[str] = []
-    pieces: list[tuple[int, int, int]] = []
-    for block in blocks:
-        if isinstance(block, _Block):
-            if texts:
-                texts.append("\n")
-                pieces.append((1, pieces[-1][2], pieces[-1][2])) if pieces else None
-            texts.append(block.text)
-            pieces += block.pieces
-    return "".join(texts), pieces
-
-
-def attributes_of(raw: str) -> dict[str, tuple[str, int]]:
-    """Name (lower case) -> (value, where it starts in ``raw``); the first wins."""
-    found: dict[str, tuple[str, int]] = {}
-    for match in _ATTRIBUTE.finditer(raw):
-        group = next((g for g in (2, 3, 4) if match[g] is not None), 0)
-        value = (match[group], match.start(group)) if group else ("", match.end())
-        found.setdefault(match[1].lower(), value)
-    return found
+            self.builder.add_table(placed(table))
 
 
 def unescaped(raw: str, at: int) -> tuple[str, list[tuple[int, int, int]]]:
