@@ -168,25 +168,42 @@ def test_cells_of_an_opendocument_text_keep_their_columns() -> None:
     assert found == [(0, 0, 2, 2), (0, 2, 1, 1), (1, 2, 1, 1), (2, 2, 1, 1)]
 
 
-def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+def book(**chapters: str | bytes) -> bytes:
+    """A book whose spine lists the chapters one, two and three."""
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf"><metadata><title>书名</title></metadata>'
-        '<manifest><item id="b" href="text/two.xhtml"/>'
+        '<manifest><item id="b" href="text/two.xhtml"/><item id="c" href="text/three.xhtml#top"/>'
         '<item id="a" href="text/one.xhtml"/></manifest>'
-        '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>'
+        '<spine><itemref idref="a"/><itemref idref="b"/><itemref idref="c"/></spine></package>'
     )
-    document = loaded(
-        write_zip(
-            {
-                "mimetype": "application/epub+zip",
-                "META-INF/container.xml": '<c><rootfile full-path="OPS/book.opf"/></c>',
-                "OPS/book.opf": package,
-                "OPS/text/two.xhtml": "<html><body><p>第二章</p></body></html>",
-                "OPS/text/one.xhtml": "<html><body><p>第一章</p></body></html>",
-            }
-        )
+    return write_zip(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": '<c><rootfile full-path="OPS/book.opf"/></c>',
+            "OPS/book.opf": package,
+            **{f"OPS/text/{name}.xhtml": chapter for name, chapter in chapters.items()},
+        }
     )
-    assert (document.title, document.text) == ("书名", "第一章\n第二章")
+
+
+def page(text: str) -> str:
+    return f"<html><body><p>{text}</p></body></html>"
+
+
+def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+    document = loaded(book(two=page("第二章"), one=page("第一章"), three=page("第三章")))
+    assert (document.title, document.text) == ("书名", "第一章\n第二章\n第三章")
+    assert not document.notes
+
+
+def test_what_a_book_lacks_is_said_and_a_chapter_is_read_as_it_declares() -> None:
+    declared = b'<?xml version="1.0" encoding="euc-kr"?>' + page("계약서").encode("euc-kr")
+    document = loaded(book(one=declared, three=page("三")))
+    assert document.text == "계약서\n三"
+    assert document.notes == ("the chapter 'OPS/text/two.xhtml' is missing",)
+    false = declared.replace(b"euc-kr", b"utf-8") + page("계약서").encode("euc-kr")
+    notes = loaded(book(one=false, two=page(""), three=page("三"))).notes
+    assert notes[0].startswith("OPS/text/one.xhtml: declared as utf-8, which does not fit")
 
 
 MAIL = """From: =?utf-8?b?5byg5LiJ?= <zhang@example.com>\r

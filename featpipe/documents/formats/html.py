@@ -24,7 +24,7 @@ from html import unescape
 from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import DocumentBuilder, Pieces
-from featpipe.documents.decode import decode
+from featpipe.documents.decode import Decoded, decode
 from featpipe.documents.formats.html_tables import (
     Block,
     OpenTable,
@@ -92,12 +92,16 @@ _SECTION_LEVEL = {"pdf": 1, "paragraph": 2}
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read an HTML page, as a :class:`~featpipe.documents.load.LoadFunction`."""
-    match = _DECLARED.search(data[:4096])
-    declared = (match[1] or match[2]).decode("ascii", "replace") if match else None
-    decoded = decode(data, declared)
+    decoded = decode_page(data)
     builder = DocumentBuilder.for_text(decoded, limits, is_traced=is_traced)
     read_html(decoded.text, builder)
     return builder
+
+
+def decode_page(data: bytes) -> Decoded:
+    """The source of a page, with the encoding that it declares as evidence."""
+    match = _DECLARED.search(data[:4096])
+    return decode(data, (match[1] or match[2]).decode("ascii", "replace") if match else None)
 
 
 def read_html(source: str, builder: DocumentBuilder) -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import posixpath
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import unquote, urldefrag
 
 from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
-from featpipe.documents.decode import decode
-from featpipe.documents.formats.html import read_html
+from featpipe.documents.formats.html import decode_page, read_html
 from featpipe.documents.formats.zip_xml import Container, attribute, local, text_of
 from featpipe.errors import UnreadableDocument
 
@@ -138,9 +137,17 @@ def load_epub(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Do
     builder = DocumentBuilder(limits, title=" ".join(text_of(root, "title").split()))
     items = _items(root, posixpath.dirname(package))
     for reference in root.iter():
-        name = items.get(attribute(reference, "idref"))
-        if local(reference.tag) == "itemref" and name and name in container:
-            read_html(decode(container.read(name)).text, builder)
+        if local(reference.tag) != "itemref":
+            continue
+        identifier = attribute(reference, "idref")
+        name = items.get(identifier, "")
+        if name not in container:
+            builder.note(f"the chapter {name or identifier!r} is missing")
+            continue
+        decoded = decode_page(container.read(name))
+        for doubt in decoded.notes:
+            builder.note(f"{name}: {doubt}")
+        read_html(decoded.text, builder)
     return builder
 
 
@@ -148,7 +155,7 @@ def _items(root: Element, folder: str) -> dict[str | None, str]:
     """By id, the parts that a package lists."""
     return {
         attribute(item, "id"): posixpath.normpath(
-            posixpath.join(folder, unquote(attribute(item, "href") or ""))
+            posixpath.join(folder, unquote(urldefrag(attribute(item, "href") or "").url))
         )
         for item in root.iter()
         if local(item.tag) == "item"
