@@ -83,6 +83,17 @@ def test_a_list_that_starts_anew_starts_anew_and_one_that_does_not_goes_on() -> 
     assert loaded(write_docx("".join(body), numbering=rules)).text == "1. a\n2. b\n3. c\n1. d\n2. e"
 
 
+def test_a_list_that_names_the_style_of_another_is_numbered_as_that_one() -> None:
+    link = (
+        '<w:abstractNum w:abstractNumId="7"><w:numStyleLink w:val="Clauses"/></w:abstractNum>'
+        '<w:num w:numId="2"><w:abstractNumId w:val="7"/></w:num>'
+    )
+    own = '<w:styleLink w:val="Clauses"/>' + level(0, "chineseCounting", "第%1条")
+    body = numbered("甲", number=2) + numbered("乙", number=1) + numbered("丙", number=2)
+    document = loaded(write_docx(body, numbering=numbering(own, extra=link)))
+    assert document.text == "第一条 甲\n第二条 乙\n第三条 丙"
+
+
 def test_articles_count_through_chapters_and_legal_numbers_are_decimal() -> None:
     def with_rule(rule: str, mark: str) -> str:
         return rule.replace("</w:lvl>", f"{mark}</w:lvl>")

@@ -60,13 +60,13 @@ class Numbering:
     def read(cls, root: Element | None) -> Numbering:
         """From the root of ``numbering.xml``."""
         numbering = cls()
-        abstract = {
-            attribute(element, "abstractNumId") or "": _levels(element)
-            for element in children(root, "abstractNum")
-        }
+        elements = list(children(root, "abstractNum"))
+        abstract = {attribute(one, "abstractNumId") or "": _levels(one) for one in elements}
+        links = _links(elements)
         for element in children(root, "num"):
             number = attribute(element, "numId") or ""
             name = value_of(element, "abstractNumId") or ""
+            name = links.get(name, name)
             own, restarts = _overrides(element, abstract.get(name, {}))
             numbering.lists[number] = (name, own)
             numbering.overridden[number] = restarts
@@ -94,6 +94,15 @@ class Numbering:
         is_first = (number, level) not in self.started
         self.started.add((number, level))
         return is_first and level in self.overridden[number]
+
+
+def _links(elements: list[Element]) -> dict[str, str]:
+    """List without rules of its own -> the one whose style it names (numStyleLink, styleLink)."""
+    styled = {value_of(one, "styleLink"): attribute(one, "abstractNumId") or "" for one in elements}
+    named = {
+        attribute(one, "abstractNumId") or "": value_of(one, "numStyleLink") for one in elements
+    }
+    return {name: styled[link] for name, link in named.items() if link and link in styled}
 
 
 def _levels(element: Element) -> dict[int, Level]:
