@@ -194,6 +194,15 @@ def test_notes_and_heads_follow_the_body_once() -> None:
     assert document.text == "正文\n见附件一。\n合同编号：2017-001"
 
 
+def test_parts_that_hold_text_and_are_not_read_are_noted() -> None:
+    part = f"<w:x {W}/>"
+    document = loaded(write_docx(paragraph("文"), comments=part, aFChunk=part, diagramData=part))
+    assert document.notes == (
+        "diagrams are left out", "comments are left out",
+        "parts of another format (altChunk) are left out",
+    )  # fmt: skip
+
+
 def test_signs_of_symbol_fonts_are_read_and_those_without_a_character_counted() -> None:
     def sign(font: str, code: str) -> str:
         return f'<w:r><w:sym w:font="{font}" w:char="{code}"/></w:r>'

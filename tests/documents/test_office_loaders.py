@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import zipfile
 
 import pytest
-from zip_writing import write_zip
+from zip_writing import relations, write_zip
 
 from featpipe.documents import Document, load_document
 from featpipe.documents.formats.xlsx import plain
@@ -69,6 +70,55 @@ def test_sheets_show_what_excel_shows() -> None:
     merged = document.tables[0].cells[-1]
     assert (merged.row, merged.column, merged.row_span, merged.column_span) == (3, 0, 2, 2)
     assert document.notes == ("hidden sheets are read like the others",)
+
+
+def test_a_sheet_gives_its_text_boxes_and_says_what_it_leaves_out() -> None:
+    def paragraph(text: str) -> str:
+        return f"<txBody><p><r><t>{text}</t></r></p></txBody>"
+
+    drawing = (
+        f"<d><sp>{paragraph('甲方：某公司')}{paragraph('乙方：另一公司')}</sp><AlternateContent><Choice/>"
+        f"<Fallback>{paragraph('not shown')}</Fallback></AlternateContent></d>"
+    )
+    root = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    sheet = (
+        "<worksheet><sheetData/><headerFooter><oddHeader>{}</oddHeader></headerFooter></worksheet>"
+    )
+    members = {
+        "_rels/.rels": relations(officeDocument="xl/workbook.xml"),
+        "xl/workbook.xml": f'<w {root}><sheets><sheet name="表" r:id="r0"/></sheets></w>',
+        "xl/_rels/workbook.xml.rels": relations(worksheet="s.xml", chartsheet="c.xml"),
+        "xl/s.xml": sheet.format('&amp;C&amp;"宋体"报价单&amp;R第 &amp;P 页'),
+        "xl/_rels/s.xml.rels": relations(drawing="d.xml", comments="n.xml"),
+        "xl/d.xml": drawing,
+        "xl/_rels/d.xml.rels": relations(chart="h.xml"),
+    }
+    document = loaded(write_zip(members))
+    assert document.text == "表\n甲方：某公司\n乙方：另一公司"
+    assert set(document.notes) == {
+        "heads and feet of printed pages are left out",
+        "charts are left out",
+        "comments are left out",
+        "sheets that are a chart are left out",
+    }
+    members["xl/s.xml"] = sheet.format("&amp;C第&amp;P页，共&amp;N页")
+    assert "heads and feet of printed pages are left out" not in loaded(write_zip(members)).notes
+
+
+def test_a_slide_says_that_its_comments_and_charts_are_left_out() -> None:
+    pptx = pytest.importorskip("pptx")
+    show, buffer = pptx.Presentation(), io.BytesIO()
+    show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = "标题"
+    show.save(buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    slide = "ppt/slides/_rels/slide1.xml.rels"
+    more = relations(comments="c.xml", chart="h.xml").partition("><")[2]
+    members[slide] = members[slide].replace(b"</Relationships>", f"<{more}".encode())
+    document = loaded(write_zip(members))
+    assert (document.text, document.notes) == (
+        "标题", ("comments are left out", "charts are left out"),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 Read from the package's XML directly: the usual library leaves numbers, text boxes and content
 controls out. Order: the body as it stands, a text box after the paragraph that holds it; then
 footnotes and endnotes; then heads and feet, each text once. Deleted text (tracked changes), hidden
-text, comments and field codes are no text of the document; comments and hidden text are noted.
+text, comments and field codes are no text of the document; comments and hidden text are noted, as
+are charts, diagrams and embedded files, which are left out.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     related = container.related(part)
     builder = DocumentBuilder(limits, title=container.title())
     _Word(container, related, builder).read(container.xml(part))
+    for what in container.left_out(part):
+        builder.note(what)
     return builder
 
 
@@ -116,8 +119,8 @@ class _Word:
         self._heads()
         for lost in describe(self.lost):
             self.builder.note(lost)
-        if self.parts.get("comments"):
-            self.builder.note("comments are left out")
+        if self.parts.get("diagramData"):
+            self.builder.note("diagrams are left out")
 
     def _heads(self) -> None:
         seen: set[str] = set()

@@ -1,7 +1,8 @@
 """PowerPoint files (.pptx): slides as pages; shapes, groups, tables, diagrams and speaker notes.
 
 Shapes come in their order on the slide, the title as a heading; speaker notes follow the slide they
-belong to. Slide numbers and dates that the program fills in are left out.
+belong to. Slide numbers and dates that the program fills in are left out; so are comments and
+charts, which is noted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from featpipe.documents.formats.zip_xml import (
     attribute,
     child,
     children,
+    drawn_text,
     local,
     relation_id,
 )
@@ -69,8 +71,8 @@ class _Slide:
         for kind, name in self.related.values():
             if kind == "notesSlide" and name in self.container:
                 self._shapes(self.container.xml(name))
-            elif kind == "chart":
-                self.builder.note("charts are left out")
+        for what in self.container.left_out(self.part):
+            self.builder.note(what)
 
     def _shapes(self, root: Element) -> None:
         tree = child(child(root, "cSld"), "spTree")
@@ -89,7 +91,7 @@ class _Slide:
             elif name == "AlternateContent":
                 chosen = child(shape, "Choice")
                 fallback = child(shape, "Fallback")
-                self._group(chosen if chosen is not None else fallback or shape)
+                self._group(next((one for one in (chosen, fallback) if one is not None), shape))
 
     def _shape(self, shape: Element) -> None:
         kind = _placeholder(shape)
@@ -97,7 +99,7 @@ class _Slide:
         if kind in _FILLED_IN or body is None:
             return
         for paragraph in children(body, "p"):
-            for line in _text_of(paragraph).split("\v"):
+            for line in drawn_text(paragraph).split("\v"):
                 self.builder.add(line, level=1 if kind in _TITLES else 0)
 
     def _frame(self, frame: Element) -> None:
@@ -114,7 +116,7 @@ class _Slide:
             for column, cell in enumerate(children(element, "tc")):
                 if cell.get("hMerge") in {"1", "true"} or cell.get("vMerge") in {"1", "true"}:
                     continue
-                lines = [_text_of(p) for p in children(child(cell, "txBody"), "p")]
+                lines = [drawn_text(p) for p in children(child(cell, "txBody"), "p")]
                 text = "\n".join(line.replace("\v", "\n") for line in lines)
                 cells.append(
                     RawCell(
@@ -136,7 +138,7 @@ class _Slide:
             if local(point.tag) == "pt":
                 for paragraph in point.iter():
                     if local(paragraph.tag) == "p":
-                        self.builder.add(_text_of(paragraph))
+                        self.builder.add(drawn_text(paragraph))
 
 
 def _placeholder(shape: Element) -> str:
@@ -146,16 +148,3 @@ def _placeholder(shape: Element) -> str:
                 if local(mark.tag) == "ph":
                     return attribute(mark, "type") or "obj"
     return ""
-
-
-def _text_of(paragraph: Element) -> str:
-    texts: list[str] = []
-    for run in paragraph.iter():
-        name = local(run.tag)
-        if name == "t":
-            texts.append(run.text or "")
-        elif name == "br":
-            texts.append("\v")
-        elif name == "tab":
-            texts.append(" ")
-    return "".join(texts)

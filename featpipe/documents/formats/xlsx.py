@@ -3,8 +3,9 @@
 Cells show what the sheet shows (dates, percentages, results of formulas as last saved). Numbers are
 stored bare, with a format (ECMA-376 part 1, section 18.8.30): dates become ISO dates, durations
 (``[h]:mm``) hours, minutes and seconds, percentages carry their sign, other numbers are written
-without losing a digit that Excel keeps (15). Hidden sheets are read like the others, which is
-noted.
+without losing a digit that Excel keeps (15). Text boxes follow the cells of their sheet. Hidden
+sheets are read like the others, which is noted, as are comments, charts, and heads and feet of
+printed pages, which are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from featpipe.documents.formats.zip_xml import (
     attribute,
     child,
     children,
+    drawn_text,
     local,
     relation_id,
 )
@@ -43,6 +45,11 @@ _LAST_DAY = 2_958_466  # 10000-01-01
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_COLUMNS = 16_384
+_PRINTED = frozenset(
+    f"{page}{end}" for page in ("odd", "even", "first") for end in ("Header", "Footer")
+)
+#: Codes of a head or foot, such as &C, &P or &"font"; with page, date or file in their place.
+_PRINT_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f]{6}|\d+|.)|[第页共，,/\s-]|Page|of', re.DOTALL)
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -58,7 +65,7 @@ class _Workbook:
         self.container = container
         self.limits = limits
         self.builder = DocumentBuilder(limits, title=container.title())
-        part = container.main_part("xl/workbook.xml")
+        self.part = part = container.main_part("xl/workbook.xml")
         self.root = container.xml(part)
         self.related = container.related(part)
         parts = {kind: name for kind, name in self.related.values() if kind != "worksheet"}
@@ -77,6 +84,8 @@ class _Workbook:
             kind, name = self.related.get(relation_id(sheet), ("", ""))
             if kind == "worksheet" and name in self.container:
                 self._read_sheet(number, sheet, name)
+        for what in self.container.left_out(self.part):
+            self.builder.note(what)
         return self.builder
 
     def _read_sheet(self, number: int, sheet: Element, name: str) -> None:
@@ -84,10 +93,25 @@ class _Workbook:
             self.builder.note("hidden sheets are read like the others")
         start = self.builder.length
         cells = self._cells(name)
-        if any(cell.text for cell in cells):
+        boxes = list(self._boxes(name))
+        if any(cell.text for cell in cells) or boxes:
             self.builder.add(sheet.get("name", ""), level=1)
             self.builder.add_table(cells)
+        for line in boxes:
+            self.builder.add(line)
+        for what in self.container.left_out(name):
+            self.builder.note(what)
         self.builder.end_page(number, start)
+
+    def _boxes(self, sheet: str) -> Iterator[str]:
+        """The lines of the text boxes and shapes that are drawn on a sheet."""
+        for kind, name in self.container.related(sheet).values():
+            root = self.container.xml_or_none(name) if kind == "drawing" else None
+            for paragraph in _paragraphs(root) if root is not None else ():
+                yield from filter(str.strip, drawn_text(paragraph).split("\v"))
+            if kind == "drawing":
+                for what in self.container.left_out(name):
+                    self.builder.note(what)
 
     def _cells(self, name: str) -> list[RawCell]:
         """The cells of a sheet that hold something, read as a stream: a sheet can be large."""
@@ -112,6 +136,8 @@ class _Workbook:
                 row = _row_number(element, row)
                 self._add_row(element, row, cells)
                 element.clear()
+            elif tag in _PRINTED and _PRINT_CODE.sub("", element.text or "").strip():
+                self.builder.note("heads and feet of printed pages are left out")
             elif tag == "mergeCell":
                 spans.update(_merged(element.get("ref", "")))
 
@@ -144,6 +170,16 @@ class _Workbook:
             style = cell.get("s", "0")
             return self.formats.written(raw, int(style) if style.isdecimal() else 0)
         return _unescaped(raw)
+
+
+def _paragraphs(drawing: Element) -> Iterator[Element]:
+    """The paragraphs of a drawing, without those for programs that cannot show it."""
+    for inner in drawing:
+        name = local(inner.tag)
+        if name == "p":
+            yield inner
+        elif name != "Fallback":
+            yield from _paragraphs(inner)
 
 
 def _shared_texts(container: Container, name: str) -> Iterator[str]:

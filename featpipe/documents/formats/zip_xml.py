@@ -30,6 +30,19 @@ _LOCAL: dict[object, str] = {}
 _MAX_LOCAL = 10_000
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 
+#: Relations to parts that are not read, and what they hold.
+_LEFT_OUT = {
+    "comments": "comments",
+    "threadedComment": "comments",
+    "chart": "charts",
+    "chartEx": "charts",
+    "chartsheet": "sheets that are a chart",
+    "dialogsheet": "dialogs",
+    "package": "embedded files",
+    "oleObject": "embedded files",
+    "aFChunk": "parts of another format (altChunk)",
+}
+
 
 class Container:
     """A zip archive of which a bounded amount is read.
@@ -124,6 +137,11 @@ class Container:
             found[relation.get("Id", "")] = (kind, posixpath.normpath(path))
         return found
 
+    def left_out(self, part: str) -> list[str]:
+        """Notes on the related parts of an Office part that hold text and are not read."""
+        kinds = {kind for kind, _ in self.related(part).values()}
+        return [f"{what} are left out" for kind, what in _LEFT_OUT.items() if kind in kinds]
+
     def main_part(self, usual: str) -> str:
         """The member that is the document: by the package's relations, else the usual one."""
         for kind, name in self.related("").values():
@@ -185,6 +203,20 @@ def is_on(element: Element | None, name: str) -> bool:
     """Whether the first child of this local name is there, and does not switch itself off."""
     mark = child(element, name)
     return mark is not None and attribute(mark, "val") not in {"0", "false", "off"}
+
+
+def drawn_text(paragraph: Element) -> str:
+    """The text of a paragraph of a drawing; line breaks in it are vertical tabs."""
+    texts: list[str] = []
+    for run in paragraph.iter():
+        name = local(run.tag)
+        if name == "t":
+            texts.append(run.text or "")
+        elif name == "br":
+            texts.append("\v")
+        elif name == "tab":
+            texts.append(" ")
+    return "".join(texts)
 
 
 def text_of(root: Element | None, name: str) -> str:
