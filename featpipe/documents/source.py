@@ -13,10 +13,12 @@ import json
 import os
 import re
 import zipfile
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from stat import S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
@@ -33,6 +35,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 #: Added by packers and file managers; not documents.
 _LITTER = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 _UTF8_NAME = 0x800
+#: Of a JSONL file, these tell whether it holds texts.
+_FIRST_RECORDS = 10
 _OFFICE_MARKS = frozenset({"[Content_Types].xml", "mimetype", "META-INF/container.xml"})
 
 
@@ -128,7 +132,11 @@ class Source:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UnreadableDocument(f"{self.id}: the line is no JSON ({error})") from error
+            is_utf8 = not isinstance(error, UnicodeDecodeError) and b"\0" not in line
+            raise UnreadableDocument(
+                f"{self.id}: the line is no JSON ({error})",
+                hint=None if is_utf8 else "convert the file to UTF-8",
+            ) from error
         text = record.get("text") if isinstance(record, dict) else None
         if not isinstance(text, str):
             raise UnreadableDocument(
@@ -353,12 +361,26 @@ def _readable_name(info: zipfile.ZipInfo) -> str:
 
 
 def holds_texts(path: Path) -> bool:
-    """Whether the first record of a file has a text; any other JSONL is a plain file."""
+    """Whether one of the first records of a file has a text; any other JSONL is a plain file.
+
+    Not the first alone: a record without a text, or a damaged one, made one document of the file.
+    """
     try:
         with path.open("rb") as file:
-            first = next((line for line in file if line.strip()), b"")
-        record = json.loads(first)
-    except (OSError, ValueError, RecursionError):
+            lines = islice((line for line in file if line.strip()), _FIRST_RECORDS)
+            return any(map(_has_text, lines))
+    except OSError:
+        return False
+
+
+def _has_text(line: bytes) -> bool:
+    """Whether a line is a record with a text, also in an encoding that is refused later."""
+    is_wide = line.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    try:
+        record = json.loads(
+            line.decode("utf-16" if is_wide else "utf-8-sig", "replace").rstrip("\ufffd")
+        )
+    except (ValueError, RecursionError):
         return False
     return isinstance(record, dict) and isinstance(record.get("text"), str)
 

@@ -173,6 +173,32 @@ def test_a_bad_record_costs_itself_only(tmp_path: Path) -> None:
     assert "texts.jsonl/line 3: the line is no JSON" in reasons[1]
 
 
+@pytest.mark.parametrize(
+    "first", ['{"id": "a", "text": null}', '{"version": 1}', '{"id": "a", "te']
+)
+def test_a_first_record_without_a_text_makes_no_single_document_of_the_file(
+    tmp_path: Path, first: str
+) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text(first + '\n{"id": "b", "text": "第二篇"}\n', "utf-8")
+    bad, good = sorted(find_sources([path], expand=True), key=lambda one: one.id.endswith("/b"))
+    assert good.read() == "第二篇".encode()
+    with pytest.raises(UnreadableDocument, match=r"the record has no text|the line is no JSON"):
+        bad.read()
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
+def test_records_in_another_encoding_than_utf8_are_refused_with_the_way_on(
+    tmp_path: Path, encoding: str
+) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"id": "甲", "text": "合同编号"}\n{"id": "乙", "text": "金额"}\n', encoding)
+    for source in find_sources([path], expand=True)[:2]:
+        with pytest.raises(UnreadableDocument, match="the line is no JSON") as why:
+            source.read()
+        assert why.value.hint == "convert the file to UTF-8"
+
+
 def test_other_jsonl_files_are_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"level": "info"}\n', "utf-8")
