@@ -104,6 +104,16 @@ def test_what_was_typed_into_a_form_stands_beside_its_labels() -> None:
     assert document.notes == ("comments are left out",)
 
 
+def test_characters_that_are_lost_for_want_of_a_font_are_noted() -> None:
+    document = loaded(
+        write_pdf([[("性别：", 50, 700), ("男", 90, 700), ("A", 50, 600), (" ", 9, 9)]])
+    )
+    if "男" not in document.text:  # no Chinese font on this machine
+        (note,) = document.notes
+        assert "left out, up to 1; install one for its language" in note
+    assert loaded(write_pdf([[("Sex:", 50, 700), (" ", 90, 700), ("  ", 90, 600)]])).notes == ()
+
+
 @pytest.mark.parametrize("keep", [0.02, 0.3, 0.6])
 def test_a_torn_file_is_read_or_named_and_never_a_crash(keep: float) -> None:
     data = write_pdf([[("one", 50, 700)]] * 5)

@@ -30,7 +30,7 @@ from featpipe.documents.formats.pdf_lines import (
     line_reader,
     open_page,
 )
-from featpipe.documents.formats.pdf_shown import may_show_text, shows_picture
+from featpipe.documents.formats.pdf_shown import may_show_text, n_dropped, shows_picture
 from featpipe.documents.formats.pdf_typed import read_typed
 from featpipe.documents.limits import OCR_HINT
 from featpipe.errors import DocumentTooLarge, UnreadableDocument, UnsupportedDocument
@@ -47,6 +47,7 @@ _PDFIUM = Lock()
 _PASSWORD_ERROR = 4
 _XFA_FORM = 2
 _MAX_UNKNOWN_SHARE = 0.2
+_FONT_HINT = "install one for its language (Chinese, Debian: fonts-wqy-microhei)"
 _OCR_DPI = 200
 _OCR_PIXELS = 4000
 
@@ -129,6 +130,7 @@ class _Pages:
         self.limits = builder.limits
         self.confidences: dict[int, float] = {}
         self.has_scans = False
+        self.n_dropped = 0
         self.pictured: list[int] = []
         self.unmapped: list[int] = []
 
@@ -149,6 +151,7 @@ class _Pages:
             with open_page(self.file, number) as page:
                 lines = reader.read(page)
                 is_scan = not lines.lines and may_show_text(page)
+                self.n_dropped += n_dropped(page)
                 typed = read_typed(page, self.form, self.builder)
                 is_picture = not has_prose(lines) and bool(lines.lines) and shows_picture(page)
                 if typed:
@@ -167,6 +170,11 @@ class _Pages:
 
     def note_doubtful(self) -> None:
         """Note the pages whose text layer does not say what they show."""
+        if self.n_dropped:
+            self.builder.note(
+                f"characters set on their own in a font that is neither in the file nor on this "
+                f"machine are left out, up to {self.n_dropped:,}; {_FONT_HINT}"
+            )
         for numbers, what in (
             (self.unmapped, "in fonts that do not say what their letters mean, read as they stand"),
             (self.pictured, "with a picture and hardly any text beside it"),
