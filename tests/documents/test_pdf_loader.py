@@ -48,6 +48,19 @@ def test_a_paragraph_over_two_pages_has_characters_on_both() -> None:
     assert [document.page_of(document.text.index(c)) for c in ("本", "任。", "二条")] == [1, 2, 3]
 
 
+def read_lines(*lines: str) -> list[str]:
+    """The paragraphs of lines that stand below one another."""
+    data = write_pdf([[(text, 50, 700 - 15 * i) for i, text in enumerate(lines)]])
+    return loaded(data).text.split("\n")
+
+
+def test_fields_of_one_length_below_one_another_are_paragraphs() -> None:
+    lines = ["甲方：北京某某公司", "乙方：上海某某公司", "签署地：广州天河"]
+    assert read_lines(*lines) == lines
+    assert len(read_lines("如果：名词能够表现该事件，", "则：只取该名词")) == 1
+    assert len(read_lines("会议于下午开始的时间为", "10:30在本公司")) == 1
+
+
 def test_pages_tile_the_text() -> None:
     document = loaded(write_pdf([[("one", 50, 700)], [], [("three", 50, 700)]]))
     edges = [(page.start, page.end) for page in document.pages]

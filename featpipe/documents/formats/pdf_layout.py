@@ -47,6 +47,8 @@ _NOWHERE = float("-inf")
 _PROSE = 40
 #: Width of a line, in font sizes, below which it does not show a margin.
 _SHORT = 14
+#: The name of a field, such as 甲方（盖章）： or Tel.:, and no time or address.
+_LABEL = re.compile(r"[^：:，,。；;、？！]{1,16}(?:：|:(?![\d/]))")
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -325,6 +327,9 @@ def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
     spare = room - 0.3 * size
     if spare >= 0 and (room > 40 * size or spare >= _width_of_first_word(following)):
         return False  # the next word would have fitted
+    is_field = _LABEL.match(line.text) and line.text[-1] not in "，、,"
+    if is_field and _LABEL.match(following.text):
+        return False  # fields of about one length, one below the other
     if line.right - line.left < _SHORT * size and following.text[:1].isupper():
         return False  # a list of short lines; their longest does not show a margin
     if following.left - line.left > 1.2 * size and is_ended(line.text):
