@@ -1,8 +1,8 @@
 """Recognises files that featpipe wrote: a folder of documents may hold its own cache and results.
 
 By content, never by name alone, and without reading more than a few kilobytes: caches, results of
-``extract`` (also half written ones), reports, templates and their samples. Whoever writes another
-kind of file marks it with :data:`GENERATOR` and adds it here.
+``extract`` (also half written ones), reports, templates, their samples and corrections. Whoever
+writes another kind of file marks it with :data:`GENERATOR` and adds it here.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _HDF5_ROOT = 64  #: of the root group's address in a superblock of version 0
 _HDF5_MARK = re.compile(rb"format\x00.{0,64}?featpipe", re.DOTALL)
 
 _RESULT_KEYS = {"document", "template", "fields"}
+_CORRECTION_KEYS = {"template", "id", "when", "who", "verdict"}
 _CSV_COLUMNS = {"document", "template", "field", "value", "probability", "fingerprint"}
 _REPORT_MARKS = (
     (f'<meta name="generator" content="{GENERATOR}">'.encode(),),
@@ -92,10 +93,17 @@ def _is_samples(path: Path, head: bytes) -> bool:
     return ("document" in record and "text" not in record) or path.name.endswith(".samples.jsonl")
 
 
+def _is_corrections(path: Path, head: bytes) -> bool:
+    return head.startswith(b"{") and _first_record(path).keys() >= _CORRECTION_KEYS
+
+
 def _first_record(path: Path) -> dict[str, object]:
     with path.open("rb") as file:
         line = file.readline(_MOST_LINE_BYTES)
-    found = json.loads(line)
+    try:
+        found = json.loads(line)
+    except ValueError:  # JSON over several lines, such as a template
+        return {}
     return found if isinstance(found, dict) else {}
 
 
@@ -134,10 +142,15 @@ def _is_report(_: Path, head: bytes) -> bool:
 
 
 def _is_template(path: Path, _: bytes) -> bool:
-    if path.suffix != ".toml" or path.stat().st_size > _MOST_TEMPLATE_BYTES:
+    if path.suffix not in {".toml", ".json"} or path.stat().st_size > _MOST_TEMPLATE_BYTES:
         return False
-    content = tomllib.loads(path.read_text("utf-8"))
-    fields = content.get("fields")
+    text = path.read_text("utf-8-sig")
+    content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    if not isinstance(content, dict):
+        return False
+    fields, samples = content.get("fields"), content.get("samples")
+    if path.suffix == ".json" and not (isinstance(samples, list) and samples):
+        return False  # without samples it may as well be a document
     return (
         isinstance(content.get("name"), str)
         and isinstance(fields, list)
@@ -150,6 +163,7 @@ _KINDS: tuple[tuple[Callable[[Path, bytes], bool], str], ...] = (
     (_is_cache, "a cache"),
     (_is_results, "results"),
     (_is_samples, "samples of a template"),
+    (_is_corrections, "corrections of a template"),
     (_is_table, "results"),
     (_is_parquet, "results"),
     (_is_workbook, "results"),

@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, BinaryIO
 
 from featpipe.atomic_write import check_writable, write_atomically
+from featpipe.documents.output import check_free
 from featpipe.errors import MissingExtra, UsageError
 from featpipe.extraction.results import COLUMNS, table_rows
 
@@ -54,8 +55,8 @@ def check_output(path: Path) -> None:
     """Check before any work that results can be written to a path.
 
     Raises:
-        UsageError: a folder, a file in none or in one that cannot be written, or a suffix that is
-            no format.
+        UsageError: a folder, a file in none or in one that cannot be written, a suffix that is no
+            format, or a file of ours that holds no results, such as the samples of a template.
         MissingExtra: the format needs a package that is not installed.
 
     """
@@ -66,6 +67,7 @@ def check_output(path: Path) -> None:
         raise MissingExtra(
             f"{path}: {suffix} needs {package}", hint=f"pip install 'featpipe[{extra}]'"
         )
+    check_free(path, "results")
 
 
 def write_extractions(extractions: Iterable[Extraction], path: Path) -> Written:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.atomic_write import check_writable, write_atomically
 from featpipe.cache.summary import read_runs
-from featpipe.documents.output import check_apart
-from featpipe.documents.own_files import describe_own_file
+from featpipe.documents.output import check_apart, check_free
 from featpipe.errors import UsageError
 from featpipe.html_report.alternatives import list_alternatives
 from featpipe.html_report.contents import Contents, choose_documents
@@ -103,7 +102,7 @@ def write_report(
     given = (settings.results, settings.compare, settings.evaluation)
     check_apart(Path(path), [one for one in given if one is not None])
     check_apart(Path(path), (document.path for document in documents))
-    _check_is_free(Path(path))
+    check_free(Path(path), "a report")
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)
     chosen = choose_documents(documents, now, settings.limit)
     known = read_known_fields(cache, settings.templates)
@@ -117,13 +116,6 @@ def write_report(
     main = render_contents(cache, settings, contents, chosen, documents)
     n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
     return ReportSize(len(contents.entries), len(documents), contents.n_values(), n_bytes)
-
-
-def _check_is_free(path: Path) -> None:
-    """An earlier report is replaced, and any other file that featpipe wrote is kept."""
-    what = describe_own_file(path)
-    if what not in {None, "a report"}:
-        raise UsageError(f"{path} holds {what}, and would be lost", hint="name another file")
 
 
 def render_contents(

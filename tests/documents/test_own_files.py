@@ -13,6 +13,8 @@ from featpipe.documents import find_sources
 from featpipe.documents.find import search
 from featpipe.documents.own_files import describe_own_file
 from featpipe.errors import DocumentError, MissingDocuments, UsageError
+from featpipe.extraction.corrections import Correction
+from featpipe.extraction.corrections_log import CorrectionsLog
 from featpipe.extraction.results import ExtractedValue as Value
 from featpipe.extraction.results import Extraction, FieldResult, Provenance
 from featpipe.extraction.results_file import write_extractions
@@ -29,6 +31,12 @@ def write_all(folder: Path) -> dict[str, str]:
     whole = (folder / "r.jsonl").read_bytes()
     (folder / "half.txt").write_bytes(whole[: len(whole) // 2])
     (folder / "t.toml").write_text('name = "t"\n[[fields]]\nname = "甲方"\n', "utf-8")
+    (folder / "u.json").write_text(
+        '{"name": "u", "fields": [{"name": "甲方"}],\n"samples": [{"text": "甲", "fields": {}}]}',
+        "utf-8",
+    )
+    none = Correction(template="t", verdict="none", document="a.txt", key="0" * 32, field="甲方")
+    CorrectionsLog(folder / "t.toml").append([none])
     (folder / "t.samples.jsonl").write_text('{"text": "甲", "fields": {"甲方": ["甲"]}}\n', "utf-8")
     with zipfile.ZipFile(folder / "r.xlsx", "w") as book:
         book.writestr("docProps/core.xml", "<dc:creator>featpipe</dc:creator>")
@@ -37,7 +45,8 @@ def write_all(folder: Path) -> dict[str, str]:
     return {
         "notes.txt": "a cache", "r.jsonl": "results", "r.csv": "results", "half.txt": "results",
         "t.toml": "a template", "t.samples.jsonl": "samples of a template", "r.xlsx": "results",
-        "page.html": "a report",
+        "page.html": "a report", "u.json": "a template",
+        "t.corrections.jsonl": "corrections of a template",
     }  # fmt: skip
 
 
@@ -56,7 +65,7 @@ def test_documents_that_look_alike_are_documents(tmp_path: Path) -> None:
     texts = {
         "a.jsonl": '{"id": "1", "text": "甲"}\n', "b.json": '{"name": "x", "fields": [{}]}',
         "c.toml": '[tool]\nname = "x"\n', "d.html": "<html><title>featpipe</title></html>",
-        "e.txt": "", "f.toml": "not toml [",
+        "e.txt": "", "f.toml": "not toml [", "j.json": '{"name": "x", "fields": [{"name": "y"}]}',
     }  # fmt: skip
     for name, text in texts.items():
         (tmp_path / name).write_text(text, "utf-8")

@@ -14,6 +14,7 @@ import pytest
 from featpipe import Extraction, Extractor, Provenance
 from featpipe.documents import load_document
 from featpipe.documents.own_files import describe_own_file
+from featpipe.errors import UsageError
 from featpipe.extraction import workbook
 from featpipe.extraction.partial_results import PartialResults
 from featpipe.extraction.results import ExtractedValue, FieldResult
@@ -91,6 +92,27 @@ def test_results_are_no_documents(tmp_path: Path, suffix: str) -> None:
     assert describe_own_file(out) == "results"
     with PartialResults(out, {"a": "b" * 9000}, ["[]"]) as partial:
         assert describe_own_file(partial.path) == "results"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.samples.jsonl", '{"document": "a.txt", "fields": {"甲方": ["甲"]}}\n'),
+        (
+            "t.corrections.jsonl",
+            '{"template": "t", "id": "1", "when": "", "who": "", "verdict": ""}\n',
+        ),
+        ("t.json", '{"name": "t", "fields": [{"name": "f"}], "samples": [{"text": "甲"}]}'),
+    ],
+)
+def test_results_take_the_place_of_no_work_of_people(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    out = tmp_path / name
+    out.write_text(content, "utf-8")
+    with pytest.raises(UsageError, match=r"a template, and would be lost"):
+        write_extractions([], out)
+    assert out.read_text("utf-8") == content
 
 
 # ---- workbooks
