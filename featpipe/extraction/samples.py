@@ -20,6 +20,8 @@ from featpipe.extraction.template import SampleSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from sqlalchemy import URL
+
     from featpipe.extraction.scoring.features import PageFeatures
 
     Row = tuple[Any, ...]  # Any: whatever the columns of a database hold
@@ -160,6 +162,7 @@ def _rows_by_url(url: str, query: str) -> Iterator[Row]:
         ) from error
     try:
         engine = sqlalchemy.create_engine(url)
+        _check_file(engine.url)
         try:
             with engine.connect() as connection:
                 for row in connection.execute(sqlalchemy.text(query)):
@@ -170,6 +173,15 @@ def _rows_by_url(url: str, query: str) -> Iterator[Row]:
         # Without the cause: its message may repeat the password.
         message = str(error).replace(url, _without_password(url))
         raise TemplateError(f"{_without_password(url)}: {message}") from None
+
+
+def _check_file(url: URL) -> None:
+    """SQLite would make the file of a misspelled name."""
+    name = url.database
+    if url.get_backend_name() != "sqlite" or "uri" in url.query or name in {None, "", ":memory:"}:
+        return
+    if not Path(str(name)).is_file():
+        raise TemplateError(f"{_without_password(str(url))}: no such database: {name}")
 
 
 def _without_password(url: str) -> str:

@@ -48,6 +48,14 @@ def test_a_table_that_is_not_there_is_named_by_url_too(database: Path, table: st
     assert str(database) in caught.value.message
 
 
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
+def test_a_misspelled_file_of_a_url_is_named_and_not_made(tmp_path: Path, scheme: str) -> None:
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(TemplateError, match="no such database"):
+        import_table(f"{scheme}:///{tmp_path / 'typo.db'}", "samples")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_url_that_means_nothing_is_named(database: Path) -> None:
     pytest.importorskip("sqlalchemy")
     with pytest.raises(TemplateError, match="nonsense://"):
