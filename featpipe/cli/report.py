@@ -60,3 +60,10 @@ def report(
         f"{output}: {size.n_documents} documents of {size.n_in_cache}, "
         f"{size.n_values} values, {size.n_bytes / 2**20:.1f} MiB"
     )
+    if size.stale:
+        n = len(size.stale)
+        echo(
+            f"values of {n} document{'s' * (n != 1)} are of another version, such as of "
+            f"{size.stale[0]}, and left out; featpipe reprocess (or extract) finds them anew",
+            err=True,
+        )

@@ -80,6 +80,13 @@ class Entry(TypedDict):
     values: list[ValueRow | NothingFound]
 
 
+#: Note of a document whose values are left out.
+OTHER_VERSION = (
+    "the values of this document are of another version of it, and are left out; featpipe "
+    "reprocess (or extract) finds them anew"
+)
+
+
 @dataclass(slots=True)
 class Names:
     """Numbers for strings that occur often."""
@@ -137,6 +144,8 @@ class Contents:
                 "records": list(self._records(document, values)),
             }
         )
+        if document.path in self.results.stale:
+            self.entries[-1]["notes"].append(OTHER_VERSION)
         lists = {name: _list(document.meta.get(name)) for name in ("headings", "tables", "pages")}
         self.blocks.append(
             {"text": text[:MOST_CHARACTERS], "entities": entities, **lists, "details": details}

@@ -81,6 +81,8 @@ class ReportSize:
     n_in_cache: int
     n_values: int
     n_bytes: int
+    stale: tuple[str, ...] = ()
+    """Ids of documents whose values are of another version of them, and left out."""
 
 
 def write_report(
@@ -105,6 +107,7 @@ def write_report(
     check_free(Path(path), "a report")
     now = read_file(settings.results, documents) if settings.results else read_stored(cache)
     chosen = choose_documents(documents, now, settings.limit)
+    now = now.of_versions(chosen)
     known = read_known_fields(cache, settings.templates)
     tagger = next(iter(cache.stored_documents.taggers()), None)
     contents = Contents(now, tagger, known, Path(path))
@@ -115,7 +118,8 @@ def write_report(
         contents.add_absent(place)
     main = render_contents(cache, settings, contents, chosen, documents)
     n_bytes = _write(Path(path), report_pieces(main, contents.blocks))
-    return ReportSize(len(contents.entries), len(documents), contents.n_values(), n_bytes)
+    stale = tuple(document.id for document in chosen if document.path in now.stale)
+    return ReportSize(len(contents.entries), len(documents), contents.n_values(), n_bytes, stale)
 
 
 def render_contents(

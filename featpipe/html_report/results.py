@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,33 @@ class Results:
     fields: Mapping[tuple[str, str], Mapping[str, FieldResult]]
     record_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Template -> fields whose values belong together, as far as the results tell it."""
+    contents: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Key (hex) of the version of the document that values were found in, as far as it is known."""
+    stale: frozenset[str] = frozenset()
+    """Documents, by path, whose values were left out, as they are of another version."""
+
+    def of_versions(self, documents: Iterable[CachedDocument]) -> Results:
+        """Without values that were found in another version of some documents.
+
+        Their places count in that version's text: marked here, or confirmed, they would be wrong.
+        """
+        by_path = {document.path: document for document in documents}
+        stale = [
+            place
+            for place, fields in self.fields.items()
+            if place[1] in by_path and not self._is_of(place, fields, by_path[place[1]])
+        ]
+        kept = {place: fields for place, fields in self.fields.items() if place not in stale}
+        return replace(self, fields=kept, stale=frozenset(path for _, path in stale))
+
+    def _is_of(
+        self, place: tuple[str, str], fields: Mapping[str, FieldResult], document: CachedDocument
+    ) -> bool:
+        key, text = document.key.hex(), document.text
+        values = (value for result in fields.values() for value in result.values)
+        return self.contents.get(place, key) == key and all(
+            text[value.start : value.end] == value.text for value in values
+        )
 
     def field_names(self) -> dict[str, list[str]]:
         """Fields of every template, in the order in which they first occur."""
@@ -92,13 +119,12 @@ def read_stored(cache: Cache, run: str | None = None) -> Results:
         last = max(at for at, record in enumerate(log) if record["run"] == chosen)
         log = log[: last + 1]
     forgotten = cache.stored_documents.forgotten().paths
-    keys = {
-        (str(r["template"]), str(r["path"])): r["fields"]
-        for r in log
-        if str(r["path"]) not in forgotten
-    }
-    found = {place: _fields_of(reader, fields) for place, fields in keys.items()}
-    return Results(chosen or (str(log[-1]["run"]) if log else ""), found)
+    rows = {(str(r["template"]), str(r["path"])): r for r in log if str(r["path"]) not in forgotten}
+    found = {place: _fields_of(reader, row["fields"]) for place, row in rows.items()}
+    # The first caches logged no content.
+    contents = {place: str(row["content"]) for place, row in rows.items() if row.get("content")}
+    name = chosen or (str(log[-1]["run"]) if log else "")
+    return Results(name, found, contents=contents)
 
 
 def _fields_of(reader: ResultsReader, keys: Mapping[str, str]) -> dict[str, FieldResult]:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from featpipe import Cache
 from featpipe.errors import UnknownSpace, UsageError
 from featpipe.html_report import ReportSettings, service_page, write_report
 from featpipe.html_report.page import as_json
+from featpipe.html_report.results import read_file
 from featpipe.html_report.space_map import project
 
 
@@ -86,6 +88,25 @@ def test_every_document_and_value_stands_in_the_page(
     assert contents["runs"][0]["quarantined"][0]["source"] == "docs/bad.bin"
     assert contents["in_cache"] == 4
     assert {point[2] for point in contents["maps"][0]["points"]} == {0, 1, 2, 3}
+
+
+def test_values_of_another_version_of_a_document_are_left_out_and_said(
+    shown_cache: Path, results: Path, tmp_path: Path
+) -> None:
+    before = results.read_text("utf-8")
+    results.write_text(before.replace('"text": "五万元"', '"text": "六万元"'), "utf-8")
+    with Cache.open(shown_cache) as cache:
+        size = write_report(cache, tmp_path / "page.html", ReportSettings(results=results))
+        assert size.stale == ("docs/table.html",)
+        documents = list(cache.documents())
+        now = read_file(results, documents)
+        place = ("合同", cache.document("docs/a.txt").path)
+        changed = replace(now, contents={place: "0" * 32}).of_versions(documents)
+        assert place not in changed.fields
+    contents = write(shown_cache, tmp_path / "page.html", results=results)
+    (entry,) = (one for one in contents["docs"] if one["id"] == "docs/table.html")
+    assert entry["values"] == []
+    assert "another version" in entry["notes"][-1]
 
 
 def test_the_page_without_its_texts_is_small(shown_cache: Path, tmp_path: Path) -> None:
