@@ -83,7 +83,7 @@ class Work:
     Attributes:
         template: its name.
         document: of the cache.
-        keys: of the values of each field.
+        keys: of the values of each field; none where the template is meant for it no longer.
         missing: the fields to find.
         is_logged: whether the log names these keys.
         content: key of the document (hex).
@@ -116,6 +116,11 @@ class ReprocessPlan:
         """Fields of documents to find."""
         return sum(len(work.missing) for work in self.works)
 
+    @property
+    def n_meant(self) -> int:
+        """Documents that templates are meant for; one counts for each of its templates."""
+        return sum(bool(work.keys) for work in self.works)
+
     def lines(self) -> Iterator[str]:
         """Every reason, then the amount of work, as text."""
         yield from self.unmatched
@@ -125,7 +130,7 @@ class ReprocessPlan:
             yield from self._about_documents(template)
         touched = sum(bool(work.missing) for work in self.works)
         yield (
-            f"{self.n_fields} fields in {touched} of {len(self.works)} documents to extract, "
+            f"{self.n_fields} fields in {touched} of {self.n_meant} documents to extract, "
             "0 texts to encode"
         )
 
@@ -133,7 +138,7 @@ class ReprocessPlan:
         """Each reason of changed documents, with the first of them."""
         by_reason: dict[str, list[str]] = {}
         for work in self.works:
-            if work.template == template and work.reason and work.missing:
+            if work.template == template and work.reason and (work.missing or not work.keys):
                 by_reason.setdefault(work.reason, []).append(work.document.id)
         for reason, names in by_reason.items():
             named = ", ".join([*names[:_NAMED], *["..."] * (len(names) > _NAMED)])
@@ -196,8 +201,10 @@ def plan_reprocess(extractor: HasEngine) -> ReprocessPlan:
         changes[name] = tuple(explain_changes(kept.get(name), fitted.facts))
         prints = {field: facts.fingerprint for field, facts in fitted.facts.items()}
         for state in states:
-            if is_meant(fitted, state[0].id):
-                row = logged.get((name, state[0].path))
+            row = logged.get((name, state[0].path))
+            if not is_meant(fitted, state[0].id):
+                works += [_end_of_work(name, state)] if row is not None and row["fields"] else []
+            else:
                 work = _plan_work(name, prints, state, results, row)
                 # For a new template, the changes of its fields are the reason.
                 works.append(work if name in kept else replace(work, reason=""))
@@ -239,6 +246,15 @@ def _plan_work(
         missing_inputs=missing_inputs,
         reason=explain_document(row, content.hex(), missing_inputs),
     )
+
+
+def _end_of_work(template: str, state: DocumentState) -> Work:
+    """Of a document that has results under a template which is meant for it no longer."""
+    document, content, missing_inputs = state
+    return Work(
+        template, document, {}, (), is_logged=False, content=content.hex(),
+        missing_inputs=missing_inputs, reason="no longer matched by the `documents` patterns",
+    )  # fmt: skip
 
 
 def explain_document(row: Mapping[str, object] | None, content: str, missing: str) -> str:
@@ -287,7 +303,7 @@ def reprocess(
     started = monotonic()
     plan = plan or plan_reprocess(extractor)
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z-{getpid()}"
-    report = ReprocessReport(run, n_documents=len(plan.works))
+    report = ReprocessReport(run, n_documents=plan.n_meant)
     encoded_before = engine.pages.n_encoded
     # Document by document, so that each is read once for all its templates.
     to_do = sorted(
@@ -318,6 +334,8 @@ def read_results(extractor: Extractor) -> Iterator[Extraction]:
     engine.cache.refresh()
     results = ResultsReader(engine.cache.reader)
     for work in plan_reprocess(extractor).works:
+        if not work.keys:
+            continue
         found = {name: results.field(key) for name, key in work.keys.items()}
         fields = {name: result for name, result in found.items() if result is not None}
         page = engine.page_of(work.document)[0].page

@@ -120,6 +120,8 @@ def read_stored(cache: Cache, run: str | None = None) -> Results:
         log = log[: last + 1]
     forgotten = cache.stored_documents.forgotten().paths
     rows = {(str(r["template"]), str(r["path"])): r for r in log if str(r["path"]) not in forgotten}
+    # Without fields: the template is meant for the document no longer.
+    rows = {place: row for place, row in rows.items() if row["fields"]}
     found = {place: _fields_of(reader, row["fields"]) for place, row in rows.items()}
     # The first caches logged no content.
     contents = {place: str(row["content"]) for place, row in rows.items() if row.get("content")}

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_checkpoints import save_encoder
 
-from featpipe import Extractor, Pipeline
+from featpipe import Cache, Extractor, Pipeline
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
 from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
 from featpipe.extraction.results import ExtractedValue, FieldResult, change_of
 from featpipe.extraction.template import SampleSpec
 from featpipe.extraction.template_file import check_template
+from featpipe.html_report.results import read_stored
 
 if TYPE_CHECKING:
     from featpipe.extraction.template import Template
@@ -73,6 +74,25 @@ def run(cache: Path, template: Template) -> tuple[int, int, list[str]]:
 def test_a_first_run_finds_everything_and_a_second_nothing(cache: Path) -> None:
     assert run(cache, make())[:2] == (4 * 3, 0)
     assert run(cache, make())[:2] == (0, 0)
+
+
+def test_documents_that_a_template_is_meant_for_no_longer_have_no_results(cache: Path) -> None:
+    assert run(cache, make())[0] == 4 * 3
+    narrower = make().model_copy(update={"documents": ("*lease_shop*",)})
+    with Extractor([narrower], cache) as extractor:
+        plan = plan_reprocess(extractor)
+        assert "3 documents no longer matched by the `documents` patterns" in "".join(plan.lines())
+        assert len(list(read_results(extractor))) == plan.n_meant == 1
+        report = reprocess(extractor, plan)
+    assert report.changed
+    assert not any(change.new.values for change in report.changed)
+    with Cache.open(cache) as opened:
+        places = read_stored(opened).fields
+    assert [Path(path).stem for _, path in places] == ["lease_shop"]
+    assert run(cache, narrower) == (0, 0, [])
+    extracted, _, changed = run(cache, make())
+    assert extracted == 0
+    assert len(changed) == len(report.changed)
 
 
 @pytest.mark.parametrize(
