@@ -71,6 +71,13 @@ _SPACED = (
     rf"(?<![\d.,])(?:(?<= \d\d\d[-~至到])|(?<!\d[-/:])){SPACED}(?![\d.])"
     rf"(?=\s?[余多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
 )
+#: EUR 1 234 567, behind a code or a sign, and the other end of such a range; words such as 元 stand
+#: behind their amounts: 元 500 600.
+_CODE = "[a-z$€£¥]"
+_SPACED_BEHIND = (
+    rf"(?(sign)(?:(?<={_CODE})|(?<={_CODE}[ :])|(?<={_CODE}[ :] )|(?<={_CODE}-)|(?<={_CODE} -)"
+    rf"|(?<= \d\d\d[-~至到])){SPACED}(?![\d.]|,\d)|(?!))"
+)
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
 _BOUND = (
@@ -103,7 +110,7 @@ _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{_SPACED}|{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_SPACED}|{_NUMERAL})\s?(?:余|多)?\s?"
+    rf"(?P<number>{_SPACED}|{_SPACED_BEHIND}|{_NUMERAL})\s?(?:余|多)?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
     rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
