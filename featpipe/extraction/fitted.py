@@ -20,6 +20,7 @@ from featpipe.extraction.results import ExtractedValue, FieldResult
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
 from featpipe.extraction.scoring.field_model import FieldModel, Scored, score_fields
 from featpipe.extraction.scoring.pretrained import kind_of_values, shipped_fields
+from featpipe.extraction.values.values import remark_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -187,7 +188,7 @@ class FittedTemplate:
         values = []
         for number, p in chosen.probabilities(model, scored).items():
             value = self._value(name, model, scored, page, number)
-            remark = chosen.remarks.get(number, "")
+            remark = chosen.remarks.get(number) or value.remark
             values.append(replace(value, probability=round(p, 6), remark=remark))
         return FieldResult(tuple(values))
 
@@ -239,6 +240,7 @@ class FittedTemplate:
             parts=_parts(model, scored, number),
             nearest=self._nearest(name, model, scored.hashed[number], page),
             places=tuple(sorted(group.spans[1:])),
+            remark=remark_on(group.value),
         )
 
     def _nearest(self, name: str, model: FieldModel, hashed: NDArray[np.int32], page: Page) -> str:
@@ -292,7 +294,7 @@ def _parts(model: FieldModel, scored: Scored, number: int) -> dict[str, float]:
 # Fingerprints: everything that a field's results depend on, so that only affected ones are redone.
 
 #: Counted up when the same template and document would give other values than before.
-TEMPLATES_VERSION = 30
+TEMPLATES_VERSION = 31
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class ExtractedValue:
         nearest: the sample document, other than its own, whose context is most similar.
         places: further places (start, end) of the same value.
         remark: what contradicts it: another party of the document has the same value, or had it
-            first; "" for nothing.
+            first; or the calendar has no such day (2023-02-30); "" for nothing.
 
     """
 

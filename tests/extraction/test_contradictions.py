@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from featpipe import Extractor, FieldSpec, SampleSpec, Template
 from featpipe.extraction.contradictions import Contradiction, find_contradictions
 from featpipe.extraction.results import ExtractedValue, FieldResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def result(*values: str, unit: str = "", remark: str = "", places: int = 0) -> FieldResult:
@@ -71,3 +77,16 @@ def test_values_that_cannot_all_be_right_are_found(
     fields: dict[str, FieldResult], found: list[Contradiction]
 ) -> None:
     assert find_contradictions(fields) == found
+
+
+def test_a_day_that_no_calendar_has_is_remarked(cache: Path) -> None:
+    form = "采购合同\n签订日期：{}\n甲方向乙方采购电缆。\n"
+    days = ("2024年3月5日", "2023年11月12日", "2022年7月30日")
+    samples = tuple(SampleSpec(text=form.format(d), fields={"签订日期": (d,)}) for d in days)
+    template = Template(
+        name="采购合同", fields=(FieldSpec(name="签订日期", type="date"),), samples=samples
+    )
+    with Extractor([template], cache, models={}, checkpoints="none") as extractor:
+        for day, remark in (("2023年2月30日", "no day of the calendar"), ("2023年3月30日", "")):
+            (value,) = extractor.extract(form.format(day)).fields["签订日期"].values
+            assert (value.text, value.remark) == (day, remark)

@@ -18,6 +18,7 @@ from featpipe.extraction.values.values import (
     find_values,
     is_readable,
     read_value,
+    remark_on,
 )
 
 #: kind, text, key, unit, bound; the expected keys were written by hand or by another speller.
@@ -257,3 +258,18 @@ def test_blanks_and_separators_do_not_hide_a_name(name: str, noise: str) -> None
     for start, end in compact(text).find_all(fold(name)):
         assert fold(text[start:end]) == fold(name)
     assert bool(compact(text).find_all(fold(name))) == bool(fold(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_no_day"),
+    [
+        ("2023年2月30日", True), ("2023-02-29", True), ("2024-02-29", False), ("2月29日", False),
+        ("2月30日", True), ("去年9月31日", True), ("2023年2月", False), ("2023年第一季度", False),
+        ("2023年1月1日至2023年6月31日", True), ("2023年1月1日至2023年6月30日", False),
+        ("面议", False), ("010-88-99", True),
+    ],
+)  # fmt: skip
+def test_a_day_that_no_calendar_has_is_kept_and_remarked(text: str, *, is_no_day: bool) -> None:
+    value = read_value(text, "date")
+    assert bool(remark_on(value)) == is_no_day
+    assert not remark_on(read_value(text, "text"))

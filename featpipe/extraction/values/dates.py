@@ -9,6 +9,7 @@ a quarter, ``2017-05 end`` for a part, ``..`` between the ends of a range; ``12 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -136,6 +137,18 @@ class When:
     start: int
     end: int
     key: str
+
+
+def is_no_day(key: str) -> bool:
+    """Whether a key, or an end of its range, is a day that no calendar has: 2023-02-30."""
+    days = [re.fullmatch(r"(\d{4}|.*)-(\d\d)-(\d\d)", part) for part in key.split("..")]
+    return any(_is_beyond_month(day) for day in days if day)
+
+
+def _is_beyond_month(day: re.Match[str]) -> bool:
+    # Without a year: a leap year may be meant.
+    year, month = int(day[1]) if day[1].isdecimal() else 2000, int(day[2])
+    return not 1 <= month <= 12 or int(day[3]) > monthrange(year, month)[1]
 
 
 def find_dates(folded: str) -> Iterator[When]:

@@ -196,6 +196,13 @@ def read_value(text: str, kind: FieldType) -> Value:
     return value or Value(kind, fold(text))
 
 
+def remark_on(value: Value) -> str:
+    """What speaks against a value by itself, "" for nothing: it is kept as it is written."""
+    if value.kind in {"date", "period"} and dates.is_no_day(value.key):
+        return "no day of the calendar"
+    return ""
+
+
 def is_readable(text: str, kind: FieldType) -> bool:
     """Whether the type gives the text a meaning beyond its spelling."""
     return _READERS[kind](text) is not None

@@ -15,8 +15,9 @@ function reasonText(kind, [place, words, n] = []) {
 /** A part of a score as people call it. */
 const partName = (name) => PART_WORDS[language][name] ?? name;
 
-/** What the extraction remarks on a value of two parties, in the chosen language. */
+/** What the extraction remarks on a value, in the chosen language. */
 function remarkText(remark) {
+  if (remark === "no day of the calendar") return say("remark_no_day");
   const same = /^the same as (.+)$/s.exec(remark);
   if (same) return say("remark_same", same[1]);
   const second = /^second choice: the likelier (.+) is (.+)$/s.exec(remark);
