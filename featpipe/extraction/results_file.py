@@ -111,6 +111,39 @@ class _Counted:
             yield extraction
 
 
+@dataclass(slots=True)
+class _Rowless:
+    """Extractions on their way to a table of a row per value, with what has no place in it."""
+
+    extractions: Iterable[Extraction]
+    empty: str = ""
+    """The first document without any value."""
+    n_empty: int = 0
+    n_of_records: int = 0
+
+    def __iter__(self) -> Iterator[Extraction]:
+        for extraction in self.extractions:
+            if not any(result.values for result in extraction.fields.values()):
+                self.n_empty += 1
+                self.empty = self.empty or extraction.document
+            self.n_of_records += len(extraction.records) > 1
+            yield extraction
+
+    def notes(self) -> Iterator[str]:
+        """How many extractions have no row, and of how many the records are not told."""
+        elsewhere = ".jsonl, .json and .xlsx"
+        if self.n_empty:
+            yield (
+                f"extractions without any value have no row: {self.n_empty}, such as of "
+                f"{self.empty}; {elsewhere} hold them"
+            )
+        if self.n_of_records:
+            yield (
+                f"extractions with several records, whose rows are not told apart: "
+                f"{self.n_of_records}; {elsewhere} hold the records"
+            )
+
+
 def _suffix_of(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in _WRITERS:
@@ -149,18 +182,18 @@ def _write_json(extractions: Iterable[Extraction], file: BinaryIO) -> tuple[str,
 def _write_csv(
     extractions: Iterable[Extraction], file: BinaryIO, delimiter: str = ","
 ) -> tuple[str, ...]:
-    cells = _Cells()
+    cells, seen = _Cells(), _Rowless(extractions)
     text = io.StringIO()
     # By the byte order mark, spreadsheet programs recognise UTF-8.
     text.write("\ufeff")
     writer = csv.writer(text, delimiter=delimiter)
     writer.writerow(COLUMNS)
-    for row in table_rows(extractions):
+    for row in table_rows(seen):
         writer.writerow([cells.harmless(row[name]) for name in COLUMNS])
         if text.tell() > _CHARACTERS_OF_A_BATCH:
             _flush(text, file)
     _flush(text, file)
-    return cells.notes()
+    return (*cells.notes(), *seen.notes())
 
 
 def _write_tsv(extractions: Iterable[Extraction], file: BinaryIO) -> tuple[str, ...]:
@@ -210,16 +243,17 @@ def _write_parquet(extractions: Iterable[Extraction], file: BinaryIO) -> tuple[s
         "page": pa.int64(),
         "probability": pa.float64(),
     }
+    seen = _Rowless(extractions)
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     with parquet.ParquetWriter(file, schema) as writer:
         rows: list[dict[str, object]] = []
-        for row in table_rows(extractions):
+        for row in table_rows(seen):
             rows.append(row)
             if len(rows) >= _ROWS_OF_A_BATCH:
                 writer.write_table(pa.Table.from_pylist(rows, schema))
                 rows = []
         writer.write_table(pa.Table.from_pylist(rows, schema))
-    return ()
+    return tuple(seen.notes())
 
 
 def _write_xlsx(extractions: Iterable[Extraction], file: BinaryIO) -> tuple[str, ...]:

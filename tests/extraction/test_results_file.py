@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -69,6 +70,25 @@ def test_formats_for_programs_hold_every_text_as_it_is(tmp_path: Path, suffix: s
         whole = json.loads(text) if suffix == ".json" else list(map(json.loads, text.splitlines()))
         found = [v["text"] for one in whole for vs in one["fields"].values() for v in vs]
     assert found == [*ODD, *PLAIN]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl", ".json"])
+def test_a_table_says_which_extractions_it_has_no_row_or_record_of(
+    tmp_path: Path, suffix: str
+) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    whole = extraction(["a", "b"])
+    values = [result.values[0] for result in whole.fields.values()]
+    several = replace(whole, records=({"f0": values[0]}, {"f1": values[1]}))
+    given = [whole, several, extraction([], "empty.txt")]
+    notes = write_extractions(given, tmp_path / f"o{suffix}").notes
+    if suffix.startswith(".json"):
+        assert notes == ()
+        return
+    rowless, unparted = notes
+    assert "no row: 1, such as of empty.txt" in rowless
+    assert "not told apart: 1;" in unparted
 
 
 def test_json_of_nothing_is_an_array(tmp_path: Path) -> None:
