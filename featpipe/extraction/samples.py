@@ -103,10 +103,11 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
 
     Args:
         source: path of an SQLite file, or any SQLAlchemy URL (needs sqlalchemy).
-        table: its name. A row whose value is NULL states that its document has none.
+        table: its name. A row whose value is NULL or empty states that its document has none.
 
     Raises:
-        TemplateError: no such table or columns, a row without a document or field, or bytes.
+        TemplateError: no such table or columns, a row without a document or field, bytes, or a
+            field that has both a value and none.
         MissingExtra: a URL without sqlalchemy.
 
     """
@@ -114,14 +115,15 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
         raise TemplateError(f"{source}: {table!r} is no name of a table")
     query = f"SELECT {', '.join(TABLE_COLUMNS)} FROM {table} ORDER BY document"  # noqa: S608  # the name was checked above
     by_document: dict[str, dict[str, list[str]]] = {}
+    none: set[tuple[object, object]] = set()
     shown = _without_password(source)
     for document, field, value in _rows(source, query):
-        if document is None or field is None:
-            gone = "document" if document is None else "field"
+        if _is_empty(document) or _is_empty(field):
+            gone = "document" if _is_empty(document) else "field"
             raise TemplateError(
                 f"{shown}: table {table}: the row of document {document!r}, field {field!r} and "
                 f"value {value!r} has no {gone}",
-                hint="a value of NULL states that a document has none; the other two are needed",
+                hint="an empty value states that a document has none; the other two are needed",
             )
         if isinstance(value, bytes | memoryview):
             raise TemplateError(
@@ -129,13 +131,26 @@ def import_table(source: str, table: str) -> list[SampleSpec]:
                 hint="store it as a text",
             )
         values = by_document.setdefault(str(document), {}).setdefault(str(field), [])
-        values += [] if value is None else [str(value)]
+        is_none = _is_empty(value)
+        if values if is_none else (document, field) in none:
+            raise TemplateError(
+                f"{shown}: table {table}: {field} in {document} has a value, and an empty one, "
+                "which states that it has none",
+                hint="remove the row that is wrong",
+            )
+        none |= {(document, field)} if is_none else set()
+        values += [] if is_none else [str(value)]
     return [
         SampleSpec(
             document=document, fields={name: tuple(values) for name, values in fields.items()}
         )
         for document, fields in by_document.items()
     ]
+
+
+def _is_empty(cell: object) -> bool:
+    """NULL, or "" as imports of CSV write it."""
+    return cell is None or not str(cell).strip()
 
 
 def _rows(source: str, query: str) -> Iterator[Row]:

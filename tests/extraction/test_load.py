@@ -200,11 +200,19 @@ def test_samples_come_from_a_database_table(tmp_path: Path) -> None:
         db.execute("CREATE TABLE samples (document, field, value)")
         db.executemany(
             "INSERT INTO samples VALUES (?, ?, ?)",
-            [("a", "甲方", "x"), ("a", "甲方", "y"), ("b", "乙方", "z"), ("b", "甲方", None)],
+            [
+                ("a", "甲方", "x"),
+                ("a", "甲方", "y"),
+                ("b", "乙方", "z"),
+                ("b", "甲方", None),
+                ("c", "甲方", ""),
+                ("c", "甲方", " "),
+                ("c", "甲方", None),
+            ],
         )
     samples = import_table(str(file), "samples")
     assert [(s.document, dict(s.fields)) for s in samples] == [
-        ("a", {"甲方": ("x", "y")}), ("b", {"乙方": ("z",), "甲方": ()})
+        ("a", {"甲方": ("x", "y")}), ("b", {"乙方": ("z",), "甲方": ()}), ("c", {"甲方": ()})
     ]  # fmt: skip
     with pytest.raises(TemplateError, match="no such table"):
         import_table(str(file), "others")
@@ -217,6 +225,7 @@ def test_samples_come_from_a_database_table(tmp_path: Path) -> None:
     [
         ((None, "甲方", "x"), "has no document"),
         (("a", None, "x"), "has no field"),
+        (("", "甲方", "x"), "has no document"),
         (("a", "甲方", b"x"), "the value of 甲方 in a is bytes"),
     ],
 )
@@ -231,6 +240,18 @@ def test_a_row_of_a_table_that_is_no_value_of_a_document_is_named(
     with pytest.raises(TemplateError, match=what) as caught:
         import_table(str(file), "samples")
     assert caught.value.message.startswith(f"{file}: table samples: ")
+
+
+@pytest.mark.parametrize("rows", [["x", None], ["", "x"]])
+def test_a_field_with_a_value_and_without_one_is_named(
+    tmp_path: Path, rows: list[str | None]
+) -> None:
+    file = tmp_path / "samples.db"
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE samples (document, field, value)")
+        db.executemany("INSERT INTO samples VALUES ('a', '甲方', ?)", [(value,) for value in rows])
+    with pytest.raises(TemplateError, match="甲方 in a has a value, and an empty one"):
+        import_table(str(file), "samples")
 
 
 def test_our_own_templates_load_and_name_documents_that_are_there() -> None:
