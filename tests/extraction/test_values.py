@@ -273,3 +273,19 @@ def test_a_day_that_no_calendar_has_is_kept_and_remarked(text: str, *, is_no_day
     value = read_value(text, "date")
     assert bool(remark_on(value)) == is_no_day
     assert not remark_on(read_value(text, "text"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2023-02-28 00:00:00", "2023-02-28T10:30:00+08:00", "2023-02-28T10:30:00.5Z",
+        "2023/2/28 9:05", "2023年2月28日 10:30", "2023年2月28日10:30", "2023年2月28日晚",
+    ],
+)  # fmt: skip
+def test_a_date_is_read_with_its_time_of_day(text: str) -> None:
+    assert read_value(text, "date") == Value("date", "2023-02-28")
+
+
+@pytest.mark.parametrize("text", ["10:30:00", "2023-02-28 10", "2023-02-28 合计 10:30"])
+def test_a_time_without_a_date_or_another_word_is_none(text: str) -> None:
+    assert not is_readable(text, "date")

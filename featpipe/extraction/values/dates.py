@@ -59,7 +59,11 @@ _begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN
 _of_moon = re.compile(r"初[一二三四五六七八九十]")
 _PARTS = {"底": "end", "末": "end", "初": "begin"}
 #: Hours that a date may be written with.
-_hours = re.compile(r"(?<=[日号])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)\Z")
+_hours = re.compile(
+    r"(?:(?<=[日号])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)"
+    # As databases and spreadsheets write a date: 2023-02-28 00:00:00.
+    r"|(?:(?<=[日号])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
+)
 _ordered = re.compile(
     r"(?:(?<![\d/-])(?<!\d[.,])|(?<=\d[./]\d-)|(?<=\d[./]\d\d-))"
     r"(?P<y>(?:1[89]|20)\d\d)(?P<s>[-/.])\s?(?P<m>1[0-2]|0?[1-9])(?P=s)\s?"
