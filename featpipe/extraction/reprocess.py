@@ -118,8 +118,8 @@ class ReprocessPlan:
 
     @property
     def n_meant(self) -> int:
-        """Documents that templates are meant for; one counts for each of its templates."""
-        return sum(bool(work.keys) for work in self.works)
+        """Documents that any template is meant for."""
+        return len({work.document.path for work in self.works if work.keys})
 
     def lines(self) -> Iterator[str]:
         """Every reason, then the amount of work, as text."""
@@ -128,7 +128,7 @@ class ReprocessPlan:
             for change in changes:
                 yield f"{template}: {change}"
             yield from self._about_documents(template)
-        touched = sum(bool(work.missing) for work in self.works)
+        touched = len({work.document.path for work in self.works if work.missing})
         yield (
             f"{self.n_fields} fields in {touched} of {self.n_meant} documents to extract, "
             "0 texts to encode"
@@ -329,11 +329,16 @@ def reprocess(
 
 
 def read_results(extractor: Extractor) -> Iterator[Extraction]:
-    """The stored results as extractions, without fields that are not extracted yet."""
+    """The stored results as extractions, without fields that are not extracted yet.
+
+    Document by document, as `featpipe extract` lists them.
+    """
     engine = extractor.engine
     engine.cache.refresh()
     results = ResultsReader(engine.cache.reader)
-    for work in plan_reprocess(extractor).works:
+    places = {document.path: place for place, document in enumerate(engine.cache.documents())}
+    works = plan_reprocess(extractor).works
+    for work in sorted(works, key=lambda work: places.get(work.document.path, len(places))):
         if not work.keys:
             continue
         found = {name: results.field(key) for name, key in work.keys.items()}

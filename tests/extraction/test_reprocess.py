@@ -16,6 +16,7 @@ from tiny_checkpoints import save_encoder
 from featpipe import Cache, Extractor, Pipeline
 from featpipe.cli.main import featpipe
 from featpipe.errors import DictionaryLocked
+from featpipe.extraction.extract_run import Asked, ExtractRun, select_documents
 from featpipe.extraction.reprocess import plan_reprocess, read_results, reprocess
 from featpipe.extraction.results import ExtractedValue, FieldResult, change_of
 from featpipe.extraction.template import SampleSpec
@@ -74,6 +75,25 @@ def run(cache: Path, template: Template) -> tuple[int, int, list[str]]:
 def test_a_first_run_finds_everything_and_a_second_nothing(cache: Path) -> None:
     assert run(cache, make())[:2] == (4 * 3, 0)
     assert run(cache, make())[:2] == (0, 0)
+
+
+def test_two_templates_have_the_documents_of_one_in_the_order_of_extract(
+    cache: Path,
+) -> None:
+    other = make(names=NAMES[:1]).model_copy(update={"name": "出租方", "documents": ()})
+    with Extractor([make(), other], cache) as extractor:
+        plan = plan_reprocess(extractor)
+        n = len(list(extractor.cache.documents()))
+        assert f"in {n} of {n} documents to extract" in "".join(plan.lines())
+        assert reprocess(extractor, plan).n_documents == n
+        asked = [Asked(document) for document in extractor.cache.documents()]
+        selection = select_documents(extractor.engine, asked)
+        run = ExtractRun(extractor, selection)
+        extracted = list(run.extractions(lambda _: None))
+        assert len(extracted) == n + 4
+        assert [one.as_json() for one in read_results(extractor)] == [
+            one.as_json() for one in extracted
+        ]
 
 
 def test_documents_that_a_template_is_meant_for_no_longer_have_no_results(cache: Path) -> None:
