@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +101,7 @@ def extract(
     with Extractor(
         templates, cache, model=model, ner=ner, space=space or None, limits=limits
     ) as extractor:
-        asked = list(_expand(extractor, documents))
+        asked = _distinct(_expand(extractor, documents))
         _check_apart(output, map(_place_of, asked))
         is_named = Path(templates).is_file()
         selection = select_documents(extractor.engine, asked, template, is_template_named=is_named)
@@ -194,11 +195,28 @@ def _expand(extractor: Extractor, documents: Sequence[str]) -> Iterator[Asked]:
     expanded = expand_in_order([one for one in found if not isinstance(one, str)])
     for name, one in zip(documents, found, strict=True):
         if isinstance(one, str):
-            yield Asked(one, is_named=True)
+            known = extractor.cache.stored_documents.find_only(one)
+            yield Asked(one if known is None else known, is_named=True)
             continue
         for source in next(expanded):
             document = source.path if source.part is None else source
             yield Asked(document, is_named=Path(name).is_file(), id=source.id)
+
+
+def _distinct(asked: Iterable[Asked]) -> list[Asked]:
+    """Each document once, where it is asked for first: a file and its folder may be named both."""
+    from dataclasses import replace
+
+    from featpipe.documents import Source
+
+    found: dict[str, Asked] = {}
+    for one in asked:
+        document = one.document
+        place = document.address if isinstance(document, Source) else _place_of(one)
+        before = found.get(real := os.path.realpath(place), one)
+        is_named = before.is_named or one.is_named
+        found[real] = replace(before, is_named=is_named, id=before.id or one.id)
+    return list(found.values())
 
 
 def _check_apart(output: str | None, places: Iterable[str]) -> None:

@@ -124,6 +124,19 @@ def test_files_keep_the_order_in_which_they_are_named(
     assert sorted([second, *rest]) == built_as
 
 
+def test_a_document_that_is_named_twice_or_with_its_folder_has_one_result(
+    cache: Path, built: Path, templates: Path, containers: Path
+) -> None:
+    shutil.copytree(built.parent / "tiny", cache.parent / "tiny")
+    lease = templates / "lease.toml"
+    lease.write_text(lease.read_text("utf-8").replace('documents = ["*lease_*"]', ""), "utf-8")
+    archive, cached = containers / "leases.zip", "contracts/lease_shop.txt"
+    whole = [name for name, _ in rows(cache, templates, cached, archive, containers)]
+    assert len(whole) == len({*whole}) == 6
+    again = rows(cache, templates, cached, archive, containers, archive, f"documents/{cached}")
+    assert [name for name, _ in again] == whole
+
+
 def test_a_name_that_is_nowhere_is_a_usage_error(cache: Path, templates: Path) -> None:
     result = CliRunner().invoke(
         featpipe, ["extract", "gone.pdf", "--cache", str(cache), "--templates", str(templates)]
