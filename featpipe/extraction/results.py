@@ -106,8 +106,14 @@ Change = Literal["values", "probability", ""]
 
 
 def change_of(old: FieldResult, new: FieldResult) -> Change:
-    """What changed of a field: its list of values, or only how probable one of them is."""
-    if [value.value for value in old.values] != [value.value for value in new.values]:
+    """What changed of a field: its list of values, or only how probable one of them is.
+
+    Values are compared by all of their meaning: 3万美元 is another value than 3万元.
+    """
+    meant, means = (
+        [(value.value, value.unit, value.bound) for value in result.values] for result in (old, new)
+    )
+    if meant != means:
         return "values"
     pairs = zip(old.values, new.values, strict=True)
     shift = max((abs(b.probability - a.probability) for a, b in pairs), default=0.0)

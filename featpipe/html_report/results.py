@@ -208,9 +208,9 @@ def compare(
 ) -> dict[str, object]:
     """The changed fields of every document, as plain JSON.
 
-    A field has changed when its list of meanings (``value``) has, or when the probability of one of
-    them moved notably, as in ``featpipe reprocess --diff``; places are not compared. Documents in
-    only one of the two sets are counted, not listed.
+    A field has changed when its list of meanings (value, unit and bound) has, or when the
+    probability of one of them moved notably, as in ``featpipe reprocess --diff``; places are not
+    compared. Documents in only one of the two sets are counted, not listed.
 
     Args:
         before: older results.

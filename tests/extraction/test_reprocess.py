@@ -307,6 +307,18 @@ def test_a_fall_or_rise_of_probability_is_a_change(before: float, after: float, 
     assert change_of(old, FieldResult()) == "values"
 
 
+@pytest.mark.parametrize(
+    ("text", "unit", "bound"), [("3万美元", "USD", ""), ("不超过3万元", "CNY", "<=")]
+)
+def test_another_currency_or_bound_is_another_value(text: str, unit: str, bound: str) -> None:
+    old, new = (
+        FieldResult((ExtractedValue(t, "30000", u, b, 0, len(t), None, 0.9),))
+        for t, u, b in (("3万元", "CNY", ""), (text, unit, bound))
+    )
+    assert change_of(old, new) == "values"
+    assert change_of(new, new) == ""
+
+
 def test_the_difference_of_two_runs_names_falls_of_probability(cache: Path, tmp_path: Path) -> None:
     """A sample that lies about a field: its values stay, and people see how sure they still are."""
     document = "contracts/lease_shop.txt"
