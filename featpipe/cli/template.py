@@ -125,6 +125,7 @@ def import_samples(  # one argument per option
     from featpipe.extraction.label_exchange import import_labels
     from featpipe.extraction.samples import import_table, render_samples
     from featpipe.extraction.template_file import load_uncorrected
+    from featpipe.extraction.template_set import folder_of
 
     if form == "table":
         if template_file or cache or partial:
@@ -132,8 +133,11 @@ def import_samples(  # one argument per option
         click.echo(render_samples(import_table(source, table)), nl=False)
         return
     known = None if template_file is None else load_uncorrected(template_file)
+    folder = None if template_file is None else folder_of(template_file)
     with nullcontext() if cache is None else Cache.open(cache) as opened:
-        found = import_labels(source, form, is_partial=partial, template=known, cache=opened)
+        found = import_labels(
+            source, form, is_partial=partial, template=known, cache=opened, folder=folder
+        )
     click.echo(render_samples(found.samples), nl=False)
     for left_out in found.left_out:
         echo(f"{source}: {left_out}", err=True)

@@ -313,13 +313,11 @@ class ExtractionEngine:
             missing = self.pages.missing_inputs_of_text(text)
             return _sample_document(text, missing, lambda: self.pages.page_of_text(text))
         name = str(sample.document)
-        known = self.cache.find_document(name)
-        # A file beside the template comes before a document whose id only ends in this name.
-        if known is not None and (known.id == name or not (self.folder / name).is_file()):
-            return self._found_sample(known)
-        for path in (self.folder / name, Path(name)):
-            if path.is_file():
-                return self._found_sample(self.pages.find(OnDisk(str(path))))
+        found = find_sample(self.cache, name, self.folder)
+        if isinstance(found, Path):
+            return self._found_sample(self.pages.find(OnDisk(str(found))))
+        if found is not None:
+            return self._found_sample(found)
         raise TemplateError(
             f"template {template.name}: the sample document {name} is neither in the cache nor a "
             f"file beside the template",
@@ -359,6 +357,17 @@ def find_version(cache: Cache, name: str, key: str | None) -> CachedDocument | N
     if key is None or (known is not None and known.key.hex() == key):
         return known
     return next((one for one in cache.documents() if one.key.hex() == key), None)
+
+
+def find_sample(cache: Cache, name: str, folder: Path) -> CachedDocument | Path | None:
+    """What a sample without a key names: a document of the cache, or a file; None for neither.
+
+    A file beside the template comes before a document whose id only ends in this name.
+    """
+    known = cache.find_document(name)
+    if known is not None and (known.id == name or not is_file(folder / name)):
+        return known
+    return next((path for path in (folder / name, Path(name)) if is_file(path)), None)
 
 
 def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:

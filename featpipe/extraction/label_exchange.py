@@ -6,22 +6,26 @@ Guarantee: what cannot be exported or imported is named with its reason, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.documents import LoadLimits, Source
+from featpipe.errors import DocumentError
 from featpipe.extraction.corrections_fold import without
 from featpipe.extraction.doccano import read_doccano
-from featpipe.extraction.engine import find_version
+from featpipe.extraction.engine import find_sample, find_version
 from featpipe.extraction.label_studio import read_label_studio
 from featpipe.extraction.labels import LabelFile, LeftOut, SampleText, as_samples
+from featpipe.extraction.page_source import read_source, stored_or_read
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.scoring.page import page_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from featpipe.cache.cache import Cache
+    from featpipe.cache.documents import CachedDocument
     from featpipe.extraction.corrections import Place
     from featpipe.extraction.engine import ExtractionEngine
     from featpipe.extraction.template import FieldSpec, SampleSpec, Template
@@ -44,6 +48,7 @@ def import_labels(
     is_partial: bool = False,
     template: Template | None = None,
     cache: Cache | None = None,
+    folder: Path | None = None,
 ) -> Imported:
     """The samples of a labelling tool's file.
 
@@ -54,6 +59,7 @@ def import_labels(
             the file.
         template: labels of other fields than its own are left out.
         cache: samples of documents that it does not hold with the very text are left out.
+        folder: of the template, where sample documents may lie, too.
 
     Raises:
         TemplateError: it is no such file.
@@ -65,7 +71,7 @@ def import_labels(
     samples = []
     for one, made in as_samples(file, is_partial=is_partial):
         sample = made if template is None else _known(one.where, made, template, file)
-        fault = "" if cache is None else _fault_in(cache, sample, one.text)
+        fault = "" if cache is None else _fault_in(cache, sample, one.text, folder)
         if fault:
             file.leave_out(one.where, fault)
         else:
@@ -94,18 +100,29 @@ def _known(where: str, sample: SampleSpec, template: Template, file: LabelFile) 
     return kept.model_copy(update={"complete": sample.complete})
 
 
-def _fault_in(cache: Cache, sample: SampleSpec, text: str) -> str:
+def _fault_in(cache: Cache, sample: SampleSpec, text: str, folder: Path | None) -> str:
     """Why a sample's document cannot be used with its labels, "" if it can."""
-    if sample.document is None:
+    name = sample.document
+    if name is None:
         return ""
-    document = find_version(cache, sample.document, sample.key)
-    if document is None:
-        return f"the cache does not hold {sample.document}" + (
+    if sample.key is not None or folder is None:
+        found: CachedDocument | Path | None = find_version(cache, name, sample.key)
+    else:
+        found = find_sample(cache, name, folder)
+    if found is None:
+        return f"the cache does not hold {name}" + (
             " in the version that was labelled" if sample.key else ""
         )
-    if document.text != text:
-        return f"the cache holds another text of {sample.document} than the one that was labelled"
-    return ""
+    if not isinstance(found, Path):
+        now, where = found.text, f"the cache holds another text of {name}"
+    else:
+        try:
+            data = read_source(Source(name, found))
+            now = stored_or_read(cache, data, name, None, LoadLimits()).text
+        except DocumentError as error:
+            return error.message
+        where = f"{found} holds another text"
+    return "" if now == text else f"{where} than the one that was labelled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,16 +201,7 @@ class PageSource:
     def _read(
         self, data: bytes, name: str, media_type: str | None = None
     ) -> CachedDocument | Document:
-        """As stored where it was read under the same media type, else read now."""
-        bytes_hash = hash_bytes(data)
-        if self._cache.find_content(bytes_hash) is not None:
-            found_type = detect_media_type(data, name, media_type)
-            known = self._cache.find_content(bytes_hash, found_type)
-            if known is not None:
-                return known
-        return load_document(
-            data, source=name, limits=self._limits, media_type=media_type, bytes_hash=bytes_hash
-        )
+        return stored_or_read(self._cache, data, name, media_type, self._limits)
 
     # ---- pages
 
@@ -367,6 +358,25 @@ def read_source(source: Source, limits: LoadLimits | None = None) -> bytes:
                 else "name a regular file that this user may read"
             )
         raise
+
+
+def stored_or_read(
+    cache: Cache, data: bytes, name: str, media_type: str | None, limits: LoadLimits
+) -> CachedDocument | Document:
+    """A file as it is stored where it was read under the same media type, else read now.
+
+    Raises:
+        DocumentError: it cannot be read.
+
+    """
+    bytes_hash = hash_bytes(data)
+    if cache.find_content(bytes_hash) is not None:
+        known = cache.find_content(bytes_hash, detect_media_type(data, name, media_type))
+        if known is not None:
+            return known
+    return load_document(
+        data, source=name, limits=limits, media_type=media_type, bytes_hash=bytes_hash
+    )
 
 
 def _spans_of(document: CachedDocument) -> dict[str, NDArray[np.int64]]:

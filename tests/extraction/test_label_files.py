@@ -478,6 +478,36 @@ def test_cached_samples_go_out_and_come_back(
     assert [SampleSpec.model_validate(row) for row in rows] == list(loaded.samples)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_samples_named_from_the_templates_folder_come_back(
+    cache: Path, tmp_path: Path, form: str
+) -> None:
+    """As a template names them beside which they lie: `../docs/a.txt` is no id of the cache."""
+    folder, docs = tmp_path / "templates", tmp_path / "docs"
+    folder.mkdir()
+    docs.mkdir()
+    (docs / "a.txt").write_text(TEXT, "utf-8")
+    template = folder / "t.toml"
+    template.write_text(
+        '[[fields]]\nname = "联系人"\n[[samples]]\ndocument = "../docs/a.txt"\n'
+        '[samples.fields]\n"联系人" = "唐振"\n',
+        "utf-8",
+    )
+    out = call("template", "export", template, "--to", form, "--cache", cache)
+    (tmp_path / "x").write_text(out.stdout, "utf-8")
+    ask = ("template", "import", tmp_path / "x", "--from", form, "--template", template,
+           "--cache", cache)  # fmt: skip
+    back = call(*ask)
+    assert (back.exit_code, back.stderr) == (0, "samples 1 imported, 0 left out\n")
+    assert SampleSpec.model_validate_json(back.stdout) == load_template(template).samples[0]
+    (docs / "a.txt").write_text(TEXT + "。", "utf-8")
+    assert "holds another text than the one that was labelled" in call(*ask).stderr
+    (docs / "a.txt").write_bytes(bytes(range(256)) * 40)
+    assert "a.txt" in call(*ask).stderr
+    (docs / "a.txt").unlink()
+    assert "the cache does not hold ../docs/a.txt" in call(*ask).stderr
+
+
 def test_the_values_of_cached_samples_are_labelled(cache: Path, templates: Path) -> None:
     out = call("template", "export", templates / "lease.toml", "--to", "label-studio",
                "--cache", cache)  # fmt: skip
