@@ -36,7 +36,7 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
     from dataclasses import astuple, replace
 
     from featpipe.documents import LoadLimits, Source, load_document
-    from featpipe.extraction.page_source import read_source
+    from featpipe.extraction.named_documents import read_source
     from featpipe.extraction.samples import draft_template
     from featpipe.extraction.scoring.features import PageFeatures
     from featpipe.extraction.scoring.page import page_of_text, table_headers

@@ -39,6 +39,7 @@ from featpipe.extraction.messages import (
     name_of,
 )
 from featpipe.extraction.model_cache import ModelCache, default_folder
+from featpipe.extraction.named_documents import find_sample, find_version, is_file
 from featpipe.extraction.on_workers import extract_on_workers, extract_role
 from featpipe.extraction.page_source import PageSource
 from featpipe.extraction.records import make_records, record_fields
@@ -348,28 +349,6 @@ class ExtractionEngine:
         return made
 
 
-def find_version(cache: Cache, name: str, key: str | None) -> CachedDocument | None:
-    """The document of a key (32 hex digits), under its name or wherever it lies now.
-
-    Without a key: the document of the name.
-    """
-    known = cache.find_document(name)
-    if key is None or (known is not None and known.key.hex() == key):
-        return known
-    return next((one for one in cache.documents() if one.key.hex() == key), None)
-
-
-def find_sample(cache: Cache, name: str, folder: Path) -> CachedDocument | Path | None:
-    """What a sample without a key names: a document of the cache, or a file; None for neither.
-
-    A file beside the template comes before a document whose id only ends in this name.
-    """
-    known = cache.find_document(name)
-    if known is not None and (known.id == name or not is_file(folder / name)):
-        return known
-    return next((path for path in (folder / name, Path(name)) if is_file(path)), None)
-
-
 def _sample_document(text: str, missing: str, make: Callable[[], PageFeatures]) -> SampleDocument:
     """A sample with missing inputs is another one than the same with all of them."""
     text_hash = hash_json([text])
@@ -382,11 +361,3 @@ def quarantine(name: str, error: Exception) -> Quarantined:
     message = error.message if isinstance(error, FeatpipeError) else repr(error)
     first = message.splitlines()[0] if message else type(error).__name__
     return Quarantined(name, f"{name}: extraction failed: {first}", type(error).__name__)
-
-
-def is_file(name: str | Path) -> bool:
-    """Whether a string names a file; a long one is a text."""
-    try:
-        return len(str(name)) < 1024 and Path(name).is_file()
-    except (OSError, ValueError):
-        return False

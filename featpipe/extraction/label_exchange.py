@@ -13,10 +13,14 @@ from featpipe.documents import LoadLimits, Source
 from featpipe.errors import DocumentError
 from featpipe.extraction.corrections_fold import without
 from featpipe.extraction.doccano import read_doccano
-from featpipe.extraction.engine import find_sample, find_version
 from featpipe.extraction.label_studio import read_label_studio
 from featpipe.extraction.labels import LabelFile, LeftOut, SampleText, as_samples
-from featpipe.extraction.page_source import read_source, stored_or_read
+from featpipe.extraction.named_documents import (
+    find_sample,
+    find_version,
+    read_source,
+    stored_or_read,
+)
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.locate import infer_type, locate_value
 from featpipe.extraction.scoring.page import page_of_text

@@ -19,14 +19,9 @@ from cachetools import LRUCache, cachedmethod
 from featpipe.documents import (
     Document,
     Source,
-    detect_media_type,
-    hash_bytes,
-    load_document,
     segment,
 )
 from featpipe.errors import (
-    DocumentError,
-    DocumentTooLarge,
     MissingDocuments,
     UnreadableDocument,
 )
@@ -40,6 +35,7 @@ from featpipe.extraction.messages import (
     name_of,
 )
 from featpipe.extraction.missing_inputs import join_missing, missing_of_keys, missing_of_rows
+from featpipe.extraction.named_documents import read_source, stored_or_read
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.page import (
     LabelledSpan,
@@ -338,45 +334,6 @@ class PageSource:
         """(level, table): vectors by sentence, entities by paragraph."""
         tables = [("sentence", f"embeddings/{self._dictionary.name}")] if self._dictionary else []
         return tables + ([("paragraph", f"entities/{self._tagger}")] if self._tagger else [])
-
-
-def read_source(source: Source, limits: LoadLimits | None = None) -> bytes:
-    """As ``Source.read``; every error has a next step.
-
-    Raises:
-        DocumentError: it cannot be read, or it is beyond the limits.
-
-    """
-    try:
-        return source.read(limits)
-    except DocumentError as error:
-        if error.hint is None:
-            is_large = isinstance(error, DocumentTooLarge)
-            error.hint = (
-                "a larger LoadLimits.max_bytes (Extractor(limits=)) allows it"
-                if is_large
-                else "name a regular file that this user may read"
-            )
-        raise
-
-
-def stored_or_read(
-    cache: Cache, data: bytes, name: str, media_type: str | None, limits: LoadLimits
-) -> CachedDocument | Document:
-    """A file as it is stored where it was read under the same media type, else read now.
-
-    Raises:
-        DocumentError: it cannot be read.
-
-    """
-    bytes_hash = hash_bytes(data)
-    if cache.find_content(bytes_hash) is not None:
-        known = cache.find_content(bytes_hash, detect_media_type(data, name, media_type))
-        if known is not None:
-            return known
-    return load_document(
-        data, source=name, limits=limits, media_type=media_type, bytes_hash=bytes_hash
-    )
 
 
 def _spans_of(document: CachedDocument) -> dict[str, NDArray[np.int64]]:

@@ -469,8 +469,15 @@ def _compare(
 
 
 def _facts_of(engine: ExtractionEngine, name: str) -> dict[str, object]:
-    facts = engine.templates[name].facts
-    return {"template": name, "facts": {field: fact.as_dict() for field, fact in facts.items()}}
+    fitted = engine.templates[name]
+    return {
+        "template": name,
+        "facts": {field: facts.as_dict() for field, facts in fitted.facts.items()},
+        # Their names in the template may be paths from its folder, which is nowhere in the cache.
+        "keys": {
+            field: sorted(key.hex() for key in fitted.known_in(field)) for field in fitted.facts
+        },
+    }
 
 
 def _count(n: int, noun: str) -> str:

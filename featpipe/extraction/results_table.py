@@ -92,6 +92,10 @@ class ResultsReader:
         """Template -> field -> facts, as last logged."""
         return {str(record["template"]): record["facts"] for record in self._records(FACTS)}
 
+    def last_sample_keys(self) -> dict[str, dict[str, list[str]]]:
+        """Template -> field -> keys of the cached documents of its samples, as last logged."""
+        return {str(record["template"]): record.get("keys", {}) for record in self._records(FACTS)}
+
     def _records(self, name: str) -> list[Record]:
         if name not in self._reader:
             return []

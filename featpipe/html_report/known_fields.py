@@ -14,10 +14,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from featpipe.extraction.fitted import FieldFacts
+from featpipe.extraction.named_documents import stored_sample
 from featpipe.extraction.records import record_fields
 from featpipe.extraction.results_table import ResultsReader
 from featpipe.extraction.scoring.locate import are_organisations
 from featpipe.extraction.template_file import load_templates
+from featpipe.extraction.template_set import folder_of
 from featpipe.extraction.values.values import is_readable, read_value
 
 if TYPE_CHECKING:
@@ -65,10 +67,16 @@ def read_known_fields(cache: Cache, templates: Path | None = None) -> KnownField
 
     """
     known: KnownFields = {}
-    for name, fields in ResultsReader(cache.reader).last_facts().items():
-        known[name] = {field: _of_facts(cache, facts) for field, facts in fields.items()}
-    for template in load_templates(templates) if templates is not None else ():
-        known[template.name] = _of_template(cache, template)
+    reader = ResultsReader(cache.reader)
+    keys = reader.last_sample_keys()
+    for name, fields in reader.last_facts().items():
+        known[name] = {
+            field: _of_facts(cache, facts, keys.get(name, {}).get(field, ()))
+            for field, facts in fields.items()
+        }
+    if templates is not None:
+        for template in load_templates(templates):
+            known[template.name] = _of_template(cache, template, folder_of(templates))
     return known
 
 
@@ -95,7 +103,7 @@ def _is_of(kind: FieldType, value: ExtractedValue) -> bool:
     )
 
 
-def _of_facts(cache: Cache, content: Mapping[str, object]) -> KnownField:
+def _of_facts(cache: Cache, content: Mapping[str, object], keys: Iterable[str]) -> KnownField:
     facts = FieldFacts(**content)  # type: ignore[arg-type]  # as `FieldFacts.as_dict` gave it
     spec = json.loads(facts.spec)
     return KnownField(
@@ -103,19 +111,22 @@ def _of_facts(cache: Cache, content: Mapping[str, object]) -> KnownField:
         is_many=_is_many(spec.get("cardinality")),
         is_of_records=spec.get("cardinality") == "records",
         model=facts.model_fingerprint,
-        samples=_keys_of(cache, facts.samples),
+        samples=_keys_of(cache, facts.samples) | set(map(bytes.fromhex, keys)),
     )
 
 
-def _of_template(cache: Cache, template: Template) -> dict[str, KnownField]:
+def _of_template(cache: Cache, template: Template, folder: Path) -> dict[str, KnownField]:
     together = record_fields(template)
+    stored = [(sample, stored_sample(cache, sample, folder)) for sample in template.samples]
     return {
         spec.name: KnownField(
             kind=spec.type or "",
             is_many=_is_many(spec.cardinality),
             is_of_records=spec.name in together,
-            samples=_keys_of(
-                cache, [s.document for s in template.samples if s.is_read_for(spec.name)]
+            samples=frozenset(
+                document.key
+                for sample, document in stored
+                if document is not None and sample.is_read_for(spec.name)
             ),
         )
         for spec in template.fields
@@ -126,11 +137,7 @@ def _is_many(cardinality: object) -> bool | None:
     return None if cardinality is None else cardinality != "one"
 
 
-def _keys_of(cache: Cache, names: Iterable[str | None]) -> frozenset[bytes]:
+def _keys_of(cache: Cache, names: Iterable[str]) -> frozenset[bytes]:
     """Keys of the documents of some samples; those that are texts, or elsewhere, are left out."""
-    found = (
-        cache.find_document(name) or cache.find_document(_nth.sub("", name))
-        for name in names
-        if name is not None
-    )
+    found = (cache.find_document(name) or cache.find_document(_nth.sub("", name)) for name in names)
     return frozenset(document.key for document in found if document is not None)

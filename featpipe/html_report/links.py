@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from featpipe.extraction.engine import is_file
+from featpipe.extraction.named_documents import is_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -210,7 +210,7 @@ def test_a_file_is_read_and_hashed_once(
     monkeypatch: pytest.MonkeyPatch, name: str,
 ) -> None:  # fmt: skip
     from featpipe.documents import load
-    from featpipe.extraction import page_source
+    from featpipe.extraction import named_documents
 
     (tmp_path / "new.txt").write_text("出租方：汉口置业有限公司\n月租金：3,500元\n", "utf-8")
     n_read, n_hashed = 0, 0
@@ -229,7 +229,7 @@ def test_a_file_is_read_and_hashed_once(
     with Extractor(templates, cache) as extractor:
         extractor.engine.template_set.choose("租赁合同")
         monkeypatch.setattr(Source, "read", count_read)
-        for module in (load, page_source):
+        for module in (load, named_documents):
             monkeypatch.setattr(module, "hash_bytes", count_hash)
         extractor.engine.page_of((documents if "/" in name else tmp_path) / name)
     assert (n_read, n_hashed) == (1, 1)

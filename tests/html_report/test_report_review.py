@@ -251,6 +251,29 @@ def test_a_report_made_after_learning_knows_what_was_learnt(home: Path, tmp_path
     assert asked.isdisjoint({("lease_5.txt", 0), ("sample_0.txt", 0), ("sample_1.txt", 1)})
 
 
+@pytest.mark.parametrize("has_templates", [True, False])
+def test_samples_named_from_the_templates_folder_are_samples(
+    home: Path, tmp_path: Path, has_templates: bool
+) -> None:
+    file = home / "templates" / "lease.toml"
+    text = file.read_text("utf-8").replace('"sample_', '"../documents/sample_')
+    file.write_text(text, "utf-8")
+    with Extractor(home / "templates", home / "c.h5", checkpoints="none") as extractor:
+        reprocess(extractor, plan_reprocess(extractor))
+        in_service = queue_of(extractor)
+    settings = ReportSettings(templates=home / "templates" if has_templates else None)
+    with Cache.open(home / "c.h5") as cache:
+        write_report(cache, tmp_path / "page.html", settings)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    contents = json.loads(page.partition('id="contents">')[2].partition("<")[0])
+    names = [entry["id"].rpartition("/")[2] for entry in contents["docs"] if entry["samples"]]
+    assert names == ["sample_0.txt", "sample_1.txt"]
+    queue, fields = contents["queue"][0], contents["templates"][0]["fields"]
+    listed = [(contents["docs"][number]["id"], fields[at])
+              for number, at in zip(queue[::2], queue[1::2], strict=True)]  # fmt: skip
+    assert listed == in_service
+
+
 def test_what_is_saved_of_one_template_is_not_yet_of_another(
     shown_cache: Path, results: Path, tmp_path: Path, open_page: Open
 ) -> None:
