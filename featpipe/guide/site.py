@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 
 from featpipe.atomic_write import write_atomically
-from featpipe.documents.own_files import GENERATOR
-from featpipe.errors import WriteFailed
+from featpipe.documents.own_files import GENERATOR, describe_own_file
+from featpipe.errors import UsageError, WriteFailed
 from featpipe.guide.pages import GROUPS, LANGUAGES, Language, joined, topics
 from featpipe.guide.reference import read_all_pages
 from featpipe.guide.search import STOP_WORDS, GuideIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import click
     from markdown_it.token import Token
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from featpipe.guide.pages import Page
 
 _ASSETS = Path(__file__).parent / "assets"
+#: Files of all pages.
+_SHARED = ("guide.css", "search.js")
 _LINK = re.compile(r"(\w+?)(?:\.zh)?\.md(#.*)?")
 
 _WORDS: dict[Language, dict[str, str]] = {
@@ -49,20 +51,36 @@ def write_site(folder: Path, group: click.Group) -> Path:
         group: the program, whose commands are a page.
 
     Raises:
+        UsageError: a file of another site would be lost.
         WriteFailed: the folder or a file cannot be written.
     """
+    files: dict[Path, str] = {}
+    for language in LANGUAGES:
+        below = folder if language == "en" else folder / language
+        pages = read_all_pages(language, group)
+        files |= {below / name: text for name, text in _files_of(pages, language).items()}
+    files |= {folder / name: (_ASSETS / name).read_text("utf-8") for name in _SHARED}
     try:
-        for language in LANGUAGES:
-            below = folder if language == "en" else folder / language
-            below.mkdir(parents=True, exist_ok=True)
-            pages = read_all_pages(language, group)
-            for name, text in _files_of(pages, language).items():
-                _write(below / name, text)
-        _write(folder / "guide.css", (_ASSETS / "guide.css").read_text("utf-8"))
-        _write(folder / "search.js", (_ASSETS / "search.js").read_text("utf-8"))
+        _check_are_free(folder, files)
+        # The first page comes first: by it the next run knows a site that was interrupted.
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, text)
     except OSError as error:
         raise WriteFailed(f"{folder}: cannot be written: {error}") from error
     return folder / "index.html"
+
+
+def _check_are_free(folder: Path, files: Iterable[Path]) -> None:
+    """Files of an earlier site are replaced, and those of any other are kept."""
+    has_site = describe_own_file(folder / "index.html") is not None
+    for path in files:
+        # Scripts and styles do not tell whose they are: beside a page of ours they are ours.
+        is_ours = describe_own_file(path) is not None if path.suffix == ".html" else has_site
+        if path.is_file() and not is_ours:
+            raise UsageError(
+                f"{path} is of no guide, and would be lost", hint="name another folder"
+            )
 
 
 def _write(path: Path, text: str) -> None:

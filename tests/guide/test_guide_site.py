@@ -13,7 +13,7 @@ from waiting import HANG_S
 
 from featpipe.cli.main import featpipe as featpipe_command
 from featpipe.documents.own_files import describe_own_file
-from featpipe.errors import WriteFailed
+from featpipe.errors import UsageError, WriteFailed
 from featpipe.guide.pages import make_page, topics
 from featpipe.guide.site import render_markdown, write_site
 
@@ -86,6 +86,24 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(WriteFailed, match="cannot be written"):
         write_site(tmp_path / "file" / "x", featpipe_command)
+
+
+@pytest.mark.parametrize("name", ["index.html", "zh/models.html", "search.js"])
+def test_files_of_another_site_are_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / "zh").mkdir()
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UsageError, match=f"{name} is of no guide, and would be lost"):
+        write_site(tmp_path, featpipe_command)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_an_earlier_site_is_replaced(tmp_path: Path) -> None:
+    write_site(tmp_path, featpipe_command)
+    before = (tmp_path / "guide.css").read_bytes()
+    (tmp_path / "guide.css").write_text("")
+    assert write_site(tmp_path, featpipe_command) == tmp_path / "index.html"
+    assert (tmp_path / "guide.css").read_bytes() == before
 
 
 def test_it_is_found_in_a_browser_as_in_the_terminal(site: Path) -> None:
