@@ -27,7 +27,6 @@ from featpipe.documents import Source
 from featpipe.documents.find import Found, at_absolute_paths, search
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
-from featpipe.errors import FeatpipeError
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices, default_devices
 from featpipe.settings import BuildSettings
@@ -168,7 +167,6 @@ class Pipeline:
             return self._run_once(intake, self._start_record(n_documents, notes), listen)
         except CoarsePrecision as coarse:
             # No such vector was written. What was written, of documents, is not computed again.
-            self.close()
             self._plan = self._plan_exact(coarse.least_cosine)
             return self._run_once(intake, self._start_record(n_documents, notes), listen)
 
@@ -198,14 +196,18 @@ class Pipeline:
         record: RunRecord,
         listen: Callable[[Progress], None],
     ) -> RunReport:
-        writer = self._own_cache(self._open_pool())
-        with Reader(self._cache) as reader, OtherCaches(self._also) as others:
-            units = intake(reader)
-            self._run = Run(self._plan, writer, units, reader, record, listen, others=others)
-            try:
+        try:
+            writer = self._own_cache(self._open_pool())
+            with Reader(self._cache) as reader, OtherCaches(self._also) as others:
+                units = intake(reader)
+                self._run = Run(self._plan, writer, units, reader, record, listen, others=others)
                 return self._run.finish()
-            finally:
-                self._run = None
+        except BaseException:
+            # Tasks of this run would end in the next, which takes outcomes from the same pool.
+            self.close()
+            raise
+        finally:
+            self._run = None
 
     def dry_run(
         self,
@@ -290,13 +292,8 @@ class Pipeline:
         no other run can write, so that no text is encoded by both.
         """
         writer = CacheWriter(pool)
-        try:
-            writer.append({})
-            writer.settle()
-        except FeatpipeError:
-            # A pool whose writer failed to start is of no further use; the next build makes one.
-            self.close()
-            raise
+        writer.append({})
+        writer.settle()
         return writer
 
     def _open_pool(self) -> Pool:

@@ -352,6 +352,25 @@ def test_an_interrupt_ends_the_taking_in_of_known_documents(
     assert report.n_loaded < whole.n_loaded
 
 
+def test_a_build_that_was_broken_off_leaves_nothing_to_the_next(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    """As in a notebook: Ctrl-C while workers have tasks, and the same cell again."""
+
+    def break_off(_: object) -> None:  # the first call: documents are being read
+        raise KeyboardInterrupt
+
+    with Pipeline(tmp_path / "c.h5", encoder_folder, "none", devices=["cpu"]) as pipeline:
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.build(corpus, listen=break_off)
+        assert not pipeline.is_running
+        report = pipeline.build(corpus)
+    assert report.is_complete
+    assert report.n_loaded == 12
+    build(tmp_path / "other.h5", corpus, encoder_folder)
+    assert contents(tmp_path / "c.h5") == contents(tmp_path / "other.h5")
+
+
 def test_the_same_text_is_never_encoded_twice(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:

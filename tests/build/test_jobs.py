@@ -84,6 +84,26 @@ def test_two_parts_and_four_shards_hold_what_one_file_does(
     assert folder_differences(folder, one_machine) == []
 
 
+def test_a_job_that_was_broken_off_leaves_nothing_to_the_next_of_its_seat(
+    tmp_path: Path, corpus: Path, models: Models, one_machine: Path
+) -> None:
+    folder = tmp_path / "corpus.fp"
+    run = plan(folder, corpus, models)
+    calls = iter([KeyboardInterrupt])
+
+    def break_off_once(_: object) -> None:  # the first call: documents are being read
+        for error in calls:
+            raise error
+
+    with SeatJobs(folder, SEAT, break_off_once) as jobs:
+        with pytest.raises(KeyboardInterrupt):
+            jobs.run(Job("prepare", 0, run.id))
+        reports = [jobs.run(Job("prepare", n, run.id)) for n in range(run.n_parts)]
+        reports += [jobs.run(Job("encode", n)) for n in range(N_SHARDS)]
+    assert sum(report.run.n_loaded for report in reports) == 12
+    assert folder_differences(folder, one_machine) == []
+
+
 def test_later_documents_are_added_and_nothing_published_is_written_again(
     tmp_path: Path, corpus: Path, models: Models, one_machine: Path
 ) -> None:

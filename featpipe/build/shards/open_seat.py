@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 from featpipe.build.roles import count_role, encode_role, prepare_role
 from featpipe.cache.write import CacheWriter
 from featpipe.cache.write_files import write_files_role
-from featpipe.errors import FeatpipeError
 from featpipe.pool import Pool
 from featpipe.pool.devices import check_devices, default_devices, usable_cores
 
@@ -134,7 +133,8 @@ class OpenSeat:
             writer.settle()
             yield writer
             writer.release()
-        except FeatpipeError:
+        except BaseException:
+            # Tasks of this job would end in the next, which takes outcomes from the same pool.
             self._drop(pool)
             raise
 
