@@ -6,6 +6,8 @@ encodes nothing and starts no model; killed at any point, the next run computes 
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,6 +29,7 @@ from featpipe.documents import Source
 from featpipe.documents.find import Found, at_absolute_paths, search
 from featpipe.encoders.builtin import find_builtin_model, is_builtin
 from featpipe.encoders.spec import EncoderSettings, TaggerSettings
+from featpipe.errors import DictionaryLocked
 from featpipe.pool import Pool, Role
 from featpipe.pool.devices import check_devices, default_devices
 from featpipe.settings import BuildSettings
@@ -104,6 +107,8 @@ class Pipeline:
         self._plan = self._plan_with(*self._asked)
         self._pool: Pool | None = None
         self._run: Run | None = None
+        self._turns = deque([None])
+        """Taken by the one build that may run. No lock: an idle pipeline can be pickled."""
 
     def build(
         self,
@@ -130,7 +135,8 @@ class Pipeline:
             MissingDocuments: a path that does not exist, or nothing to read.
             UsageError: with ``sync``, a folder that holds no document while the cache has some
                 from there.
-            DictionaryLocked: another process is writing this cache.
+            DictionaryLocked: another process, or another build of this pipeline, is writing this
+                cache.
             WriteFailed: disk full, read-only ...; what was acknowledged stays.
             PoolBroken: workers cannot start.
 
@@ -163,12 +169,28 @@ class Pipeline:
         notes: Sequence[str],
         listen: Callable[[Progress], None],
     ) -> RunReport:
+        with self._taking_turn():
+            try:
+                return self._run_once(intake, self._start_record(n_documents, notes), listen)
+            except CoarsePrecision as coarse:
+                # No such vector was written. What was written, of documents, is not computed again.
+                self._plan = self._plan_exact(coarse.least_cosine)
+                return self._run_once(intake, self._start_record(n_documents, notes), listen)
+
+    @contextmanager
+    def _taking_turn(self) -> Iterator[None]:
+        """Builds share workers and their outcomes, so that one runs at a time."""
         try:
-            return self._run_once(intake, self._start_record(n_documents, notes), listen)
-        except CoarsePrecision as coarse:
-            # No such vector was written. What was written, of documents, is not computed again.
-            self._plan = self._plan_exact(coarse.least_cosine)
-            return self._run_once(intake, self._start_record(n_documents, notes), listen)
+            self._turns.pop()
+        except IndexError:
+            raise DictionaryLocked(
+                f"{self._cache} is being written by another build of this pipeline",
+                hint="begin the next when it has ended, or give one build all documents",
+            ) from None
+        try:
+            yield
+        finally:
+            self._turns.append(None)
 
     def _plan_exact(self, cosine: float) -> Plan:
         """The plan in float32, for a model that rounds too much in the precision of this one."""

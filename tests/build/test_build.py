@@ -371,6 +371,24 @@ def test_a_build_that_was_broken_off_leaves_nothing_to_the_next(
     assert contents(tmp_path / "c.h5") == contents(tmp_path / "other.h5")
 
 
+def test_a_second_build_of_a_pipeline_at_once_is_refused_and_the_first_is_whole(
+    tmp_path: Path, corpus: Path, encoder_folder: Path
+) -> None:
+    refused: list[str] = []
+    with Pipeline(tmp_path / "c.h5", encoder_folder, "none", devices=["cpu"]) as pipeline:
+
+        def build_another(_: object) -> None:  # while the first goes on, as a thread would
+            with pytest.raises(DictionaryLocked, match="another build of this pipeline") as caught:
+                pipeline.build(corpus / "02.txt")
+            refused.append(caught.value.message)
+
+        assert pipeline.build(corpus / "01.txt").is_complete  # workers are there
+        report = pipeline.build(corpus, listen=build_another)
+        assert refused
+        assert (report.is_complete, report.n_loaded) == (True, 12)
+        assert pipeline.build(corpus).n_hits == report.n_unique
+
+
 def test_the_same_text_is_never_encoded_twice(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
