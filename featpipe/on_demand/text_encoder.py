@@ -233,7 +233,8 @@ class TextEncoder:
 class ModelsInWorker:
     """The models of ``checkpoints`` in one worker process, started at the first text.
 
-    Any thread may call. The process ends with `close`, with this object, or with this program.
+    Any thread may call. The process ends with `close`, with this object, or with this program. In a
+    forked process (``gunicorn --preload``) it is another one, started at the first text there.
 
     Args:
         checkpoints, cache, space, tagger, fingerprint: as for
@@ -330,7 +331,9 @@ class ModelsInWorker:
         if not queries:
             return []
         with self._lock:
-            pool = self._pool = self._pool or Pool([self._role])
+            if self._pool is None or self._pool.is_of_a_parent:
+                self._pool = Pool([self._role])
+            pool = self._pool
         tasks = (queries[at : at + _TASK_TEXTS] for at in range(0, len(queries), _TASK_TEXTS))
         answers: list[object] = []
         try:

@@ -235,6 +235,11 @@ class Pool:
     # ends
 
     @property
+    def is_of_a_parent(self) -> bool:
+        """Whether it belongs to the process that forked this one, which makes one of its own."""
+        return os.getpid() != self._owner
+
+    @property
     def is_stopping(self) -> bool:
         """Whether no new work is to be begun; for the loop that feeds the pool."""
         return self._is_stopping

@@ -116,6 +116,30 @@ def test_another_model_is_refused_before_and_after_the_choice(
                 encoder.encode(NEW)
 
 
+def test_a_forked_process_has_a_worker_of_its_own(cache: Path, encoder_folder: Path) -> None:
+    """As where gunicorn loads the program first, has it warm up, and forks its workers then."""
+    code = f"""
+import os
+from featpipe import TextEncoder
+
+encoder = TextEncoder({str(cache)!r}, {str(encoder_folder)!r})
+encoder.encode(["先来的一句话。"])
+if pid := os.fork():
+    _, status = os.waitpid(pid, 0)
+    print(os.waitstatus_to_exitcode(status), encoder.encode(["再来的一句话。"]).shape[0])
+else:
+    failed = 1
+    try:
+        assert len(encoder.encode(["先来的一句话。", "另外的一句话。"])) == 2
+        encoder.close()
+        failed = 0
+    finally:
+        os._exit(failed)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1"], done.stderr
+
+
 def test_the_caller_imports_no_torch(cache: Path, encoder_folder: Path) -> None:
     code = (
         "import sys; from featpipe.on_demand.text_encoder import TextEncoder\n"
