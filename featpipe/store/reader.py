@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -28,7 +29,7 @@ from featpipe.store.table_view import load_table
 from featpipe.store.views import FileMap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from featpipe.store.hdf5_parse import Header
 
@@ -162,7 +163,7 @@ class Reader:
         known = self._tables.get(name)
         if known is not None:
             return known
-        with self._lock:
+        with self.held():
             snapshot = self._snapshot(name)
             return self._tables.setdefault(name, TableReader(self, snapshot))
 
@@ -184,7 +185,7 @@ class Reader:
 
         Raises DictionaryChanged when the file was truncated or removed.
         """
-        with self._lock:
+        with self.held():
             try:
                 named = self.path.stat()
             except OSError as error:
@@ -276,6 +277,17 @@ class Reader:
         return n_rows > now.n_rows
 
     # ---- for tables: see OpenFile
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While this is open, no other thread closes the file, or opens the one that replaced it.
+
+        Raises DictionaryError when it is closed.
+        """
+        with self._lock:
+            if self.descriptor < 0:
+                raise DictionaryError(f"the reader of {self.path} is closed")
+            yield
 
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""

@@ -27,6 +27,7 @@ from featpipe.store.sound_rows import RowGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -56,6 +57,12 @@ class OpenFile(Protocol):
 
     def documents_of(self, table: str, keys: Sequence[bytes]) -> Sequence[str]:
         """Documents that rows of these keys belong to, as far as they are known."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """While this is open, no other thread closes the file, or opens the one that replaced it.
+
+        Raises DictionaryError when it is closed.
+        """
 
     def read_u64(self, address: int) -> int:
         """Eight bytes of the file as they are now."""
@@ -480,9 +487,12 @@ class TableReader:
         if place is None and self._index_place is not None:  # damaged since
             return self._built(now)
         if place is not None:
-            n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
-            if place != self._index_place or n_rows > self._n_mapped:
-                self._index, self._n_mapped = ReaderIndex(self._mapped(place, n_rows)), n_rows
+            with self._file.held():
+                if self._is_replaced:  # by another thread's refresh: the place is of the old file
+                    raise self._replaced()
+                n_rows = min(self._file.read_u64(place.count_address), now.n_rows)
+                if place != self._index_place or n_rows > self._n_mapped:
+                    self._index, self._n_mapped = ReaderIndex(self._mapped(place, n_rows)), n_rows
         return self._extended(self._index, now)
 
     def _mapped(self, place: IndexPlace, n_rows: int) -> KeyIndex:
@@ -542,12 +552,15 @@ class TableReader:
         except OSError:
             pass
         if self._is_replaced:
-            raise DictionaryChanged(
-                f"{self._file.path} was replaced: row numbers of table {self.name} are void",
-                hint="take the table from the reader again",
-            )
+            raise self._replaced()
         self._file.check_size(now.reach)  # raises the reason
         return now
+
+    def _replaced(self) -> DictionaryChanged:
+        return DictionaryChanged(
+            f"{self._file.path} was replaced: row numbers of table {self.name} are void",
+            hint="take the table from the reader again",
+        )
 
     def retire(self) -> None:
         """Refuse further calls: in the file that now has the path, rows may have other numbers.

@@ -22,6 +22,7 @@ from featpipe.errors import (
     UnreadableDictionary,
 )
 from featpipe.store import Column, Ragged, Reader, TableSpec, Writer, key_of, keys_of
+from featpipe.store.table_reader import Snapshot, TableReader
 from tests.store.samples import DOCUMENTS, RUNS, TEXTS, VECTORS, ragged_text, vector_of, vectors_of
 
 
@@ -310,6 +311,53 @@ def test_a_replaced_file_is_opened_anew_and_a_truncated_one_refused(
         path.unlink()
         with pytest.raises(DictionaryChanged, match="gone"):
             reader.refresh()
+
+
+def test_a_look_up_beside_the_refresh_of_another_thread_is_in_no_other_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place of the index is that of the old file; the text, which both have, was not found."""
+    other = tmp_path / "other.h5"
+    for target, texts in ((path, ["a", "b"]), (other, [f"{n}" for n in range(5000)] + ["a"])):
+        with Writer.open(target) as writer:
+            append_vectors(writer, texts)
+    with Reader(path) as reader:
+        table = reader.table("embeddings/a")
+        checked = TableReader._checked
+
+        def refreshed_since(self: TableReader) -> Snapshot:
+            now = checked(self)
+            monkeypatch.undo()
+            other.replace(path)
+            assert reader.refresh()
+            return now
+
+        monkeypatch.setattr(TableReader, "_checked", refreshed_since)
+        with pytest.raises(DictionaryChanged, match="was replaced"):
+            table.find(keys_of(["a"]))
+        assert reader.table("embeddings/a").find(keys_of(["a"])) == 5000
+
+
+def test_a_closed_reader_says_so_and_stays_closed(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.h5"
+    for target in (path, other):
+        with Writer.open(target) as writer:
+            append_vectors(writer, ["a"])
+            append_vectors(writer, ["a"], "embeddings/not asked for before")
+    reader = Reader(path)
+    table = reader.table("embeddings/a")
+    reader.close()
+    for use in (
+        reader.refresh,
+        lambda: table.find_one(key_of("a")),
+        lambda: reader.table("embeddings/not asked for before"),
+    ):
+        with pytest.raises(DictionaryError, match="is closed"):
+            use()
+    other.replace(path)
+    with pytest.raises(DictionaryError, match="is closed"):
+        reader.refresh()
+    assert reader.descriptor == -1
 
 
 def test_rows_that_are_not_there_are_refused(path: Path) -> None:
