@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -98,6 +99,8 @@ class Consumer:
         self._pause_s = _FIRST_PAUSE_S
         self._open: dict[int, tuple[kombu.Message, Job, str]] = {}
         """Task number -> message, its job and its content key."""
+        self._fetched: deque[kombu.Message] = deque()
+        """Delivered, and not begun."""
         self._n_tasks = 0
         self._watched_at = 0.0
 
@@ -153,6 +156,7 @@ class Consumer:
         except self._broker_errors as error:
             self._log_lost(error)
             self._open.clear()  # its messages come again
+            self._fetched.clear()
             self._wait()
 
     def _log_lost(self, error: Exception) -> None:
@@ -173,10 +177,12 @@ class Consumer:
         queue = self._declare_queues(channel)
         confirming = connection.channel()
         producer = kombu.Producer(confirming)
+        # Only noted: an answer that is waiting for its confirmation has messages delivered, and one
+        # that is sent in between would take that confirmation for its own.
         with kombu.Consumer(
             channel,
             [queue],
-            on_message=lambda message: self._take(message, pool, producer),
+            on_message=self._fetched.append,
             prefetch_count=self._settings.prefetch,
         ):
             self._answer_until_stopped(connection, pool, producer)
@@ -199,7 +205,9 @@ class Consumer:
     ) -> None:
         while not self._is_stopping:
             self._update_templates(pool, producer)
-            self._drain(connection, 0.5 if not self._open else 0.001)
+            self._drain(connection, 0.001 if self._open or self._fetched else 0.5)
+            while self._fetched and not self._is_stopping:
+                self._take(self._fetched.popleft(), pool, producer)
             self._collect(pool, producer)
 
     def _update_templates(self, pool: Pool, producer: kombu.Producer) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +184,32 @@ def test_the_same_content_is_computed_once_and_answered_each_time(
     (first, one), (again, two) = broker.results
     assert first["extractions"] == again["extractions"]
     assert first["key"] == again["key"] == one["message_id"] == two["message_id"]
+
+
+def test_an_answer_is_confirmed_before_the_next_is_sent(
+    broker: Broker, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RabbitMQ's client delivers messages while it waits for a confirmation; here it does, too."""
+    publish = kombu.Producer.publish
+    n_waiting = 0
+    most: list[int] = []
+
+    def publish_and_wait(self: kombu.Producer, *given: Any, **named: Any) -> None:
+        nonlocal n_waiting
+        publish(self, *given, **named)
+        n_waiting += 1
+        most.append(n_waiting)
+        with suppress(OSError):  # no message
+            self.channel.connection.client.drain_events(timeout=0.01)
+        n_waiting -= 1
+
+    for number in range(4):
+        broker.send(f"no order {number}")
+    broker.send({"id": 1, "text": TEXT})
+    monkeypatch.setattr(kombu.Producer, "publish", publish_and_wait)
+    with consuming(broker, home):
+        broker.waits_for(lambda: (len(broker.results), len(broker.dead)) == (1, 4))
+    assert set(most) == {1}
 
 
 def test_changed_templates_come_to_work_and_answers_are_kept_apart(
