@@ -129,6 +129,8 @@ class Source:
         with self.path.open("rb") as file:
             file.seek(part.start)
             line = file.read(part.n_bytes)
+        if _hash_of_line(line) != part.name.partition(".")[0]:
+            raise _changed(self)
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -147,7 +149,10 @@ class Source:
 
     def _read_member(self, part: ZipMember, limits: LoadLimits) -> bytes:
         archive = _archive(self.path)
-        info = archive.infolist()[part.number]
+        members = archive.infolist()
+        if part.number >= len(members) or members[part.number].filename != part.name:
+            raise _changed(self)
+        info = members[part.number]
         self._check_member(info, limits)
         with archive.open(info) as member:
             return member.read(limits.max_bytes + 1)
@@ -165,9 +170,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ZipMember:
-    """A file in a zip archive, by its number in the archive's directory (names may repeat)."""
+    """A file in a zip archive, by its number in the archive's directory (names may repeat).
+
+    ``name`` is the one that the directory has there.
+    """
 
     number: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -225,6 +234,18 @@ def _unreadable(source: Source, error: Exception) -> UnreadableDocument:
     return UnreadableDocument(f"{source.id}: cannot be read ({why})")
 
 
+def _changed(source: Source) -> UnreadableDocument:
+    """The error for a part in whose place its file has another one since it was listed."""
+    return UnreadableDocument(
+        f"{source.id}: {source.path.name} has changed since its parts were listed",
+        hint="run the command again when nothing writes to it",
+    )
+
+
+def _hash_of_line(line: bytes) -> str:
+    return blake2b(line.strip(), digest_size=8).hexdigest()
+
+
 def printable(name: str) -> str:
     r"""A name that can be printed and written anywhere.
 
@@ -263,7 +284,7 @@ def in_zip(source: Source, start: int = 0, stop: int | None = None) -> Iterator[
             if info.is_dir() or not parts or any(part in _LITTER for part in parts):
                 continue
             name = printable("/".join(parts))
-            yield Source(f"{source.id}/{name}", source.path, ZipMember(number))
+            yield Source(f"{source.id}/{name}", source.path, ZipMember(number, info.filename))
 
 
 def in_jsonl(
@@ -274,7 +295,7 @@ def in_jsonl(
     ``start`` and ``stop`` are bytes at which lines begin, ``first`` is the number of the first one.
     """
     seen: set[str] = set()
-    lines: dict[bytes, int] = {}
+    lines: dict[str, int] = {}
     with source.path.open("rb") as file:
         file.seek(start)
         for number, line in enumerate(file, first):
@@ -284,9 +305,9 @@ def in_jsonl(
                 name = _record_id(line) or f"line {number}"
                 name = name if name not in seen else f"{name} (line {number})"
                 seen.add(name)
-                content = blake2b(line.strip(), digest_size=8).digest()
+                content = _hash_of_line(line)
                 n_equal = lines[content] = lines.get(content, 0) + 1
-                address = content.hex() + (f".{n_equal}" if n_equal > 1 else "")
+                address = content + (f".{n_equal}" if n_equal > 1 else "")
                 yield Source(
                     f"{source.id}/{name}", source.path, JsonLine(start, len(line), address)
                 )

@@ -222,6 +222,22 @@ def test_files_in_an_archive_are_documents_and_nothing_is_unpacked_to_disk(tmp_p
     assert [s.id for s in find_sources([path])] == [f"{tmp_path.name}/档案.zip"]
 
 
+def test_a_part_gives_no_other_text_when_its_file_changes_after_the_search(tmp_path: Path) -> None:
+    records = tmp_path / "texts.jsonl"
+    lines = [f'{{"id": "{name}", "text": "{name}"}}\n' for name in "abc"]
+    records.write_text("".join(lines), "utf-8")
+    packed = tmp_path / "a.zip"
+    packed.write_bytes(write_zip({"a.txt": "a", "b.txt": "b", "c.txt": "c"}))
+    sources = find_sources([records, packed], expand=True)
+    records.write_text("".join(lines[1:]) + lines[0], "utf-8")
+    packed.write_bytes(write_zip({"b.txt": "b", "a.txt": "a"}))
+    assert len(sources) == 6
+    for source in sources:
+        with pytest.raises(UnreadableDocument, match="has changed since its parts were listed"):
+            source.read()
+    assert [load_source(s).text for s in find_sources([packed], expand=True)] == ["a", "b"]
+
+
 def test_chinese_names_in_archives_of_old_packers_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     placeholder = "x" * len("合同.txt".encode("gbk"))
@@ -281,7 +297,7 @@ def test_an_archive_s_directory_is_read_once_for_all_members(
     path = tmp_path / "a.zip"
     path.write_bytes(write_zip({f"{i}.txt": f"文{i}" for i in range(9)}))
     sources = find_sources([path], expand=True)
-    other = write_zip({"new.txt": "另一份"})
+    other = write_zip({"0.txt": "另一份"})
     opened: list[str] = []
     make = zipfile.ZipFile
 
