@@ -80,8 +80,8 @@ class Watchdog:
         for worker in self._workers.take_due(now):
             self._workers.kill(worker)
             forkserver = self._awaited_forkserver(worker)
-            if forkserver is not None:
-                self._forkservers.give_up(forkserver)
+            if forkserver is not None:  # nothing is wrong with it: it was still starting
+                self._workers.kill(forkserver)
 
     def _busy(self) -> Iterator[Watched]:
         for number, role, task in self._scheduler.busy_workers():

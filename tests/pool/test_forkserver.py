@@ -160,6 +160,18 @@ def test_a_fork_server_killed_before_it_forks_costs_nothing(may_import: Path) ->
     assert sorted(values) == list(range(5))  # type: ignore[type-var]
 
 
+@pytest.mark.usefixtures("may_import")
+def test_a_close_while_a_fork_server_imports_is_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with Pool([forked(preload=(SLOW_TO_IMPORT,))]) as pool:
+        pool.submit("forked", ("fine", 1))
+        assert wait_for(descendants)
+    assert pool_is_empty()
+    assert not caplog.records
+
+
 def has_ended(process: psutil.Process) -> bool:
     return wait_for(lambda: not process.is_running())
 
