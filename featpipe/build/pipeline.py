@@ -108,7 +108,7 @@ class Pipeline:
         self._pool: Pool | None = None
         self._run: Run | None = None
         self._turns = deque([None])
-        """Taken by the one build that may run. No lock: an idle pipeline can be pickled."""
+        """Taken by the one run at a time. No lock: an idle pipeline can be pickled."""
 
     def build(
         self,
@@ -179,7 +179,7 @@ class Pipeline:
 
     @contextmanager
     def _taking_turn(self) -> Iterator[None]:
-        """Builds share workers and their outcomes, so that one runs at a time."""
+        """Builds and their dry runs share workers and outcomes, so that one runs at a time."""
         try:
             self._turns.pop()
         except IndexError:
@@ -218,18 +218,15 @@ class Pipeline:
         record: RunRecord,
         listen: Callable[[Progress], None],
     ) -> RunReport:
-        try:
-            writer = self._own_cache(self._open_pool())
+        with self._open_pool() as pool:
+            writer = _own_cache(pool)
             with Reader(self._cache) as reader, OtherCaches(self._also) as others:
                 units = intake(reader)
                 self._run = Run(self._plan, writer, units, reader, record, listen, others=others)
-                return self._run.finish()
-        except BaseException:
-            # Tasks of this run would end in the next, which takes outcomes from the same pool.
-            self.close()
-            raise
-        finally:
-            self._run = None
+                try:
+                    return self._run.finish()
+                finally:
+                    self._run = None
 
     def dry_run(
         self,
@@ -239,11 +236,17 @@ class Pipeline:
         exclude: Sequence[str] = (),
         sync: bool = False,
     ) -> DryRunReport:
-        """Count exactly what ``build`` would do, with the same arguments; nothing is written."""
+        """Count exactly what ``build`` would do, with the same arguments; nothing is written.
+
+        Raises:
+            MissingDocuments, UsageError, PoolBroken: as :meth:`build`.
+            DictionaryLocked: a build of this pipeline is running.
+
+        """
         found = self._find(documents, include, exclude)
-        with open_or_empty(self._cache) as reader:
+        with self._taking_turn(), open_or_empty(self._cache) as reader, self._open_pool() as pool:
             intake = self._make_intake(found, reader, sync=sync)
-            run = DryRun(self._plan, self._open_pool(), intake, reader)
+            run = DryRun(self._plan, pool, intake, reader)
             report = run.finish(self._cache, len(found.sources))
             departed = list(intake.find_departed().values())
             notes = (*found.notes, *(f"{id_} would leave the cache" for id_ in departed))
@@ -307,21 +310,31 @@ class Pipeline:
         limits = read_limits(self._settings)
         return Intake(found.sources, self._plan.preparation, reader, limits, roots=roots)
 
-    def _own_cache(self, pool: Pool) -> CacheWriter:
-        """Have the writer make the file, if need be, and hold its lock.
+    @contextmanager
+    def _open_pool(self) -> Iterator[Pool]:
+        """The workers, which are kept for the next run where this one ends well.
 
-        This comes before any look-up: the rows of other runs until now are seen, and from here on
-        no other run can write, so that no text is encoded by both.
+        Of one that does not, tasks are open: their outcomes would come out in the next run.
         """
-        writer = CacheWriter(pool)
-        writer.append({})
-        writer.settle()
-        return writer
-
-    def _open_pool(self) -> Pool:
         if self._pool is None:
             self._pool = Pool(_roles(self._cache, self._plan, self._settings))
-        return self._pool
+        try:
+            yield self._pool
+        except BaseException:
+            self.close()
+            raise
+
+
+def _own_cache(pool: Pool) -> CacheWriter:
+    """Have the writer make the file, if need be, and hold its lock.
+
+    This comes before any look-up: the rows of other runs until now are seen, and from here on
+    no other run can write, so that no text is encoded by both.
+    """
+    writer = CacheWriter(pool)
+    writer.append({})
+    writer.settle()
+    return writer
 
 
 def _roles(cache: Path, plan: Plan, settings: BuildSettings) -> list[Role]:

@@ -374,13 +374,14 @@ def test_a_build_that_was_broken_off_leaves_nothing_to_the_next(
 def test_a_second_build_of_a_pipeline_at_once_is_refused_and_the_first_is_whole(
     tmp_path: Path, corpus: Path, encoder_folder: Path
 ) -> None:
-    refused: list[str] = []
+    refused = []
     with Pipeline(tmp_path / "c.h5", encoder_folder, "none", devices=["cpu"]) as pipeline:
 
         def build_another(_: object) -> None:  # while the first goes on, as a thread would
-            with pytest.raises(DictionaryLocked, match="another build of this pipeline") as caught:
-                pipeline.build(corpus / "02.txt")
-            refused.append(caught.value.message)
+            for run in (pipeline.build, pipeline.dry_run):
+                with pytest.raises(DictionaryLocked, match="another build of this pipeline"):
+                    run(corpus / "02.txt")
+                refused.append(run.__name__)
 
         assert pipeline.build(corpus / "01.txt").is_complete  # workers are there
         report = pipeline.build(corpus, listen=build_another)
