@@ -183,6 +183,11 @@ class PackedBert:
         """See `Trunk`."""
         return all(layer.is_invariant for layer in self._layers)
 
+    @property
+    def needs_one_thread(self) -> bool:
+        """See `Trunk`."""
+        return any(layer.needs_one_thread for layer in self._layers)
+
     def matches(self, weights: Weights, shape: Shape, placement: Placement) -> bool:
         """Whether this trunk computes the same as one made of the arguments, or more layers."""
         n_layers = placement.n_layers
@@ -331,7 +336,14 @@ class _Layer:
 
     @property
     def is_invariant(self) -> bool:
-        return self._qkv.is_invariant
+        return all(linear.is_invariant for linear in self._linears())
+
+    @property
+    def needs_one_thread(self) -> bool:
+        return any(linear.needs_one_thread for linear in self._linears())
+
+    def _linears(self) -> tuple[Linear, ...]:
+        return self._qkv, self._attended, self._inner, self._outer
 
     def __call__(self, x: torch.Tensor, layout: Layout, *, is_last: bool) -> torch.Tensor:
         qkv = self._qkv(x.to(self._dtype))

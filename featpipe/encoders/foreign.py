@@ -75,6 +75,7 @@ class ForeignTrunk:
     """A transformers model as a `Trunk`; the states of a tagger are its scores."""
 
     is_invariant = False
+    needs_one_thread = False
 
     def __init__(
         self,

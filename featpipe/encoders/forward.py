@@ -1,7 +1,8 @@
 """Sends packs through a trunk and falls back where a card is too small.
 
 On a processor each thread computes whole packs: two threads over one pack would wait for each other
-hundreds of times per layer. A single pack runs on as many threads as its size is worth.
+hundreds of times per layer. A single pack runs on as many threads as its size is worth, or on one
+where bits depend on their number (`Trunk.needs_one_thread`).
 
 Guarantees:
 
@@ -95,8 +96,8 @@ class Forwarder:
         if n_threads > 1:
             yield from self._run_in_threads(plan, sequences, compute, n_threads)
             return
-        within = torch.get_num_threads()
-        if shares > 1:
+        within = 1 if self._trunk.needs_one_thread else torch.get_num_threads()
+        if shares > 1 and not self._trunk.needs_one_thread:
             worth = int(lengths.sum()) * self._trunk.width // NUMBERS_A_THREAD
             within = min(threads, max(1, worth))
         with running_threads(within):

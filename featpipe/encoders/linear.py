@@ -2,8 +2,8 @@
 
 On CPU the weights are laid out once for oneDNN. That kernel is faster than a plain `F.linear`
 (MKL), and gives each row the same bits for any other rows and any number of threads, which MKL does
-not: batch invariance depends on it. Its ops are private to torch; where they are missing, a plain
-layer replaces it and `is_invariant` is False.
+not: batch invariance depends on it; `amx` has the exception. Its ops are private to torch; where
+they are missing, a plain layer replaces it and `is_invariant` is False.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from featpipe.encoders.fused import is_fused
+from featpipe.encoders.precision import lists_instructions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,11 @@ class Linear(Protocol):
         """Whether a row's bits do not depend on the other rows."""
         ...
 
+    @property
+    def needs_one_thread(self) -> bool:
+        """Whether that holds for one thread alone."""
+        ...
+
     def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
         """Activation of x W^T + b. Shapes: x (rows, in) -> (rows, out), in x's dtype."""
         ...
@@ -55,6 +61,7 @@ class PrepackedLinear:
     """oneDNN with weights in its own layout; CPU only."""
 
     is_invariant = True
+    needs_one_thread = False
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight, _TYPICAL_ROWS)
@@ -75,6 +82,8 @@ class PlainLinear:
 
     Its kernel is chosen by the number of rows, which on a card is one for all packs (`forward`).
     """
+
+    needs_one_thread = False
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
         self.is_invariant = weight.is_cuda
@@ -106,6 +115,7 @@ class Int8Linear:
     """
 
     is_invariant = True
+    needs_one_thread = False
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
         scale = weight.abs().amax(1, keepdim=True).clamp_min_(_LEAST).div_(127)
@@ -144,8 +154,13 @@ def make_linear(
     bias = torch.cat(list(biases)).detach().to(device=device, dtype=dtype).contiguous()
     if is_fused(device, dtype):
         return CardLinear(weight, bias)
-    kind = PrepackedLinear if device.type == "cpu" and has_prepacked() else PlainLinear
-    return kind(weight, bias)
+    if device.type != "cpu" or not has_prepacked():
+        return PlainLinear(weight, bias)
+    if dtype == torch.bfloat16 and lists_instructions("amx_bf16"):
+        from featpipe.encoders.amx import AmxLinear
+
+        return AmxLinear(weight, bias)
+    return PrepackedLinear(weight, bias)
 
 
 def has_prepacked() -> bool:

@@ -47,6 +47,7 @@ class OnnxTrunk:
 
     device = CPU
     is_invariant = True
+    needs_one_thread = False
     notes = ()
 
     def __init__(self, bert: PackedBert, n_layers: int, *, threads: int) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -202,6 +203,12 @@ def _memo_file(of_model: str = "") -> Path | None:
             "computing vectors needs torch, which is not installed", hint="pip install torch"
         ) from error
     return user_cache.folder("precision") / digest_text(f"{_cpu()} {torch_version}{of_model}")
+
+
+@lru_cache
+def lists_instructions(name: str) -> bool:
+    """Whether the processor lists these instructions, such as ``amx_bf16``."""
+    return name in _cpu().split()
 
 
 def _lacks_bf16() -> bool:

@@ -33,6 +33,11 @@ class Trunk(Protocol):
         ...
 
     @property
+    def needs_one_thread(self) -> bool:
+        """Whether that holds where one thread alone computes a pack."""
+        ...
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Fallbacks and lowered guarantees, in words for the user."""
         ...

@@ -60,7 +60,7 @@ class Machine:
 class SimulatedCard:
     """A trunk on a card; its vectors are the processor's."""
 
-    is_invariant, notes = True, ()
+    is_invariant, needs_one_thread, notes = True, False, ()
 
     def __init__(self, trunk: Trunk, machine: Machine) -> None:
         self._trunk, self._machine = trunk, machine

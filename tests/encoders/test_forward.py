@@ -31,7 +31,7 @@ class SmallCard:
         self._room = room
         self.device = torch.device("cuda", 0)
         self.width, self.n_words = trunk.width, trunk.n_words
-        self.is_invariant, self.notes = True, ()
+        self.is_invariant, self.needs_one_thread, self.notes = True, False, ()
         self.sizes: list[int] = []
         self.rows: list[int] = []
 
@@ -115,7 +115,8 @@ def test_a_pack_that_fails_on_its_thread_fails_the_call_and_nothing_else(
 def test_a_pack_runs_on_as_many_threads_as_its_size_is_worth(
     encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = Encoder.load(encoder_folder, EncoderSettings(dtype="float32"), threads=3)
+    settings = EncoderSettings(dtype="float32", precision="exact")
+    encoder = Encoder.load(encoder_folder, settings, threads=3)
     expected = {text: encoder.encode([text]).vectors for text in TEXTS}
     before, forward = torch.get_num_threads(), encoder.trunk.forward
     threads: list[int] = []
@@ -131,6 +132,24 @@ def test_a_pack_runs_on_as_many_threads_as_its_size_is_worth(
         np.testing.assert_array_equal(encoder.encode([text]).vectors, expected[text])
         assert threads.pop() == n_threads, length
     assert torch.get_num_threads() == before
+
+
+def test_one_thread_computes_a_pack_whose_bits_depend_on_their_number(
+    encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    forward = PackedBert.forward
+
+    def count(self: PackedBert, pack: Pack, *, n_layers: int | None = None) -> torch.Tensor:
+        threads.append(torch.get_num_threads())
+        return forward(self, pack, n_layers=n_layers)
+
+    monkeypatch.setattr(PackedBert, "forward", count)
+    monkeypatch.setattr(PackedBert, "needs_one_thread", True)
+    monkeypatch.setattr("featpipe.encoders.forward.NUMBERS_A_THREAD", 1)
+    for n in (1, 3):
+        Encoder.load(encoder_folder, EncoderSettings(precision="exact"), threads=n).encode(["合同"])
+    assert threads == [1, 1]
 
 
 @pytest.mark.parametrize("n_rows", [1, 700, 701, 3000])

@@ -1,0 +1,61 @@
+"""Rows of bf16 have the same bits in any company, also where oneDNN's kernels sum by their number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from featpipe.encoders.amx import AmxLinear
+from featpipe.encoders.linear import has_prepacked, make_linear
+from featpipe.encoders.precision import lists_instructions, running_threads
+
+pytestmark = pytest.mark.skipif(not has_prepacked(), reason="this torch lacks oneDNN's layers")
+
+#: Inputs and outputs of layers: of the built-in model, of BERT, and odd ones.
+SHAPES = [(256, 768), (1024, 256), (768, 768), (3072, 768), (313, 121), (20, 60)]
+
+
+def cancelling(shape: tuple[int, int], n_rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A weight, and rows whose sums leave nothing but what was rounded."""
+    n_in, n_out = shape
+    weight, rows = (torch.randn(n, n_in // 2) for n in (n_out, n_rows))
+    shuffled = torch.randperm(n_in // 2)
+    odd = n_in % 2
+    return (
+        torch.cat((weight, -weight[:, shuffled], torch.zeros(n_out, odd)), 1),
+        torch.cat((rows, rows[:, shuffled], torch.zeros(n_rows, odd)), 1).bfloat16(),
+    )
+
+
+@pytest.mark.parametrize("activation", ["none", "gelu"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_row_has_the_same_bits_alone_and_among_any_number(
+    shape: tuple[int, int], activation: str
+) -> None:
+    torch.manual_seed(0)
+    weight, rows = cancelling(shape, 2100)
+    layer = AmxLinear(weight.bfloat16(), torch.randn(shape[1]).mul(1e-6).bfloat16())
+    with torch.inference_mode(), running_threads(1):
+        alone = torch.cat([layer(rows[at : at + 1], activation) for at in range(0, 2100, 7)])
+        for n in (2, 31, 40, 63, 64, 129, 300, 511, 700, 1000, 1600, 2100):
+            for first in (0, 2100 - n):
+                found = layer(rows[first : first + n], activation)
+                own = torch.arange(first, first + n) % 7 == 0
+                expected = alone[first // 7 + (first % 7 > 0) :][: int(own.sum())]
+                assert torch.equal(found[own], expected), (n, first)
+
+
+def test_a_layer_computes_what_a_plain_one_does() -> None:
+    torch.manual_seed(0)
+    weight, bias, rows = torch.randn(96, 64) / 8, torch.randn(96), torch.randn(777, 64)
+    found = AmxLinear(weight.bfloat16(), bias.bfloat16())(rows.bfloat16()).float()
+    assert (found - torch.nn.functional.linear(rows, weight, bias)).abs().max() < 0.1
+
+
+@pytest.mark.skipif(not lists_instructions("amx_bf16"), reason="the processor has no AMX")
+def test_layers_in_bf16_are_of_this_kind_where_there_is_amx() -> None:
+    weight, bias = torch.randn(8, 16), torch.zeros(8)
+    for dtype, is_so in ((torch.bfloat16, True), (torch.float32, False)):
+        layer = make_linear([weight], [bias], dtype=dtype, device=torch.device("cpu"))
+        assert isinstance(layer, AmxLinear) == is_so
+        assert layer.needs_one_thread == is_so
