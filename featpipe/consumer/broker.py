@@ -17,6 +17,7 @@ from featpipe.errors import BrokerUnreachable, MissingExtra, UsageError
 try:
     import kombu
     import kombu.exceptions
+    from amqp.exceptions import MessageNacked
 except ImportError as error:
     raise MissingExtra("the consumer needs kombu", hint="pip install 'featpipe[amqp]'") from error
 
@@ -60,8 +61,9 @@ def connect(url: str) -> kombu.Connection:
 
 
 def losses_of(connection: kombu.Connection) -> tuple[type[Exception], ...]:
-    """What is raised when the broker is lost."""
+    """What is raised when the broker is lost, or takes no answer now: a full queue of results."""
     return (
+        MessageNacked,
         *connection.connection_errors,
         *connection.channel_errors,
         kombu.exceptions.OperationalError,

@@ -18,6 +18,7 @@ from typing import Any
 
 import kombu
 import pytest
+from amqp.exceptions import MessageNacked
 from tiny_checkpoints import save_encoder
 from waiting import HANG_S
 
@@ -210,6 +211,29 @@ def test_an_answer_is_confirmed_before_the_next_is_sent(
     with consuming(broker, home):
         broker.waits_for(lambda: (len(broker.results), len(broker.dead)) == (1, 4))
     assert set(most) == {1}
+
+
+def test_a_broker_that_refuses_an_answer_is_tried_again(
+    broker: Broker, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As RabbitMQ does where a queue of results is full and rejects what is published.
+
+    There the message comes again; the transport of these tests forgets it.
+    """
+    publish = kombu.Producer.publish
+    refusals = iter([MessageNacked])
+
+    def refuse_once(self: kombu.Producer, *given: Any, **named: Any) -> None:
+        for refusal in refusals:
+            raise refusal
+        publish(self, *given, **named)
+
+    for number in range(2):
+        broker.send({"id": number, "text": f"{TEXT}{number}"})
+    monkeypatch.setattr(kombu.Producer, "publish", refuse_once)
+    with consuming(broker, home, prefetch=1):
+        broker.waits_for(lambda: bool(broker.results))
+    assert [answer["id"] for answer, _ in broker.results] == [1]
 
 
 def test_changed_templates_come_to_work_and_answers_are_kept_apart(
