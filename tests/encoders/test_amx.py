@@ -1,4 +1,4 @@
-"""Rows of bf16 have the same bits in any company, also where oneDNN's kernels sum by their number."""
+"""Rows of bf16 have the same bits in any company, also where kernels sum by their number."""
 
 from __future__ import annotations
 
