@@ -23,6 +23,7 @@ from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs, list_jobs
 from featpipe.build.publish import LocalFolder
 from featpipe.build.shards.folder_plan import Models
 from featpipe.build.shards.status import read_status
+from featpipe.cache import write
 from featpipe.errors import WriteFailed
 from tests.build.folder_contents import folder_differences
 from tests.building import build
@@ -156,8 +157,11 @@ def test_a_stopped_job_publishes_what_it_has_and_the_next_attempt_does_the_rest(
     folder: Path, one_machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "_TICK_S", 0.0)
+    # Nothing is handed out while rows wait to be written: else all may be, before the first are.
+    monkeypatch.setattr(write, "_MOST_OPEN", 1)
     monkeypatch.setattr(queue, "_LEAST_BYTES", 32)
     monkeypatch.setattr(queue, "_FIRST_BYTES", 32)
+    monkeypatch.setattr(queue, "_MOST_BYTES", 128)
 
     def stop_when(is_enough: Callable[[Progress], bool]) -> JobReport:
         def listen(progress: Progress) -> None:
