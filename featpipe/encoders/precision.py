@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 import time
 from contextlib import contextmanager, suppress
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from featpipe import user_cache
 from featpipe.encoders.fingerprint import digest_text, remember_digests_in
+from featpipe.encoders.processor import describe_processor
 from featpipe.errors import MissingExtra, UnknownDevice, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import numpy as np
     import torch
@@ -202,28 +202,12 @@ def _memo_file(of_model: str = "") -> Path | None:
         raise MissingExtra(
             "computing vectors needs torch, which is not installed", hint="pip install torch"
         ) from error
-    return user_cache.folder("precision") / digest_text(f"{_cpu()} {torch_version}{of_model}")
-
-
-@lru_cache
-def lists_instructions(name: str) -> bool:
-    """Whether the processor lists these instructions, such as ``amx_bf16``."""
-    return name in _cpu().split()
+    return user_cache.folder("precision") / digest_text(
+        f"{describe_processor()} {torch_version}{of_model}"
+    )
 
 
 def _lacks_bf16() -> bool:
     """Whether the processor lists its instructions, and none of them multiplies bf16."""
-    words = set(_cpu().split())
+    words = set(describe_processor().split())
     return bool(words & {"flags", "Features"}) and not words & _BF16_FLAGS
-
-
-def _cpu() -> str:
-    """The processor's model and instruction sets."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").split("\n\n")[0].splitlines()
-    except OSError:
-        import platform
-
-        return platform.processor()
-    facts = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
-    return "\n".join(facts)

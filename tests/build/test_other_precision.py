@@ -120,12 +120,12 @@ def test_a_processor_without_bf16_asks_in_float32(
 ) -> None:
     path = fill(tmp_path / "c.h5", encoder_folder, "cpu", EncoderSettings(precision="mixed"))
     with Cache.open(path) as cache:
-        monkeypatch.setattr(devices, "_cpu", lambda: "flags : sse2 avx2 avx512_bf16")
+        monkeypatch.setattr(devices, "describe_processor", lambda: "flags : sse2 avx2 avx512_bf16")
         assert find_query_space(cache, encoder_folder)[1:] == (
             find_space(cache, encoder_folder)[1],
             "",
         )
-        monkeypatch.setattr(devices, "_cpu", lambda: "flags : sse2 avx2")
+        monkeypatch.setattr(devices, "describe_processor", lambda: "flags : sse2 avx2")
         found = find_query_space(cache, encoder_folder)
     assert found.settings.precision == "exact"
     assert "bfloat16" in found.note

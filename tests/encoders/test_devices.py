@@ -60,7 +60,7 @@ def test_a_processor_without_bf16_needs_no_measurement(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object, words: str, expected: str | None
 ) -> None:
     monkeypatch.setenv("FEATPIPE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(precision, "_cpu", lambda: words)
+    monkeypatch.setattr(precision, "describe_processor", lambda: words)
     assert precision.find_precision("auto") == expected
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from featpipe.encoders.amx import AmxLinear
-from featpipe.encoders.linear import has_prepacked, make_linear
-from featpipe.encoders.precision import lists_instructions, running_threads
+from featpipe.encoders.linear import AmxLinear, has_prepacked, make_linear
+from featpipe.encoders.precision import running_threads
+from featpipe.encoders.processor import lists_instructions
 
 pytestmark = pytest.mark.skipif(not has_prepacked(), reason="this torch lacks oneDNN's layers")
 
