@@ -6,13 +6,15 @@ one place. Paragraphs are separated by ``"\n"``, the cells of a row by ``"\t"``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.documents.clean import clean, clean_traced
+from featpipe.documents.clean import WIDE, clean, clean_traced
 from featpipe.documents.document import Cell, Heading, OffsetMap, Offsets, Page, Table
 from featpipe.errors import DocumentTooLarge
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Pieces of the source a raw paragraph was put together from: (raw length, source start, end).
 Pieces = Sequence[tuple[int, int, int]]
+#: A line of a cell ends here, as it is shown; other line breaks in a cell are wraps.
+CELL_BREAK = "\v"
+_IS_SINGLE = re.compile(f"[{WIDE}]")
 #: Rows or columns of a table that a cell may be said to span.
 _MOST_SPANNED = 1000
 
@@ -76,13 +81,17 @@ class DocumentBuilder:
         return True
 
     def add_table(self, cells: Sequence[RawCell]) -> None:
-        """Append a table, one line per row; rows and cells without text add nothing to the text."""
+        """Append a table, one line per row; rows and cells without text add nothing to the text.
+
+        Between the lines of a cell, which end in :data:`CELL_BREAK`, stands a blank.
+        """
         spans: list[Cell] = []
         begin = self.length + bool(self.length)
         row = -1
         for cell in cells:
             separator = "\t" if cell.row == row else "\n"
-            has_text = self._append(separator if self.length else "", cell.text, cell.pieces)
+            text = _with_blanks(cell.text) if CELL_BREAK in cell.text else cell.text
+            has_text = self._append(separator if self.length else "", text, cell.pieces)
             row = cell.row if has_text else row
             start = self._last_start if has_text else self.length
             spans.append(
@@ -146,7 +155,7 @@ class DocumentBuilder:
 
 @dataclass(frozen=True, slots=True)
 class RawCell:
-    """One cell as the loader found it: its text, place and extent."""
+    """One cell as the loader found it: its text, with :data:`CELL_BREAK`, place and extent."""
 
     row: int
     column: int
@@ -154,6 +163,27 @@ class RawCell:
     pieces: Pieces = ()
     row_span: int = 1
     column_span: int = 1
+
+
+def _with_blanks(text: str) -> str:
+    """The text of a cell, as long as before, with blanks between its lines.
+
+    Single characters below one another are a word from top to bottom, such as the head of a narrow
+    column: their breaks stay, and are removed with other wraps.
+    """
+    lines = text.split(CELL_BREAK)
+    parts = [_padded(lines[0])]
+    for before, after in pairwise(map(str.strip, lines)):
+        is_word = _IS_SINGLE.fullmatch(before) and _IS_SINGLE.fullmatch(after)
+        parts.append(CELL_BREAK if is_word else " ")
+        parts.append(_padded(lines[len(parts) // 2]))
+    return "".join(parts)
+
+
+def _padded(line: str) -> str:
+    """A line with blanks for the white space around it: a wrap there would take the blank away."""
+    left = line.lstrip()
+    return " " * (len(line) - len(left)) + left.rstrip().ljust(len(left))
 
 
 def count_of(value: str | None, least: int = 1) -> int:

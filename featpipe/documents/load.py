@@ -268,24 +268,24 @@ _HERE = "featpipe.documents.formats."
 BUILT_IN = (
     Loader("plain", 3, (media_type.PLAIN,), _HERE + "text:load"),
     Loader("text", 2, (media_type.GIVEN,), _HERE + "text:load_given"),
-    Loader("markdown", 5, (media_type.MARKDOWN,), _HERE + "markdown:load"),
-    Loader("html", 4, (media_type.HTML,), _HERE + "html:load"),
+    Loader("markdown", 6, (media_type.MARKDOWN,), _HERE + "markdown:load"),
+    Loader("html", 5, (media_type.HTML,), _HERE + "html:load"),
     Loader("pdf", 3, (media_type.PDF,), _HERE + "pdf:load"),
-    Loader("docx", 3, (media_type.DOCX,), _HERE + "docx:load"),
-    Loader("pptx", 2, (media_type.PPTX,), _HERE + "pptx:load"),
-    Loader("xlsx", 3, (media_type.XLSX,), _HERE + "xlsx:load"),
-    Loader("odt", 3, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
-    Loader("epub", 3, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
+    Loader("docx", 4, (media_type.DOCX,), _HERE + "docx:load"),
+    Loader("pptx", 3, (media_type.PPTX,), _HERE + "pptx:load"),
+    Loader("xlsx", 4, (media_type.XLSX,), _HERE + "xlsx:load"),
+    Loader("odt", 4, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
+    Loader("epub", 4, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
     Loader("ocr", 2, media_type.PICTURES, _HERE + "ocr:load"),
-    Loader("mail", 3, (media_type.MAIL,), _HERE + "mail:load"),
+    Loader("mail", 4, (media_type.MAIL,), _HERE + "mail:load"),
 )
 
 #: Built-in loaders that came later. The identities of all loaders above are part of the key of
 #: every stored document; one of these is part of the keys of its own documents only, so that a
 #: cache keeps what it holds when a format is added.
 ADDED = (
-    Loader("rtf", 2, (media_type.RTF,), _HERE + "rtf:load"),
-    Loader("doc", 3, (media_type.DOC,), _HERE + "doc:load"),
+    Loader("rtf", 3, (media_type.RTF,), _HERE + "rtf:load"),
+    Loader("doc", 4, (media_type.DOC,), _HERE + "doc:load"),
 )
 
 #: Media type -> (name, next step): files that are recognised and not read.

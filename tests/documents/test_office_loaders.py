@@ -200,7 +200,7 @@ def test_comments_in_cells_of_an_opendocument_text_are_left_out_and_notes_are_no
     note = "乙<text:note><text:note-body><text:p>脚注</text:p></text:note-body></text:note>"
     box = "丙<draw:frame><draw:text-box><text:p>框</text:p></draw:text-box></draw:frame>"
     row = odt_cell(comment) + odt_cell(note) + odt_cell(box)
-    assert opendocument(odt_table(row)).text == "甲\t乙脚注\t丙框"
+    assert opendocument(odt_table(row)).text == "甲\t乙 脚注\t丙框"
 
 
 def test_cells_of_an_opendocument_text_keep_their_columns() -> None:

@@ -83,12 +83,12 @@ def test_a_format_that_is_added_changes_no_key_of_other_documents() -> None:
     known = make_preparation()
     for data in (TEXT, LOGIN, MHTML, DOCX, b"%PDF-1.7", b"\x89PNG\r\n\x1a\n"):
         assert known.of(data) == known.fingerprint
-    assert known.of(RTF) == f"{known.fingerprint}+rtf/2"
+    assert known.of(RTF) == f"{known.fingerprint}+rtf/3"
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le")
-    assert known.of(ole) == f"{known.fingerprint}+doc/3"
+    assert known.of(ole) == f"{known.fingerprint}+doc/4"
     assert [loader.identity for loader in BUILT_IN] == [
-        "plain/3", "text/2", "markdown/5", "html/4", "pdf/3", "docx/3", "pptx/2", "xlsx/3",
-        "odt/3", "epub/3", "ocr/2", "mail/3",
+        "plain/3", "text/2", "markdown/6", "html/5", "pdf/3", "docx/4", "pptx/3", "xlsx/4",
+        "odt/4", "epub/4", "ocr/2", "mail/4",
     ]  # fmt: skip
     assert {loader.name for loader in ADDED} == {"rtf", "doc"}
 

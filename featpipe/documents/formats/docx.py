@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
+from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
 from featpipe.documents.formats.docx_numbering import Numbering
 from featpipe.documents.formats.symbol_fonts import describe, read_in, sign_of
 from featpipe.documents.formats.zip_xml import (
@@ -239,7 +239,7 @@ class _Word:
                     yield RawCell(index, column, self._cell_text(cell), column_span=width)
 
     def _cell_text(self, cell: Element) -> str:
-        return "\n".join(line for line in self._lines(cell) if line.strip())
+        return CELL_BREAK.join(line for line in self._lines(cell) if line.strip())
 
     def _lines(self, element: Element) -> Iterable[str]:
         """The lines of a cell, those of its text boxes included."""

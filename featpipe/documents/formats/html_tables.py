@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from featpipe.documents.builder import Pieces, RawCell, count_of
+from featpipe.documents.builder import CELL_BREAK, Pieces, RawCell, count_of
 
 _ATTRIBUTE = re.compile(
     r"""([^\s"'>/=]+)\s*(?:=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""", re.DOTALL
@@ -87,13 +87,13 @@ def placed(table: OpenTable) -> list[RawCell]:
 
 
 def _joined(blocks: list[Block | OpenTable]) -> tuple[str, Pieces]:
-    """The blocks of a cell as one text; a line break between two keeps them apart or joins them."""
+    """The blocks of a cell as one text, each a line."""
     texts: list[str] = []
     pieces: list[tuple[int, int, int]] = []
     for block in blocks:
         if isinstance(block, Block):
             if texts:
-                texts.append("\n")
+                texts.append(CELL_BREAK)
                 pieces.append((1, pieces[-1][2], pieces[-1][2])) if pieces else None
             texts.append(block.text)
             pieces += block.pieces

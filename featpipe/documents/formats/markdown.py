@@ -1,7 +1,7 @@
 """Markdown: headings, lists, tables and prose as paragraphs, without the marks.
 
-Wrapped lines of a paragraph are joined; the text of links and pictures stays, their targets go;
-code keeps its lines. Every character can be traced to the source.
+Wrapped lines of a paragraph are joined, ``<br>`` ends one; the text of links and pictures stays,
+their targets go; code keeps its lines. Every character can be traced to the source.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell
 from featpipe.documents.decode import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from featpipe.documents.limits import LoadLimits
 
@@ -41,7 +41,11 @@ _INLINE = re.compile(
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);"
 )
+_LINE_BREAK = re.compile(r"<br[\s/>]", re.IGNORECASE)
 _SHOWN = ("verbatim", "shown", "loud", "soft", "address", "escaped")
+
+#: Text that is shown, and where it starts and ends in the source.
+_Piece = tuple[str, int, int]
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -120,28 +124,27 @@ class _Reader:
             trimmed = line.strip().removeprefix("|")
             at = start + line.index(trimmed) if trimmed else start
             for column, match in enumerate(_CELL.finditer(self.source, at, end)):
-                text, pieces = self._inline(match.start(), match.end())
+                text, pieces = _joined(self._pieces(match.start(), match.end()))
                 cells.append(RawCell(row, column, text, pieces))
         self.builder.add_table(cells)
 
     def _add(self, spans: list[tuple[int, int]], *, level: int = 0) -> None:
-        first, pieces = self._inline(spans[0][0], spans[0][1])
-        lines = [first]
-        for start, end in spans[1:]:
-            more, more_pieces = self._inline(start, end)
-            lines.append(more)
-            pieces += [(1, start, start), *more_pieces]
-        text = "\n".join(lines)
-        if self.builder.add(text, pieces, level=level) and level == 1:
-            self.builder.title = self.builder.title or " ".join(text.split())
+        """A paragraph, or several where line breaks (br) divide it."""
+        paragraphs: list[list[_Piece]] = [[]]
+        for number, (start, end) in enumerate(spans):
+            if number:
+                paragraphs[-1].append(("\n", start, start))
+            for piece in self._pieces(start, end):
+                if piece[0] == CELL_BREAK:
+                    paragraphs.append([])
+                else:
+                    paragraphs[-1].append(piece)
+        for paragraph in paragraphs:
+            text, pieces = _joined(paragraph)
+            if self.builder.add(text, pieces, level=level) and level == 1:
+                self.builder.title = self.builder.title or " ".join(text.split())
 
-    def _inline(self, start: int, end: int) -> tuple[str, list[tuple[int, int, int]]]:
-        """The shown text of a stretch of source, and where it came from."""
-        shown = [piece for piece in self._pieces(start, end) if piece[0]]
-        text = "".join(text for text, _, _ in shown)
-        return text, [(len(text), first, last) for text, first, last in shown]
-
-    def _pieces(self, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    def _pieces(self, start: int, end: int) -> Iterator[_Piece]:
         """The pieces of a stretch that are shown: text, start and end in the source."""
         done = start
         for match, after in self._marks(start, end):
@@ -154,6 +157,8 @@ class _Reader:
                 yield match[group], *match.span(group)
             elif match[0].startswith("&"):
                 yield unescape(match[0]), *match.span()
+            elif _LINE_BREAK.match(match[0]):
+                yield CELL_BREAK, *match.span()
         yield self.source[done:end], done, end
 
     def _marks(self, start: int, end: int) -> Iterator[tuple[re.Match[str], int]]:
@@ -170,3 +175,10 @@ class _Reader:
                     continue
                 at = close + len("-->")
             yield match, at
+
+
+def _joined(pieces: Iterable[_Piece]) -> tuple[str, list[tuple[int, int, int]]]:
+    """The text of some pieces, and where it came from."""
+    shown = [piece for piece in pieces if piece[0]]
+    text = "".join(text for text, _, _ in shown)
+    return text, [(len(text), first, last) for text, first, last in shown]

@@ -10,7 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag
 
-from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
+from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
 from featpipe.documents.formats.html import decode_page, read_html
 from featpipe.documents.formats.zip_xml import Container, attribute, local, text_of
 from featpipe.errors import UnreadableDocument
@@ -81,7 +81,8 @@ def _table(table: Element, builder: DocumentBuilder) -> None:
 
 def _raw(row: int, column: int, cell: Element) -> RawCell:
     height, width = (attribute(cell, f"number-{name}-spanned") for name in ("rows", "columns"))
-    return RawCell(row, column, "\n".join(_lines(cell)), (), count_of(height), count_of(width))
+    text = CELL_BREAK.join(_lines(cell))
+    return RawCell(row, column, text, (), count_of(height), count_of(width))
 
 
 def _rows_of(element: Element) -> Iterator[Element]:

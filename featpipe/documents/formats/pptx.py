@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featpipe.documents.builder import DocumentBuilder, RawCell, count_of
+from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
 from featpipe.documents.formats.zip_xml import (
     Container,
     attribute,
@@ -117,7 +117,7 @@ class _Slide:
                 if cell.get("hMerge") in {"1", "true"} or cell.get("vMerge") in {"1", "true"}:
                     continue
                 lines = [drawn_text(p) for p in children(child(cell, "txBody"), "p")]
-                text = "\n".join(line.replace("\v", "\n") for line in lines)
+                text = CELL_BREAK.join(lines)
                 cells.append(
                     RawCell(
                         row,

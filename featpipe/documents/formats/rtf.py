@@ -349,7 +349,7 @@ class _Reader:
         if self.state.target == "body":
             flow = self.flows["body"]
             flow.cell += [self._text_of("body"), *(text for text, _ in self._take_boxes())]
-            self.row.cells.append("\n".join(part for part in flow.cell if part.strip()))
+            self.row.cells.append(rtf.BREAK.join(part for part in flow.cell if part.strip()))
             flow.cell.clear()
         else:  # a table in a head, a note or a box: its cells are paragraphs
             self._end_paragraph()
@@ -385,7 +385,7 @@ class _Reader:
         """What a row without an end holds is kept."""
         flow = self.flows["body"]
         if self.row.cells:
-            self.row.cells += ["\n".join(flow.cell)] if flow.cell else []
+            self.row.cells += [rtf.BREAK.join(flow.cell)] if flow.cell else []
             self._end_row()
         else:
             lines = (line for text in flow.cell for line in text.split(rtf.BREAK))

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from featpipe.documents.builder import DocumentBuilder, RawCell
+from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell
 from featpipe.documents.formats.zip_xml import (
     Container,
     attribute,
@@ -149,6 +149,8 @@ class _Workbook:
             match = _PLACE.match(cell.get("r", ""))
             column = _column_number(match[1]) if match else column + 1
             text = self._text(cell)
+            if "\n" in text:
+                text = CELL_BREAK.join(text.splitlines())
             if text:
                 cells.append(RawCell(row, column, text))
                 self.n_cells += 1
