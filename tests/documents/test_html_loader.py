@@ -85,6 +85,66 @@ def test_text_is_what_a_browser_shows(source: str, text: str) -> None:
     assert loaded(source).text == text
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (
+            "<ol><li>甲<li>乙<ol type=a><li>丙<li>丁</ol><li>戊</ol>后",
+            "1. 甲\n2. 乙\na. 丙\nb. 丁\n3. 戊\n后",
+        ),
+        (
+            "<OL START='3'><LI>\n <p>甲</p>\n<p>又</p><LI value=7>乙<LI>丙</OL>",
+            "3. 甲\n又\n7. 乙\n8. 丙",
+        ),
+        ("<ol style='list-style-type: cjk-ideographic' start=10><li>甲</ol>", "十、甲"),
+        ("<ol type=I start=4><li>甲<li type=i>乙</ol>", "IV. 甲\nv. 乙"),
+        ("<ol type=A start=26><li>甲<li>乙</ol>", "Z. 甲\nAA. 乙"),
+        ("<ol reversed start=2><li>甲<li>乙</ol>", "2. 甲\n1. 乙"),
+        ("<ol reversed><li>甲<li>乙</ol>", "甲\n乙"),
+        ("<ol><li><ol type=i><li>甲<li>乙</ol><li><li>丙</ol>", "1. i. 甲\nii. 乙\n3. 丙"),
+        ("<ol><li><ol>\n甲</li><p>乙</ol></ol>", "1. 甲\n乙"),
+        ("<ol><li>甲<ul><li>子</ul><li>乙</ol><ul><li>丙</ul>", "1. 甲\n子\n2. 乙\n丙"),
+        ("<ol style='list-style: none'><li>甲</ol>", "甲"),
+        ("<ol class='site breadcrumb'><li>甲</ol>", "甲"),
+        ("<style>ul, ol { margin: 0; list-style: none }</style><ol><li>甲</ol>", "甲"),
+        ("<style>ul { list-style: none }</style><ol><li>甲</ol>", "1. 甲"),
+        ("<table><tr><td>一<td><ol><li>甲<li>乙</ol></table>", "一\t1. 甲 2. 乙"),
+    ],
+)
+def test_items_of_ordered_lists_have_their_numbers(source: str, text: str) -> None:
+    page = loaded(source)
+    assert page.text == text
+    assert page.origin
+    at = page.text.index("甲")
+    assert source[slice(*page.origin.to_source(at, at + 1))] == "甲"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ('可见的<span style="color: red; DISPLAY : none">不见</span>正文', "可见的正文"),
+        ("<div hidden><div>不见</div></div>可见的正文", "可见的正文"),
+        ("<p hidden>不见<p>可见的正文", "可见的正文"),
+        ("<ul><li hidden>不见<ul><li>不见</ul><li>可见的正文", "可见的正文"),
+        ("<table><tr hidden><td>不<td>见<tr><td>可见<td>的正文</table>", "可见\t的正文"),
+        ("<table><tr><td><b style='display:none'>不见</td><td>可见<td>正文</table>", "可见\t正文"),
+        ("<br hidden><input hidden value=1>可见<img style='display:none'>的正文", "可见的正文"),
+        ("<div style='overflow: hidden'>可见</div><div data-hidden=1>正文</div>", "可见\n正文"),
+        ("<body style='display: none'><p>由程序显示</body>", "由程序显示"),
+    ],
+)
+def test_what_is_not_displayed_is_left_out(source: str, text: str) -> None:
+    page = loaded(source)
+    assert page.text == text
+    assert page.notes == (("hidden text is left out",) if "不" in source else ())
+
+
+def test_a_page_that_its_program_shows_is_read_and_says_so() -> None:
+    page = loaded("<a>首页</a><div id=content style='display:none'>关于中标结果的公告</div>")
+    assert page.text == "首页\n关于中标结果的公告"
+    assert page.notes == ("more text is hidden than shown: all of it is read",)
+
+
 def test_layout_tables_give_prose_and_the_table_in_them_gives_rows() -> None:
     page = loaded(
         "<table><tr><td>菜单</td><td><p>正文</p>"
@@ -131,7 +191,24 @@ def test_every_character_comes_from_its_place_in_the_source() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["<a '>", '<a ">" ', "<!--", "<script>", "<table><tr><td>", "</", "<![CDATA[", "&", "<p "],
+    [
+        "<a '>",
+        '<a ">" ',
+        "<!--",
+        "<script>",
+        "<table><tr><td>",
+        "</",
+        "<![CDATA[",
+        "&",
+        "<p ",
+        "<p hidden>",
+        "<div hidden>x",
+        "<ol><li>",
+        "<ol>",
+        "ol,",
+        "ol{list-style:",
+        "display:",
+    ],
 )
 def test_hostile_repetition_is_read_in_linear_work(unit: str) -> None:
     # A quadratic tokenizer would take hours on this; the suite's own time limit is the assertion.

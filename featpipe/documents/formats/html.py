@@ -9,6 +9,9 @@ embedded images is a single step. Comments, scripts and the like are matched who
 them is taken for a tag. Every quantifier that could be retried is possessive: the time is linear in
 the source, whatever it holds.
 
+The items of an ordered list have their numbers. Elements that are not displayed are left out, which
+is noted; a page that displays the lesser part of its text is shown by its program, and read whole.
+
 Of a form the values are read, as ☒ and ☐ those of boxes, and of a list that opens its choice.
 Readings above characters (ruby) are left out, as in a Word file.
 
@@ -25,6 +28,8 @@ from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import DocumentBuilder, Pieces
 from featpipe.documents.decode import Decoded, decode
+from featpipe.documents.formats.html_hidden import HiddenElement, may_hide
+from featpipe.documents.formats.html_lists import OpenList, lacks_numbers, open_list
 from featpipe.documents.formats.html_tables import (
     Block,
     OpenTable,
@@ -78,16 +83,20 @@ _MAX_NESTED = 32
 _PREFORMATTED = frozenset({"pre", "textarea"})
 _VALUELESS = words_in("hidden password submit button reset image file color range")
 _TABLE_TAGS = frozenset({"table", "tr", "td", "th"})
+_LIST_TAGS = frozenset({"ol", "ul", "menu", "dir", "li"})
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}encoding=["']([\w.:-]+)""",
     re.IGNORECASE,
 )
+_ALL_READ = "more text is hidden than shown: all of it is read"
 #: A list of which several lines are shown.
 _LISTED = re.compile(r"\s(?:multiple|size)\b", re.IGNORECASE)
 _SECTION_TYPE = re.compile(r"""\stype=["'](pdf|paragraph)["']""")
 _SECTION_TITLE = re.compile(r'\stitle="([^"]*)"')
 _SECTION_LEVEL = {"pdf": 1, "paragraph": 2}
+#: The numbers before an item, and where they come from.
+_NO_LABEL: tuple[str, Pieces] = ("", ())
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -106,7 +115,27 @@ def decode_page(data: bytes) -> Decoded:
 
 def read_html(source: str, builder: DocumentBuilder) -> None:
     """Add the text of an HTML source to a builder."""
-    _Page(builder).read(source)
+    hidden = HiddenElement() if may_hide(source) else None
+    n_shown, n_hidden = _count(source) if hidden else (0, 0)
+    if n_hidden > n_shown:
+        hidden = None
+    if n_hidden:
+        builder.note("hidden text is left out" if hidden else _ALL_READ)
+    _Page(builder, hidden).read(source)
+
+
+def _count(source: str) -> tuple[int, int]:
+    """About how many characters of a page are displayed, and how many are not."""
+    hidden = HiddenElement()
+    counts = [0, 0]
+    at = 0
+    for match in _TOKEN.finditer(source):
+        start, end = match.span()
+        counts[bool(hidden.name)] += len(source[at:start].strip())
+        hidden.covers(match[_NAME], match[_ATTRIBUTES], is_open=not match[_CLOSE])
+        at = end
+    counts[bool(hidden.name)] += len(source[at:].strip())
+    return counts[0], counts[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +150,9 @@ class _Choice:
 class _Page:
     """One pass over the tokens of a page."""
 
-    def __init__(self, builder: DocumentBuilder) -> None:
+    def __init__(self, builder: DocumentBuilder, hidden: HiddenElement | None = None) -> None:
         self.builder = builder
+        self.hidden = hidden
         self.is_traced = builder.is_traced
         self.texts: list[str] = []  # the block under construction
         self.pieces: list[tuple[int, int, int]] = []
@@ -132,26 +162,35 @@ class _Page:
         self.n_pre = 0
         self.choices: list[_Choice] | None = None  # of an open list
         self.is_chosen = False
+        self.lists: list[OpenList] = []
+        self.has_numbers = True
+        self.label = self.outer = _NO_LABEL  # of the item that begins here, and of one around it
         self.n_flattened = 0  # open tables that are too deep to be kept apart
 
     def read(self, source: str) -> None:
         at = 0
-        texts = self.texts
+        texts, hidden = self.texts, self.hidden
+        self.has_numbers = not lacks_numbers(source)
         for match in _TOKEN.finditer(source):
             start, end = match.span()
-            if start > at:
+            if start > at and not (hidden and hidden.name):
                 text = source[at:start]
                 if texts or not text.isspace():  # blanks before a block's first word are dropped
                     self._text(text, at)
             at = end
             name = match[_NAME]
+            if hidden and hidden.covers(name, match[_ATTRIBUTES], is_open=not match[_CLOSE]):
+                continue
             if name is None:
                 if match[_CDATA]:
                     self._text(match[_CDATA], match.start(_CDATA))
             elif (name := name.lower()) in _TAGS:
                 self._tag(name, match)
-        if at < len(source):
+        if at < len(source) and not (hidden and hidden.name):
             self._text(source[at:], at)
+        self._finish()
+
+    def _finish(self) -> None:
         self._end_block()
         self._end_choices()
         while self.tables:
@@ -199,6 +238,8 @@ class _Page:
                 self._section(match)
         elif name in _TABLE_TAGS:
             self._table_tag(name, is_open, match)
+        elif name in _LIST_TAGS:
+            self._list_tag(name, is_open, match)
         elif name in _PREFORMATTED:
             self.n_pre = max(0, self.n_pre + (1 if is_open else -1))
 
@@ -232,6 +273,23 @@ class _Page:
             self.pieces += choice.pieces
             self._end_block()
 
+    def _list_tag(self, name: str, is_open: bool, match: re.Match[str]) -> None:
+        """A list or an item; an item in whose place another list begins keeps its number."""
+        if name == "li" and is_open:
+            open_lists = self.lists if self.has_numbers else []
+            number = open_lists[-1].next_label(match[_ATTRIBUTES]) if open_lists else ""
+            pieces = ((len(number), *match.span()),) if number else ()
+            self.label = (self.outer[0] + number, (*self.outer[1], *pieces))
+        elif is_open:
+            self.lists.append(open_list(name, match[_ATTRIBUTES]))
+            self.outer = self.label if len(self.lists) < _MAX_NESTED else _NO_LABEL
+            return
+        else:
+            self.label = _NO_LABEL
+            if name != "li" and self.lists:
+                self.lists.pop()
+        self.outer = _NO_LABEL
+
     def _section(self, match: re.Match[str]) -> None:
         """A heading that stands in ``<div type=... title=...>`` only."""
         raw = match[_ATTRIBUTES]
@@ -251,6 +309,9 @@ class _Page:
         self.pieces = []
         if text.isspace():
             return
+        if self.label[0]:
+            text, pieces = self.label[0] + text, [*self.label[1], *pieces]
+            self.label = self.outer = _NO_LABEL
         if self.choices is not None:
             self.choices.append(_Choice(self.is_chosen, text, pieces))
         elif self.is_title:
