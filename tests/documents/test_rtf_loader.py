@@ -130,10 +130,36 @@ def test_a_row_without_an_end_loses_nothing() -> None:
         (r"{\header\trowd\intbl A\cell B\cell\row\pard C\par}a\par{\footnote D\cell E}",
          "a\nD\nE\nA\nB\nC"),
         (r"{\*\nesttableprops x}{\nonesttables\par}y", "y"),
+        (r"\trowd\cellx9\cellx99 A\cell{\u21333 ?\nestcell\u20301 ?x\nestcell}\intbl\cell\row",
+         "A\t单 位x"),
     ],
 )  # fmt: skip
 def test_only_what_a_reader_sees_is_text(inner: str, text: str) -> None:
     assert read(rf"{{\rtf1\ansi {inner}\par}}").text == text
+
+
+def form(more: str, result: str = "") -> str:
+    inner = rf"{{\*\fldinst{{ FORMX{{\*\formfield{{{more}{{\*\ffname Text1}}}}}}}}}}"
+    return rf"{{\field{inner}{{\fldrslt{{{result}}}}}}}"
+
+
+def test_boxes_and_lists_of_old_forms_are_read_as_they_stand() -> None:
+    choices = r"{\*\ffl USD}{\*\ffl CNY}"
+    for more, result, text in (
+        (r"\fftype1\ffres25\ffdefres0", "", "☐"),
+        (r"\fftype1\ffres25\ffdefres1", "", "☒"),
+        (r"\fftype1\ffres0\ffdefres1", "", "☐"),
+        (r"\fftype1\ffres1", "", "☒"),
+        (r"\fftype2\ffres25\ffdefres1" + choices, "", "CNY"),
+        (r"\fftype2\ffres0\ffdefres1" + choices, "", "USD"),
+        (r"\fftype2\ffres7" + choices, "", ""),
+        (r"\fftype2\ffres0" + choices, "EUR", "EUR"),
+        (r"\fftype0\ffres0{\*\ffdeftext x}", "100", "100"),
+    ):
+        assert read(rf"{{\rtf1 a={form(more, result)}=b\par}}").text == f"a={text}=b"
+    box = form(r"\fftype1\ffres1")
+    row = rf"\trowd\cellx9\cellx99\intbl {box}A\cell B\cell\row"
+    assert read(rf"{{\rtf1 {row}\pard {{\v {box}}}c\par}}").text == "☒A\tB\nc"
 
 
 def test_hostile_files_end_with_a_reason() -> None:

@@ -11,11 +11,12 @@ and feet, each text once. Words and code pages are in `rtf_tokens`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import DocumentBuilder
 from featpipe.documents.formats import rtf_tokens as rtf
+from featpipe.documents.formats.rtf_state import Flow, FormField, State
 from featpipe.documents.formats.rtf_tables import Row, placed
 from featpipe.documents.formats.symbol_fonts import is_symbol_font, read_in
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
@@ -31,10 +32,15 @@ _MOST_NESTED = 10_000
 #: Before the name of a font of signs, in the place of a codec.
 _SYMBOLS = "signs of "
 #: Targets whose text is kept, and those of them that are made of paragraphs.
-_SEEN = ("body", "box", "note", "head", "title", "fonts", "styles")
+_SEEN = ("body", "box", "note", "head", "title", "fonts", "styles", "choice")
 _PARAGRAPHS = frozenset({"body", "box", "note", "head"})
 #: What is looked for inside of what is not seen.
-_INSIDE = {"drawing": ("box", "none"), "info": ("title", "none")}
+_INSIDE = {
+    "drawing": ("box", "none"),
+    "info": ("title", "none"),
+    "field": ("form",),
+    "form": ("choice",),
+}
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -55,41 +61,14 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     return builder
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """Of a group: what its text is, and how its bytes are read."""
-
-    target: str = "body"
-    """body, box, note, head, title, fonts; styles, drawing, info or none where nothing is seen."""
-    font: int | None = None
-    is_hidden: bool = False
-    is_deleted: bool = False
-    n_substitutes: int = 1
-    """Characters that follow a \\u for readers that do not know it."""
-    style: int = 0
-    level: int = 0
-    """Of a heading: that of its style, or its own."""
-    is_in_table: bool = False
-
-
-@dataclass(slots=True)
-class _Flow:
-    """Paragraphs of one target: (text, level), or a table's rows."""
-
-    parts: list[str] = field(default_factory=list)
-    cell: list[str] = field(default_factory=list)
-    """Finished paragraphs of the open cell."""
-    blocks: list[tuple[str, int] | list[Row]] = field(default_factory=list)
-
-
 class _Reader:
     """One pass over the tokens."""
 
     def __init__(self, builder: DocumentBuilder) -> None:
         self.builder = builder
-        self.state = _State()
-        self.stack: list[_State] = []
-        self.flows = {name: _Flow() for name in _SEEN}
+        self.state = State()
+        self.stack: list[State] = []
+        self.flows = {name: Flow() for name in _SEEN}
         self.fonts: dict[int, str] = {}
         self.styles: dict[int, int] = {}
         self.page = "cp1252"
@@ -102,6 +81,7 @@ class _Reader:
         self.n_lost = 0
         self.row = Row()
         self.definition = Row()
+        self.form: FormField | None = None
 
     def take(self, token: Token) -> None:
         if token.brace:
@@ -117,7 +97,7 @@ class _Reader:
         """Write everything in its order."""
         self._decode()
         is_in_table = self.state.target == "body" and self.state.is_in_table
-        self.state = _State(is_in_table=is_in_table)
+        self.state = State(is_in_table=is_in_table)
         self._end_paragraph()
         self._end_table()
         self._write(self.flows["body"].blocks)
@@ -148,14 +128,29 @@ class _Reader:
             elif self.state.target == "fonts":
                 self._end_font()
             elif outer.target != self.state.target:
-                self._leave()
+                self._leave(outer)
             self.state = outer
+            if self.form and len(self.stack) < self.form.n_groups:
+                self._end_form(self.form)
 
-    def _leave(self) -> None:
+    def _leave(self, outer: State) -> None:
         """The end of a destination: its last paragraph needs no mark."""
         self._decode()
         if self.state.target in _PARAGRAPHS:
             self._end_paragraph()
+        elif self.state.target == "choice" and self.form:
+            self.form.choices.append(self._text_of("choice"))
+        elif self.state.target == "field" and self.form and outer.target in _PARAGRAPHS:
+            self.form.n_groups = len(self.stack)
+            self.form.n_parts = len(self.flows[outer.target].parts)
+
+    def _end_form(self, form: FormField) -> None:
+        """The end of a form field: what it shows, unless its result was written out."""
+        self.form = None
+        self._decode()
+        flow = self.flows.get(self.state.target)
+        if flow and form.n_parts == len(flow.parts):
+            self._add(form.shown())
 
     def _end_style(self) -> None:
         """A style of the sheet is a heading by its level, or by its name."""
@@ -180,6 +175,8 @@ class _Reader:
             return
         if word == "annotation":
             self.builder.note("comments are left out")
+        if found == "form":
+            self.form = FormField()
         self._decode()
         self.state = replace(self.state, target=found, level=0, is_in_table=False)
 
@@ -306,6 +303,10 @@ class _Reader:
     def _plain(self, _: int | None) -> None:
         self.state = replace(self.state, font=None, is_hidden=False, is_deleted=False)
 
+    def _set_form(self, name: str, number: int | None) -> None:
+        if self.form and self.state.target == "form":
+            setattr(self.form, name, max(number or 0, 0))
+
     # ---- paragraphs and tables
 
     def _set_level(self, number: int | None) -> None:
@@ -424,4 +425,7 @@ _WORDS: dict[str, Callable[[_Reader, int | None], None]] = {
     "trowd": _Reader._begin_row,
     "trleft": _Reader._set_left,
     "cellx": _Reader._add_edge,
+    "fftype": lambda reader, number: reader._set_form("kind", number),
+    "ffres": lambda reader, number: reader._set_form("result", number),
+    "ffdefres": lambda reader, number: reader._set_form("default", number),
 }

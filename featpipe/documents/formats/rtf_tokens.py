@@ -99,7 +99,7 @@ SYMBOLS = {b"~": "\u00a0", b"_": "-", b"\t": "\t"}
 UNSEEN = words_in(
     """
     colortbl filetbl pict objdata objclass xe tc rxe nonesttables nonshppict shprslt
-    fldinst datafield annotation atnid atnauthor revtbl listtable listoverridetable pn sp upr
+    datafield annotation atnid atnauthor revtbl listtable listoverridetable pn sp upr
     bkmkstart bkmkend ftnsep ftnsepc aftnsep aftnsepc ftncn aftncn fchars lchars
     """
 )
@@ -130,7 +130,10 @@ def destination(word: str, *, is_star: bool) -> str:
     ):
         if word in words:
             return target
-    named = {"fonttbl": "fonts", "title": "title", "info": "info", "stylesheet": "styles"}
+    named = {
+        "fldinst": "field", "formfield": "form", "ffl": "choice",
+        "fonttbl": "fonts", "title": "title", "info": "info", "stylesheet": "styles",
+    }  # fmt: skip
     return named.get(word, "none" if is_star else "")
 
 
