@@ -171,13 +171,97 @@ def test_an_opendocument_text_gives_headings_lists_and_tables() -> None:
     assert document.headings[0].level == 2
 
 
-def opendocument(body: str) -> Document:
-    names = ("office", "text", "table", "draw")
+def opendocument(body: str, own: str = "", styles: str = "") -> Document:
+    """A text by its body, the styles of its own part, and those of the part for styles."""
+    names = ("office", "text", "table", "draw", "style")
     spaces = " ".join(f'xmlns:{n}="urn:oasis:names:tc:opendocument:xmlns:{n}:1.0"' for n in names)
-    content = f"<office:document-content {spaces}><office:body><office:text>{body}</office:text>"
+    content = f"<office:document-content {spaces}><office:automatic-styles>{own}"
+    content += f"</office:automatic-styles><office:body><office:text>{body}</office:text>"
     content += "</office:body></office:document-content>"
     kind = "application/vnd.oasis.opendocument.text"
-    return loaded(write_zip({"mimetype": kind, "content.xml": content}))
+    members = {"mimetype": kind, "content.xml": content}
+    if styles:
+        members["styles.xml"] = (
+            f"<office:document-styles {spaces}>{styles}</office:document-styles>"
+        )
+    return loaded(write_zip(members))
+
+
+def odt_level(level: int, number: str, suffix: str, more: str = "", *, kind: str = "list") -> str:
+    attributes = f'text:level="{level}" style:num-format="{number}" style:num-suffix="{suffix}"'
+    name = "list-level-style-number" if kind == "list" else "outline-level-style"
+    return f"<text:{name} {attributes} {more}/>"
+
+
+def odt_list(*items: str, more: str = 'text:style-name="L1"') -> str:
+    inner = "".join(f"<text:list-item>{item}</text:list-item>" for item in items)
+    return f"<text:list {more}>{inner}</text:list>"
+
+
+def test_items_and_headings_of_an_opendocument_text_have_their_numbers() -> None:
+    own = (
+        '<text:list-style style:name="L1">' + odt_level(1, "1", ".")
+        + odt_level(2, "一, 二, 三, ...", "）", 'style:num-prefix="（"') + "</text:list-style>"
+        '<text:list-style style:name="L2"><text:list-level-style-bullet text:level="1"/>'
+        + odt_level(2, "1", "", 'text:display-levels="2"') + "</text:list-style>"
+        '<text:list-style style:name="L3">'
+        + odt_level(1, "一, 二, 三, ...", "条", 'style:num-prefix="第"')
+        + odt_level(2, "1", "", 'text:display-levels="2"') + "</text:list-style>"
+        '<style:style style:name="P9" style:family="paragraph" style:list-style-name=""/>'
+    )  # fmt: skip
+    outline = odt_level(1, "一, 二, 三, ...", "、", kind="outline")
+    outline += odt_level(2, "1", "", 'text:display-levels="2"', kind="outline")
+    outline += odt_level(3, "", "", kind="outline")
+    styles = f"<office:styles><text:outline-style>{outline}</text:outline-style></office:styles>"
+
+    def p(text: str) -> str:
+        return f"<text:p>{text}</text:p>"
+
+    def h(text: str, level: int, more: str = "") -> str:
+        return f'<text:h text:outline-level="{level}" {more}>{text}</text:h>'
+
+    style = 'text:style-name="L1"'
+    inner, inner_list = odt_list(p("子"), p("丑"), more=""), odt_list(p("子"), p("丑"))
+    body = (
+        h("总则", 1) + h("范围", 2) + h("细则", 3) + h("无号", 1, 'text:style-name="P9"')
+        + h("附则", 1)
+        + odt_list(p("甲") + p("又"), p("乙") + inner, p("丙"), more=f'{style} xml:id="a"')
+        + odt_list(p("新")).replace("-item>", '-item text:start-value="5">', 1)
+        + odt_list(p("续"), more=f'{style} text:continue-numbering="true"')
+        + odt_list(inner, p("丁"), more=f'{style} text:continue-list="a"')
+        + odt_list(p("点"), more='text:style-name="L2"')
+        + odt_list(p("租期") + inner, more='text:style-name="L3"')
+        + odt_table(odt_cell("表") + odt_cell("").replace("<text:p></text:p>", inner_list))
+    )  # fmt: skip
+    document = opendocument(body, own, styles)
+    assert document.text.split("\n") == [
+        "一、总则", "一.1 范围", "细则", "无号", "二、附则",
+        "1. 甲", "又", "2. 乙", "（一）子", "（二）丑", "3. 丙", "5. 新", "6. 续",
+        "（一）子", "（二）丑", "4. 丁", "点", "第一条 租期", "一.1 子", "一.2 丑",
+        "表\t1. 子 2. 丑",
+    ]  # fmt: skip
+
+
+def test_comments_and_hidden_text_of_an_opendocument_text_are_noted_and_heads_are_read() -> None:
+    own = (
+        '<style:style style:name="T1" style:family="text">'
+        '<style:text-properties text:display="none"/></style:style>'
+    )
+    head = (
+        "<office:master-styles><style:master-page><style:header><text:p>合同编号：A-1</text:p>"
+        "</style:header><style:header-left><text:p>合同编号：A-1</text:p></style:header-left>"
+        "<style:footer><text:p>第<text:page-number>1</text:page-number>页</text:p></style:footer>"
+        '<style:footer-left style:display="false"><text:p>不见</text:p></style:footer-left>'
+        "</style:master-page></office:master-styles>"
+    )
+    comment = "<office:annotation><text:p>批注</text:p></office:annotation>"
+    hidden = '<text:span text:style-name="T1">不见</text:span>'
+    section = '<text:section text:display="none"><text:p>不见</text:p></text:section>'
+    body = f"<text:p>甲{comment}方{hidden}</text:p>{section}"
+    document = opendocument(body, own, head)
+    assert document.text == "甲方\n合同编号：A-1"
+    assert document.notes == ("comments are left out", "hidden text is left out")
+    assert not opendocument("<text:p>甲方</text:p>", own).notes
 
 
 def odt_table(*rows: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
-from featpipe.documents.formats.docx_numbering import Numbering
+from featpipe.documents.formats.docx_numbering import Numbering, labelled
 from featpipe.documents.formats.symbol_fonts import describe, read_in, sign_of
 from featpipe.documents.formats.zip_xml import (
     Container,
@@ -165,8 +165,7 @@ class _Word:
         if number and (found.text.strip() or not found.boxes):
             label = self.numbering.next_label(*number)
             if label and found.text.strip():
-                separator = "" if label[-1] in "、）．，：)" and not label.isascii() else " "
-                found.text = label + separator + found.text.lstrip()
+                found.text = labelled(label, found.text)
         return found
 
     def _style(self, properties: Element | None) -> _Style:

@@ -89,11 +89,23 @@ class Numbering:
                 counters[upper] = levels.get(upper, Level()).start
         return _label(rule, levels, counters)
 
+    def count_from(self, number: str, level: int, first: int) -> None:
+        """Let the next paragraph of a level have the number ``first``."""
+        name, _ = self.lists[number]
+        if 0 <= level < _MAX_LEVELS:
+            self.counters.setdefault(name, [None] * _MAX_LEVELS)[level] = first - 1
+
     def _restarts(self, number: str, level: int) -> bool:
         """Whether a list counts anew at its first use of a level."""
         is_first = (number, level) not in self.started
         self.started.add((number, level))
         return is_first and level in self.overridden[number]
+
+
+def labelled(label: str, text: str) -> str:
+    """A paragraph with the number before it."""
+    separator = "" if label[-1] in "、）．，：)" and not label.isascii() else " "
+    return label + separator + text.lstrip()
 
 
 def _links(elements: list[Element]) -> dict[str, str]:
