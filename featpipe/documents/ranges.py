@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zipfile import ZipFile
 
 from featpipe.documents.media_type import DAMAGED_ZIP
-from featpipe.documents.source import holds_texts, in_jsonl, in_zip, is_archive
+from featpipe.documents.source import LINES, holds_texts, in_jsonl, in_zip, is_archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def ranges_of(source: Source, most_bytes: int) -> list[Range]:
     try:
         if source.part is not None or source.path.stat().st_size < 2 * most_bytes:
             return []
-        if suffix == ".jsonl" and holds_texts(source.path):
+        if suffix in LINES and holds_texts(source.path):
             return list(_of_lines(source.path, most_bytes))
         if suffix == ".zip" and is_archive(source.path):
             return list(_of_members(source.path, most_bytes))

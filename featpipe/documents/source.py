@@ -35,6 +35,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 #: Added by packers and file managers; not documents.
 _LITTER = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 _UTF8_NAME = 0x800
+#: Suffixes of JSON Lines.
+LINES = frozenset({".jsonl", ".ndjson"})
 #: Of a JSONL file, these tell whether it holds texts.
 _FIRST_RECORDS = 10
 _OFFICE_MARKS = frozenset({"[Content_Types].xml", "mimetype", "META-INF/container.xml"})
@@ -261,9 +263,9 @@ def expanded(source: Source) -> list[Source]:
     """The documents in a source: members of an archive, lines of a JSONL file, or itself."""
     suffix = source.path.suffix.lower()
     # Pipes and devices are never opened; reading one raises.
-    if source.part is None and suffix in {".jsonl", ".zip"} and source.path.is_file():
+    if source.part is None and suffix in {*LINES, ".zip"} and source.path.is_file():
         try:
-            if suffix == ".jsonl" and holds_texts(source.path):
+            if suffix in LINES and holds_texts(source.path):
                 return list(in_jsonl(source))
             if suffix == ".zip" and is_archive(source.path):
                 return list(in_zip(source))

@@ -141,8 +141,9 @@ def read_all(path: Path) -> dict[str, str]:
     return {s.id.removeprefix(folder): load_source(s).text for s in sources}
 
 
-def test_records_of_a_jsonl_file_are_documents(tmp_path: Path) -> None:
-    path = tmp_path / "texts.jsonl"
+@pytest.mark.parametrize("suffix", ["jsonl", "ndjson"])
+def test_records_of_json_lines_are_documents(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"texts.{suffix}"
     lines = [
         json.dumps({"id": "甲", "text": "第一篇"}, ensure_ascii=False),
         "",
@@ -152,10 +153,10 @@ def test_records_of_a_jsonl_file_are_documents(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(lines), "utf-8")
     assert read_all(path) == {
-        "texts.jsonl/甲": "第一篇",
-        "texts.jsonl/2": "<b>不是网页</b>",
-        "texts.jsonl/line 4": "没有编号",
-        "texts.jsonl/甲 (line 5)": "同名",
+        f"texts.{suffix}/甲": "第一篇",
+        f"texts.{suffix}/2": "<b>不是网页</b>",
+        f"texts.{suffix}/line 4": "没有编号",
+        f"texts.{suffix}/甲 (line 5)": "同名",
     }
 
 

@@ -30,9 +30,9 @@ def write_members(path: Path, n: int) -> Source:
 
 @pytest.mark.parametrize("size", [1, 7, 40, 1000])
 @pytest.mark.parametrize("n", [1, 2, 30])
-@pytest.mark.parametrize("kind", ["jsonl", "zip"])
+@pytest.mark.parametrize("kind", ["jsonl", "ndjson", "zip"])
 def test_ranges_cover_the_file_once(tmp_path: Path, kind: str, n: int, size: int) -> None:
-    write = write_lines if kind == "jsonl" else write_members
+    write = write_members if kind == "zip" else write_lines
     source = write(tmp_path / f"a.{kind}", n)
     ranges = ranges_of(source, size)
     found = [one for part in ranges for one in in_range(source, part)]
