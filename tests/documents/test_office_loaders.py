@@ -10,7 +10,7 @@ import pytest
 from zip_writing import relations, write_zip
 
 from featpipe.documents import Document, load_document
-from featpipe.documents.formats.xlsx import plain
+from featpipe.documents.formats.xlsx_formats import plain
 
 
 def loaded(data: bytes, source: str = "file") -> Document:
@@ -141,6 +141,57 @@ def test_durations_of_more_than_a_day_are_no_dates(
     buffer = io.BytesIO()
     book.save(buffer)
     assert loaded(buffer.getvalue()).text.split("\n")[1] == text
+
+
+@pytest.mark.parametrize(
+    ("value", "number_format", "text"),
+    [
+        (12, '0"万元"', "12万元"),
+        (12.5, '#,##0.00_ "万元";[Red]-#,##0.00"万元"', "12.5万元"),
+        (-3, '0"吨"', "-3吨"),
+        (88.8, '_ ¥* #,##0.00_ ;_ ¥* -#,##0.00_ ;_ ¥* "-"??_ ;_ @_ ', "¥88.8"),
+        (0, '_ ¥* #,##0.00_ ;_ ¥* -#,##0.00_ ;_ ¥* "-"??_ ;_ @_ ', "0"),
+        (5, "[$EUR-407] #,##0.00", "EUR5"),
+        (5, "#,##0.00\\ [$€-407]", "5€"),
+        (7, "00000", "00007"),
+        (1234, "000000", "001234"),
+        (1250000, '0.00,,"百万"', "1.25百万"),
+        (1234567, "#,##0,", "1234.567"),
+        (3, 'General"元"', "3元"),
+        (3, '"第"0"期"', "第3期"),
+        (3, "General!天", "3天"),
+        (123456, '0!.0,"万"', "123456"),
+        (0.5, "# ?/?", "0.5"),
+        (1.5e10, "0.00E+00", "15000000000"),
+        (20000, '[>=10000]0.0,"千";0', "20000"),
+        (-1234.5, "#,##0.00_);(#,##0.00)", "-1234.5"),
+        (1234.5, "#,##0.00", "1234.5"),
+    ],
+)
+def test_numbers_have_the_units_zeros_and_currencies_of_their_formats(
+    value: float, number_format: str, text: str
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, buffer = openpyxl.Workbook(), io.BytesIO()
+    book.active["A1"] = value
+    book.active["A1"].number_format = number_format
+    book.save(buffer)
+    assert loaded(buffer.getvalue()).text.split("\n")[1] == text
+
+
+def test_hidden_rows_and_columns_are_read_and_noted() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    for kind in ("row", "column", "none"):
+        book, buffer = openpyxl.Workbook(), io.BytesIO()
+        sheet = book.active
+        sheet.append(["甲", "乙"])
+        sheet.row_dimensions[1].hidden = kind == "row"
+        sheet.column_dimensions["B"].hidden = kind == "column"
+        book.save(buffer)
+        document = loaded(buffer.getvalue())
+        assert document.text == "Sheet\n甲\t乙"
+        notes = ("hidden rows and columns are read like the others",)
+        assert document.notes == (() if kind == "none" else notes)
 
 
 @pytest.mark.parametrize(

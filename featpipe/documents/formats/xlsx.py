@@ -1,25 +1,22 @@
 """Excel files (.xlsx, .xlsm): a sheet is a page, its name a heading, its rows a table.
 
-Cells show what the sheet shows (dates, percentages, results of formulas as last saved). Numbers are
-stored bare, with a format (ECMA-376 part 1, section 18.8.30): dates become ISO dates, durations
-(``[h]:mm``) hours, minutes and seconds, percentages carry their sign, other numbers are written
-without losing a digit that Excel keeps (15). Text boxes follow the cells of their sheet. Hidden
-sheets are read like the others, which is noted, as are comments, charts, and heads and feet of
-printed pages, which are left out.
+Cells show what the sheet shows (dates, percentages, units, results of formulas as last saved), as
+`xlsx_formats` tells. Text boxes follow the cells of their sheet. Hidden sheets, rows and columns
+are read like the others, which is noted, as are comments, charts, and heads and feet of printed
+pages, which are left out.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell
+from featpipe.documents.formats.xlsx_formats import Formats
 from featpipe.documents.formats.zip_xml import (
     Container,
-    attribute,
     child,
     children,
     drawn_text,
@@ -34,14 +31,6 @@ if TYPE_CHECKING:
 
     from featpipe.documents.limits import LoadLimits
 
-_DATES = {14: "d", 15: "d", 16: "d", 17: "d", 18: "t", 19: "t", 20: "t", 21: "t", 22: "dt"}
-_DATES.update({45: "t", 46: "e", 47: "t"})
-_DATES.update(dict.fromkeys((*range(27, 32), 36, *range(50, 55), 57, 58), "d"))
-_DATES.update(dict.fromkeys((32, 33, 34, 35, 55, 56), "t"))
-_PERCENT = {9: 0, 10: 2}
-_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE)
-_ELAPSED = re.compile(r"\[[hms]+\]", re.IGNORECASE)
-_LAST_DAY = 2_958_466  # 10000-01-01
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_COLUMNS = 16_384
@@ -129,9 +118,11 @@ class _Workbook:
         cells: list[RawCell],
         spans: dict[tuple[int, int], tuple[int, int]],
     ) -> None:
-        row = -1
+        row, hidden = -1, False
         for _, element in ET.iterparse(source):  # noqa: S314 - entities are refused
             tag = local(element.tag)
+            if tag in {"row", "col"}:
+                hidden |= element.get("hidden") in {"1", "true"}
             if tag == "row":
                 row = _row_number(element, row)
                 self._add_row(element, row, cells)
@@ -140,6 +131,8 @@ class _Workbook:
                 self.builder.note("heads and feet of printed pages are left out")
             elif tag == "mergeCell":
                 spans.update(_merged(element.get("ref", "")))
+        if hidden:
+            self.builder.note("hidden rows and columns are read like the others")
 
     def _add_row(self, element: Element, row: int, cells: list[RawCell]) -> None:
         column = -1
@@ -235,73 +228,3 @@ def _merged(reference: str) -> dict[tuple[int, int], tuple[int, int]]:
 def _widened(cell: RawCell, spans: dict[tuple[int, int], tuple[int, int]]) -> RawCell:
     rows, columns = spans.get((cell.row, cell.column), (1, 1))
     return RawCell(cell.row, cell.column, cell.text, (), rows, columns)
-
-
-class Formats:
-    """Cell style number -> how its value is written."""
-
-    def __init__(self, styles: Element | None, *, is_1904: bool) -> None:
-        self._base = datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30)
-        self._kinds: list[str | int | None] = []
-        if styles is None:
-            return
-        own: dict[int, str] = {}
-        for entry in children(child(styles, "numFmts"), "numFmt"):
-            own[int(entry.get("numFmtId", "0"))] = entry.get("formatCode", "")
-        for entry in children(child(styles, "cellXfs"), "xf"):
-            number = int(attribute(entry, "numFmtId") or 0)
-            self._kinds.append(_kind(number, own.get(number)))
-
-    def written(self, raw: str, style: int) -> str:
-        """The text of a numeric cell; the raw text where it is not a number."""
-        try:
-            value = float(raw)
-        except ValueError:
-            return raw
-        kind = self._kinds[style] if 0 <= style < len(self._kinds) else None
-        if isinstance(kind, str) and 0 <= value < _LAST_DAY:
-            return self._date(value, kind)
-        if isinstance(kind, int):
-            return f"{value * 100:.{kind}f}%"
-        return plain(value)
-
-    def _date(self, value: float, kind: str) -> str:
-        if kind == "e":
-            minutes, seconds = divmod(round(value * 86_400), 60)
-            return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
-        moment = self._base + timedelta(days=int(value), seconds=round(value % 1 * 86_400))
-        if self._base.year == 1899 and value < 61:
-            moment += timedelta(days=1 if value >= 1 else 0)  # Excel's 29 February 1900
-        if kind == "t" and value < 1:
-            return moment.strftime("%H:%M:%S")
-        has_time = value % 1 > 0 and kind != "d"
-        return moment.strftime("%Y-%m-%d %H:%M:%S" if has_time else "%Y-%m-%d")
-
-
-def plain(value: float) -> str:
-    """A number without exponent and without noise beyond its 15th digit."""
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    text = f"{value:.15g}"
-    if "e" not in text:
-        return text
-    if abs(value) >= 1:
-        return f"{value:.0f}"
-    return f"{value:.20f}".rstrip("0") if abs(value) > 1e-15 else text
-
-
-def _kind(number: int, code: str | None) -> str | int | None:
-    """What a number is: d, t, dt (dates, times), e (durations), digits of a percentage, or None."""
-    if code is None:
-        return _DATES.get(number, _PERCENT.get(number))
-    bare = _LITERAL.sub("", code.split(";")[0])
-    if "%" in bare:
-        return len(re.sub(r"^.*?\.|[^0#]", "", bare)) if "." in bare else 0
-    if _ELAPSED.search(bare):
-        return "e"
-    letters = set(bare.lower())
-    has_date = bool(letters & set("yd")) or ("m" in letters and not letters & set("hs"))
-    has_time = bool(letters & set("hs"))
-    if "general" in bare.lower() or not (has_date or has_time):
-        return None
-    return ("d" if has_date else "") + ("t" if has_time else "")
