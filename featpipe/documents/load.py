@@ -270,7 +270,7 @@ BUILT_IN = (
     Loader("text", 2, (media_type.GIVEN,), _HERE + "text:load_given"),
     Loader("markdown", 6, (media_type.MARKDOWN,), _HERE + "markdown:load"),
     Loader("html", 5, (media_type.HTML,), _HERE + "html:load"),
-    Loader("pdf", 3, (media_type.PDF,), _HERE + "pdf:load"),
+    Loader("pdf", 4, (media_type.PDF,), _HERE + "pdf:load"),
     Loader("docx", 4, (media_type.DOCX,), _HERE + "docx:load"),
     Loader("pptx", 3, (media_type.PPTX,), _HERE + "pptx:load"),
     Loader("xlsx", 4, (media_type.XLSX,), _HERE + "xlsx:load"),

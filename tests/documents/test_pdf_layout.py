@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from featpipe.documents.formats.pdf_layout import (
     upright,
 )
 from featpipe.documents.formats.pdf_lines import cut_lines
+from featpipe.documents.formats.pdf_rules import Rules, rules_of
 
 SIZE = 10.0
 WIDE = "本公司及董事会全体成员保证公告内容的真实准确完整不存在虚假记载误导性陈述或者"
@@ -35,6 +38,40 @@ def test_a_full_line_goes_on_and_a_short_one_ends() -> None:
         WIDE + "\n重大遗漏。",
         "特此公告。",
     ]
+
+
+def grid(xs: list[float], ys: list[float]) -> Rules | None:
+    """A table with thin rules at these places, drawn cell by cell."""
+    boxes = [(x, low, x + 0.5, high, False) for x in xs for low, high in pairwise(ys)]
+    boxes += [(left, y, right, y + 0.5, False) for y in ys for left, right in pairwise(xs)]
+    return rules_of(boxes)
+
+
+def test_lines_in_a_cell_go_on_up_to_its_edge_and_end_with_it() -> None:
+    def shown(*lines: tuple[str, float, float]) -> list[str]:
+        made = page((WIDE, 50, 760), *lines)
+        made.rules = grid([50, 180, 300], [600, 650, 700, 740])
+        return texts(made)[1:]
+
+    wrapped = "北京市海淀区中关村一"  # 100 points in a cell of 130
+    assert shown((wrapped + "号", 55, 720), ("二层", 55, 705)) == [wrapped + "号\n二层"]
+    assert shown(("张三", 55, 720), ("李四", 55, 705)) == ["张三", "李四"]
+    assert shown((wrapped + "号", 55, 705), ("二层", 55, 690)) == [wrapped + "号", "二层"]
+    assert shown((wrapped + "号", 55, 720), ("二层", 190, 705)) == [wrapped + "号", "二层"]
+    assert shown(("甲 " + wrapped, 200, 720), ("二层", 185, 705)) == ["甲 " + wrapped + "\n二层"]
+
+
+def test_the_line_under_a_word_and_the_frame_of_a_page_are_no_cells() -> None:
+    lines = ((WIDE, 50, 700), ("重大遗漏。", 50, 685))
+    frame = (40.0, 100.0, 560.0, 800.0, True)
+    for boxes in (
+        [frame],
+        [frame, (50.0, 698.0, 90.0, 698.5, False)],
+        [(50.0, 698.0, 90.0, 698.5, False)],
+    ):
+        made = page(*lines)
+        made.rules = rules_of(boxes)
+        assert texts(made) == [WIDE + "\n重大遗漏。"]
 
 
 def test_a_clause_number_begins_a_paragraph_even_after_a_full_line() -> None:

@@ -61,6 +61,55 @@ def test_fields_of_one_length_below_one_another_are_paragraphs() -> None:
     assert len(read_lines("会议于下午开始的时间为", "10:30在本公司")) == 1
 
 
+def rectangle(left: float, bottom: float, right: float, top: float) -> bytes:
+    return b"%g %g %g %g re " % (left, bottom, right - left, top - bottom)
+
+
+def line(x: float, y: float, to_x: float, to_y: float) -> bytes:
+    return b"%g %g m %g %g l " % (x, y, to_x, to_y)
+
+
+XS, YS = (50, 180, 400), (600, 660, 740)
+ROWS = [line(XS[0], y, XS[-1], y) for y in YS]
+COLUMNS = [line(x, YS[0], x, YS[-1]) for x in XS]
+CELLS = [(left, bottom, right, top) for left, right in pairwise(XS) for bottom, top in pairwise(YS)]
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        b"".join(one + b"S " for one in (*ROWS, *COLUMNS)),
+        b"".join((*ROWS, *COLUMNS)) + b"S ",
+        b"".join(rectangle(*cell) + b"S " for cell in CELLS),
+        b"".join(rectangle(*cell) for cell in CELLS) + b"S ",
+        b"".join(
+            rectangle(a, c, b, c + 0.5) + rectangle(a, c, a + 0.5, d) + rectangle(b, c, b + 0.5, d)
+            + b"f " for a, c, b, d in CELLS
+        ),
+        b"q 2 0 0 2 0 0 cm "
+        + b"".join(rectangle(*(x / 2 for x in cell)) for cell in CELLS) + b"S Q ",
+    ],
+    ids=["strokes", "one path", "frames", "frames in one path", "thin rectangles", "scaled"],
+)  # fmt: skip
+def test_lines_in_the_cells_of_a_table_are_put_together(drawing: bytes) -> None:
+    cells = [
+        ("地址：北京市海淀区中关", 55, 720), ("村一号", 55, 705), ("电话：", 190, 720),
+        ("开户行：某某银行北京分", 55, 645), ("行营业部", 55, 630), ("张三", 190, 645),
+        ("李四", 190, 630), (WIDE, 50, 500), ("任。", 50, 485),
+    ]  # fmt: skip
+    assert loaded(write_pdf([cells], drawing=drawing)).text.split("\n") == [
+        "地址：北京市海淀区中关村一号", "电话：", "开户行：某某银行北京分行营业部", "张三", "李四",
+        WIDE + "任。",
+    ]  # fmt: skip
+    plain = loaded(write_pdf([cells])).text
+    assert "中关\n村一号" in plain
+
+
+def test_a_drawing_of_many_lines_costs_no_more_than_its_text() -> None:
+    drawing = b"".join(line(n % 500, n % 700, n % 300, n % 800) for n in range(30_000)) + b"S "
+    assert loaded(write_pdf([[("甲方", 50, 700)]], drawing=drawing)).text == "甲方"
+
+
 def test_pages_tile_the_text() -> None:
     document = loaded(write_pdf([[("one", 50, 700)], [], [("three", 50, 700)]]))
     edges = [(page.start, page.end) for page in document.pages]

@@ -1,6 +1,7 @@
 """From the lines of PDF pages to paragraphs: pure decisions over text and boxes.
 
 A PDF holds glyphs and places, not paragraphs. Rules, each with its test:
+- in a ruled cell of a table, lines go on up to its edge, and end with it;
 - a line continues in the next one when the next line's first word would not have fitted, both are
   of one size, one step apart, and the next does not begin a clause or an item;
 - pieces at one height are one row of text;
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from featpipe.documents.formats.pdf_rules import Cell, Rules
+
 #: Share of the page's height, at either end, in which running heads stand.
 _OUTER_ZONE = 0.12
 _OUTER_LINES = 4
@@ -49,6 +52,9 @@ _PROSE = 40
 _SHORT = 14
 #: The name of a field, such as 甲方（盖章）： or Tel.:, and no time or address.
 _LABEL = re.compile(r"[^：:，,。；;、？！]{1,16}(?:：|:(?![\d/]))")
+#: Share of a page's width below which the cell of a table sets the margin of its lines, and what
+#: stays free at its right edge, in font sizes.
+_NARROW, _PADDING = 0.75, 0.5
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -72,13 +78,14 @@ class Line(NamedTuple):
 class PageLines:
     """The lines of one page, in reading order.
 
-    ``is_unmapped``: its fonts do not say what their letters mean.
+    ``is_unmapped``: its fonts do not say what their letters mean. ``rules``: drawn on it.
     """
 
     number: int
     height: float
     lines: list[Line]
     is_unmapped: bool = False
+    rules: Rules | None = None
 
 
 @dataclass(slots=True)
@@ -97,12 +104,14 @@ def upright(
     height: float,
     *,
     n_typed: int = 0,
+    rules: Rules | None = None,
 ) -> PageLines:
     """Lines from the boxes of their first and last characters, turned so that most text is upright.
 
     The direction of the text decides, not the page's declared rotation: pages are rotated to show
     turned text, and rotated with upright text. Right-to-left text is not turned. The last
-    ``n_typed`` lines were typed into the page, and have no say.
+    ``n_typed`` lines were typed into the page, and have no say. The rules of a page that is turned
+    are left out.
 
     Shapes: boxes (2, lines, 4), as left, top, right, bottom in points, y upwards.
     """
@@ -111,12 +120,12 @@ def upright(
     n_voters = min(_VOTERS, len(texts) - n_typed)
     turned = _turned(boxes, width, n_voters)
     if turned is not None:
-        boxes, height = turned, width
+        boxes, height, rules = turned, width, None
     first, last = boxes
     left, bottom = np.minimum(first[:, 0], last[:, 0]), first[:, 3]
     right, size = np.maximum(first[:, 2], last[:, 2]), first[:, 1] - bottom
     rows = zip(texts, left.tolist(), right.tolist(), bottom.tolist(), size.tolist(), strict=True)
-    return PageLines(0, height, list(map(_as_line, rows)))
+    return PageLines(0, height, list(map(_as_line, rows)), rules=rules)
 
 
 def _turned(boxes: NDArray[np.float64], width: float, n_voters: int) -> NDArray[np.float64] | None:
@@ -247,17 +256,17 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
     parts: list[list[str]] = []
     breaks: list[list[tuple[int, int]]] = []
     previous: Line | None = None
-    previous_limit = 0.0
+    previous_end = End(0.0)
     length = 0  # of the last block
     for i, page in enumerate(pages):
-        limits = _right_limits(page.lines)
+        ends = _ends(page)
         is_first = True
         for k, line in enumerate(page.lines):
             if (i, k) in left_out:
                 continue
             separator = None
             if previous:
-                separator = _separator(previous, line, previous_limit, is_new_page=is_first)
+                separator = _separator(previous, line, previous_end, is_new_page=is_first)
             if separator is None:
                 length = len(line.text)
                 numbers.append(page.number)
@@ -268,28 +277,29 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
                     breaks[-1].append((length + 1, page.number))
                 parts[-1] += separator, line.text
                 length += len(separator) + len(line.text)
-            previous, previous_limit, is_first = line, limits[k], False
+            previous, previous_end, is_first = line, ends[k], False
     texts = ("".join(pieces) for pieces in parts)
     return [Block(*block) for block in zip(numbers, texts, breaks, strict=True)]
 
 
-def _separator(line: Line, following: Line, limit: float, *, is_new_page: bool) -> str | None:
+def _separator(line: Line, following: Line, end: End, *, is_new_page: bool) -> str | None:
     """The separator of two lines of one paragraph; None where a paragraph ends.
 
     A line break between lines (cleaning removes it between wide characters); within one row a
     blank, or a line break between close neighbours.
     """
     text, _, right, bottom, size = line
-    if text[-1:] != "\ufffe" and not _goes_on(line, following, limit, is_new_page=is_new_page):
+    if text[-1:] != "\ufffe" and not _goes_on(line, following, end, is_new_page=is_new_page):
         return None
     is_level = abs(bottom - following.bottom) < 0.3 * max(size, 1.0)
     is_far = is_level and following.left - right >= 0.7 * size
     return " " if is_far and not is_new_page else "\n"
 
 
-def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) -> bool:
+def _goes_on(line: Line, following: Line, end: End, *, is_new_page: bool) -> bool:
     """Whether two lines, of which the first ends without a hyphen, are of one paragraph."""
     text, _, right, bottom, size = line
+    limit = end.right
     step = bottom - following.bottom
     larger = max(size, following.size, 1.0)
     if abs(size - following.size) > 0.25 * larger:
@@ -304,7 +314,44 @@ def _goes_on(line: Line, following: Line, limit: float, *, is_new_page: bool) ->
         right < line.left or following.right < following.left or not 0 < step < 2.2 * larger
     ):  # typed
         return False
+    elif end.cell and not _stands_in(end.cell, following):
+        return False
+    elif end.cell and end.cell.right - end.cell.left < end.page_width * _NARROW:
+        limit = end.cell.right - _PADDING * size
     return _is_wrapped(line, following, limit - right, larger)
+
+
+def _stands_in(cell: Cell, line: Line) -> bool:
+    """Whether a line begins in a cell, above the rule that ends it."""
+    is_above = line.bottom + line.size / 2 > cell.floor
+    return is_above and cell.left - 1 <= line.left < cell.right
+
+
+class End(NamedTuple):
+    """How far a line may reach.
+
+    Attributes:
+        right: where the longest line ends that begins at about the same place.
+        cell: of a table, in which the line ends.
+        page_width: from the first to the last character of a page.
+    """
+
+    right: float
+    cell: Cell | None = None
+    page_width: float = 0.0
+
+
+def _ends(page: PageLines) -> list[End]:
+    """By line, how far it may reach."""
+    lines, rules = page.lines, page.rules
+    limits = _right_limits(lines)
+    if rules is None:
+        return list(map(End, limits))
+    width = max(line.right for line in lines) - min(line.left for line in lines) if lines else 0.0
+    return [
+        End(limit, rules.cell_at(line.right - line.size / 2, line.bottom + line.size / 2), width)
+        for line, limit in zip(lines, limits, strict=True)
+    ]
 
 
 def _right_limits(lines: Sequence[Line]) -> list[float]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from featpipe.documents.formats.pdf_layout import PageLines, upright
+from featpipe.documents.formats.pdf_rules import RuleReader
 from featpipe.documents.formats.pdf_typed import insert_typed
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class LineReader:
         self._pdfium: ModuleType = pdfium
         self._units = (ctypes.c_ushort * _CHARACTERS)()
         self._boxes = _Boxes(pdfium, _LINES)
+        self._rules = RuleReader()
         # The same function without declared arguments: no conversions, a third of the time.
         self._ask_box, self._ask_unmapped = map(
             _undeclared, (pdfium.FPDFText_GetLooseCharBox, pdfium.FPDFText_HasUnicodeMapError)
@@ -98,6 +100,7 @@ class LineReader:
             is_unmapped = self._is_unmapped(textpage)
         finally:
             pdfium.FPDFText_ClosePage(textpage)
+        rules = self._rules.read(page) if texts else None
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
         if pdfium.FPDFPage_GetRotation(page) % 2:
             width, height = height, width
@@ -105,7 +108,7 @@ class LineReader:
             texts += [line.text for line in typed]
             boxes = np.array([line[1:] for line in typed], np.float64)
             places = np.concatenate((places, np.stack((boxes, boxes))), axis=1)
-        lines = upright(texts, places, width, height, n_typed=len(typed))
+        lines = upright(texts, places, width, height, n_typed=len(typed), rules=rules)
         if typed:
             insert_typed(lines.lines, len(typed))
         lines.is_unmapped = is_unmapped
