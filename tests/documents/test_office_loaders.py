@@ -463,6 +463,37 @@ def test_a_mail_inside_a_mail_keeps_its_own_fields() -> None:
     assert document.notes == ("part left out: message/delivery-status",)
 
 
+def test_the_lines_of_a_flowed_mail_are_put_together() -> None:
+    def read(body: str, more: str = "") -> str:
+        kind = f"Content-Type: text/plain; charset=utf-8; format=flowed{more}"
+        return loaded(f"Subject: s\nFrom: a@b.cn\n{kind}\n\n{body}".encode()).text.split("\n", 2)[2]
+
+    body = "The price is \n100 EUR.\nNext\n> quoted \n> text\n>> deeper \n> end\n-- \nZhang"
+    shown = "The price is 100 EUR.\nNext\n> quoted text\n>> deeper\n> end\n--\nZhang"
+    assert read(body) == shown
+    assert read("合同金额为一百 \n万元。", "; delsp=yes") == "合同金额为一百万元。"
+    assert read(" From here \n on") == "From here on"
+    plain = loaded(b"Subject: s\nFrom: a@b.cn\n\none \ntwo").text
+    assert plain.endswith("one\ntwo")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_all_mails_of_a_mailbox_are_read(end: str) -> None:
+    mails = [
+        "From a@b.cn Thu Nov 26 10:00:00 2026", "Subject: =?utf-8?B?55Sy?=", "From: a@b.cn", "",
+        "From 北京", ">From Shanghai", "",
+        "From c@d.cn Thu Nov 26 11:00:00 2026", "Subject: two", "From: c@d.cn",
+        "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: base64", "",
+        "5LmZ5pa5", "",
+    ]  # fmt: skip
+    document = loaded(end.join(mails).encode(), "archive.mbox")
+    assert document.text == (
+        "Subject: 甲\nFrom: a@b.cn\nFrom 北京\nFrom Shanghai\nSubject: two\nFrom: c@d.cn\n乙方"
+    )
+    assert document.title == "甲"
+    assert "a mailbox: its 2 mails are read as one document" in document.notes
+
+
 def test_mail_in_an_encoding_of_seven_bits_is_read() -> None:
     subject = "=?ISO-2022-JP?B?GyRCN0BMcxsoQg==?="
     kind = "Content-Type: text/plain; charset=iso-2022-jp"

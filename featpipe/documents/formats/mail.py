@@ -1,12 +1,14 @@
 """Mail (.eml): subject, people and date, then the body; attachments are named, not opened.
 
-A mail inside the mail, such as a forwarded one, is read likewise. Of a body in several forms the
-plain one is read; HTML where there is no other. Parts whose declared encoding is unknown or wrong
-are decoded by their bytes, as are fields that are not encoded at all.
+A mail inside the mail, such as a forwarded one, is read likewise, as are the mails of a mailbox,
+one after the other. Lines of a flowed text are put together. Of a body in several forms the plain
+one is read; HTML where there is no other. Parts whose declared encoding is unknown or wrong are
+decoded by their bytes, as are fields that are not encoded at all.
 """
 
 from __future__ import annotations
 
+import re
 from email import policy
 from email.parser import BytesParser
 from typing import TYPE_CHECKING
@@ -17,20 +19,45 @@ from featpipe.documents.formats.html import read_html
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from email.message import Message
 
     from featpipe.documents.limits import LoadLimits
 
+#: The line that begins a mail of a mailbox: From, whom by and when. In mails it is quoted.
+_MAILBOX_LINE = re.compile(
+    rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n(?=[A-Za-z][A-Za-z0-9-]*:)"
+)
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _FIELDS = ("Subject", "From", "To", "Cc", "Date")
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a mail, as a :class:`~featpipe.documents.load.LoadFunction`."""
-    message = BytesParser(policy=policy.compat32).parsebytes(data)
     builder = DocumentBuilder(limits)
-    builder.title = _head(message, builder)
-    _part(message, builder, 0)
+    messages = _messages(data)
+    if len(messages) > 1:
+        if len(messages) > limits.max_members:
+            raise DocumentTooLarge(f"more than {limits.max_members:,} mails in one file")
+        builder.note(f"a mailbox: its {len(messages):,} mails are read as one document")
+    for raw in messages:
+        message = BytesParser(policy=policy.compat32).parsebytes(raw)
+        subject = _head(message, builder)
+        builder.title = builder.title or subject
+        _part(message, builder, 0)
     return builder
+
+
+def _messages(data: bytes) -> list[bytes]:
+    """The mails of a mailbox (mbox), each without the line that begins it; a mail alone."""
+    if not data.startswith(b"From "):
+        return [data]
+    starts = list(_MAILBOX_LINE.finditer(data))
+    ends = [start.start() for start in starts[1:]]
+    return [
+        _QUOTED_FROM.sub(rb"\1", data[start.end() : end])
+        for start, end in zip(starts, [*ends, len(data)], strict=True)
+    ] or [data]
 
 
 def _head(message: Message, builder: DocumentBuilder) -> str:
@@ -115,10 +142,35 @@ def _leaf(part: Message, builder: DocumentBuilder) -> None:
     elif kind in {"text/html", "application/xhtml+xml"}:
         read_html(_text(part, builder), builder)
     elif kind.startswith("text/"):
-        for line in _text(part, builder).splitlines():
+        lines = _text(part, builder).splitlines()
+        for line in _unwrapped(lines, part) if _is_flowed(part) else lines:
             builder.add(line)
     else:
         builder.note(f"part left out: {kind}")
+
+
+def _is_flowed(part: Message) -> bool:
+    return str(part.get_param("format") or "").lower() == "flowed"
+
+
+def _unwrapped(lines: list[str], part: Message) -> Iterator[str]:
+    """The paragraphs of a flowed text (RFC 3676): a line that ends in a blank goes on."""
+    keeps_blank = str(part.get_param("delsp") or "").lower() != "yes"
+    waiting, quoted = "", ""
+    for line in lines:
+        text = line.lstrip(">")
+        quotes = line[: len(line) - len(text)]
+        if waiting and quotes != quoted:
+            yield f"{quoted} {waiting}"
+            waiting = ""
+        quoted, text = quotes, text.removeprefix(" ")
+        if text.endswith(" ") and text != "-- ":
+            waiting += text if keeps_blank else text[:-1]
+        else:
+            yield f"{quotes} {waiting}{text}"
+            waiting = ""
+    if waiting:
+        yield f"{quoted} {waiting}"
 
 
 def _best(parts: list[Message]) -> list[Message]:
