@@ -185,7 +185,8 @@ def test_a_row_that_begins_further_in_keeps_its_columns() -> None:
 
 
 def test_notes_and_heads_follow_the_body_once() -> None:
-    heads = f"<w:hdr {W}>{paragraph('合同编号：2017-001')}{paragraph('第 1 页')}</w:hdr>"
+    numbers = "".join(map(paragraph, ("第 1 页", "第 1 页 共 3 页", "- 1 -", "Page 1 of 3", "1/3")))
+    heads = f"<w:hdr {W}>{paragraph('合同编号：2017-001')}{numbers}</w:hdr>"
     notes = (
         f'<w:footnotes {W}><w:footnote w:type="separator">{paragraph("—")}</w:footnote>'
         f"<w:footnote>{paragraph('见附件一。')}</w:footnote></w:footnotes>"

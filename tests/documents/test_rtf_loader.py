@@ -124,6 +124,7 @@ def test_a_row_without_an_end_loses_nothing() -> None:
         (r"{\*\unknown gone}{\pict\wmetafile8 0102}x", "x"),
         (r"{\pict\bin6 }{\'}x}y", "y"),
         (r"{\*\annotation comment}x{\*\bkmkstart b}y", "xy"),
+        (r"a{\header Page \chpgn  of 3}{\footer \u31532 ?1\u-26507 ?}{\footerf H 1}", "a\nH 1"),
         (r"a{\footnote note}b\par c{\header H}{\footer H}", "ab\nc\nnote\nH"),
         (r"a{\shp{\*\shpinst{\sp{\sn x}{\sv 1}}{\shptxt box\par}}{\shprslt box}}b\par c",
          "ab\nbox\nc"),

@@ -23,6 +23,7 @@ from featpipe.documents.formats.zip_xml import (
     child,
     children,
     is_on,
+    is_page_number,
     local,
     value_of,
 )
@@ -132,7 +133,7 @@ class _Word:
                         continue
                     text = self._paragraph(paragraph).text
                     shown = "".join(text.split())
-                    if shown and shown not in seen and not shown.strip("第页共/-— ").isdecimal():
+                    if shown not in seen and not is_page_number(shown):
                         self.builder.add(text)
                     seen.add(shown)
 

@@ -15,7 +15,14 @@ from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, cou
 from featpipe.documents.formats.docx_numbering import labelled
 from featpipe.documents.formats.html import decode_page, read_html
 from featpipe.documents.formats.odt_numbering import ListNumbers, OpenList
-from featpipe.documents.formats.zip_xml import Container, attribute, child, local, text_of
+from featpipe.documents.formats.zip_xml import (
+    Container,
+    attribute,
+    child,
+    is_page_number,
+    local,
+    text_of,
+)
 from featpipe.errors import UnreadableDocument
 
 if TYPE_CHECKING:
@@ -67,7 +74,7 @@ class _Text:
                 continue
             for line in self._lines(part):
                 shown = "".join(line.split())
-                if shown and shown not in seen and not shown.strip("第页共/-— ").isdecimal():
+                if shown not in seen and not is_page_number(shown):
                     self.builder.add(line)
                 seen.add(shown)
 

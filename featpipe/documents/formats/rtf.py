@@ -19,6 +19,7 @@ from featpipe.documents.formats import rtf_tokens as rtf
 from featpipe.documents.formats.rtf_state import Flow, FormField, State
 from featpipe.documents.formats.rtf_tables import Row, placed
 from featpipe.documents.formats.symbol_fonts import is_symbol_font, read_in
+from featpipe.documents.formats.zip_xml import is_page_number
 from featpipe.errors import DocumentTooLarge, UnreadableDocument
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class _Reader:
         self._write(self.flows["body"].blocks)
         self._write(self.flows["note"].blocks)
         heads = dict.fromkeys(b for b in self.flows["head"].blocks if isinstance(b, tuple))
-        self._write(list(heads))
+        self._write([head for head in heads if not is_page_number(head[0])])
         self.builder.encoding = self.page
         self.builder.title = self._text_of("title").strip()
         if self.n_lost:

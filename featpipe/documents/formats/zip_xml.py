@@ -30,6 +30,9 @@ _LOCAL: dict[object, str] = {}
 _MAX_LOCAL = 10_000
 _RELATION = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 
+#: What stands around the number of a page.
+_ROUND_NUMBERS = re.compile(r"[第页頁共/／|｜·~\-–—\s]|Page|of", re.IGNORECASE)
+
 #: Relations to parts that are not read, and what they hold.
 _LEFT_OUT = {
     "comments": "comments",
@@ -217,6 +220,12 @@ def drawn_text(paragraph: Element) -> str:
         elif name == "tab":
             texts.append(" ")
     return "".join(texts)
+
+
+def is_page_number(text: str) -> bool:
+    """Whether a head or foot holds no more than the number of its page, such as 第 1 页 共 3 页."""
+    number = _ROUND_NUMBERS.sub("", text)
+    return not number or number.isdecimal()
 
 
 def text_of(root: Element | None, name: str) -> str:
