@@ -126,7 +126,7 @@ def test_markdown_gives_its_words_without_its_marks() -> None:
         "付款方式",
         "1. 预付 30%",
         "2. 验收后 70%",
-        "已完成",
+        "☒ 已完成",
         "引用的话",
         "项目\t金额",
         "一期\t1,000",
@@ -173,12 +173,47 @@ def test_comments_of_markdown_end_where_they_are_closed(source: str, text: str) 
     assert loaded(source, "a.md").text == text
 
 
+TABLE = "<table border=1>\n<tr><td>甲方</td><td>某公司</td></tr>\n<tr><td>乙方<td>另一\n</table>"
+ROWS = "甲方\t某公司\n乙方\t另一"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (f"前\n\n{TABLE}\n\n后", f"前\n{ROWS}\n后"),
+        (f"前 {TABLE} 后 **粗**\n续", f"前\n{ROWS}\n后 粗续"),
+        (f"{TABLE}{TABLE}\n# 题\n", f"{ROWS}\n{ROWS}\n题"),
+        ("<table><tr><td>外<td><table><tr><td>内<td>一</table></table>\n后", "外\n内\t一\n后"),
+        (f"```\n{TABLE[:15]}\n```\n后", f"{TABLE[:15]}\n后"),
+        ("<table><tr><td>甲\n\n后 **粗**", "甲\n后 粗"),
+        ("- [ ] 是\n- [x] 否\n\n[X] 同意", "☐ 是\n☒ 否\n☒ 同意"),
+        (
+            "编号 **HT_2024_001** 与 ***粗斜*** 及 __下_线__",
+            "编号 HT_2024_001 与 粗斜 及 __下_线__",
+        ),
+        ("第一行\\\n第二行", "第一行\n第二行"),
+        ("---\ntitle: '合同'\ndate: 2024\n---\n# 甲", "title: '合同'\ndate: 2024\n甲"),
+        ("---\n\n正文\n\n---\n", "正文"),
+    ],
+)
+def test_markdown_is_read_as_it_is_shown(source: str, text: str) -> None:
+    document = load_document(source.encode(), source="a.md", keep_origin=True)
+    assert document.text == text
+    assert document.origin
+    for character in "甲乙粗内":
+        if character in text:
+            at = text.index(character)
+            assert source[slice(*document.origin.to_source(at, at + 1))] == character
+    if source.startswith("---\nt"):
+        assert document.title == "合同"
+
+
 def test_every_character_of_markdown_comes_from_its_place() -> None:
     document = loaded(MARKDOWN, "a.md")
     assert document.origin
     for i, character in enumerate(document.text):
         start, end = document.origin.to_source(i, i + 1)
-        if character not in "\n\t &":
+        if character not in "\n\t &☒":
             assert MARKDOWN[start:end] == character
     start = document.text.index("甲方）与乙方")
     assert MARKDOWN[slice(*document.origin.to_source(start, start + 6))] == "甲方`）\n与乙方"
@@ -220,11 +255,30 @@ def test_the_way_to_the_source_and_back_holds_for_any_text(source: str, name: st
         "a\n" + " " * 200_000 + "b",
         "a\n-" + " " * 200_000 + "b",
         "<!--" * 100_000,
+        "<table><td>a<td>b</table>" * 20_000,
+        "<table>\na" * 50_000,
+        "a</table><table " * 50_000,
+        "---\n" + "a: b\n" * 100_000,
+        "***a" * 50_000,
         "a\n" * 100_000,
         "**a " * 50_000,
         "[a](b" * 50_000,
     ],
-    ids=["ticks", "heading", "blanks", "delimiter", "comments", "lines", "strong", "links"],
+    ids=[
+        "ticks",
+        "heading",
+        "blanks",
+        "delimiter",
+        "comments",
+        "tables",
+        "open tables",
+        "closed tables",
+        "fields",
+        "stars",
+        "lines",
+        "strong",
+        "links",
+    ],
 )
 def test_markdown_is_read_in_time_that_grows_with_its_length(line: str) -> None:
     """Each took minutes where a pattern or a sum looked at the same characters again and again."""

@@ -121,7 +121,14 @@ def read_html(source: str, builder: DocumentBuilder) -> None:
         hidden = None
     if n_hidden:
         builder.note("hidden text is left out" if hidden else _ALL_READ)
-    _Page(builder, hidden).read(source)
+    page = _Page(builder, hidden)
+    page.has_numbers = not lacks_numbers(source)
+    page.read(source)
+
+
+def read_html_within(source: str, start: int, end: int, builder: DocumentBuilder) -> None:
+    """Add the text of a part of a source that is HTML, such as a table in Markdown."""
+    _Page(builder).read(source, start, end)
 
 
 def _count(source: str) -> tuple[int, int]:
@@ -167,11 +174,11 @@ class _Page:
         self.label = self.outer = _NO_LABEL  # of the item that begins here, and of one around it
         self.n_flattened = 0  # open tables that are too deep to be kept apart
 
-    def read(self, source: str) -> None:
-        at = 0
+    def read(self, source: str, start: int = 0, stop: int | None = None) -> None:
+        """Add the text of a source, or of a part of it."""
+        at, stop = start, len(source) if stop is None else stop
         texts, hidden = self.texts, self.hidden
-        self.has_numbers = not lacks_numbers(source)
-        for match in _TOKEN.finditer(source):
+        for match in _TOKEN.finditer(source, start, stop):
             start, end = match.span()
             if start > at and not (hidden and hidden.name):
                 text = source[at:start]
@@ -186,8 +193,8 @@ class _Page:
                     self._text(match[_CDATA], match.start(_CDATA))
             elif (name := name.lower()) in _TAGS:
                 self._tag(name, match)
-        if at < len(source) and not (hidden and hidden.name):
-            self._text(source[at:], at)
+        if at < stop and not (hidden and hidden.name):
+            self._text(source[at:stop], at)
         self._finish()
 
     def _finish(self) -> None:

@@ -1,7 +1,8 @@
 """Markdown: headings, lists, tables and prose as paragraphs, without the marks.
 
 Wrapped lines of a paragraph are joined, ``<br>`` ends one; the text of links and pictures stays,
-their targets go; code keeps its lines. Every character can be traced to the source.
+their targets go; code keeps its lines, and so do fields at the top. Tables in HTML are read as in a
+page, boxes of tasks as ☒ and ☐. Every character can be traced to the source.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell
 from featpipe.documents.decode import decode
+from featpipe.documents.formats.html import read_html_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +28,13 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:.*[^ \t#])?)[ \t#]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _QUOTE = re.compile(r" {0,3}(?:>[ \t]?)+")
-_BULLET = re.compile(r"[ \t]*[-*+][ \t]+(?:\[[ xX]\][ \t]+)?")
+_BULLET = re.compile(r"[ \t]*[-*+][ \t]+")
+#: A box of a list of tasks.
+_BOX = re.compile(r"[ \t]*\[([ xX])\](?=[ \t])")
+#: What stands between lines of hyphens at the very top: fields, such as the title.
+_FRONT = re.compile(r"---[ \t]*\r?\n((?:[A-Za-z#\s-][^\n]{0,999}+\n){1,99}?)---[ \t]*\r?(?:\n|\Z)")
+_FRONT_TITLE = re.compile(r"title:[ \t]*[\"']?([^\"'\n]+)", re.IGNORECASE)
+_TABLE_TAG = re.compile(r"<(/?)table(?=[\s>])[^>]*>", re.IGNORECASE)
 _NUMBER = re.compile(r"[ \t]*\d{1,9}[.)][ \t]")
 _DELIMITER_ROW = re.compile(
     r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$"
@@ -35,14 +43,15 @@ _CELL = re.compile(r"(?:[^|\\]++|\\.?)++|(?<=\|)(?<!\\\|)(?=\|)")
 _INLINE = re.compile(
     r"(?<!`)(?P<code>`++)(?P<verbatim>[^`\n]+)(?P=code)"
     r"|!?\[(?P<shown>[^\[\]]*)\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)|\[[^\]]*\])"
-    r"|(?P<strong>\*\*|__|~~)(?=\S)(?P<loud>[^*_~\n]+?)(?P=strong)"
+    r"|(?P<stars>\*\*\*?)(?=\S)(?P<loud>[^*\n]+?)(?P=stars)"
+    r"|(?P<strong>__|~~)(?=\S)(?P<strongly>[^*_~\n]+?)(?P=strong)"
     r"|(?<![\w*])\*(?=\S)(?P<soft>[^*\n]+?)\*(?!\w)"
     r"|<(?P<address>https?://[^\s<>]+)>|</?[a-zA-Z][^<>]*>|<!--"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);"
 )
 _LINE_BREAK = re.compile(r"<br[\s/>]", re.IGNORECASE)
-_SHOWN = ("verbatim", "shown", "loud", "soft", "address", "escaped")
+_SHOWN = ("verbatim", "shown", "loud", "strongly", "soft", "address", "escaped")
 
 #: Text that is shown, and where it starts and ends in the source.
 _Piece = tuple[str, int, int]
@@ -65,13 +74,59 @@ class _Reader:
         self.waiting: list[tuple[int, int]] = []
         self.fence = ""
         self.is_quoted = False
+        self.unclosed = len(source)
 
     def read(self) -> None:
-        for match in _LINE.finditer(self.source):
+        done = self._front()
+        for match in _LINE.finditer(self.source, done):
             start, end = match.span()
             end -= len(match[0]) - len(match[0].rstrip("\r\n"))
-            self._line(start, end)
+            if end > done or start >= done:
+                done = self._line_with_tables(max(start, done), end)
         self._end_paragraph()
+
+    def _front(self) -> int:
+        """Add the fields at the top of a file, each a paragraph; where they end."""
+        front = _FRONT.match(self.source)
+        if not front:
+            return 0
+        for match in _LINE.finditer(self.source, *front.span(1)):
+            self.builder.add(match[0], ((len(match[0]), *match.span()),))
+        title = _FRONT_TITLE.search(front[1])
+        self.builder.title = title[1].strip() if title else ""
+        return front.end()
+
+    def _line_with_tables(self, start: int, end: int) -> int:
+        """Read a line with the HTML tables that begin in it; where they or the line end."""
+        begin = start
+        while not self.fence and (span := self._html_table(start, end)):
+            before, after = span
+            if self.source[start:before].strip():
+                self._line(start, before)
+            self._end_paragraph()
+            read_html_within(self.source, before, after, self.builder)
+            start = after
+            end = self._end_of_line(after) if after > end else end
+        if start == begin or self.source[start:end].strip():
+            self._line(start, end)
+        return end
+
+    def _html_table(self, start: int, end: int) -> tuple[int, int] | None:
+        """The first HTML table that begins in a stretch and is closed somewhere."""
+        opened = _TABLE_TAG.search(self.source, start, end)
+        if not opened or opened[1] or opened.start() >= self.unclosed:
+            return None
+        depth = 0
+        for tag in _TABLE_TAG.finditer(self.source, opened.start()):
+            depth += -1 if tag[1] else 1
+            if not depth:
+                return opened.start(), tag.end()
+        self.unclosed = opened.start()  # nor is any that begins later
+        return None
+
+    def _end_of_line(self, at: int) -> int:
+        match = _LINE.match(self.source, at)
+        return at + len(match[0].rstrip("\r\n")) if match else at
 
     def _line(self, start: int, end: int) -> None:
         line = self.source[start:end]
@@ -107,6 +162,8 @@ class _Reader:
             self._end_paragraph()
         self.is_quoted = bool(quote)
         self.waiting.append((start + (bullet.end() if bullet else at), end))
+        if line.endswith("\\"):
+            self.waiting[-1] = (self.waiting[-1][0], end - 1)
         if line.endswith(("  ", "\\")):
             self._end_paragraph()
 
@@ -134,7 +191,10 @@ class _Reader:
         for number, (start, end) in enumerate(spans):
             if number:
                 paragraphs[-1].append(("\n", start, start))
-            for piece in self._pieces(start, end):
+            box = None if number else _BOX.match(self.source, start, end)
+            if box:
+                paragraphs[-1].append(("☐" if box[1] == " " else "☒", *box.span()))
+            for piece in self._pieces(box.end() if box else start, end):
                 if piece[0] == CELL_BREAK:
                     paragraphs.append([])
                 else:
@@ -151,7 +211,7 @@ class _Reader:
             yield self.source[done : match.start()], done, match.start()
             done = after
             group = next((g for g in _SHOWN if match[g] is not None), None)
-            if group in {"shown", "loud", "soft"}:
+            if group in {"shown", "loud", "strongly", "soft"}:
                 yield from self._pieces(*match.span(group))
             elif group:
                 yield match[group], *match.span(group)
