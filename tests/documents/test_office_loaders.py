@@ -179,6 +179,25 @@ def test_numbers_have_the_units_zeros_and_currencies_of_their_formats(
     assert loaded(buffer.getvalue()).text.split("\n")[1] == text
 
 
+def test_formulas_without_a_stored_result_are_counted() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, buffer = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(["合计", "=1+1", "=A1"])
+    book.save(buffer)
+    document = loaded(buffer.getvalue())
+    assert document.text == "Sheet\n合计"
+    (note,) = document.notes
+    assert note.startswith("formulas without a stored result are left out: 2; open")
+    book.save(buffer := io.BytesIO())
+    with zipfile.ZipFile(buffer) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    for empty in (b"<v />", b"<v/>", b"<v></v>"):
+        members[sheet] = members[sheet].replace(empty, b"<v>2</v>")
+    known = loaded(write_zip(members))
+    assert (known.text, known.notes) == ("Sheet\n合计\t2\t2", ())
+
+
 def test_hidden_rows_and_columns_are_read_and_noted() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     for kind in ("row", "column", "none"):

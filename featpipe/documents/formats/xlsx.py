@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 _UNICODE = re.compile("_x([0-9A-Fa-f]{4})_")
 _MAX_COLUMNS = 16_384
+_NO_RESULT = "formulas without a stored result"
+_FORMULA_HINT = "open the file in Excel or WPS and save it"
 _PRINTED = frozenset(
     f"{page}{end}" for page in ("odd", "even", "first") for end in ("Header", "Footer")
 )
@@ -63,6 +65,8 @@ class _Workbook:
         is_1904 = properties is not None and properties.get("date1904") in {"1", "true"}
         self.formats = Formats(container.xml_or_none(parts.get("styles", "")), is_1904=is_1904)
         self.n_cells = 0
+        #: Formulas without a stored result.
+        self.n_unknown = 0
 
     def read(self) -> DocumentBuilder:
         """The text of all sheets."""
@@ -75,6 +79,8 @@ class _Workbook:
                 self._read_sheet(number, sheet, name)
         for what in self.container.left_out(self.part):
             self.builder.note(what)
+        if self.n_unknown:
+            self.builder.note(f"{_NO_RESULT} are left out: {self.n_unknown:,}; {_FORMULA_HINT}")
         return self.builder
 
     def _read_sheet(self, number: int, sheet: Element, name: str) -> None:
@@ -144,6 +150,8 @@ class _Workbook:
             text = self._text(cell)
             if "\n" in text:
                 text = CELL_BREAK.join(text.splitlines())
+            if not text and cell.get("t") != "str":  # a text may be the result, and empty
+                self.n_unknown += child(cell, "f") is not None
             if text:
                 cells.append(RawCell(row, column, text))
                 self.n_cells += 1
