@@ -297,6 +297,14 @@ _UNREAD = {
     media_type.XLS: ("an Excel file of the old binary format", "save it as .xlsx"),
     media_type.PPT: ("a PowerPoint file of the old binary format", "save it as .pptx or PDF"),
     media_type.MSG: ("an Outlook message", "save it as .eml"),
+    media_type.ODS: ("an OpenDocument spreadsheet", "save it as .xlsx"),
+    media_type.ODP: ("an OpenDocument presentation", "save it as .pptx or PDF"),
+    media_type.OFD: ("an OFD file", "export it as PDF"),
+    "application/postscript": ("a PostScript file", "convert it to PDF"),
+    **{
+        kind: (f"a packed file ({name})", "unpack it, or pack its content as .zip")
+        for kind, name in media_type.PACKED.items()
+    },
     media_type.ZIP: (
         "a zip archive inside another source, or a damaged one,",
         "unpack it; a whole archive named as a source is read member by member",

@@ -26,8 +26,17 @@ DOCX = _OFFICE + "wordprocessingml.document"
 PPTX = _OFFICE + "presentationml.presentation"
 XLSX = _OFFICE + "spreadsheetml.sheet"
 ODT = "application/vnd.oasis.opendocument.text"
+ODS, ODP = (
+    f"application/vnd.oasis.opendocument.{kind}" for kind in ("spreadsheet", "presentation")
+)
 EPUB = "application/epub+zip"
+OFD = "application/ofd"
 DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
+PACKED = {
+    "application/gzip": "gzip", "application/x-bzip2": "bzip2", "application/x-xz": "xz",
+    "application/zstd": "zstd", "application/x-7z-compressed": "7z", "application/vnd.rar": "RAR",
+}  # fmt: skip
+"""Archives and packed files that are recognised and not read, with their names."""
 MSG, OLE = "application/vnd.ms-outlook", "application/x-ole-storage"
 PICTURES = tuple(f"image/{found}" for found in ("png", "jpeg", "gif", "tiff", "bmp", "webp"))
 ENCRYPTED_OFFICE = "application/x-encrypted-office"
@@ -193,6 +202,7 @@ def _zip_type(data: bytes) -> str:
         ("word/document.xml", DOCX),
         ("ppt/presentation.xml", PPTX),
         ("xl/workbook.xml", XLSX),
+        ("OFD.xml", OFD),
     ):
         if member in names:
             return found
