@@ -276,7 +276,7 @@ BUILT_IN = (
     Loader("xlsx", 4, (media_type.XLSX,), _HERE + "xlsx:load"),
     Loader("odt", 4, (media_type.ODT,), _HERE + "odt_epub:load_odt"),
     Loader("epub", 4, (media_type.EPUB,), _HERE + "odt_epub:load_epub"),
-    Loader("ocr", 2, media_type.PICTURES, _HERE + "ocr:load"),
+    Loader("ocr", 3, media_type.PICTURES, _HERE + "ocr:load"),
     Loader("mail", 4, (media_type.MAIL,), _HERE + "mail:load"),
 )
 

@@ -58,7 +58,30 @@ def test_lines_in_a_cell_go_on_up_to_its_edge_and_end_with_it() -> None:
     assert shown(("张三", 55, 720), ("李四", 55, 705)) == ["张三", "李四"]
     assert shown((wrapped + "号", 55, 705), ("二层", 55, 690)) == [wrapped + "号", "二层"]
     assert shown((wrapped + "号", 55, 720), ("二层", 190, 705)) == [wrapped + "号", "二层"]
-    assert shown(("甲 " + wrapped, 200, 720), ("二层", 185, 705)) == ["甲 " + wrapped + "\n二层"]
+    assert shown(("甲 " + wrapped, 172, 720), ("二层", 185, 705)) == ["甲 " + wrapped + "\n二层"]
+
+
+def test_a_line_before_a_table_ends_there() -> None:
+    head = Line("增值税发票", 52, 102, 755, 13.0)
+    made = PageLines(1, 800.0, [head, *page(("购买方", 55, 728)).lines])
+    made.rules = grid([50, 180, 300], [600, 650, 700, 745])
+    assert texts(made) == ["增值税发票", "购买方"]
+    made.rules = None
+    assert len(texts(made)) == 1
+
+
+def test_a_mark_that_never_begins_a_line_wraps_with_the_word_before_it() -> None:
+    short = WIDE[:-2]
+    assert len(texts(page((WIDE, 50, 700), (short, 50, 685), ("者，任何人", 50, 670)))) == 1
+    assert len(texts(page((WIDE, 50, 700), (short, 50, 685), ("任何人", 50, 670)))) == 2
+
+
+def test_a_line_that_begins_with_a_flat_character_is_as_high_as_its_other_end() -> None:
+    flat = np.array([[[50, 706, 60, 704]], [[450, 710, 460, 700]]], np.float64)
+    (line,) = upright(["一般纳税人"], flat, 595, 842).lines
+    assert (line.bottom, line.size) == (700, 10)
+    (line,) = upright(["1般纳税人"], flat, 595, 842).lines
+    assert (line.bottom, line.size) == (704, 2)
 
 
 def test_the_line_under_a_word_and_the_frame_of_a_page_are_no_cells() -> None:

@@ -57,6 +57,8 @@ def read_lines(*lines: str) -> list[str]:
 def test_fields_of_one_length_below_one_another_are_paragraphs() -> None:
     lines = ["甲方：北京某某公司", "乙方：上海某某公司", "签署地：广州天河"]
     assert read_lines(*lines) == lines
+    both = ["地址、电话：海淀区一号", "开户行及账号：某银行一"]
+    assert read_lines(*both) == both
     assert len(read_lines("如果：名词能够表现该事件，", "则：只取该名词")) == 1
     assert len(read_lines("会议于下午开始的时间为", "10:30在本公司")) == 1
 

@@ -88,7 +88,7 @@ def test_a_format_that_is_added_changes_no_key_of_other_documents() -> None:
     assert known.of(ole) == f"{known.fingerprint}+doc/4"
     assert [loader.identity for loader in BUILT_IN] == [
         "plain/3", "text/2", "markdown/6", "html/5", "pdf/4", "docx/4", "pptx/3", "xlsx/4",
-        "odt/4", "epub/4", "ocr/2", "mail/4",
+        "odt/4", "epub/4", "ocr/3", "mail/4",
     ]  # fmt: skip
     assert {loader.name for loader in ADDED} == {"rtf", "doc"}
 

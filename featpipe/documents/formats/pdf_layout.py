@@ -51,10 +51,14 @@ _PROSE = 40
 #: Width of a line, in font sizes, below which it does not show a margin.
 _SHORT = 14
 #: The name of a field, such as 甲方（盖章）： or Tel.:, and no time or address.
-_LABEL = re.compile(r"[^：:，,。；;、？！]{1,16}(?:：|:(?![\d/]))")
+_LABEL = re.compile(r"[^：:，,。；;？！]{1,16}(?:：|:(?![\d/]))")
 #: Share of a page's width below which the cell of a table sets the margin of its lines, and what
 #: stays free at its right edge, in font sizes.
 _NARROW, _PADDING = 0.75, 0.5
+#: A first character so much lower than the last one of its line does not show the line's height.
+_FLAT_GLYPHS, _FLAT = "一二三", 0.7
+#: Marks that never begin a line: one after the first word of a line wraps with it.
+_NEVER_FIRST = "，。、；：？！）》”’」】％,.;:?!)%"
 _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -124,6 +128,11 @@ def upright(
     first, last = boxes
     left, bottom = np.minimum(first[:, 0], last[:, 0]), first[:, 3]
     right, size = np.maximum(first[:, 2], last[:, 2]), first[:, 1] - bottom
+    # Where boxes fit the drawn glyphs, that of 一 is flat, and the other end of its line is not.
+    flat = np.array([text[0] in _FLAT_GLYPHS for text in texts])
+    flat &= size < _FLAT * (last[:, 1] - last[:, 3])
+    bottom = np.where(flat, last[:, 3], bottom)
+    size = np.where(flat, last[:, 1] - last[:, 3], size)
     rows = zip(texts, left.tolist(), right.tolist(), bottom.tolist(), size.tolist(), strict=True)
     return PageLines(0, height, list(map(_as_line, rows)), rules=rules)
 
@@ -265,7 +274,7 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
             if (i, k) in left_out:
                 continue
             separator = None
-            if previous:
+            if previous and (is_first or previous_end.cell or not ends[k].cell):
                 separator = _separator(previous, line, previous_end, is_new_page=is_first)
             if separator is None:
                 length = len(line.text)
@@ -385,7 +394,8 @@ def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
 
 
 def _width_of_first_word(line: Line) -> float:
-    n_characters = len(first_word(line.text))
+    word = first_word(line.text)
+    n_characters = len(word) + (line.text[len(word) : len(word) + 1] in _NEVER_FIRST)
     return n_characters * (line.right - line.left) / max(1, len(line.text))
 
 
