@@ -39,6 +39,30 @@ def test_slides_are_pages_with_titles_groups_tables_and_notes() -> None:
     assert [document.text[h.start : h.end] for h in document.headings] == ["项目概况", "第二页"]
 
 
+def test_paragraphs_of_a_slide_have_the_numbers_they_ask_for() -> None:
+    pptx = pytest.importorskip("pptx")
+    show, buffer = pptx.Presentation(), io.BytesIO()
+    frame = show.slides.add_slide(show.slide_layouts[6]).shapes.add_textbox(0, 0, 9, 9).text_frame
+    kinds = [
+        ("arabicPeriod", 0, None), ("alphaLcParenR", 1, None), ("alphaLcParenR", 1, None),
+        ("arabicPeriod", 0, None), ("", 0, None), ("arabicPeriod", 0, None),
+        ("ea1JpnChsDbPeriod", 0, "11"), ("circleNumDbPlain", 0, None), ("arabicParenBoth", 0, None),
+    ]  # fmt: skip
+    frame.text = "\n".join("甲乙丙丁戊己庚辛壬")
+    for paragraph, (kind, level, start) in zip(frame.paragraphs, kinds, strict=True):
+        paragraph.level = level
+        if kind:
+            properties = paragraph._p.get_or_add_pPr()
+            bullet = properties.makeelement(f"{{{properties.nsmap['a']}}}buAutoNum", {"type": kind})
+            if start:
+                bullet.set("startAt", start)
+            properties.append(bullet)
+    show.save(buffer)
+    assert loaded(buffer.getvalue()).text.split("\n") == [
+        "1. 甲", "a) 乙", "b) 丙", "2. 丁", "戊", "1. 己", "十一. 庚", "① 辛", "(1) 壬",
+    ]  # fmt: skip
+
+
 def test_sheets_show_what_excel_shows() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

@@ -1,8 +1,8 @@
 """PowerPoint files (.pptx): slides as pages; shapes, groups, tables, diagrams and speaker notes.
 
 Shapes come in their order on the slide, the title as a heading; speaker notes follow the slide they
-belong to. Slide numbers and dates that the program fills in are left out; so are comments and
-charts, which is noted.
+belong to. Paragraphs have the numbers that they ask for themselves. Slide numbers and dates that
+the program fills in are left out; so are comments and charts, which is noted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
+from featpipe.documents.formats.docx_numbering import labelled, written
 from featpipe.documents.formats.zip_xml import (
     Container,
     attribute,
@@ -22,11 +23,18 @@ from featpipe.documents.formats.zip_xml import (
 from featpipe.errors import DocumentTooLarge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
     from featpipe.documents.limits import LoadLimits
 
 _FILLED_IN = frozenset({"sldNum", "dt", "sldImg", "hdr"})
+#: How kinds of numbers begin -> their names in a Word file.
+_STYLES = {
+    "alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman",
+    "romanUc": "upperRoman", "circleNum": "decimalEnclosedCircle", "ea1Chs": "chineseCounting",
+    "ea1Cht": "chineseCounting", "ea1JpnKor": "chineseCounting", "ea1JpnChs": "chineseCounting",
+}  # fmt: skip
 _TITLES = frozenset({"title", "ctrTitle"})
 
 
@@ -98,9 +106,8 @@ class _Slide:
         body = child(shape, "txBody")
         if kind in _FILLED_IN or body is None:
             return
-        for paragraph in children(body, "p"):
-            for line in drawn_text(paragraph).split("\v"):
-                self.builder.add(line, level=1 if kind in _TITLES else 0)
+        for line in "\v".join(_numbered(children(body, "p"))).split("\v"):
+            self.builder.add(line, level=1 if kind in _TITLES else 0)
 
     def _frame(self, frame: Element) -> None:
         for inner in frame.iter():
@@ -116,8 +123,7 @@ class _Slide:
             for column, cell in enumerate(children(element, "tc")):
                 if cell.get("hMerge") in {"1", "true"} or cell.get("vMerge") in {"1", "true"}:
                     continue
-                lines = [drawn_text(p) for p in children(child(cell, "txBody"), "p")]
-                text = CELL_BREAK.join(lines)
+                text = CELL_BREAK.join(_numbered(children(child(cell, "txBody"), "p")))
                 cells.append(
                     RawCell(
                         row,
@@ -139,6 +145,37 @@ class _Slide:
                 for paragraph in point.iter():
                     if local(paragraph.tag) == "p":
                         self.builder.add(drawn_text(paragraph))
+
+
+def _numbered(paragraphs: Iterable[Element]) -> Iterator[str]:
+    """The texts of paragraphs, with the numbers that they themselves ask for (buAutoNum)."""
+    open_lists: dict[int, tuple[str, int]] = {}  # level -> kind and last number
+    for paragraph in paragraphs:
+        text, properties = drawn_text(paragraph), child(paragraph, "pPr")
+        if not text.strip():
+            yield text
+            continue
+        level = count_of(properties.get("lvl"), least=0) if properties is not None else 0
+        open_lists = {above: one for above, one in open_lists.items() if above <= level}
+        bullet = child(properties, "buAutoNum")
+        if bullet is None:
+            open_lists.pop(level, None)
+            yield text
+            continue
+        kind = f"{bullet.get('type')} {bullet.get('startAt')}"
+        before, last = open_lists.get(level, ("", 0))
+        number = last + 1 if before == kind else count_of(bullet.get("startAt"))
+        open_lists[level] = kind, number
+        yield labelled(_label(bullet.get("type", ""), number), text)
+
+
+def _label(kind: str, number: int) -> str:
+    """A number as a kind of bullet writes it, such as arabicPeriod or ea1ChsPlain."""
+    style = next((word for start, word in _STYLES.items() if kind.startswith(start)), "decimal")
+    text = written(number, style)
+    if kind.endswith("ParenBoth"):
+        return f"({text})"
+    return text + (")" if kind.endswith("ParenR") else "." if kind.endswith("Period") else "")
 
 
 def _placeholder(shape: Element) -> str:
