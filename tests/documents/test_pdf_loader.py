@@ -159,7 +159,7 @@ def test_what_was_typed_into_a_form_stands_beside_its_labels() -> None:
         b"/Subtype /Text /Contents (A comment) /Rect [50 380 60 390]",
         b"/Subtype /Link /Rect [50 300 60 310]",
     ]
-    labels = [("甲方：", 60, 700), ("金额：", 60, 680), ("备注：", 60, 645), ("YES", 155, 600)]
+    labels = [("甲方：", 50, 700), ("金额：", 50, 680), ("备注：", 50, 645), ("YES", 155, 600)]
     document = loaded(write_pdf([[*labels, ("NO", 405, 600), ("End.", 50, 100)]], typed=typed))
     assert document.text == (
         "甲方： 北京某某公司\n金额： 1,000,000 CNY\n备注： 第一行\n第二行\n☒ YES ☐ NO\n"
