@@ -72,7 +72,7 @@ def _by_bytes(data: bytes) -> Decoded | None:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _lenient(data[len(mark) :], encoding)
-    if wide := _wide_encoding(data):
+    if wide := wide_encoding(data):
         return _lenient(data, wide, f"no byte-order mark: read as {wide} by its zero bytes")
     try:
         text = data.decode("utf-8")
@@ -163,7 +163,7 @@ def _checked(decoded: Decoded, data: bytes) -> Decoded:
     return decoded
 
 
-def _wide_encoding(data: bytes) -> str | None:
+def wide_encoding(data: bytes) -> str | None:
     """UTF-16 or UTF-32 without a mark, by zero bytes and by the characters they give."""
     head = data[: _SAMPLE - _SAMPLE % 4]
     head = head[: len(head) - len(head) % 2]

@@ -17,6 +17,8 @@ import zipfile
 import zlib
 from pathlib import PurePosixPath
 
+from featpipe.documents.decode import wide_encoding
+
 #: A text that was given as one: in UTF-8, and never searched for tags.
 GIVEN = "text/plain; charset=utf-8"
 HTML, PLAIN, MARKDOWN, MAIL = "text/html", "text/plain", "text/markdown", "message/rfc822"
@@ -183,7 +185,10 @@ def _without_zeros(head: bytes) -> bytes | None:
             return head[len(mark) :].replace(b"\0", b"")
     readable = head.replace(b"\0", b"")
     n_controls = len(readable) - len(readable.translate(None, _CONTROLS))
-    return None if n_controls * 20 > len(readable) or not readable else readable
+    if n_controls * 20 > len(readable) or not readable:
+        wide = wide_encoding(head)  # half of a wide character may be a control character alone
+        return head.decode(wide, "replace").encode() if wide else None
+    return readable
 
 
 def _is_printable(head: bytes) -> bool:

@@ -247,6 +247,16 @@ def test_the_way_to_the_source_and_back_holds_for_any_text(source: str, name: st
             assert not {"\n", "\t"} & set(document.text[cell.start : cell.end])
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_chinese_in_utf_16_without_a_mark_is_text(encoding: str) -> None:
+    for text in ("甲方：北京某某公司\r\n合同金额：100万元\r\n", "合同编号：HT-2024\n" * 3):
+        document = load_document(text.encode(encoding), source="a.txt")
+        assert document.text == "\n".join(text.split())
+        assert document.notes == (f"no byte-order mark: read as {encoding} by its zero bytes",)
+    page = load_document("<html><p>甲方：某公司\n</html>".encode(encoding), source="a.txt")
+    assert (page.media_type, page.text) == ("text/html", "甲方：某公司")
+
+
 @pytest.mark.parametrize(
     "line",
     [
