@@ -70,6 +70,20 @@ def test_a_line_before_a_table_ends_there() -> None:
     assert len(texts(made)) == 1
 
 
+def test_cells_go_on_over_the_page_in_their_column_only() -> None:
+    def shown(column: float, text: str) -> list[str]:
+        pages = [page(("北京市海淀区中关村一号", 55, 110)), page((text, column, 728), number=2)]
+        for one in pages:
+            one.lines.append(Line("末", 570, 580, 90, SIZE))
+            one.rules = grid([50, 180, 300], [60, 100, 125, 745])
+        pages[0].lines.pop()
+        return [block.text for block in to_blocks(pages, set())]
+
+    assert shown(55, "二层")[0] == "北京市海淀区中关村一号\n二层"
+    assert shown(185, "二层")[0] == "北京市海淀区中关村一号"
+    assert shown(305, "二层")[0] == "北京市海淀区中关村一号"
+
+
 def test_a_mark_that_never_begins_a_line_wraps_with_the_word_before_it() -> None:
     short = WIDE[:-2]
     assert len(texts(page((WIDE, 50, 700), (short, 50, 685), ("者，任何人", 50, 670)))) == 1

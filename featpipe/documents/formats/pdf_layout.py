@@ -55,6 +55,8 @@ _LABEL = re.compile(r"[^：:，,。；;？！]{1,16}(?:：|:(?![\d/]))")
 #: Share of a page's width below which the cell of a table sets the margin of its lines, and what
 #: stays free at its right edge, in font sizes.
 _NARROW, _PADDING = 0.75, 0.5
+#: Edges of cells of two pages that are so near are one column's, in points.
+_SAME = 2.0
 #: A first character so much lower than the last one of its line does not show the line's height.
 _FLAT_GLYPHS, _FLAT = "一二三", 0.7
 #: Marks that never begin a line: one after the first word of a line wraps with it.
@@ -274,7 +276,7 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
             if (i, k) in left_out:
                 continue
             separator = None
-            if previous and (is_first or previous_end.cell or not ends[k].cell):
+            if previous and _may_meet(previous_end.cell, ends[k].cell, is_new_page=is_first):
                 separator = _separator(previous, line, previous_end, is_new_page=is_first)
             if separator is None:
                 length = len(line.text)
@@ -289,6 +291,15 @@ def to_blocks(pages: Sequence[PageLines], left_out: set[tuple[int, int]]) -> lis
             previous, previous_end, is_first = line, ends[k], False
     texts = ("".join(pieces) for pieces in parts)
     return [Block(*block) for block in zip(numbers, texts, breaks, strict=True)]
+
+
+def _may_meet(before: Cell | None, after: Cell | None, *, is_new_page: bool) -> bool:
+    """Whether two lines may be of one paragraph, by the cells in which they end."""
+    if before is None or after is None:
+        return after is None and (before is None or not is_new_page)
+    if not is_new_page:
+        return True
+    return abs(before.left - after.left) < _SAME and abs(before.right - after.right) < _SAME
 
 
 def _separator(line: Line, following: Line, end: End, *, is_new_page: bool) -> str | None:
@@ -308,7 +319,8 @@ def _separator(line: Line, following: Line, end: End, *, is_new_page: bool) -> s
 def _goes_on(line: Line, following: Line, end: End, *, is_new_page: bool) -> bool:
     """Whether two lines, of which the first ends without a hyphen, are of one paragraph."""
     text, _, right, bottom, size = line
-    limit = end.right
+    is_narrow = end.cell and end.cell.right - end.cell.left < end.page_width * _NARROW
+    limit = end.cell.right - _PADDING * size if end.cell and is_narrow else end.right
     step = bottom - following.bottom
     larger = max(size, following.size, 1.0)
     if abs(size - following.size) > 0.25 * larger:
@@ -325,8 +337,6 @@ def _goes_on(line: Line, following: Line, end: End, *, is_new_page: bool) -> boo
         return False
     elif end.cell and not _stands_in(end.cell, following):
         return False
-    elif end.cell and end.cell.right - end.cell.left < end.page_width * _NARROW:
-        limit = end.cell.right - _PADDING * size
     return _is_wrapped(line, following, limit - right, larger)
 
 
