@@ -211,8 +211,9 @@ def _judge_field(
     wanted = _distinct(document.sample.values_of(name), kind)
     missed, is_right = list(wanted), []
     for value in result.values:
-        read = meaning_of(value, kind)
-        match = next((text for text in missed if wanted[text].means(read)), None)
+        # As it is found, and as it is written: 3,000 of 3,000-5,000万元 is stated as either.
+        read = (meaning_of(value, kind), read_value(value.text, kind))
+        match = next((text for text in missed if any(map(wanted[text].means, read))), None)
         is_right.append(match is not None)
         if match is not None:
             missed.remove(match)

@@ -274,3 +274,36 @@ def test_samples_teach_that_a_value_may_go_on_in_the_next_cell() -> None:
     assert model.boundaries.may_span_cells
     found = proposed(model, TABLE.format("北京市第二中级人民法院", "厦门市公安局"))
     assert "北京市第二中级人民法院\t厦门市公安局" in found
+
+
+@pytest.mark.parametrize(
+    ("amount", "text", "meaning"),
+    [
+        ("不超过300万元", "300万元", ("3000000", "CNY", "<=")),
+        ("3,000-5,000万元", "3,000-5,000万元", ("30000000..50000000", "CNY", "")),
+        ("起3,000～5,000万元", "3,000", ("30000000", "CNY", "")),
+    ],
+)
+def test_a_value_means_what_it_does_in_its_place(
+    amount: str, text: str, meaning: tuple[str, str, str]
+) -> None:
+    features = features_of(f"合同金额为{amount}。")
+    start = features.page.text.index(text)
+    value = features.value_at("money", start, start + len(text))
+    assert (value.key, value.unit, value.bound) == meaning
+
+
+def test_a_field_of_the_low_end_of_a_range_has_its_scale() -> None:
+    contract = "采购合同\n第一条 预计采购金额为{}-{}万元，按季结算。\n第二条 保证金为{}元。\n"
+    numbers = [("3,000", "5,000", "100,000"), ("200", "800", "60,000"), ("45", "90", "7,000")]
+    for stated in (None, "{}0000"):  # as it is written, and as it is meant
+        known = [
+            (features_of(contract.format(*row)), stated.format(row[0]) if stated else row[0])
+            for row in ((a.replace(",", ""), b, c) for a, b, c in numbers)
+        ]
+        samples = [sample_of(features, [value], "money") for features, value in known]
+        assert [sample.spans for sample in samples] == [((16, 16 + n),) for n in (4, 3, 2)]
+        model = fit_field(samples, "money", ("最低金额",))
+        scored = model.score(features_of(contract.format("7,000", "9,000", "12,000")))
+        first = scored.groups[model.choose(scored)[0]]
+        assert (first.value.key, first.value.unit) == ("70000000", "CNY")

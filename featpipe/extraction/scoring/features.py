@@ -29,7 +29,7 @@ from featpipe.extraction.scoring.word_kinds import WordKinds
 from featpipe.extraction.scoring.word_pairs import make_word_pairs
 from featpipe.extraction.values.codes import cut_places, find_codes, places_inside
 from featpipe.extraction.values.text import compact, fold_width, points_of
-from featpipe.extraction.values.values import find_values
+from featpipe.extraction.values.values import find_values, read_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.tokens import Tokens
     from featpipe.extraction.scoring.word_pairs import WordPairs
     from featpipe.extraction.values.text import Compact
-    from featpipe.extraction.values.values import FieldType, Found
+    from featpipe.extraction.values.values import FieldType, Found, Value
 
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -82,6 +82,7 @@ class PageFeatures:
     def __init__(self, page: Page) -> None:
         self.page = page
         self._found: dict[FieldType, list[Found]] = {}
+        self._value_at: dict[FieldType, dict[tuple[int, int], Value]] = {}
         self._repeats: dict[str, Repeats] = {}
         self._no_amounts: dict[FieldType, NoAmounts] = {}
 
@@ -217,6 +218,15 @@ class PageFeatures:
         if kind not in self._found:
             self._found[kind] = list(find_values(self.folded, kind))
         return self._found[kind]
+
+    def value_at(self, kind: FieldType, start: int, end: int) -> Value:
+        """The value of a span: as its type finds it there, else as its text is read by itself.
+
+        What stands beside it belongs to it: 3,000 of 3,000-5,000万元, 300万元 behind 不超过.
+        """
+        if kind not in self._value_at:
+            self._value_at[kind] = {(f.start, f.end): f.value for f in self.find(kind)}
+        return self._value_at[kind].get((start, end)) or read_value(self.page.text[start:end], kind)
 
     def repeats(self, folded: str) -> Repeats:
         """How often a compact text is written, whether ever between marks, whether always in more.

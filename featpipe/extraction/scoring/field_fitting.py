@@ -298,8 +298,13 @@ def _rank(sample: Sample, prepared: _Prepared, mentions: MentionModel, kind: Fie
         return [], np.empty(0, bool)
     logits = mentions.logits(prepared.rows.hashed, prepared.rows.measured)
     groups = group_values(sample.features, prepared.found, logits, kind)
-    wanted = [read_value(value, kind) for value in sample.values]
-    truth = [any(group.value.means(value) for value in wanted) for group in groups]
+    wanted, spans = [read_value(value, kind) for value in sample.values], set(sample.spans)
+    truth = [
+        any(group.value.means(value) for value in wanted)
+        # Written without what stands beside it: 3,000 of 3,000-5,000万元.
+        or not spans.isdisjoint(group.spans)
+        for group in groups
+    ]
     return groups, np.array(truth, bool)
 
 

@@ -25,7 +25,13 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
     ones in a spelling that no pattern knows, by their folded text, however they are spaced.
     """
     wanted = read_value(value, kind)
-    spans = [(f.start, f.end) for f in features.find(kind) if f.value.means(wanted)]
+    found = features.find(kind)
+    spans = [(f.start, f.end) for f in found if f.value.means(wanted)]
+    if not spans:
+        # Written without what stands beside it: 3,000 of 3,000-5,000万元.
+        text = features.page.text
+        own = [(f, read_value(text[f.start : f.end], kind)) for f in found]
+        spans = [(f.start, f.end) for f, value in own if value.means(wanted)]
     if not spans:
         folded = fold(value)
         spans = [

@@ -12,7 +12,6 @@ from featpipe.extraction.scoring.candidates import SHAPE
 from featpipe.extraction.scoring.logistic import Logistic, fit_logistic, sigmoid
 from featpipe.extraction.scoring.parallel import LEAST_OWN, PARALLEL, parallel_places
 from featpipe.extraction.values.text import fold
-from featpipe.extraction.values.values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,10 +72,8 @@ def group_values(
     ends = tokens.end[found.last[order] - 1].tolist()
     groups: dict[str, list[int]] = {}
     values: dict[str, Value] = {}
-    texts = [features.page.text[start:end] for start, end in zip(starts, ends, strict=True)]
-    read = {text: read_value(text, kind) for text in set(texts)}
-    for place, text in enumerate(texts):
-        value = read[text]
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        value = features.value_at(kind, start, end)
         groups.setdefault(value.key, []).append(place)
         values.setdefault(value.key, value)
     best, numbers = logits[order].tolist(), order.tolist()
