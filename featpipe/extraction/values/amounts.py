@@ -14,6 +14,7 @@ from featpipe.extraction.values.numbers import (
     ARABIC,
     CHINESE,
     CHINESE_DIGIT,
+    FOREIGN,
     MIXED,
     SCALE,
     SCALES,
@@ -64,7 +65,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 _SIGN = _alternatives(CURRENCIES)
-_NUMERAL = rf"(?:{MIXED}|{ARABIC}|{CHINESE})"
+_NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
 #: 1 234 567, where a scale or a currency, or the other end of such a range, follows; not the day of
 #: 2023-05-12 before 300元. A year, as any number of four digits, is no group: 2023 567元.
 _SPACED = (

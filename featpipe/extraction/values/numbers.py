@@ -40,6 +40,11 @@ SCALES = {
 ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)(?:\s?\.\s?\d+)?"
 #: 1 234 567.89; blanks between groups are as often those between two numbers: see ``amounts``.
 SPACED = r"[1-9]\d{0,2}(?: \d{3}){1,5}(?:\.\d+)?"
+#: 1.234.567,89 as in Europe, and 1'234'567.50 as in Switzerland; 1.234 may be a decimal number.
+FOREIGN = (
+    r"(?:\d{1,3}(?:\.\d{3})+,\d\d?|\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:'\d{3})+(?:\.\d+)?)"
+    r"(?![.,']?\d)"
+)
 CHINESE_DIGIT = "".join(_DIGITS) + "".join(_TENS)
 CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:点[{''.join(_DIGITS)}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
@@ -51,6 +56,7 @@ _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
 #: Characters of a Chinese numeral at most; a line of ○ is none.
 _LONGEST = 100
 _part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
+_is_foreign = re.compile(rf"[+-]?{FOREIGN}\Z")
 _is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|\.\d+)\Z")
 
 
@@ -63,6 +69,9 @@ def read_number(text: str) -> Decimal | None:
     text = text.strip()
     if _is_arabic.match(text):
         return Decimal(re.sub(r"[\s,]", "", text))
+    if _is_foreign.match(text):
+        european = text.replace(".", "").replace(",", ".")
+        return Decimal(text.replace("'", "") if "'" in text else european)
     if text and len(text) <= _LONGEST and _is_chinese.match(text):
         return _read_chinese(text)
     return None
