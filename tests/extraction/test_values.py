@@ -83,9 +83,31 @@ def test_a_minus_is_part_of_its_amount_and_a_dash_is_not(text: str, key: str) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "key", "unit"),
+    [
+        ("单位：万元 1,234.56", "12345600", "CNY"),
+        ("注册资本（万元：100）", "1000000", "CNY"),
+        ("百万美元 1.5", "1500000", "USD"),
+        ("万元：3-5", "30000..50000", "CNY"),
+        ("共100万元 300", "1000000", "CNY"),
+        ("另数万元 300元", "300", "CNY"),
+        ("宽带费 10元 100 Gbps", "10", "CNY"),
+        ("between $1.5B and $2b", "1500000000", "USD"),
+        ("$1-2b", "1000000000..2000000000", "USD"),
+    ],
+)
+def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: str) -> None:
+    found = next(find_values(fold_width(text), "money"))
+    assert (found.value.key, found.value.unit) == (key, unit)
+    assert text[found.start : found.end] == text[found.start : found.end].strip()
+    assert read_value(text[found.start : found.end], "money").key == key
+
+
+@pytest.mark.parametrize(
     ("kind", "text"),
     [
         ("money", "第3条"),
+        ("money", "10 Gbps"),
         ("money", "A100元件"),
         ("money", "5万3元"),
         ("money", "两三万元"),

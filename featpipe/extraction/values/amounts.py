@@ -29,22 +29,36 @@ if TYPE_CHECKING:
 
 #: ISO code -> folded spellings.
 _SPELLINGS = {
-    "CNY": ("人民币", "rmb", "cny", "yuan", "元", "圆", "块", "¥"),
-    "USD": ("美元", "美金", "usd", "us$", "u.s.$",
+    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "¥"),
+    "USD": ("美元", "美圆", "美金", "usd", "us$", "u.s.$",
             "us dollars", "u.s. dollars", "dollars", "dollar", "$"),
-    "HKD": ("港元", "港币", "hkd", "hk$"),
-    "EUR": ("欧元", "euros", "euro", "eur", "€"),
-    "JPY": ("日元", "日币", "jpy"),
-    "GBP": ("英镑", "gbp", "pounds", "£"),
-    "SGD": ("新加坡元", "新元", "sgd", "s$"),
-    "AUD": ("澳元", "aud"),
-    "CAD": ("加元", "cad"),
+    "HKD": ("港元", "港圆", "港币", "港幣", "hkd", "hk$"),
+    "EUR": ("欧元", "歐元", "euros", "euro", "eur", "€"),
+    "JPY": ("日元", "日圆", "日圓", "日币", "jpy", "yen"),
+    "GBP": ("英镑", "英鎊", "gbp", "pounds", "£"),
+    "SGD": ("新加坡元", "新加坡币", "新元", "sgd", "s$"),
+    "AUD": ("澳大利亚元", "澳元", "澳币", "aud", "a$", "au$"),
+    "CAD": ("加拿大元", "加元", "加币", "cad", "c$", "ca$"),
+    "NZD": ("新西兰元", "纽元", "nzd", "nz$"),
     "CHF": ("瑞士法郎", "chf"),
-    "KRW": ("韩元", "krw"),
-    "RUB": ("卢布",),
-    "MYR": ("林吉特", "myr", "rm"),
-    "TWD": ("新台币", "台币"),
-    "MOP": ("澳门元",),
+    "KRW": ("韩元", "韩圆", "韩币", "krw", "₩"),
+    "RUB": ("卢布", "俄罗斯卢布", "₽"),
+    "MYR": ("林吉特", "马来西亚林吉特", "马币", "myr", "rm"),
+    "TWD": ("新台币", "新台幣", "台币", "台幣", "twd", "nt$"),
+    "MOP": ("澳门元", "澳门币", "澳门幣", "mop$"),
+    "THB": ("泰铢", "泰币", "thb", "฿"),
+    "INR": ("印度卢比", "inr", "₹"),
+    "VND": ("越南盾", "vnd", "₫"),
+    "IDR": ("印尼盾", "印尼卢比", "印度尼西亚盾", "idr"),
+    "PHP": ("菲律宾比索", "₱"),
+    "PKR": ("巴基斯坦卢比", "pkr"),
+    "BRL": ("巴西雷亚尔", "雷亚尔", "brl", "r$"),
+    "ZAR": ("南非兰特", "兰特", "zar"),
+    "AED": ("阿联酋迪拉姆", "迪拉姆", "aed"),
+    "SAR": ("沙特里亚尔",),
+    "SEK": ("瑞典克朗", "sek"),
+    "NOK": ("挪威克朗", "nok"),
+    "DKK": ("丹麦克朗", "dkk"),
 }  # fmt: skip
 #: A dollar or a yen sign behind a code: CAD $500 is no amount of US$.
 _SIGNED = {
@@ -64,7 +78,10 @@ def _alternatives(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in ordered)
 
 
-_SIGN = _alternatives(CURRENCIES)
+#: A code ends where its letters do: 10 gbps are no pounds.
+_SIGN = rf"(?:{_alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
+#: 万元: 100, as tables are headed; the end of 数万元 300 is none.
+_SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余多数几])(?P<sign_scale>[十百千]?[万萬亿億])"
 _NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
 #: 1 234 567, where a scale or a currency, or the other end of such a range, follows; not the day of
 #: 2023-05-12 before 300元. A year, as any number of four digits, is no group: 2023 567元.
@@ -74,7 +91,7 @@ _SPACED = (
 )
 #: EUR 1 234 567, behind a code or a sign, and the other end of such a range; words such as 元 stand
 #: behind their amounts: 元 500 600.
-_CODE = "[a-z$€£¥]"
+_CODE = "[a-z$€£¥₩₽฿₹₫₱]"
 _SPACED_BEHIND = (
     rf"(?(sign)(?:(?<={_CODE})|(?<={_CODE}[ :])|(?<={_CODE}[ :] )|(?<={_CODE}-)|(?<={_CODE} -)"
     rf"|(?<= \d\d\d[-~至到])){SPACED}(?![\d.]|,\d)|(?!))"
@@ -96,23 +113,23 @@ _BOUNDS = {
 }  # fmt: skip
 _TO = r"\s?(?:-|~|至|到|to)\s?"
 
-#: $3.5m and $40k, which only a sign before the number tells from metres.
-_LETTERS = {"k": "thousand", "m": "million", "mm": "million"}
+#: $3.5m, $2b and $40k, which only a sign before the number tells from metres.
+_LETTERS = {"k": "thousand", "m": "million", "mm": "million", "b": "billion"}
 #: A minus; behind any other word or sign it may be a dash: 总价—500元.
 _MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
 
 #: What a numeral, and what an amount of money begins with: most places are passed over by it.
 _BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
 _BEGINS_MONEY = (
-    rf"(?=[\d{CHINESE_DIGIT}负{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
+    rf"(?=[\d{CHINESE_DIGIT}万萬亿億负{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
 )
 
 _money = re.compile(
-    rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
+    rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{_SPACED}|{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
     rf"(?P<number>{_SPACED}|{_SPACED_BEHIND}|{_NUMERAL})\s?(?:余|多)?\s?"
-    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
+    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
     rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
 )
@@ -176,7 +193,7 @@ def find_money(folded: str) -> Iterator[Amount]:
             if dots:
                 yield Amount(_start_of(match, low, "low"), _end_of_low(match), low, amount.unit)
                 start = _start_of(match, high, "number")
-                yield Amount(start, match.end(), high, amount.unit)
+                yield Amount(start, _end_of(match), high, amount.unit)
 
 
 def read_money(folded: str) -> Amount | None:
@@ -203,7 +220,9 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
     number = read_scaled(match["number"], _LETTERS.get(match["scale"], match["scale"]))
     if number is None:
         return None
-    number += _read_cents(match["cents"] or "")
+    above = match["sign_scale"] or ""
+    times = SCALES[above] if above and not match["scale"] else Decimal(1)
+    number = (number + _read_cents(match["cents"] or "")) * times
     is_minus = bool(match["minus"] or match["behind_sign"])
     if match["high_minus"] or (is_minus and not match["low"]):
         number = -number
@@ -212,18 +231,18 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
         low = read_scaled(match["low"], match["low_scale"])
         if low is None:
             return None
-        low = -low if is_minus else low
+        low = (-low if is_minus else low) * times
         if not match["low_unit"] and not _has_great(match["low"] + (match["low_scale"] or "")):
             shared = low * _shared_scale(match)
             low = shared if shared <= number else low
         key = f"{plain(low)}..{key}"
     unit = _currency(match["unit"]) if match["unit"] else ""
-    sign = _currency((match["sign"] or "").strip(" :")) if match["sign"] else ""
+    sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
     # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
     code = sign if sign and (not unit or unit == "CNY") else unit
     bound = _leading_bound.search(folded[max(0, match.start() - 16) : match.start()])
     return Amount(
-        match.start(), match.end(), key, code, _bound_kind(bound["bound"] if bound else None)
+        match.start(), _end_of(match), key, code, _bound_kind(bound["bound"] if bound else None)
     )
 
 
@@ -245,6 +264,11 @@ def _start_of(match: re.Match[str], key: str, part: str) -> int:
     minus = ("minus", "behind_sign") if part == "low" else ("high_minus",)
     starts = [match.start(name) for name in minus if match[name]]
     return min(starts) if key.startswith("-") else match.start(part)
+
+
+def _end_of(match: re.Match[str]) -> int:
+    """Without the blank that may stand before a scale or currency."""
+    return match.start() + len(match[0].rstrip())
 
 
 def _end_of_low(match: re.Match[str]) -> int:
