@@ -116,6 +116,11 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
         ("money", "3千5百元"),
         ("money", "1\t000元"),
         ("money", "100,00元"),
+        ("money", "三五元"),
+        ("period", "两三天"),
+        ("period", "三五年"),
+        ("number", "七八个"),
+        ("number", "20千伏"),
         ("number", "几百人"),
         ("number", "三五百人"),
         ("date", "2017年度报告第5页2017-034"),
@@ -240,6 +245,7 @@ def test_blanks_part_groups_of_three_digits(text: str, key: str) -> None:
         *(("id", sign * (60_000 // len(sign))) for sign in ("(", "([", "_-", "a/", "a(", "\n")),
         *(("period", sign * 60_000) for sign in ("〇", "三", "千")),
         ("period", "2月" * 30_000),
+        *(("number", sign * 60_000) for sign in ("三", "9", "3-", "三至", "1,000")),
         ("money", "234 " * 30_000),
         ("date", "2023年" * 40_000),
     ],
@@ -311,3 +317,49 @@ def test_a_date_is_read_with_its_time_of_day(text: str) -> None:
 @pytest.mark.parametrize("text", ["10:30:00", "2023-02-28 10", "2023-02-28 合计 10:30"])
 def test_a_time_without_a_date_or_another_word_is_none(text: str) -> None:
     assert not is_readable(text, "date")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "bound"),
+    [
+        ("money", "不得超过300万元", "<="),
+        ("money", "不应低于300万元", ">="),
+        ("money", "低于300万元", "<="),
+        ("money", "300万元（含）以上", ">="),
+        ("money", "300万元以内", "<="),
+        ("money", "约300万元", ""),
+        ("money", "not exceeding $3,000", "<="),
+        ("money", "in excess of $3,000", ">="),
+        ("percent", "不超过20%", "<="),
+        ("percent", "百分之三以上", ">="),
+        ("number", "至少300台", ">="),
+    ],
+)
+def test_a_bound_stands_before_its_amount_or_behind_it(
+    kind: FieldType, text: str, bound: str
+) -> None:
+    (found,) = find_values(fold_width(f"双方约定{text}，以此为准。"), kind)
+    assert found.value.bound == bound
+    assert read_value(text, kind) == found.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "keys"),
+    [
+        ("number", "100-200台", ["100..200", "100", "200"]),
+        ("number", "1500-2000万股", ["15000000..20000000", "15000000", "20000000"]),
+        ("number", "3人至5人", ["3..5", "3", "5"]),
+        ("number", "2023-15台", ["15"]),
+        ("number", "300千瓦", ["300"]),
+        ("number", "5万千瓦时", ["50000"]),
+        ("number", "500余人", ["500"]),
+        ("percent", "百分之五至百分之八", ["0.05..0.08"]),
+        ("percent", "百分之五至八十天", ["0.05"]),
+    ],
+)
+def test_ranges_of_counts_and_shares_are_found_whole(
+    kind: FieldType, text: str, keys: list[str]
+) -> None:
+    found = list(find_values(fold_width(text), kind))
+    assert [one.value.key for one in found] == keys
+    assert read_value(text[found[0].start : found[0].end], kind) == found[0].value

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.values.bounds import bound_at, split_bound
 from featpipe.extraction.values.numbers import (
     ARABIC,
     CHINESE,
@@ -72,20 +73,20 @@ _SIGNED = {
 CURRENCIES = {word: code for code, words in _SPELLINGS.items() for word in words} | _SIGNED
 
 
-def _alternatives(words: Iterable[str]) -> str:
+def alternatives(words: Iterable[str]) -> str:
     """Pattern of any of the words, the longest first."""
     ordered = sorted(words, key=len, reverse=True)
     return "|".join(re.escape(word) for word in ordered)
 
 
 #: A code ends where its letters do: 10 gbps are no pounds.
-_SIGN = rf"(?:{_alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
+_SIGN = rf"(?:{alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
 #: 万元: 100, as tables are headed; the end of 数万元 300 is none.
 _SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余多数几])(?P<sign_scale>[十百千]?[万萬亿億])"
-_NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
+NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
 #: 1 234 567, where a scale or a currency, or the other end of such a range, follows; not the day of
 #: 2023-05-12 before 300元. A year, as any number of four digits, is no group: 2023 567元.
-_SPACED = (
+SPACED_BEFORE = (
     rf"(?<![\d.,])(?:(?<= \d\d\d[-~至到])|(?<!\d[-/:])){SPACED}(?![\d.])"
     rf"(?=\s?[余多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
 )
@@ -98,20 +99,9 @@ _SPACED_BEHIND = (
 )
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
-_BOUND = (
-    r"(?P<bound>不超过?|不高于|不多于|不足|至多|最高|上限为?|不低于|不少于|至少|最低|起码|约为?|大约"
-    r"|[接将]?近|逾|超过?|up to|at least|not exceeding|approximately|about)?\s?"
-)
 #: 2025元旦 is no amount of yuan.
 _DAYS = frozenset(("元旦", "元宵"))
-_BOUNDS = {
-    "<=": (
-        "不超过", "不超", "不高于", "不多于", "不足", "至多", "最高", "上限", "上限为", "up to",
-        "not exceeding",
-    ),
-    ">=": ("不低于", "不少于", "至少", "最低", "起码", "逾", "超过", "超", "at least"),
-}  # fmt: skip
-_TO = r"\s?(?:-|~|至|到|to)\s?"
+TO = r"\s?(?:-|~|至|到|to)\s?"
 
 #: $3.5m, $2b and $40k, which only a sign before the number tells from metres.
 _LETTERS = {"k": "thousand", "m": "million", "mm": "million", "b": "billion"}
@@ -119,50 +109,22 @@ _LETTERS = {"k": "thousand", "m": "million", "mm": "million", "b": "billion"}
 _MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
 
 #: What a numeral, and what an amount of money begins with: most places are passed over by it.
-_BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
+BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
 _BEGINS_MONEY = (
     rf"(?=[\d{CHINESE_DIGIT}万萬亿億负{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
 )
 
 _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
-    rf"(?:(?P<low>{_SPACED}|{_NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{_TO}(?:{_SIGN})?\s?)?"
+    rf"(?:(?P<low>{SPACED_BEFORE}|{NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_SPACED}|{_SPACED_BEHIND}|{_NUMERAL})\s?(?:余|多)?\s?"
+    rf"(?P<number>{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?(?:余|多)?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
     rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
 )
-_UNITS = (
-    "股 份 个 台 套 件 辆 艘 吨 公斤 千克 kg 克 公里 千米 km 米 平方米 平米 ㎡ m2 平方公里 亩 公顷 "
-    "立方米 m3 mw kw kwp mwp gw 兆瓦 千瓦 人 名 户 家 次 张 枚 倍 期 批 度 千瓦时 kwh 桶 只 条 层 "
-    "间 页 升 shares units"
-)
-_UNIT = _alternatives(_UNITS.split())
-_number = re.compile(
-    rf"{_BEGINS}(?P<number>{_SPACED}(?=\s?(?:{SCALE}))|{MIXED}|[+-]?{ARABIC}|{CHINESE})\s?(?P<scale>{SCALE})?\s?(?P<unit>{_UNIT})?"
-)
-_percent = re.compile(
-    rf"(?P<word>(?:(?<![十百千])万|[十百]万|百|千)分之)\s?(?P<parts>{_NUMERAL})"
-    rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{_TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
-    r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
-)
 _cut_digits = re.compile(r"0\d")
 _cut_scale = re.compile(r"(?<=\d)[千百]\Z")
-_leading_bound = re.compile(_BOUND + r"\Z")
-_bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
-
-_PARTS = {
-    word: Decimal(parts)
-    for parts, words in (
-        (100, ("百分之", "%", "percent", "per cent", "个百分点")),
-        (1000, ("千分之", "‰")),
-        (10000, ("万分之", "‱", "个基点", "bp", "bps")),
-        (10**5, ("十万分之",)),
-        (10**6, ("百万分之",)),
-    )
-    for word in words
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +146,7 @@ def find_money(folded: str) -> Iterator[Amount]:
     """Every amount with a currency before or behind it, in order; a range before its two ends."""
     for match in _money.finditer(folded):
         is_day = folded[match.end() - 1 : match.end() + 1] in _DAYS
-        if (match["sign"] or match["unit"]) and _stands_alone(folded, match) and not is_day:
+        if (match["sign"] or match["unit"]) and stands_alone(folded, match) and not is_day:
             amount = _read_money(folded, match)
             if amount is None:
                 continue
@@ -198,22 +160,15 @@ def find_money(folded: str) -> Iterator[Amount]:
 
 def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
-    bound, body = _split_bound(folded)
-    match = _money.fullmatch(_with_zero(body.strip(" :").rstrip(".")))
+    bound, body = split_bound(folded)
+    match = _money.fullmatch(with_zero(body.strip(" :").rstrip(".")))
     amount = _read_money(body, match) if match else None
     return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
 
 
-def _with_zero(text: str) -> str:
+def with_zero(text: str) -> str:
     """$.50 and .5元 with the zero that they leave out."""
     return re.sub(r"\A([^\d.]*)\.(?=\d)", r"\g<1>0.", text)
-
-
-def _split_bound(folded: str) -> tuple[str, str]:
-    """The bound (``<=``, ``>=`` or "") that a text begins with, and the rest."""
-    text = folded.strip()
-    bound = re.match(_BOUND, text)
-    return (_bound_kind(bound["bound"]), text[bound.end() :]) if bound else ("", text)
 
 
 def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
@@ -240,10 +195,8 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
     sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
     # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
     code = sign if sign and (not unit or unit == "CNY") else unit
-    bound = _leading_bound.search(folded[max(0, match.start() - 16) : match.start()])
-    return Amount(
-        match.start(), _end_of(match), key, code, _bound_kind(bound["bound"] if bound else None)
-    )
+    end = _end_of(match)
+    return Amount(match.start(), end, key, code, bound_at(folded, match.start(), end))
 
 
 def _has_great(numeral: str) -> bool:
@@ -291,7 +244,7 @@ def _read_cents(text: str) -> Decimal:
     return total
 
 
-def _stands_alone(folded: str, match: re.Match[str]) -> bool:
+def stands_alone(folded: str, match: re.Match[str]) -> bool:
     """False for the end of a code or a numeral: a letter, digit or point stands directly before it.
 
     000元 is the end of 01 000元, 百万元 of 数百万元 and 5百元 of 3千5百元.
@@ -304,65 +257,3 @@ def _stands_alone(folded: str, match: re.Match[str]) -> bool:
     )
     is_rest = bool(_cut_scale.search(folded[max(0, match.start() - 2) : match.start()]))
     return not (is_end or is_cut or is_rest)
-
-
-def _bound_kind(word: str | None) -> str:
-    for kind, words in _BOUNDS.items():
-        if word in words:
-            return kind
-    return ""
-
-
-def find_numbers(folded: str) -> Iterator[Amount]:
-    """Every number with a scale or unit, in order."""
-    for match in _number.finditer(folded):
-        is_bare = not match["scale"] and not match["unit"]
-        amount = None if is_bare else _read_count(match)
-        if amount is not None and _stands_alone(folded, match):
-            yield amount
-
-
-def read_count(folded: str) -> Amount | None:
-    """A whole text as a number, with or without unit."""
-    bound, body = _split_bound(folded)
-    match = _number.fullmatch(_with_zero(body))
-    amount = _read_count(match) if match else None
-    return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
-
-
-def _read_count(match: re.Match[str]) -> Amount | None:
-    number = read_scaled(match["number"], match["scale"])
-    if number is None:
-        return None
-    return Amount(match.start(), match.end(), plain(number), match["unit"] or "")
-
-
-def find_percents(folded: str) -> Iterator[Amount]:
-    """Shares: ``8.50%``, ``百分之八``, ``3‰``, ``25个基点``; keys are fractions of one."""
-    for match in _percent.finditer(folded):
-        amount = _read_percent(match)
-        if amount is not None:
-            yield amount
-
-
-def read_percent(folded: str) -> Amount | None:
-    """A whole text as a share; ``0.085`` without a sign is a fraction of one."""
-    bound, body = _split_bound(folded)
-    match = _percent.fullmatch(body)
-    if match:
-        amount = _read_percent(match)
-        return Amount(0, len(folded), amount.key, "", bound) if amount else None
-    number = read_number(body) if _bare_number.fullmatch(body) else None
-    return None if number is None else Amount(0, len(folded), plain(number), "", bound)
-
-
-def _read_percent(match: re.Match[str]) -> Amount | None:
-    number = read_number(match["parts"] or match["number"])
-    if number is None:
-        return None
-    parts = _PARTS[match["word"] or match["sign"]]
-    key = plain(number / parts)
-    low = read_number(match["low"]) if match["low"] else None
-    if low is not None:
-        key = f"{plain(low / parts)}..{key}"
-    return Amount(match.start(), match.end(), key)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.values.numbers import CHINESE, CHINESE_DIGIT, plain, read_number
+from featpipe.extraction.values.numbers import CHINESE, CHINESE_DIGIT, is_vague, plain, read_number
 from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def _read_period(match: re.Match[str]) -> When | None:
         total = size * 0.5
     else:
         number = _of_words(text) if text[0].isascii() and text[0].isalpha() else read_number(text)
-        if number is None:
+        if number is None or is_vague(text):
             return None
         total = float(number) * size
     if match["half"] or match["more"]:

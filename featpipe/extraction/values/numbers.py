@@ -82,6 +82,8 @@ def read_scaled(text: str, scale: str | None) -> Decimal | None:
 
     ``1亿2000`` with the scale 万 is 120,000,000; 2万5 without one is no number: 20,005 or 25,000.
     """
+    if is_vague(text):
+        return None
     number = read_number(text)
     if number is not None:
         return number * SCALES.get(scale or "", Decimal(1))
@@ -98,6 +100,11 @@ def read_scaled(text: str, scale: str | None) -> Decimal | None:
             return None
         total, above = total + count * size, size
     return total
+
+
+def is_vague(text: str) -> bool:
+    """三五 and 两三 are spoken numbers, three to five and two or three, where they count things."""
+    return len(text) == 2 and all(char in _DIGITS and _DIGITS[char] for char in text)
 
 
 def _read_chinese(text: str) -> Decimal | None:

@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Context
 from functools import lru_cache
 from typing import Literal
 
-from featpipe.extraction.values import amounts, dates
+from featpipe.extraction.values import amounts, counts, dates
 from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes
 from featpipe.extraction.values.text import fold, fold_width
 
@@ -172,8 +172,8 @@ _READERS: dict[FieldType, Callable[[str], Value | None]] = {
     "person": _read_person,
     "money": _amount_reader("money", amounts.read_money),
     # $8.20 among 8.20 and 9.00: a currency is a unit as well.
-    "number": _amount_reader("number", lambda t: amounts.read_count(t) or amounts.read_money(t)),
-    "percent": _amount_reader("percent", amounts.read_percent),
+    "number": _amount_reader("number", lambda t: counts.read_count(t) or amounts.read_money(t)),
+    "percent": _amount_reader("percent", counts.read_percent),
     "date": _date_reader("date", dates.read_date),
     "period": _date_reader("period", dates.read_period),
     "id": _read_id,
@@ -274,8 +274,8 @@ def _is_long(code: str) -> bool:
 
 _FINDERS: dict[FieldType, Finder] = {
     "money": _amount_finder("money", amounts.find_money),
-    "number": _amount_finder("number", amounts.find_numbers),
-    "percent": _amount_finder("percent", amounts.find_percents),
+    "number": _amount_finder("number", counts.find_numbers),
+    "percent": _amount_finder("percent", counts.find_percents),
     "date": _date_finder("date", dates.find_dates),
     "period": _date_finder("period", dates.find_periods),
     "id": _find_ids,

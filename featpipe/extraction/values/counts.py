@@ -1,0 +1,159 @@
+"""Counts and shares: numbers with a unit, and parts of a whole, found in text and read by value.
+
+All patterns run on text of unchanged length (``fold_width``), so a match is a span of the original.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.values.amounts import (
+    BEGINS,
+    NUMERAL,
+    SPACED_BEFORE,
+    TO,
+    Amount,
+    alternatives,
+    stands_alone,
+    with_zero,
+)
+from featpipe.extraction.values.bounds import bound_at, split_bound
+from featpipe.extraction.values.numbers import (
+    ARABIC,
+    CHINESE,
+    MIXED,
+    SCALE,
+    plain,
+    read_number,
+    read_scaled,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_UNITS = (
+    "股 份 个 台 套 件 辆 艘 吨 公斤 千克 kg 克 公里 千米 km 米 平方米 平米 ㎡ m2 m² 平方公里 亩 "
+    "公顷 立方米 m3 m³ mw kw kwp mwp gw 兆瓦 千瓦 人 名 户 家 次 张 枚 倍 期 批 度 千瓦时 kwh 桶 "
+    "只 条 层 间 页 升 shares units"
+)
+_UNIT = alternatives(_UNITS.split())
+#: 千 of 千瓦 belongs to its unit: 300千瓦 is no 300,000.
+_SCALE = rf"(?!千[瓦克米伏安帕焦卡兆])(?:{SCALE})"
+_COUNT = rf"{MIXED}|[+-]?{ARABIC}|{CHINESE}"
+_number = re.compile(
+    rf"{BEGINS}(?:(?P<low>{ARABIC}|{CHINESE})\s?(?P<low_scale>{_SCALE})?\s?(?P<low_unit>{_UNIT})?{TO})?"
+    rf"(?P<number>{SPACED_BEFORE}(?=\s?(?:{SCALE}))|{_COUNT})"
+    rf"\s?[余多]?\s?(?P<scale>{_SCALE})?\s?[余多]?\s?(?P<unit>{_UNIT})?"
+)
+_PART = r"(?:(?<![十百千])万|[十百]万|百|千)分之"
+_percent = re.compile(
+    rf"(?P<word>{_PART})\s?(?:(?P<low_parts>{NUMERAL}){TO}(?P=word)\s?)?(?P<parts>{NUMERAL})"
+    rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
+    r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
+)
+_bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
+
+_PARTS = {
+    word: Decimal(parts)
+    for parts, words in (
+        (100, ("百分之", "%", "percent", "per cent", "个百分点")),
+        (1000, ("千分之", "‰")),
+        (10000, ("万分之", "‱", "个基点", "bp", "bps")),
+        (10**5, ("十万分之",)),
+        (10**6, ("百万分之",)),
+    )
+    for word in words
+}
+
+
+def find_numbers(folded: str) -> Iterator[Amount]:
+    """Every number with a scale or unit, in order; a range before its two ends."""
+    for match in _number.finditer(folded):
+        is_bare = not match["scale"] and not match["unit"]
+        if not is_bare and stands_alone(folded, match):
+            yield from _counts_of(folded, match)
+
+
+def _counts_of(folded: str, match: re.Match[str]) -> Iterator[Amount]:
+    """A number, or a range and its ends."""
+    high, low = _read_count(match), _read_low(match)
+    if high is None:
+        return
+    start, end = match.start("number"), high.end
+    if low is not None:
+        yield Amount(match.start(), end, f"{low.key}..{high.key}", high.unit)
+        yield low
+    bound = bound_at(folded, start, end)
+    yield Amount(start, end, high.key, high.unit, bound)
+
+
+def read_count(folded: str) -> Amount | None:
+    """A whole text as a number, with or without unit."""
+    bound, body = split_bound(folded)
+    match = _number.fullmatch(with_zero(body))
+    high = _read_count(match) if match else None
+    if match is None or high is None:
+        return None
+    low = _read_low(match)
+    if match["low"] and low is None:
+        return None
+    key = f"{low.key}..{high.key}" if low else high.key
+    return Amount(0, len(folded), key, high.unit, bound)
+
+
+def _read_count(match: re.Match[str]) -> Amount | None:
+    number = read_scaled(match["number"], match["scale"])
+    if number is None:
+        return None
+    end = match.start() + len(match[0].rstrip())
+    return Amount(match.start("number"), end, plain(number), match["unit"] or "")
+
+
+def _read_low(match: re.Match[str]) -> Amount | None:
+    """The low end of a range, None where 2023-15台 is none."""
+    low = read_scaled(match["low"], match["low_scale"]) if match["low"] else None
+    high = read_scaled(match["number"], match["scale"])
+    if low is None or high is None or match["low_unit"] not in {None, match["unit"]}:
+        return None
+    if match["scale"] and not match["low_scale"] and not match["low_unit"]:
+        shared = read_scaled(match["low"], match["scale"])
+        low = shared if shared is not None and shared < high else low
+    if low >= high:
+        return None
+    end = max(match.end(part) for part in ("low", "low_scale", "low_unit"))
+    return Amount(match.start("low"), end, plain(low), match["unit"] or "")
+
+
+def find_percents(folded: str) -> Iterator[Amount]:
+    """Shares: ``8.50%``, ``百分之八``, ``3‰``, ``25个基点``; keys are fractions of one."""
+    for match in _percent.finditer(folded):
+        amount = _read_percent(match)
+        if amount is not None:
+            bound = bound_at(folded, amount.start, amount.end)
+            yield Amount(amount.start, amount.end, amount.key, "", bound)
+
+
+def read_percent(folded: str) -> Amount | None:
+    """A whole text as a share; ``0.085`` without a sign is a fraction of one."""
+    bound, body = split_bound(folded)
+    match = _percent.fullmatch(body)
+    if match:
+        amount = _read_percent(match)
+        return Amount(0, len(folded), amount.key, "", bound) if amount else None
+    number = read_number(body) if _bare_number.fullmatch(body) else None
+    return None if number is None else Amount(0, len(folded), plain(number), "", bound)
+
+
+def _read_percent(match: re.Match[str]) -> Amount | None:
+    number = read_number(match["parts"] or match["number"])
+    if number is None:
+        return None
+    parts = _PARTS[match["word"] or match["sign"]]
+    key = plain(number / parts)
+    written = match["low_parts"] or match["low"]
+    low = read_number(written) if written else None
+    if low is not None:
+        key = f"{plain(low / parts)}..{key}"
+    return Amount(match.start(), match.end(), key)
