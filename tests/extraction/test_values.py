@@ -294,7 +294,8 @@ def test_blanks_and_separators_do_not_hide_a_name(name: str, noise: str) -> None
         ("2023年2月30日", True), ("2023-02-29", True), ("2024-02-29", False), ("2月29日", False),
         ("2月30日", True), ("去年9月31日", True), ("2023年2月", False), ("2023年第一季度", False),
         ("2023年1月1日至2023年6月31日", True), ("2023年1月1日至2023年6月30日", False),
-        ("面议", False), ("010-88-99", True),
+        ("面议", False), ("010-88-99", True), ("2023年2月32日", True), ("2023年13月5日", True),
+        ("13月5日", True), ("2023年12月", False),
     ],
 )  # fmt: skip
 def test_a_day_that_no_calendar_has_is_kept_and_remarked(text: str, *, is_no_day: bool) -> None:
@@ -363,3 +364,88 @@ def test_ranges_of_counts_and_shares_are_found_whole(
     found = list(find_values(fold_width(text), kind))
     assert [one.value.key for one in found] == keys
     assert read_value(text[found[0].start : found[0].end], kind) == found[0].value
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("期限3-5年", ["36..60 months", "36 months", "60 months"]),
+        ("三至五年", ["36..60 months", "36 months", "60 months"]),
+        ("6个月至1年", ["6..12 months", "6 months", "12 months"]),
+        ("1～3个工作日", ["1..3 workdays", "1 workdays", "3 workdays"]),
+        ("three to five years", ["36..60 months", "36 months", "60 months"]),
+        ("3年或5年", ["36 months", "60 months"]),
+        ("30天至3个月", ["30 days", "3 months"]),
+        ("5-3年", ["36 months"]),
+        ("第3-5年", []),
+        ("A1-3年", []),
+        ("2023年5月3-5日", []),
+    ],
+)
+def test_a_range_of_periods_is_found_before_its_ends(text: str, keys: list[str]) -> None:
+    found = list(find_values(fold_width(text), "period"))
+    assert [one.value.key for one in found] == keys
+    for one in found[:1]:
+        assert read_value(text[one.start : one.end], "period") == one.value
+        assert read_value(one.value.key, "period") == one.value
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("自2023年1月1日至3月31日", [("2023年1月1日", "2023-01-01"), ("3月31日", "2023-03-31")]),
+        (
+            "2023年4月1日起至次年3月31日",
+            [("2023年4月1日", "2023-04-01"), ("次年3月31日", "2024-03-31")],
+        ),
+        ("2023年6月1日至5月31日", [("2023年6月1日", "2023-06-01"), ("5月31日", "--05-31")]),
+        ("2023年6月1日-6月3日", [("2023年6月1日", "2023-06-01"), ("6月3日", "2023-06-03")]),
+        (
+            "2023年1-3月净利润",
+            [("2023年1-3月", "2023-01..2023-03"), ("2023年1", "2023-01"), ("3月", "2023-03")],
+        ),
+        (
+            "2023年5月3日至5日",
+            [
+                ("2023年5月3日至5日", "2023-05-03..2023-05-05"),
+                ("2023年5月3日", "2023-05-03"),
+                ("5日", "2023-05-05"),
+            ],
+        ),
+        (
+            "5月3-5日",
+            [("5月3-5日", "--05-03..--05-05"), ("5月3", "--05-03"), ("5日", "--05-05")],
+        ),
+        (
+            "January 1 to December 31, 2023",
+            [("January 1", "2023-01-01"), ("December 31, 2023", "2023-12-31")],
+        ),
+        ("November 1 to February 28, 2024", [("February 28, 2024", "2024-02-28")]),
+        ("2023年上半年", [("2023年上半年", "2023-H1")]),
+        ("2023年年底", [("2023年年底", "2023 end")]),
+        ("2023Q1", [("2023Q1", "2023-Q1")]),
+        ("2023年2月32日", [("2023年2月32日", "2023-02-32")]),
+    ],
+)  # fmt: skip
+def test_dates_of_a_range_tell_each_other_their_year_and_month(
+    text: str, found: list[tuple[str, str]]
+) -> None:
+    dates = list(find_values(fold_width(text), "date"))
+    assert [(text[one.start : one.end], one.value.key) for one in dates] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("2023年1月1日至12月31日", "2023-01-01..2023-12-31"),
+        ("2023年1月1日（含）至2024年1月1日", "2023-01-01..2024-01-01"),
+        ("2023年1-3月", "2023-01..2023-03"),
+        ("去年上半年", "去年-H1"),
+        ("2023-Q1", "2023-Q1"),
+        ("2023-05 end", "2023-05 end"),
+        ("2023-05", "2023-05"),
+    ],
+)
+def test_a_range_of_dates_and_a_key_are_read_whole(text: str, key: str) -> None:
+    assert read_value(text, "date") == Value("date", key)
+    assert is_readable(text, "date")

@@ -1,9 +1,8 @@
-"""Dates and periods: found in Chinese and English text, and read into a canonical spelling.
+"""Dates: found in Chinese and English text, and read into a canonical spelling.
 
 Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``--05-03`` for one whose year only its
 document tells (as XML Schema spells a gMonthDay), ``去年-05-03`` where a word does, ``2017-Q3`` for
-a quarter, ``2017-05 end`` for a part, ``..`` between the ends of a range; ``12 months`` or
-``90 days`` for periods (years are months, weeks are days).
+a quarter, ``2017-H1`` for a half, ``2017-05 end`` for a part, ``..`` between the ends of a range.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from featpipe.extraction.values.numbers import CHINESE, CHINESE_DIGIT, is_vague, plain, read_number
+from featpipe.extraction.values.numbers import read_number
 from featpipe.extraction.values.text import matches_at, places_of
 
 if TYPE_CHECKING:
@@ -34,14 +32,21 @@ _MONTHS = {
 }  # fmt: skip
 _NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _CN = "零〇一二三四五六七八九十壹贰叁肆伍陆柒捌玖拾廿卅"
-_MONTH = rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?月(?P<s>\s?份)?"
-_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}})\s?[日号]"
+#: 13月 and 32日 are kept, to be remarked: 2023年2月32日 is not all of February.
+_MONTH = (
+    rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d(?=\s?月\s?\d{{1,2}}\s?[日号]))"
+    r"\s?月(?P<s>\s?份)?"
+)
+_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d)\s?[日号]"
+_MOST_WRITTEN = 99
 _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
+_HALF = r"(?P<h>[上下])半年(?:度(?!报告))?"
 #: The beginning or the end of a year, a month or a quarter; 初步 is a word.
 _PART = r"(?P<e>底|末|初(?!步|始|次|级|[一二三四五六七八九十]))"
+_YEAR = rf"(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}"
 _chinese = re.compile(
-    rf"(?P<y>(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
-    rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}))?{_PART}?"
+    rf"(?P<y>{_YEAR}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年(?:年(?=[底末初]))?"
+    rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|{_HALF}|q(?P<q1>[1-4])(?!\d)))?{_PART}?"
 )
 #: Words for a year, and what they are counted from: the same year, the one before, the one after.
 _YEARS = {
@@ -51,8 +56,22 @@ _YEARS = {
     }.items()
     for word in words.split()
 }  # fmt: skip
+#: 10-5月3日 is none, 1月1日-5月3日 has two.
+_ALONE = rf"(?<![\d{_CN}/个])(?:(?<!-)|(?<=[日号]-)|(?<=[日号]--))(?<!\d[.,])(?<![\d{_CN}]年)"
 _yearless = re.compile(
-    rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?(?<![\d{_CN}/个-])(?<!\d[.,])(?<![\d{_CN}]年)(?:{_MONTH}(?:{_DAY})?|{_QUARTER}){_PART}?"
+    rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?{_ALONE}(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|(?(w){_HALF}|(?!))){_PART}?"
+)
+#: 2023年1-3月 and 5月3日至5日: the second end has neither the year nor the month of its own.
+_TO = r"\s?(?:-+|~|至|到)\s?"
+_MONTH_ALONE = rf"1[0-2]|0?[1-9]|[{_CN}]{{1,2}}"
+_DAY_ALONE = rf"[12]\d|3[01]|0?[1-9]|[{_CN}]{{1,3}}"
+_months = re.compile(
+    rf"(?P<y>{_YEAR})\s?年度?\s?(?P<m>{_MONTH_ALONE})\s?(?:月份?)?{_TO}"
+    rf"(?P<last>(?P<m2>{_MONTH_ALONE})\s?月份?)(?!\s?[\d{_CN}]{{1,3}}\s?[日号])"
+)
+_days = re.compile(
+    rf"(?:(?P<y>{_YEAR})\s?年\s?|{_ALONE})(?P<m>{_MONTH_ALONE})\s?月\s?(?P<d>{_DAY_ALONE})\s?[日号]?{_TO}"
+    rf"(?P<last>(?P<d2>{_DAY_ALONE})\s?[日号])"
 )
 #: Where it may begin: at a run of digits, with a word before it or without.
 _begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN}]+")
@@ -86,52 +105,25 @@ _digits = re.compile(r"\d+")
 _MONTH_STEMS = tuple(sorted({name[:3] for name in _MONTHS}))
 _DAY_DIGITS, _YEAR_DIGITS, _PACKED_DIGITS = 2, 4, 8
 _PARTED = frozenset("-/.")
-_between = re.compile(r"\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?")
+#: January 1 of January 1 to December 31, 2023.
+_UNTIL = r"\s?(?:-|to|through|until)\s?"
+_english_first = re.compile(
+    rf"\b(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"(?={_UNTIL}(?P<m4>{_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)\b)"
+    rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m2>{_NAME})\.?"
+    rf"(?={_UNTIL}\d{{1,2}}(?:st|nd|rd|th)?\s+(?P<m5>{_NAME})\.?\s*,?\s+(?P<y2>(?:19|20)\d\d)\b))"
+)
+_quarter_first = re.compile(
+    r"(?<![\da-z])(?:(?P<y>(?:19|20)\d\d)[\s-]?q(?P<q>[1-4])|q(?P<q2>[1-4])[\s,]\s?(?P<y2>(?:19|20)\d\d))(?![\da-z])"
+)
+_between = re.compile(
+    r"\s?(?:\(不?含[^()]{0,4}\))?\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?"
+)
 
-_UNITS = {
-    word: (unit, size)
-    for unit, size, words in (
-        ("months", 12, ("年", "周年", "年度", "个年度", "years", "year")),
-        ("months", 1, ("个月", "月", "months", "month")),
-        ("months", 3, ("个季度", "季度")),
-        ("days", 1, (
-            "日", "天", "日历天", "个日历天", "日历日", "个日历日",
-            "个自然日", "自然日", "days", "day", "calendar days",
-        )),
-        ("workdays", 1, ("个工作日", "工作日", "个交易日", "business days")),
-        ("days", 7, ("周", "个星期", "星期", "weeks", "week")),
-        ("hours", 1, ("小时", "个小时", "hours", "hour")),
-    )
-    for word in words
-}  # fmt: skip
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen twenty"
+#: A quarter, a half and a part of a year or a month, as keys spell them.
+_key = re.compile(
+    r"(?:\d{4}|-|[去前明]年)-(?:q[1-4]|h[12]|\d\d(?: (?:end|begin))?)|\d{4} (?:end|begin)"
 )
-_WORDS = {word: number for number, word in enumerate(_SMALL.split())}
-_ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS |= {word: 10 * number for number, word in enumerate(_ROUND.split(), start=2)}
-_BELOW_HUNDRED = (
-    rf"(?:{'|'.join(_ROUND.split())})[-\s](?:{'|'.join(_SMALL.split()[1:10])})|{'|'.join(_WORDS)}"
-)
-#: thirty-six, one hundred and twenty.
-_IN_WORDS = (
-    rf"\b(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?"
-    rf"|{_BELOW_HUNDRED})\b"
-)
-_UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
-_period = re.compile(
-    rf"(?P<n>(?<!\d)\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d)|(?<!\d)\d+(?:\.\d+)?"
-    rf"|(?<![{CHINESE_DIGIT}])(?<![{CHINESE_DIGIT}万萬亿億][万萬亿億]){CHINESE}|半|{_IN_WORDS})"
-    rf"\s?(?:\(\s?(?P<n2>\w+)\s?\)\s?)?"
-    rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
-    rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月)?(?![a-z])"
-)
-_begins_day = re.compile(r"\s?\d{1,2}\s?[日号]")
-_begins_part = re.compile(r"\s?(?:份|底|初|末|中旬)")
-_ends_month = re.compile(r"\d\s?月\s?\Z")
-#: Characters of its match at most.
-_LONGEST_END = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,26 +137,99 @@ class When:
 
 def is_no_day(key: str) -> bool:
     """Whether a key, or an end of its range, is a day that no calendar has: 2023-02-30."""
-    days = [re.fullmatch(r"(\d{4}|.*)-(\d\d)-(\d\d)", part) for part in key.split("..")]
+    days = [
+        re.fullmatch(r"(\d{4}(?=-)|.*(?=-..-))-(\d\d)(?:-(\d\d))?", part)
+        for part in key.split("..")
+    ]
     return any(_is_beyond_month(day) for day in days if day)
 
 
 def _is_beyond_month(day: re.Match[str]) -> bool:
     # Without a year: a leap year may be meant.
     year, month = int(day[1]) if day[1].isdecimal() else 2000, int(day[2])
-    return not 1 <= month <= 12 or int(day[3]) > monthrange(year, month)[1]
+    return not 1 <= month <= 12 or int(day[3] or 1) > monthrange(year, month)[1]
 
 
 def find_dates(folded: str) -> Iterator[When]:
-    """Every date, longest reading first, then in order; two dates joined by 至 are two dates."""
+    """Every date, longest reading first, then in order; two dates joined by 至 are two dates.
+
+    The second of two has the year of the first if it has none. What needs the first, as the days of
+    5月3-5日, is a range with its ends.
+    """
     dates: list[When] = []
     is_taken = bytearray(len(folded))
+
+    def is_free(found: When) -> bool:
+        if any(is_taken[found.start : found.end]):
+            return False
+        is_taken[found.start : found.end] = b"\1" * (found.end - found.start)
+        return True
+
+    for match in _short_ranges(folded):
+        ends = _read_short_range(match)
+        if ends and is_free(ends[0]):
+            dates += ends
     for match in _matches(folded):
         found = _read_date(match)
-        if found and not any(is_taken[found.start : found.end]):
-            is_taken[found.start : found.end] = b"\1" * (found.end - found.start)
+        if found and is_free(found):
             dates.append(found)
-    yield from sorted(dates, key=lambda found: found.start)
+    yield from _with_years(folded, sorted(dates, key=lambda found: (found.start, -found.end)))
+
+
+def _with_years(folded: str, dates: list[When]) -> Iterator[When]:
+    """The last date of 2023年1月1日至12月31日, or of one to 次年3月31日, with its year."""
+    before: When | None = None
+    for date in dates:
+        key = date.key
+        if before is not None and _between.fullmatch(folded, before.end, date.start):
+            key = _year_after(before.key, key, folded[date.start : date.start + 2])
+        before = When(date.start, date.end, key)
+        yield before
+
+
+def _year_after(first: str, key: str, word: str) -> str:
+    """A key with the year of the range that it ends, as far as that is told."""
+    if not re.fullmatch(r"\d{4}-\d\d(?:-\d\d)?", first):
+        return key
+    year, month_day = int(first[:4]), first[4:]
+    is_next = word in {"次年", "翌年"} and key.startswith("明年-")
+    if is_next:
+        return f"{year + 1}{key.removeprefix('明年')}"
+    is_same = key.startswith("--") and word not in {"今年", "本年"}
+    return f"{year}{key[1:]}" if is_same and key[1:] >= month_day else key
+
+
+def _short_ranges(folded: str) -> Iterator[re.Match[str]]:
+    if "月" in folded:
+        places = [match.start() for match in _begins_yearless.finditer(folded)]
+        yield from matches_at(_months, folded, places)
+        yield from matches_at(_days, folded, places)
+
+
+def _read_short_range(match: re.Match[str]) -> list[When]:
+    """The range and its two ends; nothing where it would run backwards."""
+    parts = match.groupdict()
+    first = [_key_of_year(parts["y"], None)]
+    numbers = [_number(parts[name]) for name in ("m", "d") if name in parts]
+    last = _number(parts["d2"] if "d2" in parts else parts["m2"])
+    if first[0] is None or last is None or None in numbers or _is_of_moon(*_place(match)):
+        return []
+    written = [n for n in numbers if n is not None]
+    if not written[-1] < last <= (31 if "d2" in parts else 12) or written[0] > 12:
+        return []
+    low, high = ("-".join([first[0], *(f"{n:02d}" for n in ns)])
+                 for ns in (written, [*written[:-1], last]))  # fmt: skip
+    start, end, middle = match.start(), match.end(), match.start("last")
+    first_end = start + len(re.sub(rf"{_TO}\Z", "", match.string[start:middle]))
+    return [
+        When(start, end, f"{low}..{high}"),
+        When(start, first_end, low),
+        When(middle, end, high),
+    ]
+
+
+def _place(match: re.Match[str]) -> tuple[str, int, int]:
+    return match.string, match.start(), match.end()
 
 
 def _matches(folded: str) -> Iterator[re.Match[str]]:
@@ -174,14 +239,18 @@ def _matches(folded: str) -> Iterator[re.Match[str]]:
     """
     if "年" in folded:
         yield from _chinese.finditer(folded)
-    if "月" in folded or "季度" in folded:
+    if any(word in folded for word in ("月", "季度", "半年")):
         places = [match.start() for match in _begins_yearless.finditer(folded)]
         yield from matches_at(_yearless, folded, places)
+    if "q" in folded:
+        yield from _quarter_first.finditer(folded)
     numbers = [match.span() for match in _digits.finditer(folded)]
     parted = [(a, b) for a, b in numbers if folded[b : b + 1] in _PARTED]
     days = [a for a, b in numbers if b - a <= _DAY_DIGITS]
     yield from matches_at(_ordered, folded, [a for a, b in parted if b - a == _YEAR_DIGITS])
-    yield from matches_at(_english, folded, sorted([*days, *places_of(_MONTH_STEMS, folded)]))
+    in_english = sorted([*days, *places_of(_MONTH_STEMS, folded)])
+    yield from matches_at(_english, folded, in_english)
+    yield from matches_at(_english_first, folded, in_english)
     yield from matches_at(_day_first, folded, [a for a, b in parted if b - a <= _DAY_DIGITS])
     yield from matches_at(_packed, folded, [a for a, b in numbers if b - a == _PACKED_DIGITS])
 
@@ -189,8 +258,10 @@ def _matches(folded: str) -> Iterator[re.Match[str]]:
 def read_date(folded: str) -> When | None:
     """A whole text as a date, with the hours of a day or without, or a range of dates."""
     text = _hours.sub("", folded.strip(" ,."))
+    if _key.fullmatch(text):
+        return When(0, len(folded), text.replace("q", "Q").replace("h", "H"))
     found = list(find_dates(text))
-    if len(found) == 1 and (found[0].start, found[0].end) == (0, len(text)):
+    if found and (found[0].start, found[0].end) == (0, len(text)):
         return When(0, len(folded), found[0].key)
     if len(found) == 2:
         middle = text[found[0].end : found[1].start]
@@ -202,25 +273,20 @@ def read_date(folded: str) -> When | None:
 
 def _read_date(match: re.Match[str]) -> When | None:
     parts = match.groupdict()
-    year = parts.get("y") or parts.get("y2") or parts.get("y3")
-    month = parts.get("m") or parts.get("m2") or parts.get("m3")
-    day = parts.get("d") or parts.get("d2")
-    if "a" in parts:
-        # Written with the day first unless that cannot be: 05/31/2017.
-        day, month = (parts["a"], parts["b"]) if int(parts["b"]) <= 12 else (parts["b"], parts["a"])
-    if "w" in parts and not any(parts[name] for name in "wdesq"):
+    month, day = _month_and_day(parts)
+    if "w" in parts and not any(parts[name] for name in "wdesqh"):
         return None  # 9月 may be nine months
-    given = [_key_of_year(year, parts.get("w"))]
+    if _is_of_year_before(parts, month) or _is_of_moon(match.string, match.start(), match.end()):
+        return None
+    year = _key_of_year(parts.get("y") or parts.get("y2") or parts.get("y3"), parts.get("w"))
+    given = [year, *_part_of_year(parts)]
     for part, most in ((month, 12), (day, 31)):
         number = _number(part)
-        if part is not None and (number is None or not 1 <= number <= most):
+        # Chinese ones are kept, to be remarked.
+        if part is not None and not 1 <= (number or 0) <= (_MOST_WRITTEN if "e" in parts else most):
             return None
         given += [] if number is None else [f"{number:02d}"]
-    if _is_of_moon(match.string, match.start(), match.end()):
-        return None
-    if parts.get("q"):
-        given.append(f"Q{_number(parts['q'])}")
-    if given[0] is None:
+    if year is None:
         return None
     end = match.end()
     key = "-".join(filter(None, given))
@@ -228,6 +294,33 @@ def _read_date(match: re.Match[str]) -> When | None:
         # 5月3日初 is no part of a day.
         key, end = (key, match.start("e")) if day else (f"{key} {_PARTS[parts['e']]}", end)
     return When(match.start(), end, key)
+
+
+_Parts = dict[str, str | None]
+
+
+def _month_and_day(parts: _Parts) -> tuple[str | None, str | None]:
+    one, other = parts.get("a"), parts.get("b")
+    if one and other:
+        # Written with the day first unless that cannot be: 05/31/2017.
+        return (other, one) if int(other) <= 12 else (one, other)
+    month = parts.get("m") or parts.get("m2") or parts.get("m3")
+    return month, parts.get("d") or parts.get("d2")
+
+
+def _part_of_year(parts: _Parts) -> list[str]:
+    """Its quarter or half, if one is written."""
+    quarter = parts.get("q") or parts.get("q1") or parts.get("q2")
+    if quarter:
+        return [f"Q{_number(quarter)}"]
+    half = parts.get("h")
+    return ["H1" if half == "上" else "H2"] if half else []
+
+
+def _is_of_year_before(parts: _Parts, month: str | None) -> bool:
+    """November 1 to February 28, 2024."""
+    until = parts.get("m4") or parts.get("m5")
+    return bool(until and month and _MONTHS[month] > _MONTHS[until])
 
 
 def _is_of_moon(text: str, start: int, end: int) -> bool:
@@ -256,65 +349,3 @@ def _number(text: str | None) -> int | None:
         return _MONTHS[text]
     number = read_number(text)
     return None if number is None else int(number)
-
-
-def find_periods(folded: str) -> Iterator[When]:
-    """Every length of time; units that are part of a date are left out."""
-    is_date = bytearray(len(folded))
-    for date in find_dates(folded):
-        is_date[date.start : date.end] = b"\1" * (date.end - date.start)
-    for match in _period.finditer(folded):
-        before = folded[match.start() - 1] if match.start() else " "
-        is_ordinal = before in "第." or (before.isascii() and before.isalnum())
-        in_date = any(is_date[match.start() : match.end()])
-        is_calendar = match["u"] in {"月", "日"} and match["n"].isdigit() and len(match["n"]) <= 2
-        if in_date or is_ordinal or (is_calendar and _is_calendar(folded, match)):
-            continue
-        found = _read_period(match)
-        if found is not None:
-            yield found
-
-
-def _is_calendar(folded: str, match: re.Match[str]) -> bool:
-    """``5月13日`` without a year is a date, not thirteen days."""
-    return bool(
-        _begins_day.match(folded, match.end())
-        or _ends_month.search(folded, max(0, match.start() - _LONGEST_END), match.start())
-        or (match["u"] == "月" and _begins_part.match(folded, match.end()))
-    )
-
-
-def read_period(folded: str) -> When | None:
-    """A whole text as a length of time, or as the dates it runs between."""
-    text = folded.strip(" ,.")
-    match = _period.fullmatch(re.sub(r"^(?:为期|不超过|共计|共)", "", text))
-    found = _read_period(match) if match else None
-    if found:
-        return When(0, len(folded), found.key)
-    dates = read_date(folded)
-    return dates if dates and ".." in dates.key else None
-
-
-def _read_period(match: re.Match[str]) -> When | None:
-    unit, size = _UNITS[match["u"]]
-    text = match["n"]
-    if text == "半":
-        total = size * 0.5
-    else:
-        number = _of_words(text) if text[0].isascii() and text[0].isalpha() else read_number(text)
-        if number is None or is_vague(text):
-            return None
-        total = float(number) * size
-    if match["half"] or match["more"]:
-        total += size * 0.5
-    if match["m"]:
-        extra = read_number(match["m"])
-        total += float(extra or 0)
-    return When(match.start(), match.end(), f"{plain(Decimal(str(total)))} {unit}")
-
-
-def _of_words(text: str) -> Decimal:
-    total = 0
-    for word in re.findall(r"[a-z]+", text):
-        total = total * 100 if word == "hundred" else total + _WORDS.get(word, 0)
-    return Decimal(total)

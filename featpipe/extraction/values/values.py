@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Context
 from functools import lru_cache
 from typing import Literal
 
-from featpipe.extraction.values import amounts, counts, dates
+from featpipe.extraction.values import amounts, counts, dates, periods
 from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes
 from featpipe.extraction.values.text import fold, fold_width
 
@@ -175,7 +175,7 @@ _READERS: dict[FieldType, Callable[[str], Value | None]] = {
     "number": _amount_reader("number", lambda t: counts.read_count(t) or amounts.read_money(t)),
     "percent": _amount_reader("percent", counts.read_percent),
     "date": _date_reader("date", dates.read_date),
-    "period": _date_reader("period", dates.read_period),
+    "period": _date_reader("period", periods.read_period),
     "id": _read_id,
     "phone": _read_phone,
     "email": _read_email,
@@ -277,7 +277,7 @@ _FINDERS: dict[FieldType, Finder] = {
     "number": _amount_finder("number", counts.find_numbers),
     "percent": _amount_finder("percent", counts.find_percents),
     "date": _date_finder("date", dates.find_dates),
-    "period": _date_finder("period", dates.find_periods),
+    "period": _date_finder("period", periods.find_periods),
     "id": _find_ids,
     "phone": _pattern_finder("phone", _phone),
     "email": _pattern_finder("email", _email),
