@@ -449,3 +449,39 @@ def test_dates_of_a_range_tell_each_other_their_year_and_month(
 def test_a_range_of_dates_and_a_key_are_read_whole(text: str, key: str) -> None:
     assert read_value(text, "date") == Value("date", key)
     assert is_readable(text, "date")
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("账号：6222 0212 3456 7890 123，", ["6222021234567890123"]),
+        ("身份证310101 19900101 123X，", ["31010119900101123x"]),
+        ("车牌号沪A12345，", ["沪a12345"]),
+        ("车牌号：沪A·12345", ["沪a12345"]),
+        ("车牌号粤B·F12345和粤Z1234港", ["粤bf12345", "粤z1234港"]),
+        ("2019 2020 2021 2022", ["2019", "2020", "2021", "2022"]),
+        ("1234 5678 9012.5", ["1234", "5678", "9012.5"]),
+        ("鲁A1234567", ["a1234567"]),
+    ],
+)
+def test_a_card_in_groups_and_a_plate_are_one_id(text: str, keys: list[str]) -> None:
+    assert [one.value.key for one in find_values(fold_width(text), "id")] == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("400 1234 567", "4001234567"),
+        ("400-1234-567", "4001234567"),
+        ("4001234567", "4001234567"),
+        ("212-555-1234", "2125551234"),
+        ("(86)13812345678", "13812345678"),
+        ("86-21-12345678", "02112345678"),
+        ("(86) 21 1234 5678", "02112345678"),
+        ("021-12345678-801", "02112345678801"),
+        ("HT2023-12345678", None),
+    ],
+)
+def test_a_telephone_number_is_found_whole(text: str, key: str | None) -> None:
+    found = [(one.start, one.end, one.value.key) for one in find_values(text, "phone")]
+    assert found == ([(0, len(text), key)] if key else [])

@@ -1,7 +1,8 @@
 """Codes: numbers of contracts, files and cases, whole from their first sign to their last.
 
-``HT-2024-001``, ``借-2023-0148``, ``CG〔2024〕第031号``, ``（2023）京01民初12号之一``: none of them
-has a part that is a value of its own. All functions expect text folded by
+``HT-2024-001``, ``借-2023-0148``, ``CG〔2024〕第031号``, ``（2023）京01民初12号之一``, the plate
+``沪A12345`` and the card ``6222 0212 3456 7890``: none of them has a part that is a value of its
+own. All functions expect text folded by
 :func:`featpipe.extraction.values.text.fold_width`.
 """
 
@@ -33,6 +34,17 @@ _YEAR = r"[(\[]\s?(?:19|20)\d\d\s?[)\]]\s?"
 #: The province before the year of a certificate of real estate: 沪(2023)浦字不动产权第1号.
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 _PROVINCE = rf"(?:[{_PROVINCES}](?={_YEAR}\S{{0,12}}不动产))"
+#: 沪A12345 and 粤B·F12345: the plate of a car, of which the province is part.
+plate = re.compile(
+    rf"[{_PROVINCES}][a-hj-z] ?[·•-]?(?=[a-z0-9]{{0,5}}\d)"
+    r"[a-z0-9]{4,5}[a-z0-9挂学警港澳领使](?![a-z0-9])"
+)
+#: 6222 0212 3456 7890 123 and 310101 19900101 1234: digits in the groups of a card.
+_grouped = re.compile(
+    r"(?<![\da-z.,-])(?<!\d )(?:\d{4}(?: \d{4}){2,4}(?: \d{1,3})?|\d{6} (?:19|20)\d{6} \d{3}[\dx])"
+    r"(?! ?\d|[a-z.,-]\d)"
+)
+_years = re.compile(r"(?:(?:19|20)\d\d ?)+")
 _BRANCH = r"(?:之(?:[一二三四五六七八九十]{1,3}|\d{1,3}))?"
 #: A year in brackets, and what belongs to it: a mark before it, or the signs of a court behind it.
 of_year = re.compile(
@@ -54,7 +66,8 @@ _IS_SIGN = np.array([chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789-_/." for n 
 def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     """Spans of codes: digits joined with letters, dashes, strokes or a year in brackets.
 
-    Digits alone are none; a decimal number is one, as it has no parts either.
+    Digits alone are none, unless in the groups of a card; a decimal number is one, as it has no
+    parts either.
     """
     text = _numbering.sub(r"\1 ", folded)
     # A run at a time, as most have no digit: words are passed over, not matched.
@@ -67,6 +80,11 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
             is_date = not match[0].isascii() and text[match.end() : match.end() + 1] in {"年", "月"}
             if _mixed.match(match[0]) and not is_amount and not is_date:
                 yield match.span()
+    for match in _grouped.finditer(text):
+        if not _years.fullmatch(match[0]):
+            yield match.span()
+    for match in plate.finditer(text):
+        yield match.span()
     near_years = {
         place
         for year in _year.finditer(text)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from featpipe.extraction.values import amounts, counts, dates, periods
-from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes
+from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes, plate
 from featpipe.extraction.values.text import fold, fold_width
 
 FieldType = Literal[
@@ -76,11 +76,15 @@ class Found:
 
 
 _MOBILE = r"1[3-9]\d[\s-]?\d{4}[\s-]?\d{4}"
+_FREE = r"[48]00[\s-]?(?:\d{3}[\s-]?\d{4}|\d{4}[\s-]?\d{3})"
+_AMERICAN = r"[2-9]\d\d-\d{3}-\d{4}"
+_COUNTRY = r"(?:(?:\+|00)\s?(?P<country>\d{1,3})[\s-]?|(?P<china>86-|\((?:\+|00)?86\)[\s-]?))"
 _phone = re.compile(
-    r"(?<![\d.])(?:(?:\+|00)\s?(?P<country>\d{1,3})[\s-]?)?"
+    rf"(?<![\d.])(?<!\d-)(?:{_FREE}|{_AMERICAN}|{_COUNTRY}?"
     r"(?:(?P<bracket>\(0?\d{2,4}\))[\s-]?|0\d{2,3}[\s-]?"
-    rf"|(?(country)(?P<area>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])|[48]00[\s-]))?"
-    rf"(?:{_MOBILE}|\d{{3,4}}[\s-]?\d{{4}})(?:\s?(?:转|-|ext\.?)\s?\d{{1,6}})?(?![\d.])"
+    rf"|(?(country)(?P<area>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])"
+    rf"|(?(china)(?P<city>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])|(?!))))?"
+    rf"(?:{_MOBILE}|\d{{3,4}}[\s-]?\d{{4}}))(?:\s?(?:转|-|ext\.?)\s?\d{{1,6}})?(?![\d.])"
 )
 _email = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _id = re.compile(
@@ -124,6 +128,8 @@ def _read_person(text: str) -> Value | None:
 
 def _read_id(text: str) -> Value | None:
     key = re.sub(r"[\s:]", "", fold(text)).strip(".。;,、")
+    if plate.fullmatch(key):
+        key = re.sub("[·•-]", "", key)
     return Value("id", key.replace("[", "(").replace("]", ")")) if key else None
 
 
@@ -133,10 +139,11 @@ def _read_phone(text: str) -> Value | None:
     digits = re.sub(r"\D", "", folded)
     if not match or not 7 <= len(digits) <= 20:
         return None
-    country = match["country"]
-    if country == "86":
+    if match["country"] == "86" or match["china"]:
         digits = digits.removeprefix("00").removeprefix("86")
-        if (match["area"] or match["bracket"]) and not digits.startswith(("0", "400", "800")):
+        if (match["area"] or match["city"] or match["bracket"]) and not digits.startswith(
+            ("0", "400", "800")
+        ):
             digits = f"0{digits}"  # +86 10 8888 6666 is 010-88886666
     return Value("phone", digits)
 
@@ -254,8 +261,11 @@ def _find_ids(folded: str) -> Iterator[Found]:
     is_cut = cut_places(folded)
     spans = {span for span in find_codes(folded) if _is_long(folded[slice(*span)])}
     spans |= {span for span in _ids_with_digits(folded) if not is_cut[list(span)].any()}
-    for start, end in sorted(spans):
-        yield Found(start, end, read_value(folded[start:end], "id"))
+    reached = 0
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > reached:  # A12345 lies in 沪A12345
+            reached = end
+            yield Found(start, end, read_value(folded[start:end], "id"))
 
 
 def _ids_with_digits(folded: str) -> Iterator[tuple[int, int]]:
