@@ -485,3 +485,18 @@ def test_a_card_in_groups_and_a_plate_are_one_id(text: str, keys: list[str]) -> 
 def test_a_telephone_number_is_found_whole(text: str, key: str | None) -> None:
     found = [(one.start, one.end, one.value.key) for one in find_values(text, "phone")]
     assert found == ([(0, len(text), key)] if key else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "key"),
+    [
+        ("date", "27 March 2040", "2040-03-27"),
+        ("date", "January 13, 2000", "2000-01-13"),
+        ("date", "22nd day of May, 2028", "2028-05-22"),
+        ("period", "thirty-six (36) months", "36 months"),
+        ("percent", "50bps", "0.005"),
+    ],
+)
+def test_english_stands_between_chinese_words(kind: FieldType, text: str, key: str) -> None:
+    (found,) = find_values(fold_width(f"日期为{text}签订"), kind)
+    assert (found.start, found.end, found.value.key) == (3, 3 + len(text), key)

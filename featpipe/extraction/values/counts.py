@@ -51,7 +51,7 @@ _PART = r"(?:(?<![十百千])万|[十百]万|百|千)分之"
 _percent = re.compile(
     rf"(?P<word>{_PART})\s?(?:(?P<low_parts>{NUMERAL}){TO}(?P=word)\s?)?(?P<parts>{NUMERAL})"
     rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
-    r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?\b)"
+    r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?(?![a-z\d]))"
 )
 _bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
 

@@ -95,10 +95,10 @@ _day_first = re.compile(
     r"(?<![\d/-])(?<!\d[.,])(?P<a>\d{1,2})(?P<s>[-/.])\s?(?P<b>\d{1,2})(?P=s)\s?(?P<y>(?:19|20)\d\d|\d\d)(?![\d])"
 )
 _english = re.compile(
-    rf"\b(?=[adfjmnos\d])(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)\b"
+    rf"(?<![a-z\d])(?=[adfjmnos\d])(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?\s*,?\s+(?P<y>(?:1[89]|20)\d\d)(?![a-z\d])"
     rf"|(?P<d2>\d{{1,2}})(?:\s?(?:st|nd|rd|th))?(?:\s+day)?(?:\s+of)?[\s-]+(?P<m2>{_NAME})\.?\s*[,-]?\s*"
-    rf"(?P<y2>(?:1[89]|20)\d\d|\d\d)\b"
-    rf"|(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)\b)"
+    rf"(?P<y2>(?:1[89]|20)\d\d|\d\d)(?![a-z\d])"
+    rf"|(?P<m3>{_NAME})\.?\s*,?\s+(?P<y3>(?:1[89]|20)\d\d)(?![a-z\d]))"
 )
 _digits = re.compile(r"\d+")
 #: Every name of a month begins with one of them.
@@ -108,10 +108,10 @@ _PARTED = frozenset("-/.")
 #: January 1 of January 1 to December 31, 2023.
 _UNTIL = r"\s?(?:-|to|through|until)\s?"
 _english_first = re.compile(
-    rf"\b(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?"
-    rf"(?={_UNTIL}(?P<m4>{_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)\b)"
+    rf"(?<![a-z\d])(?:(?P<m>{_NAME})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"(?={_UNTIL}(?P<m4>{_NAME})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+(?P<y>(?:19|20)\d\d)(?![a-z\d]))"
     rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m2>{_NAME})\.?"
-    rf"(?={_UNTIL}\d{{1,2}}(?:st|nd|rd|th)?\s+(?P<m5>{_NAME})\.?\s*,?\s+(?P<y2>(?:19|20)\d\d)\b))"
+    rf"(?={_UNTIL}\d{{1,2}}(?:st|nd|rd|th)?\s+(?P<m5>{_NAME})\.?\s*,?\s+(?P<y2>(?:19|20)\d\d)(?![a-z\d])))"
 )
 _quarter_first = re.compile(
     r"(?<![\da-z])(?:(?P<y>(?:19|20)\d\d)[\s-]?q(?P<q>[1-4])|q(?P<q2>[1-4])[\s,]\s?(?P<y2>(?:19|20)\d\d))(?![\da-z])"

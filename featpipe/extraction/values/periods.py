@@ -56,8 +56,8 @@ _BELOW_HUNDRED = (
 )
 #: thirty-six, one hundred and twenty.
 _IN_WORDS = (
-    rf"\b(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?"
-    rf"|{_BELOW_HUNDRED})\b"
+    rf"(?<![a-z])(?:(?:one|two|three)\s+hundred(?:(?:\s+and)?\s+(?:{_BELOW_HUNDRED}))?"
+    rf"|{_BELOW_HUNDRED})(?![a-z])"
 )
 _UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _CN_NUMBER = rf"(?<![{CHINESE_DIGIT}])(?<![{CHINESE_DIGIT}万萬亿億][万萬亿億]){CHINESE}"
