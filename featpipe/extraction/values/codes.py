@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Chinese characters that a code may begin with; the others end the words before it (编号为借-1).
-_HAN = "(?![为是即的号])[\u4e00-\u9fff]"
-_NOT_BEHIND = "(?<![a-z0-9])(?<!(?![为是即的号])[\u4e00-\u9fff])"
+_HAN = "(?![为是即的号码])[\u4e00-\u9fff]"
+_NOT_BEHIND = "(?<![a-z0-9])(?<!(?![为是即的号码])[\u4e00-\u9fff])"
 #: ``借-`` before ``2023-0148``.
 HAN_PREFIX = rf"(?:{_NOT_BEHIND}(?:{_HAN}){{1,6}}[-_/])"
 _joined = re.compile(
@@ -34,10 +34,15 @@ _YEAR = r"[(\[]\s?(?:19|20)\d\d\s?[)\]]\s?"
 #: The province before the year of a certificate of real estate: 沪(2023)浦字不动产权第1号.
 _PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 _PROVINCE = rf"(?:[{_PROVINCES}](?={_YEAR}\S{{0,12}}不动产))"
+_BRANCH = r"(?:之(?:[一二三四五六七八九十]{1,3}|\d{1,3}))?"
 #: 沪A12345 and 粤B·F12345: the plate of a car, of which the province is part.
 plate = re.compile(
     rf"[{_PROVINCES}][a-hj-z] ?[·•-]?(?=[a-z0-9]{{0,5}}\d)"
     r"[a-z0-9]{4,5}[a-z0-9挂学警港澳领使](?![a-z0-9])"
+)
+#: 2012借字第0922号 and 京房权证朝字第123456号, from the year or the province on.
+_lettered = re.compile(
+    rf"(?:(?<![\d.-])(?:19|20)\d\d年?|[{_PROVINCES}])[\u4e00-\u9fff]{{0,8}}?字第\s?\d+\s?号{_BRANCH}"
 )
 #: 6222 0212 3456 7890 123 and 310101 19900101 1234: digits in the groups of a card.
 _grouped = re.compile(
@@ -45,7 +50,6 @@ _grouped = re.compile(
     r"(?! ?\d|[a-z.,-]\d)"
 )
 _years = re.compile(r"(?:(?:19|20)\d\d ?)+")
-_BRANCH = r"(?:之(?:[一二三四五六七八九十]{1,3}|\d{1,3}))?"
 #: A year in brackets, and what belongs to it: a mark before it, or the signs of a court behind it.
 of_year = re.compile(
     rf"(?:[a-z0-9]{{1,12}}|(?:{_HAN}){{1,6}}){_YEAR}(?:第\s?)?\d+(?:\s?号{_BRANCH})?"
@@ -83,7 +87,7 @@ def find_codes(folded: str) -> Iterator[tuple[int, int]]:
     for match in _grouped.finditer(text):
         if not _years.fullmatch(match[0]):
             yield match.span()
-    for match in plate.finditer(text):
+    for match in (*plate.finditer(text), *_lettered.finditer(text)):
         yield match.span()
     near_years = {
         place
