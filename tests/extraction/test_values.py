@@ -506,3 +506,20 @@ def test_a_telephone_number_is_found_whole(text: str, key: str | None) -> None:
 def test_english_stands_between_chinese_words(kind: FieldType, text: str, key: str) -> None:
     (found,) = find_values(fold_width(f"日期为{text}签订"), kind)
     assert (found.start, found.end, found.value.key) == (3, 3 + len(text), key)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("1 500元\n2 300元\n3 1 200元\n", ["500", "300", "1200"]),
+        ("序号 金额\n9 500元\n10 300元\n合计 800元", ["500", "300", "800"]),
+        ("1 500元\n7 300元\n", ["1500", "7300"]),
+        ("共1 500元", ["1500"]),
+        ("1 500元", ["1500"]),
+    ],
+)
+def test_the_number_of_a_row_is_no_part_of_the_amount_behind_it(text: str, keys: list[str]) -> None:
+    assert [one.value.key for one in find_values(text, "money")] == keys
+    assert [one.value.key for one in find_values(text.replace("元", "万股"), "number")] == [
+        f"{key}0000" for key in keys
+    ]

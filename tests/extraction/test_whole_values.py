@@ -307,3 +307,12 @@ def test_a_field_of_the_low_end_of_a_range_has_its_scale() -> None:
         scored = model.score(features_of(contract.format("7,000", "9,000", "12,000")))
         first = scored.groups[model.choose(scored)[0]]
         assert (first.value.key, first.value.unit) == ("70000000", "CNY")
+
+
+def test_a_value_that_was_selected_has_the_meaning_of_its_place() -> None:
+    text = "每年12月31日盘点。租期自2023年1月1日至12月31日，即2023年12月31日届满。"
+    first, second = text.index("12月31日，"), text.index("2023年12月31日")
+    sample = sample_of(
+        features_of(text), ["12月31日"], "date", [(first, first + 6)], is_selected=True
+    )
+    assert sample.spans == ((first, first + 6), (second, second + 11))

@@ -10,7 +10,7 @@ import numpy as np
 from featpipe.extraction.scoring.candidates import SHAPED, Boundaries, learn_boundaries
 from featpipe.extraction.scoring.columns import measured_columns, span_rows
 from featpipe.extraction.scoring.field_model import FieldModel
-from featpipe.extraction.scoring.locate import locate_value
+from featpipe.extraction.scoring.locate import locate_meaning, locate_value
 from featpipe.extraction.scoring.mentions import (
     MentionModel,
     TrainingRows,
@@ -80,6 +80,12 @@ def sample_of(
     the meaning of the values is found nowhere: values located by meaning teach better.
     """
     places = list(spans)
+    if is_selected:
+        # The meaning that they have in their places: 12月31日 behind 2023年1月1日至 is of 2023.
+        meant = [features.value_at(kind, *span) for span in places]
+        located = [span for value in meant for span in locate_meaning(features, value)]
+        if located:
+            return Sample(features, tuple(values), tuple(sorted(set(located))))
     if not places or is_selected:
         located = [span for value in values for span in locate_value(features, value, kind)]
         places = located or places

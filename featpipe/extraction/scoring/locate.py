@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from featpipe.extraction.scoring.features import PageFeatures
-    from featpipe.extraction.values.values import FieldType
+    from featpipe.extraction.values.values import FieldType, Value
 
 #: Only the first occurrences of a value count; one that is written more often is a common word.
 _MOST_PLACES = 40
@@ -25,12 +25,11 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
     ones in a spelling that no pattern knows, by their folded text, however they are spaced.
     """
     wanted = read_value(value, kind)
-    found = features.find(kind)
-    spans = [(f.start, f.end) for f in found if f.value.means(wanted)]
+    spans = locate_meaning(features, wanted)
     if not spans:
         # Written without what stands beside it: 3,000 of 3,000-5,000万元.
         text = features.page.text
-        own = [(f, read_value(text[f.start : f.end], kind)) for f in found]
+        own = [(f, read_value(text[f.start : f.end], kind)) for f in features.find(kind)]
         spans = [(f.start, f.end) for f, value in own if value.means(wanted)]
     if not spans:
         folded = fold(value)
@@ -41,6 +40,12 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
         ]
         # Part of a longer code is no place of a value, unless there is no other.
         spans = [span for span in spans if not features.cuts[list(span)].any()] or spans
+    return spans[:_MOST_PLACES]
+
+
+def locate_meaning(features: PageFeatures, wanted: Value) -> list[tuple[int, int]]:
+    """Character spans of every shaped value with a meaning, in order."""
+    spans = [(f.start, f.end) for f in features.find(wanted.kind) if f.value.means(wanted)]
     return spans[:_MOST_PLACES]
 
 

@@ -142,8 +142,26 @@ class Amount:
     bound: str = ""
 
 
+#: The number of a row, and that of the next one.
+_row = re.compile(r"(?m)^ *(\d{1,3}) (?=\d)(?=[^\n]*\n *(\d{1,3}) )|^ *(\d{1,3}) (?=\d)")
+
+
+def without_row_numbers(folded: str) -> str:
+    """Of the same length, with dots for 1 and 2 of rows such as 1 500元 and 2 300元."""
+    kept, expected = list(folded), 0
+    for match in _row.finditer(folded):
+        number = int(match[1] or match[3])
+        is_row = number == expected or (match[2] is not None and int(match[2]) == number + 1)
+        expected = number + 1 if is_row else 0
+        if is_row:
+            start, end = match.span(1) if match[1] else match.span(3)
+            kept[start:end] = "·" * (end - start)
+    return "".join(kept)
+
+
 def find_money(folded: str) -> Iterator[Amount]:
     """Every amount with a currency before or behind it, in order; a range before its two ends."""
+    folded = without_row_numbers(folded)
     for match in _money.finditer(folded):
         is_day = folded[match.end() - 1 : match.end() + 1] in _DAYS
         if (match["sign"] or match["unit"]) and stands_alone(folded, match) and not is_day:

@@ -18,6 +18,7 @@ from featpipe.extraction.values.amounts import (
     alternatives,
     stands_alone,
     with_zero,
+    without_row_numbers,
 )
 from featpipe.extraction.values.bounds import bound_at, split_bound
 from featpipe.extraction.values.numbers import (
@@ -70,6 +71,7 @@ _PARTS = {
 
 def find_numbers(folded: str) -> Iterator[Amount]:
     """Every number with a scale or unit, in order; a range before its two ends."""
+    folded = without_row_numbers(folded)
     for match in _number.finditer(folded):
         is_bare = not match["scale"] and not match["unit"]
         if not is_bare and stands_alone(folded, match):
