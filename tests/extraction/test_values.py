@@ -334,6 +334,8 @@ def test_a_time_without_a_date_or_another_word_is_none(text: str) -> None:
         ("percent", "不超过20%", "<="),
         ("percent", "百分之三以上", ">="),
         ("number", "至少300台", ">="),
+        ("period", "不得超过三年", "<="),
+        ("period", "三年以上", ">="),
     ],
 )
 def test_a_bound_stands_before_its_amount_or_behind_it(

@@ -147,7 +147,7 @@ def read_period(folded: str) -> When | None:
     text = folded.strip(" ,.")
     if _key.fullmatch(text):
         return When(0, len(folded), text)
-    whole = re.sub(r"^(?:为期|不超过|共计|共)", "", text)
+    whole = re.sub(r"^(?:为期|共计|共)", "", text)
     match = _period.fullmatch(whole)
     found = _read_period(match) if match else next(find_periods(whole), None)
     if found and len(whole) == found.end - found.start:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from featpipe.extraction.values import amounts, counts, dates, periods
+from featpipe.extraction.values.bounds import bound_at, split_bound
 from featpipe.extraction.values.codes import HAN_PREFIX, cut_places, find_codes, plate
 from featpipe.extraction.values.text import fold, fold_width
 
@@ -163,14 +164,15 @@ def _amount_reader(
     return read_amount
 
 
-def _date_reader(
-    kind: FieldType, read: Callable[[str], dates.When | None]
-) -> Callable[[str], Value | None]:
-    def read_when(text: str) -> Value | None:
-        when = read(fold_width(text))
-        return Value(kind, when.key) if when else None
+def _read_date(text: str) -> Value | None:
+    when = dates.read_date(fold_width(text))
+    return Value("date", when.key) if when else None
 
-    return read_when
+
+def _read_period(text: str) -> Value | None:
+    bound, body = split_bound(fold_width(text))
+    when = periods.read_period(body)
+    return Value("period", when.key, "", bound) if when else None
 
 
 _READERS: dict[FieldType, Callable[[str], Value | None]] = {
@@ -181,8 +183,8 @@ _READERS: dict[FieldType, Callable[[str], Value | None]] = {
     # $8.20 among 8.20 and 9.00: a currency is a unit as well.
     "number": _amount_reader("number", lambda t: counts.read_count(t) or amounts.read_money(t)),
     "percent": _amount_reader("percent", counts.read_percent),
-    "date": _date_reader("date", dates.read_date),
-    "period": _date_reader("period", periods.read_period),
+    "date": _read_date,
+    "period": _read_period,
     "id": _read_id,
     "phone": _read_phone,
     "email": _read_email,
@@ -239,12 +241,15 @@ def _amount_finder(kind: FieldType, find: Callable[[str], Iterator[amounts.Amoun
     return find_amounts
 
 
-def _date_finder(kind: FieldType, find: Callable[[str], Iterator[dates.When]]) -> Finder:
-    def find_when(folded: str) -> Iterator[Found]:
-        for when in find(folded):
-            yield Found(when.start, when.end, Value(kind, when.key))
+def _find_dates(folded: str) -> Iterator[Found]:
+    for when in dates.find_dates(folded):
+        yield Found(when.start, when.end, Value("date", when.key))
 
-    return find_when
+
+def _find_periods(folded: str) -> Iterator[Found]:
+    for when in periods.find_periods(folded):
+        bound = bound_at(folded, when.start, when.end)
+        yield Found(when.start, when.end, Value("period", when.key, "", bound))
 
 
 def _pattern_finder(kind: FieldType, *patterns: re.Pattern[str]) -> Finder:
@@ -286,8 +291,8 @@ _FINDERS: dict[FieldType, Finder] = {
     "money": _amount_finder("money", amounts.find_money),
     "number": _amount_finder("number", counts.find_numbers),
     "percent": _amount_finder("percent", counts.find_percents),
-    "date": _date_finder("date", dates.find_dates),
-    "period": _date_finder("period", periods.find_periods),
+    "date": _find_dates,
+    "period": _find_periods,
     "id": _find_ids,
     "phone": _pattern_finder("phone", _phone),
     "email": _pattern_finder("email", _email),
