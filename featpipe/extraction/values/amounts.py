@@ -97,6 +97,11 @@ _SPACED_BEHIND = (
     rf"(?(sign)(?:(?<={_CODE})|(?<={_CODE}[ :])|(?<={_CODE}[ :] )|(?<={_CODE}-)|(?<={_CODE} -)"
     rf"|(?<= \d\d\d[-~至到])){SPACED}(?![\d.]|,\d)|(?!))"
 )
+#: €3,5 million and 1234,50欧元: amounts of euros may have a comma before their decimals.
+_COMMA = (
+    rf"(?:(?:(?<=€)|(?<=€ )|(?<=eur)|(?<=eur ))\d+,\d\d?"
+    rf"|\d+,\d\d?(?=\s?(?:{SCALE})?\s?(?:欧元|eur|€)))(?![.,]?\d)"
+)
 _DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
 #: 2025元旦 is no amount of yuan.
@@ -118,7 +123,7 @@ _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{SPACED_BEFORE}|{NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?(?:余|多)?\s?"
+    rf"(?P<number>{_COMMA}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?(?:余|多)?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
     rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"

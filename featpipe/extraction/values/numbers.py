@@ -56,7 +56,7 @@ _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
 #: Characters of a Chinese numeral at most; a line of ○ is none.
 _LONGEST = 100
 _part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
-_is_foreign = re.compile(rf"[+-]?{FOREIGN}\Z")
+_is_foreign = re.compile(rf"[+-]?(?:{FOREIGN}|\d+,\d\d?)\Z")
 _is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|\.\d+)\Z")
 
 
