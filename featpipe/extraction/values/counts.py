@@ -81,7 +81,8 @@ def find_numbers(folded: str) -> Iterator[Amount]:
 def _counts_of(folded: str, match: re.Match[str]) -> Iterator[Amount]:
     """A number, or a range and its ends."""
     high, low = _read_count(match), _read_low(match)
-    if high is None:
+    # 2016-060 above 台 is no range, and 060 a part of it.
+    if high is None or (match["low"] and low is None and folded[match.start("number") - 1] == "-"):
         return
     start, end = match.start("number"), high.end
     if low is not None:
@@ -117,7 +118,9 @@ def _read_low(match: re.Match[str]) -> Amount | None:
     """The low end of a range, None where 2023-15台 is none."""
     low = read_scaled(match["low"], match["low_scale"]) if match["low"] else None
     high = read_scaled(match["number"], match["scale"])
-    if low is None or high is None or match["low_unit"] not in {None, match["unit"]}:
+    if low is None or high is None or "\n" in match[0]:
+        return None
+    if match["low_unit"] not in {None, match["unit"]}:
         return None
     if match["scale"] and not match["low_scale"] and not match["low_unit"]:
         shared = read_scaled(match["low"], match["scale"])

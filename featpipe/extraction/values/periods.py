@@ -67,7 +67,7 @@ _period = re.compile(
     rf"(?:-(?=[a-z])|\s?)(?:\(\s?(?P<n2>\w+)\s?\)\s?)?[余多]?"
     rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
     rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月"
-    rf"|(?<=year|ears)\s(?:and\s)?(?P<m2>\d+|{_IN_WORDS})(?:\s?\(\w+\))?\smonths?)?(?![a-z])"
+    rf"|(?<=year|ears)\s(?:and\s)?(?P<m2>\d+|{_IN_WORDS})(?:\s?\(\w+\))?\smonths?)?(?![a-z]|代(?!理))"
 )
 #: What a period is the high end of: 3 of 3-5年, 6个月 of 6个月至1年.
 _low = re.compile(
@@ -117,7 +117,11 @@ def _low_of(folded: str, match: re.Match[str]) -> re.Match[str] | None:
 
 def _is_ordinal(folded: str, match: re.Match[str]) -> bool:
     before = folded[match.start() - 1] if match.start() else " "
-    return before in "第." or (before.isascii() and before.isalnum())
+    return (
+        folded[max(0, match.start() - 2) : match.start()] == "第 "
+        or before in "第."
+        or (before.isascii() and before.isalnum())
+    )
 
 
 def _range_of(low: re.Match[str], match: re.Match[str], high: When) -> Iterator[When]:

@@ -82,7 +82,7 @@ _AMERICAN = r"[2-9]\d\d-\d{3}-\d{4}"
 _COUNTRY = r"(?:(?:\+|00)\s?(?P<country>\d{1,3})[\s-]?|(?P<china>86-|\((?:\+|00)?86\)[\s-]?))"
 _phone = re.compile(
     rf"(?<![\d.])(?<!\d-)(?:{_FREE}|{_AMERICAN}|{_COUNTRY}?"
-    r"(?:(?P<bracket>\(0?\d{2,4}\))[\s-]?|0\d{2,3}[\s-]?"
+    r"(?:(?P<bracket>\(0?\d{2,4}\))[\s-]?|0\d{2,3}[\s-]?|0\d[\s-]"
     rf"|(?(country)(?P<area>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])"
     rf"|(?(china)(?P<city>(?!{_MOBILE})[1-9]\d{{1,2}}[\s-])|(?!))))?"
     rf"(?:{_MOBILE}|\d{{3,4}}[\s-]?\d{{4}}))(?:\s?(?:转|-|ext\.?)\s?\d{{1,6}})?(?![\d.])"
