@@ -452,6 +452,8 @@ def test_dates_of_a_range_tell_each_other_their_year_and_month(
         ("去年上半年", "去年-H1"),
         ("2023-Q1", "2023-Q1"),
         ("2023-05 end", "2023-05 end"),
+        ("--Q3 end", "--Q3 end"),
+        ("今年三季度末", "--Q3 end"),
         ("2023-05", "2023-05"),
     ],
 )

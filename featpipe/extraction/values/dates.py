@@ -123,7 +123,7 @@ _between = re.compile(
 
 #: A quarter, a half and a part of a year or a month, as keys spell them.
 _key = re.compile(
-    r"(?:\d{4}|-|[去前明]年)-(?:q[1-4]|h[12]|\d\d(?: (?:end|begin))?)|\d{4} (?:end|begin)"
+    r"(?:\d{4}|-|[去前明]年)-(?:q[1-4]|h[12]|\d\d)(?: (?:end|begin))?|\d{4} (?:end|begin)"
 )
 
 
