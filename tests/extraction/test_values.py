@@ -534,3 +534,18 @@ def test_the_number_of_a_row_is_no_part_of_the_amount_behind_it(text: str, keys:
     assert [one.value.key for one in find_values(text.replace("元", "万股"), "number")] == [
         f"{key}0000" for key in keys
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "华宇（北京）科技有限公司（以下简称“甲方”）",
+        "华宇（北京）科技有限公司（“买方”）",
+        "华宇（北京）科技有限公司（甲方）",
+        '华宇（北京）科技有限公司 (hereinafter "Party A")',
+        '华宇（北京）科技有限公司 ("Party A")',
+    ],
+)
+def test_what_a_document_calls_a_party_is_no_part_of_its_name(text: str) -> None:
+    assert read_value(text, "organisation").key == "华宇(北京)科技有限公司"
+    assert "有限合伙" in read_value("华宇投资（有限合伙）", "organisation").key

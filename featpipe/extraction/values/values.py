@@ -102,6 +102,10 @@ _company = (
     ("incorporated", "inc"),
     ("limited", "ltd"),
 )
+#: What the document calls it behind its name; (有限合伙) and (上海) belong to a name.
+_role = re.compile(
+    r"\((?:(?:以下|下称|简称|统称|or|the\"|hereinafter|\").*|[甲乙丙丁]方|party[a-d])\)\Z"
+)
 _titles = re.compile(r"(?:先生|女士|小姐|董事长|总经理|律师|教授|博士)\Z")
 
 
@@ -112,7 +116,7 @@ def _read_text(text: str) -> Value | None:
 
 def _read_organisation(text: str) -> Value | None:
     key = fold(text).strip(".。;；:、\"'《》")
-    key = re.sub(r"\((?:以下|下称|简称|or|the\").*\)\Z", "", key)
+    key = _role.sub("", key)
     if key.isascii():
         key = re.sub(r"[.\s]", "", key)
     for long, short in _company:
