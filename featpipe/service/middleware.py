@@ -2,8 +2,9 @@
 
 Guarantees, in this order: every answer carries a request id; a caller without a key, or whose key
 lacks the right that the path needs, is refused before the body is read; a body is refused as soon
-as it exceeds its limit, whatever its header announced; an unexpected exception becomes a plain
-error with that id, and is logged with its stack. A browser's question whether a page may ask (CORS)
+as it exceeds its limit, whatever its header announced; a client that leaves before its body is
+whole is no error of the service; an unexpected exception becomes a plain error with that id, and is
+logged with its stack. A browser's question whether a page may ask (CORS)
 is answered before this, without an id.
 """
 
@@ -89,7 +90,7 @@ class RequestMiddleware:
         except Failure as failure:
             await exchange.refuse(failure)
         except Exception as error:
-            if exchange.overflow is None:
+            if exchange.overflow is None and not exchange.is_gone:
                 logger.exception("request failed", extra={"request_id": exchange.request_id})
             await exchange.refuse(exchange.overflow or failure_of(error))
 
@@ -181,8 +182,10 @@ class _Exchange:
         self.status = 499
         """499 until an answer begins: the client left."""
         self.overflow: Failure | None = None
+        self.is_gone = False
+        """Whether the client left before its body was whole: nothing is sent any more."""
         self._scope, self._receive, self._send = scope, receive, send
-        self._is_begun = False
+        self._is_begun = self._is_whole = False
         self._n_bytes, self._limit = 0, 0
 
     def limit_body(self, limit: int, announced: str | None) -> None:
@@ -199,6 +202,10 @@ class _Exchange:
     async def receive(self) -> Message:
         """The next piece of the body."""
         message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.is_gone = not self._is_whole
+            return message
+        self._is_whole = not message.get("more_body", False)
         self._n_bytes += len(message.get("body", b""))
         if self._n_bytes > self._limit:
             # Frameworks answer an exception raised here on their own; `send` drops that answer.
@@ -228,6 +235,8 @@ class _Exchange:
         await response(self._scope, self._receive, self._pass)
 
     async def _pass(self, message: Message) -> None:
+        if self.is_gone:
+            return
         if message["type"] == "http.response.start":
             self._begin(message)
         await self._send(message)

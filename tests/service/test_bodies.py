@@ -1,0 +1,66 @@
+"""Bodies that do not come whole, as the middleware and the routes meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from featpipe.service.app import create_app
+from featpipe.service.engine import Engine
+from featpipe.service.settings import ServiceSettings
+
+PATHS = ("/extract", "/extract/batch", "/v1/embeddings", "/search")
+PART = {"type": "http.request", "body": b'{"text": "', "more_body": True}
+
+
+@pytest.fixture
+def engine(built: Path, encoder_folder: Path) -> Engine:
+    """Never started: no body here reaches a worker."""
+    settings = ServiceSettings(
+        built / "c.h5", built / "templates", str(encoder_folder), "none",
+        devices=("cpu",), deadline_s=0.01,
+    )  # fmt: skip
+    return Engine(settings)
+
+
+def post(engine: Engine, path: str, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is sent to a client whose body comes as these messages, and then no more."""
+    coming, sent = iter(messages), []
+
+    async def receive() -> dict[str, Any]:
+        for message in coming:
+            return message
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "root_path": "", "scheme": "http", "http_version": "1.1",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }  # fmt: skip
+    asyncio.run(create_app(engine)(scope, receive, send))  # type: ignore[arg-type]
+    return sent
+
+
+def statuses(engine: Engine) -> dict[str, float]:
+    """Requests counted so far, by status."""
+    samples = [s for family in engine.metrics.requests.collect() for s in family.samples]
+    return {s.labels["status"]: s.value for s in samples if s.name.endswith("_total")}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_client_that_leaves_within_its_body_is_no_error_of_the_service(
+    engine: Engine, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert post(engine, path, PART, {"type": "http.disconnect"}) == []
+    assert statuses(engine) == {"499": 1}
+    assert [(one.name, one.levelname) for one in caplog.records] == [("featpipe.access", "INFO")]
