@@ -2,14 +2,16 @@
 
 Guarantees, in this order: every answer carries a request id; a caller without a key, or whose key
 lacks the right that the path needs, is refused before the body is read; a body is refused as soon
-as it exceeds its limit, whatever its header announced; a client that leaves before its body is
-whole is no error of the service; an unexpected exception becomes a plain error with that id, and is
-logged with its stack. A browser's question whether a page may ask (CORS)
-is answered before this, without an id.
+as it exceeds its limit, whatever its header announced, or when no piece of it comes within the
+deadline of a request, as from a client whose machine has gone; a client that leaves before its body
+is whole is no error of the service; an unexpected exception becomes a plain error with that id, and
+is logged with its stack. A browser's question whether a page may ask (CORS) is answered before
+this, without an id.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from logging import DEBUG, INFO, getLogger
 from time import perf_counter
@@ -71,7 +73,7 @@ class RequestMiddleware:
         given = headers.get("x-request-id", "")
         request_id = given if _ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        exchange = _Exchange(scope, receive, send, request_id)
+        exchange = _Exchange(scope, receive, send, request_id, self._settings.deadline_s)
         started = perf_counter()
         self._metrics.in_flight.inc()
         with self._tracer.serving(f"{scope['method']} {scope['path']}", headers) as span:
@@ -90,9 +92,9 @@ class RequestMiddleware:
         except Failure as failure:
             await exchange.refuse(failure)
         except Exception as error:
-            if exchange.overflow is None and not exchange.is_gone:
+            if exchange.refused is None and not exchange.is_gone:
                 logger.exception("request failed", extra={"request_id": exchange.request_id})
-            await exchange.refuse(exchange.overflow or failure_of(error))
+            await exchange.refuse(exchange.refused or failure_of(error))
 
     def _check_caller(self, scope: Scope, headers: Headers) -> None:
         """Refuse callers without a key that has the right; note whose key it is.
@@ -175,16 +177,27 @@ def _describe_in(span: Span, method: str, route: str, exchange: _Exchange) -> No
 
 
 class _Exchange:
-    """One request and its answer: measures the body, and keeps the status that was sent."""
+    """One request and its answer: measures the body, and keeps the status that was sent.
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+    Args:
+        scope, receive, send: of ASGI.
+        request_id: sent with the answer.
+        pause_s: the longest wait for a piece of the body.
+
+    """
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, request_id: str, pause_s: float
+    ) -> None:
         self.request_id = request_id
         self.status = 499
         """499 until an answer begins: the client left."""
-        self.overflow: Failure | None = None
+        self.refused: Failure | None = None
+        """Why the rest of the body was not read; None while it is."""
         self.is_gone = False
         """Whether the client left before its body was whole: nothing is sent any more."""
         self._scope, self._receive, self._send = scope, receive, send
+        self._pause_s = pause_s
         self._is_begun = self._is_whole = False
         self._n_bytes, self._limit = 0, 0
 
@@ -201,33 +214,40 @@ class _Exchange:
 
     async def receive(self) -> Message:
         """The next piece of the body."""
-        message = await self._receive()
+        try:
+            async with asyncio.timeout(None if self._is_whole else self._pause_s):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._stop_reading(_too_slow(self._pause_s)) from None
         if message["type"] == "http.disconnect":
             self.is_gone = not self._is_whole
             return message
         self._is_whole = not message.get("more_body", False)
         self._n_bytes += len(message.get("body", b""))
         if self._n_bytes > self._limit:
-            # Frameworks answer an exception raised here on their own; `send` drops that answer.
-            self.overflow = _too_large(self._limit)
-            raise self.overflow
+            raise self._stop_reading(_too_large(self._limit))
         return message
+
+    def _stop_reading(self, failure: Failure) -> Failure:
+        # Frameworks answer an exception raised in `receive` on their own; `send` drops that answer.
+        self.refused = failure
+        return failure
 
     async def send(self, message: Message) -> None:
         """The next piece of the answer."""
-        if self.overflow is not None and not self._is_begun:
+        if self.refused is not None and not self._is_begun:
             return
         await self._pass(message)
 
     async def finish(self) -> None:
-        """Answer an overflow that the application handled itself."""
-        if self.overflow is not None:
-            await self.refuse(self.overflow)
+        """Refuse a body whose refusal the application handled itself."""
+        if self.refused is not None:
+            await self.refuse(self.refused)
 
     async def refuse(self, failure: Failure) -> None:
         """Answer with an error; when an answer has begun, raise, which closes the connection."""
         if self._is_begun:
-            if failure is not self.overflow:
+            if failure is not self.refused:
                 raise failure
             return
         content = failure.content(self.request_id)
@@ -255,6 +275,13 @@ def _too_large(limit: int) -> Failure:
     return Failure(
         413, "body_too_large", f"the body is larger than {limit:,} bytes",
         hint="send less at a time, or raise --max-body",
+    )  # fmt: skip
+
+
+def _too_slow(pause_s: float) -> Failure:
+    return Failure(
+        408, "body_too_slow", f"nothing more of the body came within {pause_s:g} s",
+        hint="send it without such pauses, or raise --deadline", headers={"Connection": "close"},
     )  # fmt: skip
 
 

@@ -301,5 +301,5 @@ class ReadyAnswer(BaseModel):
 
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """A route's ``responses``: these statuses, and those of every route."""
-    common = (400, 401, 403, 413, 422, 500)
+    common = (400, 401, 403, 408, 413, 422, 500)
     return {status: {"model": ErrorBody} for status in sorted({*common, *statuses})}

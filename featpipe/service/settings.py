@@ -60,7 +60,8 @@ class ServiceSettings:
     is_insecure: bool = False
     """Listen beyond this machine without a key."""
     deadline_s: float = 30.0
-    """Of a request, from its first byte to its answer; a client may ask for less."""
+    """Of a request, from its whole body to its answer; a client may ask for less. Also the longest
+    pause within a body."""
     document_deadline_s: float = 10.0
     """Of a task in a worker; bisection finds the document of a batch that exceeds it."""
     drain_s: float = 30.0

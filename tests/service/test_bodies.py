@@ -64,3 +64,14 @@ def test_a_client_that_leaves_within_its_body_is_no_error_of_the_service(
     assert post(engine, path, PART, {"type": "http.disconnect"}) == []
     assert statuses(engine) == {"499": 1}
     assert [(one.name, one.levelname) for one in caplog.records] == [("featpipe.access", "INFO")]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_body_that_stays_out_is_refused_and_its_connection_closed(
+    engine: Engine, path: str
+) -> None:
+    start, body = post(engine, path, PART)
+    assert start["status"] == 408
+    assert (b"connection", b"close") in start["headers"]
+    assert json.loads(body["body"])["error"]["code"] == "body_too_slow"
+    assert statuses(engine) == {"408": 1}
