@@ -37,6 +37,8 @@ _TEXT = """Extracts the fields of templates from business documents, searches th
 cache and turns texts into vectors. Every answer has an `X-Request-Id`; every error is
 `{"error": {"code", "message", "type", "param", "hint", "request_id"}}`."""
 
+_IS_EXPECTED = "/openapi.json says what is expected"
+
 _SECURITY_SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -122,8 +124,15 @@ def _answer_error(request: Request, error: Exception) -> Response:
 
 def _failure_of(error: Exception) -> Failure:
     if isinstance(error, RequestValidationError):
-        hint = "/openapi.json says what is expected"
-        return Failure(422, "invalid_request", extract.describe_invalid(error), hint=hint)
+        message = extract.describe_invalid(error)
+        return Failure(422, "invalid_request", message, hint=_IS_EXPECTED)
+    if isinstance(error, HTTPException) and isinstance(
+        error.__cause__, ValueError | RecursionError
+    ):
+        message = extract.describe_unreadable(
+            error.__cause__
+        )  # FastAPI says that there is an error
+        return Failure(422, "invalid_request", message, hint=_IS_EXPECTED)
     if isinstance(error, HTTPException):  # unknown paths, wrong methods, broken forms
         code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
         return Failure(error.status_code, code, str(error.detail), headers=error.headers)

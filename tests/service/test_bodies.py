@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,36 @@ def test_a_body_that_stays_out_is_refused_and_its_connection_closed(
     assert (b"connection", b"close") in start["headers"]
     assert json.loads(body["body"])["error"]["code"] == "body_too_slow"
     assert statuses(engine) == {"408": 1}
+
+
+def answer(engine: Engine, path: str, data: bytes) -> tuple[int, dict[str, Any]]:
+    start, body = post(engine, path, {"type": "http.request", "body": data})[:2]
+    return start["status"], json.loads(body["body"].splitlines()[0])["error"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            '{"text": "违约责任"}'.encode("gbk"),
+            "not UTF-8, at byte 14: invalid continuation byte",
+        ),
+        (b'{"text": ' + b"[" * 100_000, "nested too deeply|recursion limit exceeded"),
+        (b'{"text": }', "expected value at line 1 column 10|Expecting value at character 9"),
+    ],
+)
+def test_a_body_that_is_no_json_says_why(
+    engine: Engine, path: str, data: bytes, message: str
+) -> None:
+    status, error = answer(engine, path, data)
+    assert re.search(f"Invalid JSON: .*({message})", error["message"])
+    if path != "/extract/batch":  # whose lines fail each alone
+        assert (status, error["code"]) == (422, "invalid_request")
+        assert error["hint"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_byte_order_mark_before_a_body_is_passed_over(engine: Engine, path: str) -> None:
+    _, error = answer(engine, path, b"\xef\xbb\xbf" + b'{"nothing": 1}')
+    assert re.search("Extra inputs are not permitted|Field required", error["message"])
