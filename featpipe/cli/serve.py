@@ -244,12 +244,21 @@ def configure_logging(*, as_json: bool, level: int = logging.INFO) -> None:
     root.setLevel(level)
 
 
+#: Facts of a record that find its request.
+_MARKS = ("request_id", "caller")
+
+
 class PlainFormatter(logging.Formatter):
-    """Lines that a terminal may show: names of documents are printed, never obeyed."""
+    """Lines that a terminal may show: names of documents are printed, never obeyed.
+
+    The first line of a record ends with its request's id and the name of the caller's key.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The lines of one record."""
-        return printable(super().format(record))
+        head, *rest = super().format(record).split("\n")
+        marks = [f" {name}={record.__dict__[name]}" for name in _MARKS if name in record.__dict__]
+        return printable("\n".join(["".join([head, *marks]), *rest]))
 
 
 #: Attributes that every record has; the others came from ``extra=``.

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from featpipe.service.errors import Failure, failure_of
+from featpipe.service.errors import Failure, failure_of, log_failure
 from featpipe.service.middleware import RequestMiddleware
 from featpipe.service.routes import (
     embeddings,
@@ -118,7 +118,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _answer_error(request: Request, error: Exception) -> Response:
     failure = _failure_of(error)
-    content = failure.content(str(request.scope["state"]["request_id"]))
+    request_id = str(request.scope["state"]["request_id"])
+    log_failure(failure, request_id)
+    content = failure.content(request_id)
     return JSONResponse(content, failure.status, headers=failure.headers)
 
 

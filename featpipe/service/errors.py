@@ -7,6 +7,7 @@ logged under the request's id and not sent.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from logging import getLogger
 from typing import TYPE_CHECKING
 
 from featpipe.errors import (
@@ -31,6 +32,7 @@ from featpipe.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+logger = getLogger("featpipe.service")
 
 #: OpenAI's names of kinds of errors, by status; the last two for all other statuses.
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -122,9 +124,15 @@ _MESSAGES = {
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The answer to an error of any kind."""
+    """The answer to an error of any kind, which is its cause."""
     if isinstance(error, Failure):
         return error
+    failure = _failure_by_rule(error)
+    failure.__cause__ = error
+    return failure
+
+
+def _failure_by_rule(error: BaseException) -> Failure:
     if isinstance(error, TaskFailed) and isinstance(error.__cause__, FeatpipeError):
         error = error.__cause__
     for rule in _RULES:
@@ -132,6 +140,19 @@ def failure_of(error: BaseException) -> Failure:
             retry = 1.0 if rule.status == 503 else None
             return Failure(rule.status, rule.code, _message(error, rule), retry_after_s=retry)
     return Failure(500, "internal", "an internal error; the log has it under this request_id")
+
+
+def log_failure(failure: Failure, request_id: str) -> None:
+    """Log a fault of the service, which an answer only names, under its request's id.
+
+    What a worker wrote is logged where it arrived: one task may be that of many requests.
+    """
+    if failure.status == 500:
+        cause = failure.__cause__ or failure
+        what = (str(getattr(cause, "message", cause)) or type(cause).__name__).splitlines()[0]
+        stack = cause if failure.code == "internal" else None
+        extra = {"request_id": request_id}
+        logger.error("%s: %s", failure.code, what, extra=extra, exc_info=stack)
 
 
 def failure_named(name: str, message: str) -> Failure:

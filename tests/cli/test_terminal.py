@@ -109,10 +109,11 @@ def test_the_log_of_the_service_gives_a_terminal_no_orders(
     before = root.handlers[:], root.level
     try:
         configure_logging(as_json=False)
-        logging.getLogger("featpipe.service").warning("%s failed", f"a{TITLE}.txt")
+        facts = {"request_id": "find-me", "caller": "search-page", "status": 500}
+        logging.getLogger("featpipe.service").warning("%s failed\nso", f"a{TITLE}.txt", extra=facts)
     finally:
         root.handlers[:], level = before
         root.setLevel(level)
     said = capsys.readouterr().err
     assert TITLE not in said
-    assert "a\\u001b]0;owned\\u0007.txt failed" in said
+    assert "a\\u001b]0;owned\\u0007.txt failed request_id=find-me caller=search-page\nso\n" in said

@@ -38,6 +38,9 @@ def test_a_document_that_kills_its_worker_costs_only_its_own_request(service: Se
     assert error["code"] == "worker_died"
     assert "SIGSEGV" in error["message"]
     assert "Traceback" not in answers[1].text
+    logged = [one for one in service.records() if one.get("request_id") == error["request_id"]]
+    assert [one["level"] for one in logged[:1]] == ["error"]
+    assert "worker_died: " in str(logged[0]["message"])
     assert len({str(a.json()["extractions"][0]["fields"]) for a in answers if a.is_success}) == 1
 
 

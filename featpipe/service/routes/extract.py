@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from featpipe.errors import UnreadableDocument
 from featpipe.extraction.messages import ALL, AUTO, Given, Inline, Stored, Upload
-from featpipe.service.errors import Failure, failure_named, failure_of
+from featpipe.service.errors import Failure, failure_named, failure_of, log_failure
 from featpipe.service.schemas import BatchLine, ExtractAnswer, ExtractBody, failures
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ async def extract_batch(request: Request) -> Response:
     lines = [item for item in enumerate((await request.body()).splitlines()) if item[1].strip()]
     if not lines:
         raise Failure(422, "empty_body", "there is no line in the request")
-    return StreamingResponse(_answer_lines(engine, lines), media_type=NDJSON)
+    request_id = str(request.scope["state"]["request_id"])
+    return StreamingResponse(_answer_lines(engine, lines, request_id), media_type=NDJSON)
 
 
 async def extract_one(engine: Engine, job: Job, timeout_s: float) -> dict[str, object]:
@@ -201,14 +202,16 @@ def _template_of(engine: Engine, name: str | None) -> str:
     return name
 
 
-async def _answer_lines(engine: Engine, lines: list[tuple[int, bytes]]) -> AsyncIterator[bytes]:
+async def _answer_lines(
+    engine: Engine, lines: list[tuple[int, bytes]], request_id: str
+) -> AsyncIterator[bytes]:
     """Answers in the order in which they end; a quarter of the queue at most is used at a time."""
     source = iter(lines)
     ended: asyncio.Queue[dict[str, object]] = asyncio.Queue()
 
     async def work() -> None:
         for index, line in source:
-            ended.put_nowait(await _answer_line(engine, index, line))
+            ended.put_nowait(await _answer_line(engine, index, line, request_id))
 
     width = max(1, min(engine.settings.max_waiting // 4, len(lines)))
     workers = [asyncio.create_task(work()) for _ in range(width)]
@@ -224,7 +227,9 @@ async def _answer_lines(engine: Engine, lines: list[tuple[int, bytes]]) -> Async
             worker.cancel()
 
 
-async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, object]:
+async def _answer_line(
+    engine: Engine, index: int, line: bytes, request_id: str
+) -> dict[str, object]:
     found: dict[str, object] = {"index": index}
     try:
         body = check_json(line, BatchLine)
@@ -236,6 +241,7 @@ async def _answer_line(engine: Engine, index: int, line: bytes) -> dict[str, obj
         found["error"] = {"code": "invalid_line", "message": describe_invalid(error), "hint": None}
     except Exception as error:  # one line fails, not the batch
         failure = failure_of(error)
+        log_failure(failure, request_id)
         found["error"] = {"code": failure.code, "message": failure.message, "hint": failure.hint}
     return found
 
