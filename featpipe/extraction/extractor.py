@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import TYPE_CHECKING, Literal, Never, Self, cast
 
 from featpipe.cache.cache import Cache
 from featpipe.errors import UsageError
@@ -200,6 +200,18 @@ class Extractor:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Never:
+        """Refuse to travel: it holds open files, and perhaps a worker.
+
+        Raises:
+            UsageError: with the way on.
+
+        """
+        raise UsageError(
+            "an Extractor cannot be pickled, so it goes to no other process",
+            hint="make one in that process, or let extract_many(documents, workers=N) start some",
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(self.engine.templates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -108,6 +109,16 @@ def test_a_text_from_nowhere_is_extracted_and_only_its_new_sentences_are_encoded
         assert extractor.engine.pages.n_encoded == len(asked)
     assert asked == [added]
     assert extraction.fields["出租方"].value == "株洲禾宁产业园运营有限公司"
+
+
+def test_an_extractor_that_is_pickled_says_how_another_process_gets_one(
+    cache: Path, templates: Path
+) -> None:
+    with Extractor(templates, cache) as extractor:
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(UsageError, match="pickled") as refused:
+                pickle.dumps(extractor.extract, protocol)
+            assert "workers=N" in str(refused.value.hint)
 
 
 def test_threads_and_tasks_get_what_one_caller_gets(cache: Path, templates: Path) -> None:
