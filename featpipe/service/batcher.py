@@ -196,10 +196,7 @@ class Batcher(Generic[ItemT, AnswerT]):
             raise failure_of(PoolClosed("closed"))
         if not self._is_accepting:
             self._metrics.refused.labels(self.name, "no_workers").inc()
-            raise Failure(
-                503, "workers_unavailable", f"the workers for {self.name} cannot be started",
-                hint="the log says why", retry_after_s=_pause_after(self._n_broken),
-            )  # fmt: skip
+            raise self._unavailable()
         if not self._has_room_for(weight):
             self._metrics.refused.labels(self.name, "full").inc()
             raise self._busy()
@@ -209,6 +206,17 @@ class Batcher(Generic[ItemT, AnswerT]):
         if self._n_open >= self._limits.max_waiting:
             return False
         return not self._n_open or self._weight_open + weight <= self._limits.max_waiting_weight
+
+    def _unavailable(self) -> Failure:
+        message = f"the workers for {self.name} cannot be started"
+        hint = "the log says why"
+        if not self.problem:  # it was not opened yet: templates are being fitted
+            message = f"the workers for {self.name} are not started yet"
+            hint = "/readyz tells when they are; if they never are, the log says why"
+        return Failure(
+            503, "workers_unavailable", message,
+            hint=hint, retry_after_s=_pause_after(self._n_broken),
+        )  # fmt: skip
 
     def _busy(self) -> Failure:
         n_workers = len(self._workload.role.devices)

@@ -23,6 +23,15 @@ from featpipe.service.request_queue import BatcherLimits
 
 @asynccontextmanager
 async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Batcher]:
+    batcher = make_batcher(marker, max_losses)
+    batcher.open()
+    try:
+        yield batcher
+    finally:
+        await asyncio.to_thread(batcher.close)
+
+
+def make_batcher(marker: Path, max_losses: int = 1) -> Batcher:
     role = Role(
         name="square",
         target="batcher_roles:Squares",
@@ -34,12 +43,7 @@ async def opened(marker: Path, max_losses: int = 1) -> AsyncIterator[Batcher]:
         is_lazy=False,
     )
     workload = Workload(role, make=lambda _, items: items, count=len, answers=list, ping=())
-    batcher = Batcher(workload, BatcherLimits(1000, 1000, 4, 1000, 0.001), ServiceMetrics())
-    batcher.open()
-    try:
-        yield batcher
-    finally:
-        await asyncio.to_thread(batcher.close)
+    return Batcher(workload, BatcherLimits(1000, 1000, 4, 1000, 0.001), ServiceMetrics())
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -148,9 +152,20 @@ def test_workers_that_never_start_are_told_to_those_who_wait_and_tried_again(
                 with pytest.raises(Failure) as caught:
                     await batcher.submit(1, timeout_s=HANG_S)
                 assert (caught.value.status, caught.value.code) == (503, "workers_unavailable")
+            assert "cannot be started" in caught.value.message
             assert "cannot work" in batcher.problem
             marker.unlink()
             await until(lambda: batcher.is_ready)
             assert await batcher.submit(3, timeout_s=HANG_S) == 9
+
+    run(scene)
+
+
+def test_who_asks_before_it_is_open_is_not_told_of_a_fault(tmp_path: Path) -> None:
+    async def scene() -> None:
+        with pytest.raises(Failure, match="not started yet") as caught:
+            await make_batcher(tmp_path / "marker").submit(1, timeout_s=HANG_S)
+        assert (caught.value.status, caught.value.code) == (503, "workers_unavailable")
+        assert "/readyz" in str(caught.value.hint)
 
     run(scene)
