@@ -6,7 +6,6 @@ numbers of one file's vocabulary: they are translated into those of the merged o
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,28 +44,28 @@ def merge_caches(sources: Sequence[str | Path], output: str | Path) -> Merge:
     Raises:
         DictionaryError: ``output`` exists, or a table has another schema in another file.
         UnreadableDictionary: a source that is damaged or not ours.
-        WriteFailed: disk full ... With any error ``output`` is removed.
+        WriteFailed: disk full ... With any error, and where the process is killed, there is no
+            ``output``.
 
     """
+    n_damaged = 0
+
+    def add_terms(writer: Writer) -> None:
+        nonlocal n_damaged
+        for source in sources:
+            with open_reader(source) as reader:
+                for names in _term_tables(reader):
+                    n_damaged += _take_terms(reader, names, writer)
+        complete(writer)
+
     merged = merge_dictionaries(
         sources,
         output,
         leave_out=lambda name: name == tables.PLACES or name.startswith("terms/"),
         pick_of=lambda reader: Forgotten(reader).pick,
+        complete=add_terms,
     )
-    n_damaged = merged.n_damaged
-    try:
-        with Writer.open(output) as writer:
-            for source in sources:
-                with open_reader(source) as reader:
-                    for names in _term_tables(reader):
-                        n_damaged += _take_terms(reader, names, Path(output), writer)
-            complete(writer)
-    except BaseException:
-        with suppress(OSError):
-            Path(output).unlink(missing_ok=True)
-        raise
-    return replace(merged, n_damaged=n_damaged)
+    return replace(merged, n_damaged=merged.n_damaged + n_damaged)
 
 
 def _term_tables(reader: Reader) -> Iterator[TermTables]:
@@ -75,7 +74,7 @@ def _term_tables(reader: Reader) -> Iterator[TermTables]:
             yield TermTables(name.removesuffix("/units") + "/vocabulary", name)
 
 
-def _take_terms(reader: Reader, names: TermTables, output: Path, writer: Writer) -> int:
+def _take_terms(reader: Reader, names: TermTables, writer: Writer) -> int:
     """Append the terms of one source; how many rows were left out, damaged or of a lost term."""
     vocabulary, units = reader.table(names.vocabulary), reader.table(names.units)
     specs = {names.vocabulary: vocabulary.spec, names.units: units.spec}
@@ -83,7 +82,7 @@ def _take_terms(reader: Reader, names: TermTables, output: Path, writer: Writer)
     sound = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in sound_blocks(vocabulary))])
     n_lost = n_left_out = vocabulary.n_rows - len(sound)
     rows = forgotten.kept(vocabulary, sound)
-    terms = TermWriter(output, writer, names, specs)
+    terms = TermWriter(writer.path, writer, names, specs)
     new_ids = terms.ids_of(Texts(*vocabulary.ragged_many("term", rows)))
     old_ids = np.asarray(vocabulary.gather("id", rows))
     translated = np.zeros(int(old_ids.max(initial=0)) + 1, np.uint32)  # by old id

@@ -57,8 +57,13 @@ def narrow_folder(source: str | Path, output: str | Path, n_shards: int) -> Fold
             f"{layout.path} has {layout.n_shards} shards, and cannot have {n_shards} instead",
             hint="a power of two below the number of its shards",
         )
-    if path.exists():
-        raise DictionaryError(f"{path} exists already", hint="merge into a new folder")
+    with writing(path):
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise DictionaryError(
+                f"{path} exists already", hint="merge into a new folder"
+            ) from None
     try:
         return _narrow(layout, FolderLayout(path, n_shards.bit_length() - 1))
     except BaseException:
@@ -70,7 +75,7 @@ def narrow_folder(source: str | Path, output: str | Path, n_shards: int) -> Fold
 def _narrow(layout: FolderLayout, target: FolderLayout) -> FolderMerge:
     with writing(target.path):
         for name in (PARTS, SHARDS):
-            (target.path / name).mkdir(parents=True)
+            (target.path / name).mkdir()
         shutil.copymode(layout.path, target.path)
         for file in layout.part_files():
             shutil.copy2(file, target.path / PARTS / file.name)

@@ -46,7 +46,7 @@ def open_or_create(disk: Disk, path: Path, access: Access | None = None) -> int:
             raise
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
-                _remove_abandoned(path)
+                remove_abandoned(path)
                 return descriptor
         # Replaced between opening and locking: the new file is the one to own.
         unlock(descriptor, path)
@@ -59,7 +59,7 @@ def create_dictionary(disk: Disk, path: Path, access: Access | None = None) -> i
     The file is written under another name, made durable and then linked to ``path``. Raises
     FileExistsError when the name was taken meanwhile, OSError when the file cannot be written.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+    aside = new_name(path)
     descriptor = disk.create(aside, 0o600 if access else 0o666)
     try:
         if access:
@@ -96,13 +96,18 @@ def _write_empty(disk: Disk, descriptor: int) -> None:
     disk.sync(descriptor)
 
 
+def new_name(path: Path) -> Path:
+    """A free name beside ``path`` for a file that is to be linked to it; see `remove_abandoned`."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+
+
 def compaction_of(path: Path) -> Path:
     """The name under which the file at ``path`` is compacted."""
     return path.with_name(f".{path.name}.compact")
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove what killed writers left; the caller holds the lock on ``path``."""
+def remove_abandoned(path: Path) -> None:
+    """Remove what killed writers left; the caller holds the lock on ``path``, if that exists."""
     with suppress(OSError):  # a folder that may not be changed is no reason to fail
         compaction_of(path).unlink(missing_ok=True)  # a live compaction would hold the lock
         for file in _temporary_files(path):

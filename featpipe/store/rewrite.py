@@ -25,7 +25,7 @@ from featpipe.errors import DictionaryError, UnreadableDictionary
 from featpipe.store.disk import Disk, writing
 from featpipe.store.folder_layout import cache_of
 from featpipe.store.open_reader import open_reader
-from featpipe.store.opening import compaction_of
+from featpipe.store.opening import compaction_of, new_name, remove_abandoned
 from featpipe.store.reader import Reader
 from featpipe.store.schema import KEYS, Column, Ragged
 from featpipe.store.writer import Writer
@@ -209,30 +209,45 @@ def merge_dictionaries(
     *,
     leave_out: Callable[[str], bool] = lambda _: False,
     pick_of: Callable[[Reader], Pick] = lambda _: rows_of,
+    complete: Callable[[Writer], None] = lambda _: None,
 ) -> Merge:
-    """Write the union of ``sources`` to ``output``, which must not exist.
+    """Write the union of ``sources`` to ``output``, which must not exist; it appears whole.
 
     ``leave_out(name)`` is true for tables that the caller merges itself: those whose rows refer to
-    other rows by number. ``pick_of(source)`` picks the rows of one file. Damaged rows and
-    unreadable tables are left out and reported. Raises DictionaryError when ``output`` exists or a
-    table has another schema in another file, UnreadableDictionary, WriteFailed; ``output`` is
-    removed then. Only those may read ``output`` who may read every source.
+    other rows by number; ``complete`` is given the writer of the result, to write them.
+    ``pick_of(source)`` picks the rows of one file. Damaged rows and unreadable tables are left out
+    and reported. Raises DictionaryError when ``output`` exists or a table has another schema in
+    another file, UnreadableDictionary, WriteFailed; there is no ``output`` then. Only those may
+    read ``output`` who may read every source.
     """
-    path = Path(output).absolute()
+    path, disk = Path(output).absolute(), Disk()
     if path.exists():
-        raise DictionaryError(f"{path} exists already", hint="merge into a new file")
+        raise _taken(path)
+    remove_abandoned(path)
+    aside = new_name(path)
     merging = _Merging(path, leave_out, pick_of)
     try:
         access = Access.common(file for source in sources for file in _files_of(source))
-        with Writer.open(path, access=access) as writer, Reader(path) as merged:
+        with Writer.open(aside, access=access) as writer, Reader(aside) as merged:
             for source in sources:
                 with open_reader(source) as reader:
                     merging.add(reader, writer, merged)
+            complete(writer)
+        with writing(path):
+            try:
+                disk.link(aside, path)
+            except FileExistsError:  # another merge was faster
+                raise _taken(path) from None
+            disk.sync_directory(path.parent)
     except BaseException:
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            aside.unlink(missing_ok=True)
         raise
     return merging.result()
+
+
+def _taken(path: Path) -> DictionaryError:
+    return DictionaryError(f"{path} exists already", hint="merge into a new file")
 
 
 def _files_of(source: str | Path) -> list[Path]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -197,6 +200,43 @@ def test_merging_refuses_another_schema_and_leaves_nothing(path: Path) -> None:
     with pytest.raises(DictionaryError, match="other columns"):
         merge_dictionaries([a, b], path)
     assert not path.exists()
+
+
+def test_a_merge_that_is_killed_leaves_no_file_that_looks_whole(path: Path) -> None:
+    a, b = path.with_name("a.h5"), path.with_name("b.h5")
+    fill(a, TEXTS_A, n_commits=1)
+    fill(b, TEXTS_B, n_commits=1)
+    program = (
+        "import os, signal, sys\n"
+        "from featpipe.store.rewrite import merge_dictionaries\n"
+        "end = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "merge_dictionaries(sys.argv[2:], sys.argv[1], complete=end)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, path, a, b], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not path.exists()
+    (left,) = path.parent.glob(f".{path.name}.*")
+    os.utime(left, (0, 0))  # as if it had been long ago: a younger one may be another process's
+    merge_dictionaries([a, b], path)
+    expected = {name: content(a)[name] | content(b)[name] for name in content(a)}
+    assert content(path) == expected
+    assert sorted(file.name for file in path.parent.iterdir()) == sorted(
+        [a.name, b.name, path.name]
+    )
+
+
+def test_of_two_merges_into_one_name_the_second_leaves_the_first_ones_file(path: Path) -> None:
+    a, b = path.with_name("a.h5"), path.with_name("b.h5")
+    fill(a, TEXTS_A, n_commits=1)
+    fill(b, TEXTS_B, n_commits=1)
+
+    def merge_another(_: Writer) -> None:
+        merge_dictionaries([b], path)
+
+    with pytest.raises(DictionaryError, match="exists"):
+        merge_dictionaries([a], path, complete=merge_another)
+    assert content(path) == content(b)
+    assert not list(path.parent.glob(f".{path.name}.*"))
 
 
 def test_exported_arrays_and_lines_hold_every_row(path: Path, tmp_path: Path) -> None:
