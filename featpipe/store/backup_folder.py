@@ -1,7 +1,9 @@
 """Copies a cache in a folder, file by file, also while files are published into it.
 
 Guarantees: each file of the copy is whole; a copy holds no report of a job without the files that
-the job made before it. An interrupted backup is gone on with by the same command.
+the job made before it. An interrupted backup is gone on with by the same command; until then a new
+one is no cache, and one that was to be brought up to date is neither verified as good nor built on,
+as documents may be there without their texts.
 """
 
 from __future__ import annotations
@@ -12,10 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from featpipe.atomic_write import write_atomically
 from featpipe.errors import DictionaryError
 from featpipe.store.backup import back_up_dictionary
 from featpipe.store.disk import writing
-from featpipe.store.folder_layout import DESCRIPTION, LISTS, OUTBOX, REPORTS, FolderLayout
+from featpipe.store.folder_layout import (
+    DESCRIPTION,
+    LISTS,
+    OUTBOX,
+    REPORTS,
+    UNFINISHED,
+    FolderLayout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +65,8 @@ def back_up_folder(source: str | Path, target: str | Path) -> FolderBackup:
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
         shutil.copymode(layout.path, target)
-        shutil.copy2(layout.description, target / DESCRIPTION)
+        write_atomically(target / UNFINISHED, layout.description.read_bytes(), is_durable=True)
+        shutil.copymode(layout.description, target / UNFINISHED)
     for file in _others(target):
         # Reports above all: where a repair removed one, its job is to be done again.
         name = file.relative_to(target)
@@ -73,6 +84,8 @@ def back_up_folder(source: str | Path, target: str | Path) -> FolderBackup:
     for file in _stale(FolderLayout(target, layout.bits), kept):
         with writing(file):
             file.unlink()
+    with writing(target):
+        (target / UNFINISHED).replace(target / DESCRIPTION)
     return FolderBackup(target, tuple(made))
 
 
@@ -81,14 +94,10 @@ def _refuse_target(layout: FolderLayout, target: Path) -> None:
         return
     if target.samefile(layout.path):
         raise DictionaryError(f"{target} is the folder to back up", hint="name another folder")
-    is_same = target.is_dir() and (
-        not any(target.iterdir())
-        or (
-            (target / DESCRIPTION).is_file()
-            and (target / DESCRIPTION).read_bytes() == layout.description.read_bytes()
-        )
-    )
-    if not is_same:
+    described = [target / name for name in (DESCRIPTION, UNFINISHED) if (target / name).is_file()]
+    wanted = layout.description.read_bytes()
+    is_same = bool(described) and all(file.read_bytes() == wanted for file in described)
+    if not (is_same or (target.is_dir() and not any(target.iterdir()))):
         raise DictionaryError(
             f"{target} exists and is no backup of {layout.path}", hint="name another folder"
         )

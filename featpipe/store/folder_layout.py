@@ -45,6 +45,8 @@ SHARDS = "shards"
 LISTS = "lists"
 REPORTS = "reports"
 RESULTS_FILE = "results.h5"
+#: In a folder into which a backup has begun and not ended: the description that it gets.
+UNFINISHED = ".cache.json.backup"
 #: In a local folder that stands for one in an object store: holds its URL.
 FETCHED_FROM = ".fetched-from"
 
@@ -305,6 +307,8 @@ def read_description(folder: Path) -> dict[str, object]:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
+        if (folder / UNFINISHED).is_file():
+            raise unfinished_backup(folder) from None
         raise UnreadableDictionary(
             f"{folder} is a folder without a {DESCRIPTION}, so it is not a cache"
             if folder.is_dir()
@@ -325,6 +329,15 @@ def read_description(folder: Path) -> dict[str, object]:
             hint="pip install --upgrade featpipe",
         )
     return description
+
+
+def unfinished_backup(folder: Path | str) -> UnreadableDictionary:
+    """The error of a folder into which a backup was interrupted: it may lack files."""
+    return UnreadableDictionary(
+        f"{folder} is a backup that was interrupted, and may lack files",
+        hint="run the same featpipe backup again; where its source is lost, rename "
+        f"{UNFINISHED} there to {DESCRIPTION}, then featpipe repair and build it again",
+    )
 
 
 def _foreign(file: Path, names: str) -> UnreadableDictionary:

@@ -1,8 +1,8 @@
 """Verifies a cache in a folder: each file as one, and that the files belong together.
 
-Besides what `featpipe.store.verify` finds in each: files that are missing or not of this cache, and
-with the deep check rows in a shard that is not their key's, and keys that two files of a shard
-hold.
+Besides what `featpipe.store.verify` finds in each: files that are missing or not of this cache, a
+backup that was interrupted, and with the deep check rows in a shard that is not their key's, and
+keys that two files of a shard hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featpipe.errors import DictionaryError
-from featpipe.store.folder_layout import FolderLayout, shard_of
+from featpipe.store.folder_layout import UNFINISHED, FolderLayout, shard_of, unfinished_backup
 from featpipe.store.reader import Reader
 from featpipe.store.verify import Verification, verify_dictionary
 
@@ -58,6 +58,8 @@ def verify_folder(
     """
     layout = FolderLayout.read(path)
     problems: list[str] = []
+    if (layout.path / UNFINISHED).exists():
+        problems.append(unfinished_backup(layout.path).message)
     shards, parts = _listed(layout, problems)
     results = [layout.results_file] if layout.results_file.exists() else []
     files = [

@@ -26,9 +26,9 @@ from featpipe.cache.repair_folder import repair_folder
 from featpipe.cache.search import Hit, SentenceSearch
 from featpipe.cache.summary import read_runs, summarise
 from featpipe.cache.texts import split_keys
-from featpipe.errors import DictionaryError, UnreadableDictionary, UsageError
+from featpipe.errors import DictionaryError, UnreadableDictionary, UsageError, WriteFailed
 from featpipe.settings import LEVELS
-from featpipe.store import Reader, Writer, open_reader
+from featpipe.store import Reader, Writer, backup_folder, open_reader
 from featpipe.store.backup_folder import back_up_folder
 from featpipe.store.export import export_npy
 from featpipe.store.folder_layout import FolderLayout
@@ -37,6 +37,7 @@ from featpipe.store.verify_folder import verify_folder
 
 if TYPE_CHECKING:
     from featpipe.lexical.backend import Backend
+    from featpipe.store.backup import Backup
     from featpipe.store.rewrite import Compaction
 
 QUERIES = ("合同金额为万元", "违约方承担违约金", "深圳科技有限公司", "没有这样的词语xyz", "")
@@ -361,6 +362,45 @@ def test_a_backup_has_every_file_and_follows_its_folder(own: Path, tmp_path: Pat
     for target in (own, tmp_path, own / "cache.json"):
         with pytest.raises(DictionaryError, match="name another folder"):
             back_up_folder(own, target)
+
+
+@pytest.mark.parametrize("n_copied", [0, 3])
+def test_an_interrupted_backup_is_not_taken_for_a_cache_until_it_was_gone_on_with(
+    own: Path, tmp_path: Path, pair: Pair, n_copied: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has documents without their texts, which no job would compute."""
+    copy, back_up = tmp_path / "copy.fp", backup_folder.back_up_dictionary
+
+    def interrupt() -> None:
+        left = iter(range(n_copied))
+
+        def back_up_some(source: Path, target: Path) -> Backup:
+            if next(left, None) is None:
+                raise WriteFailed("no room")
+            return back_up(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(backup_folder, "back_up_dictionary", back_up_some)
+            with pytest.raises(WriteFailed):
+                back_up_folder(own, copy)
+
+    interrupt()
+    with pytest.raises(UnreadableDictionary, match="backup that was interrupted"):
+        Cache.open(copy)
+    with pytest.raises(UnreadableDictionary, match="backup that was interrupted"):
+        build_folder(copy, pair.documents, pair.models)
+    back_up_folder(own, copy)
+    assert equal_but_for_runs(copy, own)
+    assert verify_folder(copy, asks_libhdf5=False).is_good
+    interrupt()
+    with Cache.open(copy) as cache:  # the earlier one, with some of the new rows
+        assert SHARED in cache.dictionary()
+    assert "interrupted" in str(verify_folder(copy, asks_libhdf5=False))
+    with pytest.raises(UnreadableDictionary, match="backup that was interrupted"):
+        build_folder(copy, pair.documents, pair.models)
+    back_up_folder(own, copy)
+    assert verify_folder(copy, asks_libhdf5=False).is_good
+    build_folder(copy, pair.documents, pair.models)
 
 
 def test_damage_is_named_and_repaired_and_done_again(own: Path, pair: Pair) -> None:

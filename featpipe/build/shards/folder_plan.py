@@ -24,7 +24,13 @@ from featpipe.errors import (
     UsageError,
 )
 from featpipe.settings import BuildSettings
-from featpipe.store.folder_layout import DESCRIPTION, FORMAT, FolderLayout
+from featpipe.store.folder_layout import (
+    DESCRIPTION,
+    FORMAT,
+    UNFINISHED,
+    FolderLayout,
+    unfinished_backup,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,10 +98,12 @@ class FolderPlan:
         """The plan of a folder.
 
         Raises:
-            UnreadableDictionary: there is none, or it cannot be understood.
+            UnreadableDictionary: there is none, or it cannot be understood; or the folder is a
+                backup that was interrupted.
             NewerDictionary: written by a later featpipe.
 
         """
+        _refuse_unfinished(folder)
         try:
             told = json.loads(folder.read(DESCRIPTION))
         except FileNotFoundError:
@@ -245,10 +253,17 @@ def find_plan(
 ) -> FolderPlan:
     """As `plan_folder`, without writing: the plan of a folder, or the one that it would get."""
     if not folder.exists(DESCRIPTION):
+        _refuse_unfinished(folder)
         return _make(models, settings or BuildSettings(), devices, n_shards or 64)
     plan = FolderPlan.read(folder)
     _refuse_changes(plan, models, settings, devices, n_shards)
     return plan
+
+
+def _refuse_unfinished(folder: Publisher) -> None:
+    """Documents may be there without their texts, which no job would miss."""
+    if folder.exists(UNFINISHED):
+        raise unfinished_backup(folder.address)
 
 
 def list_spaces(folder: Publisher) -> list[str]:
