@@ -21,6 +21,7 @@ from featpipe.build import queue, run
 from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Job, JobReport, Seat, SeatJobs, list_jobs
 from featpipe.build.publish import LocalFolder
+from featpipe.build.shards import prepare
 from featpipe.build.shards.folder_plan import Models
 from featpipe.build.shards.status import read_status
 from featpipe.cache import write
@@ -183,6 +184,38 @@ def test_a_stopped_job_publishes_what_it_has_and_the_next_attempt_does_the_rest(
         [*_, rest, _] = finish(folder, jobs)
     assert rest.files == ("shards/0.1.h5",)
     assert rest.run.n_hits == first.run.n_encoded > 0
+    assert folder_differences(folder, one_machine) == []
+
+
+@pytest.mark.parametrize("end", ["stopped", "full disk"])
+def test_documents_of_a_job_that_ended_before_its_outbox_are_encoded_by_the_next_build(
+    folder: Path,
+    one_machine: Path,
+    encoder_folder: Path,
+    end: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It knows them from the part that was published, and the job itself is never done."""
+    monkeypatch.setattr(run, "_TICK_S", 0.0)
+    documents = sorted((one_machine.parent / "docs").iterdir())
+    pipeline = FolderPipeline(folder, Models(encoder_folder, "none"), seat=IN_PLACE)
+
+    def stop(progress: Progress) -> None:
+        if end == "stopped" and progress.n_units:
+            pipeline.stop_after_current()
+
+    def fail(*_: object) -> int:
+        raise WriteFailed("no room")
+
+    for some in (documents[:8], documents):
+        with monkeypatch.context() as patch, suppress(WriteFailed):
+            patch.setattr(prepare, "write_outbox", fail)
+            assert pipeline.build(some, listen=stop).was_interrupted
+    assert list((folder / "parts").iterdir())
+    assert not (folder / "outbox").exists()
+    report = pipeline.build(documents)
+    assert (report.n_unchanged, report.n_hits) == (12, 0)
+    assert report.n_encoded == report.n_unique > 0
     assert folder_differences(folder, one_machine) == []
 
 

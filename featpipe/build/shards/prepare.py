@@ -1,7 +1,8 @@
 """The job ``prepare``: the documents of a part, read and cut into units; no device is needed.
 
 The part is published first, then its outbox, which is made of the published part, then the report.
-An attempt that was stopped leaves what it has read as a part of its own, and the next one goes on.
+An attempt that was stopped leaves what it has read as a part of its own, and the next one goes on;
+the jobs of a later run make the outboxes that it lacks, as they do not read its documents again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from featpipe.build.intake import Intake
@@ -31,11 +33,10 @@ from featpipe.errors import UsageError
 from featpipe.report import Counts
 from featpipe.settings import LEVELS
 from featpipe.store import Reader
-from featpipe.store.folder_layout import OUTBOX, PARTS, REPORTS
+from featpipe.store.folder_layout import LISTS, OUTBOX, PARTS, REPORTS, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Container, Iterator, Sequence
 
     from featpipe.build.intake import KnownUnits
     from featpipe.build.publish import Publisher
@@ -154,16 +155,41 @@ class _Part:
         return name.removeprefix(f"{PARTS}/").rpartition("-")[0] < self._run.id
 
     def publish_outboxes(self, opened: OpenSeat) -> None:
-        """Make the outbox of each file of the part that has units and no outbox."""
-        for attempt, published in enumerate(self._published()):
-            name = self._name(OUTBOX, attempt)
-            if self._folder.exists(name):
-                continue
-            part = self._folder.fetch(published)
+        """Make the outbox of each file of the part, and of those before it, that lacks one."""
+        mine = [name for name in self._published() if not self._folder.exists(_outbox_of(name))]
+        for published in [*self._left_by_others(), *mine]:
+            part, name = self._folder.fetch(published), _outbox_of(published)
             with work_file(self._folder, opened.seat, name) as work:
                 if write_outbox(part, self._plan.bits, work):
                     self._folder.publish(work, name)
                 discard(work)
+
+    def _left_by_others(self) -> list[str]:
+        """Parts of earlier runs whose job ended before it had made their outbox.
+
+        Their documents are known, so this run does not read them, and that job may never be done:
+        a build drops unfinished ones over the same files, and does not look at those over others.
+        """
+        folder = self._folder
+        # Reports tell of outboxes that were there, or were not needed: they are listed last.
+        parts, made = self._earlier(), {*folder.list(OUTBOX), *folder.list(LISTS)}
+        made.update(folder.list(REPORTS))
+        return [name for name in parts if _is_left(Path(name).stem, made)]
+
+
+def _outbox_of(part: str) -> str:
+    return f"{OUTBOX}/{part.removeprefix(f'{PARTS}/')}"
+
+
+def _is_left(stem: str, made: Container[str]) -> bool:
+    """Whether a part has no outbox and no job that has ended; one without a list needs none."""
+    part = part_of(stem)
+    run = part.rpartition("-")[0]
+    return (
+        f"{OUTBOX}/{stem}.h5" not in made
+        and f"{REPORTS}/prepare-{part}.done" not in made
+        and f"{LISTS}/{run}.json" in made
+    )
 
 
 class PartIntake(Intake):
