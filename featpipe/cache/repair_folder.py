@@ -38,11 +38,12 @@ class FolderRepair:
     @property
     def is_whole(self) -> bool:
         """Whether nothing was lost."""
-        return not (self.missing or self.put_back) and all(file.is_whole for file in self.files)
+        is_lost = self.missing or self.again or self.put_back
+        return not is_lost and all(file.is_whole for file in self.files)
 
     def __str__(self) -> str:
         damaged = [file for file in self.files if file.kept_as is not None]
-        if not (damaged or self.missing or self.put_back):
+        if not (damaged or self.missing or self.again or self.put_back):
             return f"{self.path}: good, nothing to repair"
         lines = [*map(str, damaged), *(f"{file}: missing" for file in self.missing)]
         lines += [f"{file}: made anew, since shards lack its texts" for file in self.put_back]

@@ -194,10 +194,10 @@ def verify(ctx: click.Context, cache: str, deep: bool) -> None:
     With --deep, a copy that cp made of a file while it was written is called what it is: torn. Exit
     code 1 when something is wrong; `featpipe repair` keeps the good rows.
     """
+    from featpipe.build.shards.lost_texts import verify_with_texts
     from featpipe.store.verify import verify_dictionary
-    from featpipe.store.verify_folder import verify_folder
 
-    found = (verify_folder if _is_folder(cache) else verify_dictionary)(cache, is_deep=deep)
+    found = (verify_with_texts if _is_folder(cache) else verify_dictionary)(cache, is_deep=deep)
     echo(str(found))
     ctx.exit(0 if found.is_good else EXIT_LEFT_OUT)
 

@@ -16,7 +16,7 @@ from featpipe import Cache
 from featpipe.build.folder_pipeline import FolderPipeline
 from featpipe.build.jobs import Seat
 from featpipe.build.shards.folder_plan import Models
-from featpipe.build.shards.lost_texts import put_back_texts
+from featpipe.build.shards.lost_texts import put_back_texts, verify_with_texts
 from featpipe.cache.compact_folder import compact_folder
 from featpipe.cache.merge_folder import narrow_folder
 from featpipe.cache.repair_folder import repair_folder
@@ -92,6 +92,24 @@ def test_a_missing_file_with_additions_is_done_again(own: Path, pair: Pair) -> N
     build_folder(own, pair.documents, pair.models)
     assert rows_by_key(own) == before
     assert repair_folder(own).is_whole
+
+
+def test_an_addition_that_is_gone_without_a_trace_is_named_and_done_again(
+    own: Path, pair: Pair
+) -> None:
+    before, units = rows_by_key(own), levels_by_key(own)
+    assert verify_with_texts(own, is_deep=True).is_good
+    FolderLayout.read(own).shard_files()[1][-1].unlink()  # as in a copy that lacks it
+    found = verify_with_texts(own, is_deep=True)
+    assert not found.is_good
+    assert "documents have texts that the shards lack" in str(found)
+    done = put_back_texts(repair_folder(own))
+    assert not done.is_whole
+    assert "1.h5: its job is to be done again" in str(done)
+    assert put_back_texts(repair_folder(own)).is_whole
+    build_folder(own, pair.documents, pair.models)
+    assert (rows_by_key(own), levels_by_key(own)) == (before, units)
+    assert verify_with_texts(own, is_deep=True).is_good
 
 
 def test_a_file_that_was_copied_in_part_is_done_again(own: Path, pair: Pair) -> None:

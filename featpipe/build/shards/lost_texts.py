@@ -1,19 +1,22 @@
 """Texts that a shard of a folder has lost, put back from the documents that hold them.
 
-Where there is an outbox, it still has them. It may be removed when all shards are done, and a
-folder that was made narrower has none: then one is made anew, of the documents that lack a text.
+A file may have lost rows, or be gone without a trace, as an addition that a copy lacks. Where there
+is an outbox, it still has the texts. It may be removed when all shards are done, and a folder that
+was made narrower has none: then one is made anew, of the documents that lack a text.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from featpipe.build.publish import LocalFolder
-from featpipe.build.shards.job import Seat
+from featpipe.build.shards.encode import Listing
+from featpipe.build.shards.job import JobReport, Seat
 from featpipe.build.shards.outbox import write_outbox
+from featpipe.build.shards.prepare import left_parts
 from featpipe.build.shards.work_file import discard, work_file
 from featpipe.cache import tables
 from featpipe.cache.forgotten import Forgotten
@@ -21,9 +24,11 @@ from featpipe.cache.levels import blocks_of, logged_bits
 from featpipe.cache.repair_folder import have_done_again
 from featpipe.cache.texts import LEVEL_BIT
 from featpipe.store import FolderReader, Reader
-from featpipe.store.folder_layout import OUTBOX, FolderLayout, shard_of
+from featpipe.store.folder_layout import OUTBOX, PARTS, FolderLayout, shard_of
+from featpipe.store.verify_folder import FolderVerification, verify_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def put_back_texts(repaired: FolderRepair) -> FolderRepair:
-    """Have what shards lost encoded again where no outbox has it; what this adds to the repair.
+    """Have what shards lost encoded again; what this adds to the repair.
 
     Killed at any point, repairing the folder again does the rest.
 
@@ -42,37 +47,101 @@ def put_back_texts(repaired: FolderRepair) -> FolderRepair:
     """
     layout = FolderLayout.read(repaired.path)
     again, made = list(repaired.again), []
-    for part, rows, shards in _lacking(layout):
+    for lost in _lacking(layout):
         # First: reports tell of outboxes by their names, which were used before.
-        for shard in shards:
+        for shard in lost.shards:
             have_done_again(layout, layout.shard_file(shard), again)
-        folder, name = LocalFolder(layout.path), f"{OUTBOX}/{part.name}"
-        with work_file(folder, Seat(), name) as work:
-            write_outbox(part, layout.bits, work, rows)
-            folder.publish(work, name)
-            discard(work)
-        made.append(layout.path / name)
+        outbox = layout.path / OUTBOX / lost.part.name
+        if not outbox.exists():
+            _write_outbox(layout, lost)
+            made.append(outbox)
     return replace(repaired, again=tuple(dict.fromkeys(again)), put_back=tuple(made))
 
 
-def _lacking(layout: FolderLayout) -> list[tuple[Path, NDArray[np.int64], list[int]]]:
-    """Parts without an outbox: the rows of documents whose texts shards lack, and these shards."""
-    parts = [p for p in layout.part_files() if not (layout.path / OUTBOX / p.name).exists()]
-    if not parts:
-        return []
+def verify_with_texts(path: str | Path, *, is_deep: bool = False) -> FolderVerification:
+    """As `verify_folder`; with the deep check documents are held against the shards' texts, too.
+
+    Raises:
+        UnreadableDictionary, NewerDictionary: the folder is not a cache.
+    """
+    found = verify_folder(path, is_deep=is_deep)
+    if not is_deep or not found.is_good:
+        return found
+    problems = tuple(
+        f"{lost.part}: {len(lost.rows):,} of its documents have texts that the shards lack, and no"
+        f" job is left to compute; featpipe repair {found.path}"
+        for lost in _lacking(FolderLayout.read(path))
+    )
+    return replace(found, problems=problems)
+
+
+class _Lost(NamedTuple):
+    """A part, the rows of its documents whose texts are lost, and the shards that lack these."""
+
+    part: Path
+    rows: NDArray[np.int64]
+    shards: list[int]
+
+
+def _write_outbox(layout: FolderLayout, lost: _Lost) -> None:
+    folder, name = LocalFolder(layout.path), f"{OUTBOX}/{lost.part.name}"
+    with work_file(folder, Seat(), name) as work:
+        write_outbox(lost.part, layout.bits, work, lost.rows)
+        folder.publish(work, name)
+        discard(work)
+
+
+def _lacking(layout: FolderLayout) -> list[_Lost]:
+    """Of each part that lacks some; texts that jobs are still to compute are not lost."""
+    folder = LocalFolder(layout.path)
+    parts = {f"{PARTS}/{part.name}": part for part in layout.part_files()}
+    left = left_parts(folder, list(parts))
+    reports = _Reports(layout, folder)
+    found = []
     with FolderReader(layout.path) as reader:
         forgotten, bits = Forgotten(reader), logged_bits(reader)
-        found = [(part, *_of_part(part, reader, forgotten, bits)) for part in parts]
-    return [(part, rows, shards) for part, rows, shards in found if len(rows)]
+        for name in parts.keys() - left:
+            rows, shards = _of_part(parts[name], reader, forgotten, bits)
+            is_lost = np.isin(shards, reports.done(parts[name], np.unique(shards).tolist()))
+            if is_lost.any():
+                lacking = np.unique(shards[is_lost]).tolist()
+                found.append(_Lost(parts[name], np.unique(rows[is_lost]), lacking))
+    return sorted(found, key=lambda lost: lost.part)
+
+
+class _Reports:
+    """Tells which shards have computed the texts of a part, by the reports of their jobs."""
+
+    def __init__(self, layout: FolderLayout, folder: LocalFolder) -> None:
+        self._layout, self._folder = layout, folder
+        self._listing = Listing.of(folder)
+        self._covered: dict[int, set[str]] = {}
+
+    def done(self, part: Path, shards: Sequence[int]) -> list[int]:
+        """Of these shards those in which no job is left on the part's outbox, if it has one."""
+        name = f"{OUTBOX}/{part.name}"
+        if name not in self._listing.outboxes:
+            return list(shards)
+        return [shard for shard in shards if name in self._covered_in(shard)]
+
+    def _covered_in(self, shard: int) -> set[str]:
+        if shard not in self._covered:
+            stem = f"encode-{self._layout.shard_name(shard)}"
+            covered = self._covered[shard] = set()
+            for names in self._listing.reports_below(stem).values():
+                _, facts = JobReport.from_json(self._folder.read(names[-1]))
+                covered.update(cast("list[str]", facts["outboxes"]))
+        return self._covered[shard]
 
 
 def _of_part(
     part: Path, reader: FolderReader, forgotten: Forgotten, bits: NDArray[np.uint8]
-) -> tuple[NDArray[np.int64], list[int]]:
-    lacking, shards = [np.zeros(0, np.int64)], set[int]()
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each place of a text that is lacking, the document's row and the text's shard."""
+    lacking, shards = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     with Reader(part) as own:
         if tables.DOCUMENTS not in own:
-            return lacking[0], []
+            return lacking[0], shards[0]
         documents = own.table(tables.DOCUMENTS)
         for level, bit in LEVEL_BIT.items():
             for rows in blocks_of(documents, f"{level}_keys"):
@@ -84,5 +153,5 @@ def _of_part(
                     at = reader.table(tables.TEXTS).find(keys)
                     is_lost = (at < 0) | (np.append(bits, 0)[at] & bit == 0)
                 lacking.append(np.repeat(kept, lengths)[is_lost])
-                shards.update(shard_of(keys[is_lost], reader.layout.bits).tolist())
-    return np.unique(np.concatenate(lacking)), sorted(shards)
+                shards.append(shard_of(keys[is_lost], reader.layout.bits))
+    return np.concatenate(lacking), np.concatenate(shards)

@@ -155,26 +155,26 @@ class _Part:
         return name.removeprefix(f"{PARTS}/").rpartition("-")[0] < self._run.id
 
     def publish_outboxes(self, opened: OpenSeat) -> None:
-        """Make the outbox of each file of the part, and of those before it, that lacks one."""
+        """Make the outbox of each file of the part that lacks one, and of those left before it."""
         mine = [name for name in self._published() if not self._folder.exists(_outbox_of(name))]
-        for published in [*self._left_by_others(), *mine]:
+        for published in [*sorted(left_parts(self._folder, self._earlier())), *mine]:
             part, name = self._folder.fetch(published), _outbox_of(published)
             with work_file(self._folder, opened.seat, name) as work:
                 if write_outbox(part, self._plan.bits, work):
                     self._folder.publish(work, name)
                 discard(work)
 
-    def _left_by_others(self) -> list[str]:
-        """Parts of earlier runs whose job ended before it had made their outbox.
 
-        Their documents are known, so this run does not read them, and that job may never be done:
-        a build drops unfinished ones over the same files, and does not look at those over others.
-        """
-        folder = self._folder
-        # Reports tell of outboxes that were there, or were not needed: they are listed last.
-        parts, made = self._earlier(), {*folder.list(OUTBOX), *folder.list(LISTS)}
-        made.update(folder.list(REPORTS))
-        return [name for name in parts if _is_left(Path(name).stem, made)]
+def left_parts(folder: Publisher, parts: Sequence[str]) -> set[str]:
+    """Of the names of published parts those whose job ended before it had made their outbox.
+
+    Their documents are known, so a later run does not read them, and that job may never be done:
+    a build drops unfinished ones over the same files, and does not look at those over others.
+    """
+    # Reports tell of outboxes that were there, or were not needed: they are listed last.
+    made = {*folder.list(OUTBOX), *folder.list(LISTS)}
+    made.update(folder.list(REPORTS))
+    return {name for name in parts if _is_left(Path(name).stem, made)}
 
 
 def _outbox_of(part: str) -> str:
