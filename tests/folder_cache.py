@@ -74,5 +74,8 @@ def build_pair(folder: Path, encoder: Path, tagger: Path) -> Pair:
     for numbers in (range(10), range(10, 20)):
         write_documents(pair.documents, numbers)
         build_folder(pair.folder, pair.documents, pair.models)
-    build(pair.file, pair.documents, encoder, ner=tagger, encoder=EXACT, tagger=TAGGER)
+    # One reader, so that documents have the order of the folder's on a busy machine, too.
+    settings = BuildSettings(n_prepare_workers=1)
+    options = {"encoder": EXACT, "tagger": TAGGER, "settings": settings}
+    build(pair.file, pair.documents, encoder, ner=tagger, **options)
     return pair
