@@ -137,10 +137,17 @@ def _roots_of(path: str) -> list[str]:
 
 
 def _keep(found: dict[str, Source], place: str, source: Source) -> None:
-    """Of two ids for one file, the longer: that by the widest folder, in whatever order."""
+    """Of two ids for one file that of its own name, not of a link to it; of two such the longer.
+
+    The longer one is that by the widest folder, in whatever order.
+    """
     known = found.setdefault(place, source)
-    if len(source.id) > len(known.id):
+    if source is not known and _rank(source, place) > _rank(known, place):
         found[place] = source
+
+
+def _rank(source: Source, place: str) -> tuple[bool, int]:
+    return str(absolute(source.path)) == place, len(source.id)
 
 
 def _refuse_named(path: Path | str, what: str) -> None:
@@ -301,8 +308,7 @@ class _Walk:
         """Links that lead out of the root."""
 
     def __iter__(self) -> Iterator[Source]:
-        walked = os.walk(self.root, followlinks=True, onerror=self._note_unlisted)
-        for folder, folders, names in walked:
+        for folder, folders, names in self._folders():
             if not self._is_new(Path(folder)):
                 folders.clear()
                 continue
@@ -316,6 +322,16 @@ class _Walk:
             yield Source(printable(path.relative_to(self.root).as_posix()), path)
         if self.left:
             self.notes.append(_describe_left(self.root, self.left))
+
+    def _folders(self) -> Iterator[tuple[str, list[str], list[str]]]:
+        """As ``os.walk``; links to folders come last, so that none names what is in a real one."""
+        roots = [self.root]
+        for root in roots:
+            for folder, folders, names in os.walk(root, onerror=self._note_unlisted):
+                yield folder, folders, names
+                links = {name for name in folders if (Path(folder) / name).is_symlink()}
+                roots += [Path(folder) / name for name in folders if name in links]
+                folders[:] = [name for name in folders if name not in links]
 
     def _note_unlisted(self, error: OSError) -> None:
         if Path(error.filename) == self.root:

@@ -62,6 +62,16 @@ def test_links_in_a_circle_end(folder: Path) -> None:
     assert ids(folder) == ["docs/a.html", "docs/b.txt", "docs/sub/c.txt", "docs/sub/deep/d.pdf"]
 
 
+def test_a_link_inside_the_folder_gives_no_document_its_name(folder: Path) -> None:
+    expected = ids(folder)
+    (folder / "the_current_version.txt").symlink_to(folder / "b.txt")
+    (folder / "another").symlink_to(folder / "sub" / "deep", target_is_directory=True)
+    (folder / "another_one").symlink_to(folder / "sub", target_is_directory=True)
+    assert ids(folder) == expected
+    assert ids(folder / "the_current_version.txt", folder) == expected
+    assert ids(folder / "another") == ["deep/d.pdf"]
+
+
 def test_links_out_of_the_folder_are_passed_over_and_said(folder: Path, tmp_path: Path) -> None:
     secrets = tmp_path / "elsewhere"
     secrets.mkdir()
