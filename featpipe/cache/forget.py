@@ -102,7 +102,9 @@ def _append(file: Path, places: Mapping[str, str], wait_s: float) -> None:
 
 def _publish_part(layout: FolderLayout, places: Mapping[str, str]) -> None:
     """A part of its own, after all others: published files are not written any more."""
-    with TemporaryDirectory(prefix=".forget-", dir=layout.path) as folder:
+    with writing(layout.path):
+        place = TemporaryDirectory(prefix=".forget-", dir=layout.path)
+    with place as folder:
         written = Path(folder) / "part.h5"
         _append(written, places, 0.0)
         part = layout.next_part(f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z")

@@ -68,7 +68,8 @@ def back_up_dictionary(source: str | Path, target: str | Path) -> Backup:
         owner = Writer.open(target, access=Access.of(source)) if target.exists() else None
         aside = target.with_name(f".{target.name}.backup")
         try:
-            aside.unlink(missing_ok=True)
+            with writing(target):  # a read-only file system refuses to remove what is not there
+                aside.unlink(missing_ok=True)
             made = _clone(disk, source, aside) or _copy(disk, reader, aside)
             with writing(target):
                 disk.replace(aside, target)

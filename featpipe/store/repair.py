@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from featpipe.atomic_write import Access
-from featpipe.errors import UnreadableDictionary
+from featpipe.errors import UnreadableDictionary, WriteFailed
 from featpipe.store import hdf5_format as hdf5
 from featpipe.store.disk import Disk, writing
 from featpipe.store.lock import lock_for_writing, refuse_special, unlock
@@ -106,9 +106,12 @@ def repair_dictionary(
     path = Path(os.path.realpath(path))
     refuse_special(path)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        raise UnreadableDictionary(f"{path} cannot be opened: {error.strerror}") from error
+        with writing(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except WriteFailed as error:
+        if not path.exists():
+            raise UnreadableDictionary(f"{path} does not exist") from error
+        raise
     try:
         lock_for_writing(descriptor, path)
         try:
