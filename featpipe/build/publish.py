@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from featpipe.build.object_folder import ObjectFolder
 from featpipe.errors import UnreadableDictionary
 from featpipe.store.disk import Disk, writing
+from featpipe.store.folder_layout import WORK
 from featpipe.store.object_store import is_url
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class LocalFolder:
 
     def work_folder(self) -> Path:
         """A hidden folder in the cache, for files that are written in place."""
-        return self.path / ".work"
+        return self.path / WORK
 
     def _put(self, target: Path, blocks: Iterable[bytes]) -> bool:
         if target.exists():

@@ -23,7 +23,7 @@ from featpipe.cache.merge import merge_caches
 from featpipe.errors import DictionaryChanged, DictionaryError
 from featpipe.store import FolderReader, Reader, Writer
 from featpipe.store.disk import Disk, writing
-from featpipe.store.folder_layout import LISTS, OUTBOX, PARTS, FolderLayout
+from featpipe.store.folder_layout import LISTS, OUTBOX, PARTS, WORK, FolderLayout
 from featpipe.store.rewrite import compact_dictionary, sound_blocks
 from featpipe.store.schema import KEYS
 
@@ -84,7 +84,7 @@ def compact_folder(path: str | Path) -> FolderCompaction:
         forgotten.settle()
         levels = _levels_by_file(reader, forgotten) if forgotten else {}
         done = tuple(_compact(file, forgotten, levels.get(file)) for file in _in_order(reader))
-    kinds = (name for name in (OUTBOX, LISTS) if any((layout.path / name).glob("*")))
+    kinds = (name for name in (OUTBOX, LISTS, WORK) if any((layout.path / name).glob("*")))
     return FolderCompaction(layout.path, done, n_folded, tuple(kinds))
 
 

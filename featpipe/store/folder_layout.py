@@ -45,6 +45,8 @@ SHARDS = "shards"
 LISTS = "lists"
 REPORTS = "reports"
 RESULTS_FILE = "results.h5"
+#: Files that jobs write in place; what a job left whose run was dropped stays there.
+WORK = ".work"
 #: In a folder into which a backup has begun and not ended: the description that it gets.
 UNFINISHED = ".cache.json.backup"
 #: In a local folder that stands for one in an object store: holds its URL.
