@@ -1,9 +1,10 @@
 """Linear layers: y = x W^T + b, with the activation fused where the kernel can.
 
 On CPU the weights are laid out once for oneDNN. That kernel is faster than a plain `F.linear`
-(MKL), and gives each row the same bits for any other rows and any number of threads, which MKL does
-not: batch invariance depends on it. Its ops are private to torch; where they are missing, a plain
-layer replaces it and `is_invariant` is False.
+(MKL), and gives each of two or more rows the same bits for any other rows and any number of
+threads, which MKL does not: batch invariance depends on it. A single row would be summed in another
+order by layers of more than 1,024 inputs, so it is computed as two. Its ops are private to torch;
+where they are missing, a plain layer replaces it and `is_invariant` is False.
 
 Its kernels for AMX, the matrix unit of Intel's processors, cut the sum over a layer's inputs into
 pieces by the number of rows and of threads, so that a row's bits would depend on the other rows:
@@ -41,6 +42,9 @@ _LEAST_FILLED = 0.75
 
 #: Rows that `Int8Linear` computes at once: its intermediate results stay in the processor's cache.
 _ROWS_AT_ONCE = 512
+
+#: Numbers that an activation's kernel computes at a time, and the most that one thread gets alone.
+_TOGETHER, _UNSHARED = 32, 1 << 14
 
 #: Lower bound of a row's largest number, so that a row of zeros has a scale.
 _LEAST = 1e-12
@@ -83,6 +87,11 @@ class PrepackedLinear:
 
     def __call__(self, x: torch.Tensor, activation: Activation = "none") -> torch.Tensor:
         """See `Linear`."""
+        if len(x) == 1:
+            return self._compute(x.expand(2, -1).contiguous(), activation)[:1]
+        return self._compute(x, activation)
+
+    def _compute(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         name, algorithm = _FUSED[activation]
         # The overload is named, so that torch need not choose one at every call.
         y: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(
@@ -117,7 +126,7 @@ class AmxLinear(PrepackedLinear):
             rows = x[first : first + size]
             if len(rows) < size:
                 rows = F.pad(rows, (0, 0, 0, size - len(rows)))
-            parts.append(super().__call__(rows, activation))
+            parts.append(self._compute(rows, activation))
             first += size
         whole = torch.cat(parts) if len(parts) > 1 else parts[0]
         return whole[:n_rows]
@@ -197,6 +206,9 @@ class Int8Linear:
     needs_one_thread = False
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        self._n_out = len(weight)
+        n_more = -self._n_out % _TOGETHER
+        weight, bias = F.pad(weight, (0, 0, 0, n_more)), F.pad(bias, (0, n_more))
         scale = weight.abs().amax(1, keepdim=True).clamp_min_(_LEAST).div_(127)
         self._weight = torch.round(weight / scale).to(torch.int8).t().contiguous()
         self._scale = scale[:, 0].contiguous()
@@ -211,8 +223,20 @@ class Int8Linear:
             whole = (x[rows] / scale).round_().to(torch.int8)
             y = torch._int_mm(whole, self._weight).float()
             y = y.mul_(scale).mul_(self._scale).add_(self._bias)
-            out[rows] = apply_activation(y, activation)
-        return out
+            _activate_parts(y, activation, out[rows])
+        return out[:, : self._n_out].contiguous()
+
+
+def _activate_parts(y: torch.Tensor, activation: Activation, out: torch.Tensor) -> None:
+    """Write the activation of y, whose rows are a multiple of `_TOGETHER` long, to `out`.
+
+    The kernels compute numbers that do not fill their registers in another way than the others, at
+    the end of what a thread gets. So each thread gets whole rows.
+    """
+    step = max(1, _UNSHARED // y.shape[1])
+    for first in range(0, len(y), step):
+        rows = slice(first, first + step)
+        out[rows] = apply_activation(y[rows], activation)
 
 
 def make_linear(

@@ -1,4 +1,4 @@
-"""Rows of bf16 have the same bits in any company, also where kernels sum by their number."""
+"""A row has the same bits in any company, also where kernels sum by the number of rows."""
 
 from __future__ import annotations
 
@@ -43,6 +43,26 @@ def test_a_row_has_the_same_bits_alone_and_among_any_number(
                 own = torch.arange(first, first + n) % 7 == 0
                 expected = alone[first // 7 + (first % 7 > 0) :][: int(own.sum())]
                 assert torch.equal(found[own], expected), (n, first)
+
+
+@pytest.mark.parametrize("activation", ["none", "gelu", "gelu_tanh"])
+@pytest.mark.parametrize("shape", [(312, 1200), (1200, 312), (1536, 384)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8])
+def test_so_it_has_in_float32_and_int8_on_any_number_of_threads(
+    dtype: torch.dtype, shape: tuple[int, int], activation: str
+) -> None:
+    torch.manual_seed(0)
+    weight, rows = cancelling(shape, 300)
+    rows, bias = rows.float(), torch.randn(shape[1])
+    layer = make_linear([weight], [bias], dtype=dtype, device=torch.device("cpu"))
+    assert layer.is_invariant
+    with torch.inference_mode(), running_threads(1):
+        alone = torch.cat([layer(row[None], activation) for row in rows])
+    for threads in (1, 2, 3):
+        with torch.inference_mode(), running_threads(threads):
+            for n in (1, 2, 33, 121, 300):
+                found = layer(rows[300 - n :], activation)
+                assert torch.equal(found, alone[300 - n :]), (threads, n)
 
 
 def test_a_layer_computes_what_a_plain_one_does() -> None:
