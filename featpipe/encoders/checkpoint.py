@@ -38,6 +38,9 @@ _COUNTING_FROM_PADDING = (
     "lilt", "longformer", "luke", "markuplm", "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
 )  # fmt: skip
 
+#: Their padding token where a configuration states none.
+_PADDING = 1
+
 #: ``model_type`` of those whose configuration calls their number of positions ``n_positions``. To
 #: others that state one (T5) it is no limit.
 _WITH_N_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "gptj", "openai-gpt", "codegen", "ctrl"})
@@ -328,8 +331,13 @@ def _download(name: str) -> Path:
 
 
 def canonical_config(config: Config) -> str:
-    """The config as one JSON text, without the entries that name its origin."""
+    """The config as one JSON text, without the entries that name its origin.
+
+    A padding token that positions count from is in it, whether stated or not.
+    """
     kept = {key: value for key, value in config.items() if key not in _PROVENANCE}
+    if config.get("model_type") in _COUNTING_FROM_PADDING:
+        kept.setdefault("pad_token_id", _PADDING)
     return json.dumps(kept, sort_keys=True, ensure_ascii=False)
 
 
@@ -433,5 +441,5 @@ def first_position(config: Config) -> int:
     """Row of the first token's position: 0, or ``pad_token_id + 1`` for RoBERTa's descendants."""
     if config.get("model_type") not in _COUNTING_FROM_PADDING:
         return 0
-    padding = config.get("pad_token_id")
+    padding = config.get("pad_token_id", _PADDING)
     return (padding if isinstance(padding, int) else 0) + 1

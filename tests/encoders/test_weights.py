@@ -18,7 +18,7 @@ from tiny_checkpoints import random_crf, save_encoder, save_tagger, vocabulary, 
 
 from featpipe.encoders.checkpoint import describe_checkpoint
 from featpipe.encoders.encoder import Encoder
-from featpipe.encoders.spec import EncoderSettings
+from featpipe.encoders.spec import EncoderSettings, encoder_spec, fingerprint_of
 from featpipe.encoders.tagger import Tagger
 from featpipe.errors import CheckpointError, MissingWeights, UnsupportedModel
 
@@ -345,6 +345,45 @@ def test_kin_of_bert_give_the_vectors_of_transformers(
             )
         states = known.hidden_states[layer][0]
         np.testing.assert_allclose(vector, states.mean(0).numpy(), atol=2e-5)
+
+
+@pytest.mark.parametrize("name", KIN)
+def test_what_a_config_does_not_state_is_as_in_transformers(tmp_path: Path, name: str) -> None:
+    from transformers import AutoModel
+
+    torch.manual_seed(4)
+    model = bert_like_models()[name]()
+    with torch.no_grad():
+        for parameter in model.parameters():  # so that each padding row shows
+            parameter.normal_(0, 0.2)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    file = tmp_path / "config.json"
+    stated = json.loads(file.read_text("utf-8"))
+    sizes = ("size", "layers", "heads", "dim", "max_position_embeddings", "model_type")
+    file.write_text(json.dumps({k: v for k, v in stated.items() if k.endswith(sizes)}), "utf-8")
+    encoder = Encoder.load(tmp_path, FLOAT32)
+    assert encoder.is_invariant, "this should be the packed forward"
+    known = AutoModel.from_pretrained(tmp_path).eval()
+    ids = torch.tensor([[*encoder.tokenizer.prefix, 7, 8, 9, *encoder.tokenizer.suffix]])
+    with torch.inference_mode():
+        states = known(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+    found = encoder.encode_tokens([(7, 8, 9)]).vectors[0]
+    np.testing.assert_allclose(found, states[0].mean(0).numpy(), atol=2e-5)
+
+
+def test_a_padding_token_is_part_of_the_fingerprint_whether_stated_or_not(tmp_path: Path) -> None:
+    bert_like_models()["roberta"]().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(), "utf-8")
+    file = tmp_path / "config.json"
+    sizes = json.loads(file.read_text("utf-8"))
+    del sizes["pad_token_id"]
+    prints = []
+    for stated in ({}, {"pad_token_id": 1}, {"pad_token_id": 0}):
+        file.write_text(json.dumps(sizes | stated), "utf-8")
+        spec = encoder_spec(describe_checkpoint(tmp_path), replace(FLOAT32, max_length=32))
+        prints.append(fingerprint_of(spec))
+    assert prints[0] == prints[1] != prints[2]
 
 
 @pytest.mark.parametrize("name", KIN)
