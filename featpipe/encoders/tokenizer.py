@@ -23,7 +23,7 @@ import numpy as np
 from featpipe.encoders.recipe import read_json_object
 from featpipe.encoders.tokens import Tokens, concatenate, encode_slowly
 from featpipe.encoders.vocabulary import check_vocabulary
-from featpipe.encoders.wordpiece import FastWordPiece
+from featpipe.encoders.wordpiece import FastWordPiece, is_bert_wordpiece
 from featpipe.errors import CheckpointError, UnsupportedModel
 
 if TYPE_CHECKING:
@@ -137,14 +137,20 @@ def _load_as_saved(checkpoint: Checkpoint) -> RawTokenizer:
 def _load_fast(
     checkpoint: Checkpoint, options: dict[str, object], named: dict[str, object]
 ) -> RawTokenizer | None:
-    """From tokenizer.json, or BERT's vocab.txt; None without either, or for another class."""
+    """From tokenizer.json, or BERT's vocab.txt; None without either, or for another class.
+
+    None also for BERT's class with the words of BERT and other rules in tokenizer.json, of which
+    transformers reads the words alone.
+    """
     named_class = options.get("tokenizer_class") or checkpoint.config.get("tokenizer_class")
     kind = str(named_class or "").removesuffix("Fast")
     is_kin = checkpoint.architecture in _BERT_KIN
     is_bert = kind in _BERT_CLASSES or (not kind and is_kin)
     if (checkpoint.path / "tokenizer.json").exists():
         raw = _read_tokenizer_json(checkpoint)
-        return _apply_bert_options(raw, options) if is_bert else raw
+        if is_bert and _is_wordpiece(raw):
+            return _apply_bert_options(raw, options) if _is_berts_own(raw, named) else None
+        return raw
     if (checkpoint.path / "vocab.txt").exists() and is_kin and is_bert:
         return _build_wordpiece(checkpoint, named)
     return None
@@ -160,15 +166,31 @@ def _read_tokenizer_json(checkpoint: Checkpoint) -> RawTokenizer:
         raise CheckpointError(f"{file} is no tokenizer: {error}") from error
 
 
+def _is_wordpiece(raw: RawTokenizer) -> bool:
+    from tokenizers.models import WordPiece
+
+    return isinstance(raw.model, WordPiece)
+
+
+def _is_berts_own(raw: RawTokenizer, named: dict[str, object]) -> bool:
+    """Whether the rules are those that BERT's class makes, options of its normalizer aside."""
+    special = _name_special(named)
+    added = {token.content for token in raw.get_added_tokens_decoder().values()}
+    empty = raw.encode("", add_special_tokens=True)
+    return (
+        is_bert_wordpiece(raw)
+        and (raw.model.continuing_subword_prefix, raw.model.max_input_chars_per_word) == ("##", 100)
+        and added.issuperset(special.values())
+        and empty.tokens == [special["cls"], special["sep"]]
+    )
+
+
 def _apply_bert_options(raw: RawTokenizer, options: dict[str, object]) -> RawTokenizer:
     """Take the options from tokenizer_config.json, or their defaults, not from tokenizer.json.
 
     As in transformers, whose BERT tokenizer takes only the words from tokenizer.json.
     """
-    from tokenizers.normalizers import BertNormalizer
-
-    if isinstance(raw.normalizer, BertNormalizer):
-        raw.normalizer = _make_normalizer(options)
+    raw.normalizer = _make_normalizer(options)
     return raw
 
 
@@ -204,6 +226,12 @@ def _content(token: object) -> str:
     return str(token.get("content") if isinstance(token, dict) else token)
 
 
+def _name_special(options: dict[str, object]) -> dict[str, str]:
+    """BERT's special tokens by role: those that `options` name, or its own."""
+    given = {name: options.get(f"{name}_token") for name in _SPECIAL}
+    return {name: _content(token or f"[{name.upper()}]") for name, token in given.items()}
+
+
 def _read_vocabulary(
     file: Path, options: dict[str, object]
 ) -> tuple[dict[str, int], dict[str, str]]:
@@ -212,10 +240,9 @@ def _read_vocabulary(
         lines = file.read_text("utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{file} cannot be read as UTF-8: {error}") from error
-    vocabulary = {line.rstrip("\r"): number for number, line in enumerate(lines) if line.strip()}
-    special = {
-        name: _content(options.get(f"{name}_token") or f"[{name.upper()}]") for name in _SPECIAL
-    }
+    # As in tokenizers, which leaves out blanks behind a word.
+    vocabulary = {line.rstrip(): number for number, line in enumerate(lines) if line.strip()}
+    special = _name_special(options)
     absent = [special[n] for n in ("cls", "sep", "unk") if special[n] not in vocabulary]
     if absent:
         raise CheckpointError(f"{file} lacks the special tokens {absent}")

@@ -40,13 +40,15 @@ _MOST_RUNS = 500_000
 _MOST_TOKENS = 4_000_000
 
 
-def _is_bert_wordpiece(raw: RawTokenizer) -> bool:
+def is_bert_wordpiece(raw: RawTokenizer) -> bool:
+    """Whether model, normalizer and pre-tokenizer are of BERT's kinds."""
     from tokenizers.models import WordPiece
     from tokenizers.normalizers import BertNormalizer
     from tokenizers.pre_tokenizers import BertPreTokenizer
 
     return (
         isinstance(raw.model, WordPiece)
+        and raw.model.continuing_subword_prefix != ""  # a part of a run would look like a token
         and isinstance(raw.normalizer, BertNormalizer)
         and isinstance(raw.pre_tokenizer, BertPreTokenizer)
     )
@@ -70,7 +72,7 @@ class FastWordPiece:
         """A fast tokenizer equal to `raw`; None for a design that does not allow it."""
         added = raw.get_added_tokens_decoder().values()
         # A normalised literal also matches other spellings, which a plain search would miss.
-        if not _is_bert_wordpiece(raw) or any(token.normalized for token in added):
+        if not is_bert_wordpiece(raw) or any(token.normalized for token in added):
             return None
         fast = cls(raw, tuple(token.content for token in added if token.content))
         fast._probe(np.zeros(1, np.int64))

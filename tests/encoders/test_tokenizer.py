@@ -7,6 +7,7 @@ import lzma
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,6 +204,7 @@ def test_a_tokenizer_of_another_design_goes_the_slow_way(tmp_path: Path) -> None
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     raw.save(str(folder / "tokenizer.json"))
+    write("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})(folder)
     tokenizer = Tokenizer.load(describe_checkpoint(folder))
     texts = [*SEEDS, *random_texts(5, 300)]
     assert not tokenizer.is_fast
@@ -289,6 +291,41 @@ def test_what_stands_beside_the_words_is_heeded_as_in_transformers(
     texts = ["合新词同 [X1] the The É 的一是", *SEEDS[:7]]
     tokenizer = Tokenizer.load(describe_checkpoint(folder))
     assert framed(tokenizer, texts) == transformers_ids(folder, texts)
+
+
+#: Rules in tokenizer.json that BERT's class in transformers makes itself.
+RULES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "no added tokens": lambda told: told.update(added_tokens=[]),
+    "no normalizer": lambda told: told.update(normalizer=None),
+    "no special tokens around a text": lambda told: told.update(post_processor=None),
+    "other pieces": lambda told: told["model"].update(continuing_subword_prefix=""),
+    "longer words": lambda told: told["model"].update(max_input_chars_per_word=200),
+}
+
+
+@pytest.mark.parametrize("tokenizer_class", ["BertTokenizer", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("change", RULES.values(), ids=RULES)
+def test_of_berts_class_the_words_of_tokenizer_json_are_read_as_in_transformers(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], tokenizer_class: str
+) -> None:
+    folder = save_encoder(tmp_path)
+    file = folder / "tokenizer.json"
+    load_raw(describe_checkpoint(folder)).save(str(file))
+    told = json.loads(file.read_text("utf-8"))
+    change(told)
+    file.write_text(json.dumps(told), "utf-8")
+    write("tokenizer_config.json", {"tokenizer_class": tokenizer_class})(folder)
+    texts = ["合[SEP]同 [MASK]", "É the contracting", "😀a😀", "a" * 150, *SEEDS[:7]]
+    tokenizer = Tokenizer.load(describe_checkpoint(folder))
+    assert framed(tokenizer, texts) == transformers_ids(folder, texts)
+
+
+def test_blanks_behind_a_word_of_the_vocabulary_are_no_part_of_it(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path)
+    lines = [f"{word} \t" for word in vocabulary()]
+    (folder / "vocab.txt").write_text("\n".join(lines), "utf-8")
+    tokenizer = Tokenizer.load(describe_checkpoint(folder))
+    assert framed(tokenizer, SEEDS[:7]) == transformers_ids(folder, SEEDS[:7])
 
 
 def garble(folder: Path) -> None:
