@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 from featpipe.errors import UsageError
@@ -117,6 +118,18 @@ def check_whole(
         raise UsageError(f"{name} must be a whole number, not {value!r}")
     if least is not None and value < least:
         raise UsageError(f"{name} must be {least} or more, not {value}", hint=hint)
+
+
+def check_n_hits(k: object) -> None:
+    """Refuse `k` unless it is a whole number, of Python's or numpy's, of 1 or more.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise UsageError(f"k must be a whole number, not {k!r}")
+    if k < 1:
+        raise UsageError(f"k must be at least 1, not {k}")
 
 
 def check_flag(name: str, value: object) -> None:

@@ -173,8 +173,8 @@ class Cache:
         Raises:
             UnknownSpace: no such terms, or several to choose from; no vectors of the ``encoder``'s
                 space.
-            UsageError: k below 1; no such level; an ``encoder`` and the level ``document``, which
-                has no vectors.
+            UsageError: k is no whole number of 1 or more; no such level; an ``encoder`` and the
+                level ``document``, which has no vectors.
 
         """
         search = self.sentence_search(analyser)

@@ -131,7 +131,8 @@ class Dictionary:
             metric: ``cosine``, ``dot`` or ``euclidean``.
 
         Raises:
-            UsageError: vectors of another dimension; k below 1; no such metric.
+            UsageError: vectors of another dimension; k is no whole number of 1 or more; no such
+                metric.
 
         """
         table = self._reader

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from featpipe.errors import UsageError
+from featpipe.settings import check_n_hits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,11 +64,10 @@ def find_rows(
         ``rows`` (n, k) and ``scores`` (n, k), best first; fewer columns where there are fewer rows.
 
     Raises:
-        UsageError: k below 1, or no such metric.
+        UsageError: k is no whole number of 1 or more, or no such metric.
 
     """
-    if k < 1:
-        raise UsageError(f"k must be at least 1, not {k}")
+    check_n_hits(k)
     if metric not in {"cosine", "dot", "euclidean"}:
         raise UsageError(f"no metric {metric!r}", hint="choose from cosine, dot, euclidean")
     if metric == "cosine":

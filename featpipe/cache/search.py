@@ -20,6 +20,7 @@ from featpipe.errors import UnknownSpace, UsageError
 from featpipe.lexical.fusion import combine
 from featpipe.lexical.score_numpy import best_rows
 from featpipe.lexical.terms import ANALYSERS, Analyser
+from featpipe.settings import check_n_hits
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:
@@ -184,11 +185,10 @@ class SentenceSearch:
             level: ``sentence`` or ``document``.
 
         Raises:
-            UsageError: k below 1, or another level.
+            UsageError: k is no whole number of 1 or more, or another level.
 
         """
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}")
+        check_n_hits(k)
         if level not in get_args(Level):
             raise UsageError(f"unknown level {level!r}", hint="choose from sentence, document")
         ids = self._ids(query)
@@ -231,11 +231,10 @@ class SentenceSearch:
             weight: of BM25, in [0, 1].
 
         Raises:
-            UsageError: k below 1, or a weight outside its bounds.
+            UsageError: k is no whole number of 1 or more, or a weight outside its bounds.
 
         """
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}")
+        check_n_hits(k)
         if not self.n_sentences:
             return []
         words = self._index.scores([self._ids(query)])[0]

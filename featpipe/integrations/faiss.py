@@ -23,6 +23,7 @@ import numpy as np
 from featpipe.atomic_write import write_atomically
 from featpipe.cache.nearest import Neighbour, as_queries, unit_rows
 from featpipe.errors import MissingExtra, UnknownSpace, UsageError
+from featpipe.settings import check_n_hits
 
 try:
     import faiss
@@ -127,11 +128,10 @@ class SpaceIndex:
         """The k nearest texts of each vector (dim,) or (n, dim), best first; cosine as score.
 
         Raises:
-            UsageError: vectors of another dimension; k below 1.
+            UsageError: vectors of another dimension; k is no whole number of 1 or more.
 
         """
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}")
+        check_n_hits(k)
         queries = unit_rows(as_queries(vectors, self._dictionary.dim))
         scores, ids = self.index.search(queries, min(k, max(1, len(self.keys))))
         return [

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from featpipe.errors import UsageError
 from featpipe.lexical.bm25 import join_queries, open_kernels
 from featpipe.lexical.collection import Collection
 from featpipe.lexical.score_numpy import best_rows
+from featpipe.settings import check_n_hits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,10 +88,9 @@ class Index(Collection):
             level: ``"document"`` ranks documents by their best sentence and answers its row.
 
         Raises:
-            UsageError: k below 1.
+            UsageError: k is no whole number of 1 or more.
         """
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}")
+        check_n_hits(k)
         statistics = self.statistics
         if level == "document":
             return self._top_documents(queries, k)

@@ -111,6 +111,23 @@ def test_another_level_and_no_hits_at_all_are_refused(cache: Path, query: str) -
             opened.search(query, 0)
 
 
+@pytest.mark.parametrize("k", [2.5, 2.0, True, "3", None, float("nan")])
+def test_hits_are_a_whole_number_for_every_search(cache: Path, k: int) -> None:
+    with Cache.open(cache) as opened:
+        dictionary, search = opened.dictionary(), opened.sentence_search()
+        vector = np.ones(dictionary.dim, np.float32)
+        searches = (
+            *(lambda query=query: opened.search(query, k) for query in (QUERY, "zzz")),
+            lambda: opened.search(QUERY, k, level="document"),
+            lambda: search.search_hybrid(QUERY, vector, dictionary, k),
+            lambda: dictionary.nearest(vector, k),
+        )
+        for each in searches:
+            with pytest.raises(UsageError, match="k must be a whole number"):
+                each()
+        assert len(opened.search(QUERY, np.int64(2))) == 2
+
+
 def test_a_sentence_that_holds_the_words_is_found_whatever_its_score(tmp_path: Path) -> None:
     """One sentence: all scores negative. Two: a word in one of them has an idf of zero."""
     for sentences in (["合同金额。"], ["合同金额。", "利润分配。"]):
