@@ -165,6 +165,30 @@ def test_a_circled_number_is_no_digit_of_the_value_behind_it(
     assert [f.value.key for f in find_values(folded, kind)] == [key]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "found"),
+    [
+        ("money", "Subtotal USD 600,250.25\nTax", ["USD 600,250.25"]),
+        ("money", "税额\t¥79.86\t备注", ["¥79.86"]),
+        ("money", "pay $1,200 at once", ["$1,200"]),
+        ("money", "1,200\n万元", ["1,200\n万元"]),
+        ("number", "证件号码：3301\n家庭住址：杭州", []),
+        ("number", "1\t台式计算机\t5\t台\t3", ["5\t台"]),
+        ("number", "共3\n万科企业", []),
+        ("number", "共1,200\n万股股份", ["1,200\n万股"]),
+        ("number", "装机500千瓦、重3千克", ["500千瓦", "3千克"]),
+    ],
+)
+def test_an_amount_ends_with_its_own_unit(kind: FieldType, text: str, found: list[str]) -> None:
+    assert [text[f.start : f.end] for f in find_values(fold_width(text), kind)] == found
+
+
+def test_a_thousand_that_is_part_of_a_unit_is_no_scale() -> None:
+    assert read_value("500千瓦", "number").key == "500"
+    assert read_value("5万千瓦", "number").key == "50000"
+    assert read_value("3千人", "number").key == "3000"
+
+
 @pytest.mark.parametrize("text", ["30天 6个月", "1年\t6个月", "10个工作日6个月"])
 def test_two_periods_are_added_only_if_they_are_one(text: str) -> None:
     first, second = find_values(text, "period")

@@ -42,11 +42,18 @@ _UNITS = (
 _UNIT = alternatives(_UNITS.split())
 #: 千 of 千瓦 belongs to its unit: 300千瓦 is no 300,000.
 _SCALE = rf"(?!千[瓦克米伏安帕焦卡兆])(?:{SCALE})"
+#: Between a number and its scale or unit. In the next line or cell a scale alone, or a unit that
+#: other words go on from, is the beginning of those: 家 of 家庭住址, 台 of 台式计算机.
+_GAP = (
+    r"(?:[^\S\n\t]{0,2}"
+    rf"|\s(?=(?:{SCALE})[^\S\n\t]?(?:{_UNIT})|(?:{_UNIT})(?![\u4e00-\u9fff])))"
+)
 _COUNT = rf"{MIXED}|[+-]?{ARABIC}|{CHINESE}"
 _number = re.compile(
     rf"{BEGINS}(?:(?P<low>{ARABIC}|{CHINESE})\s?(?P<low_scale>{_SCALE})?\s?(?P<low_unit>{_UNIT})?{TO})?"
     rf"(?P<number>{SPACED_BEFORE}(?=\s?(?:{SCALE}))|{_COUNT})"
-    rf"\s?[余多]?\s?(?P<scale>{_SCALE})?\s?[余多]?\s?(?P<unit>{_UNIT})?"
+    rf"(?:[^\S\n\t]?[余多])?(?:{_GAP}(?P<scale>{_SCALE}))?"
+    rf"(?:[^\S\n\t]?[余多])?(?:{_GAP}(?P<unit>{_UNIT}))?"
 )
 _PART = r"(?:(?<![十百千])万|[十百]万|百|千)分之"
 _percent = re.compile(
