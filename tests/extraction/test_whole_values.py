@@ -113,6 +113,53 @@ def test_a_sample_value_is_located_where_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "value", "places"),
+    [
+        ("number", "120", ["120.00"]),
+        ("number", "1250.5", ["1,250.50"]),
+        ("number", "5", ["5", "5个"]),
+        ("money", "60012", ["60,012.00"]),
+        ("number", "17", ["17"]),
+    ],
+)
+def test_a_number_in_a_table_is_located_by_meaning(
+    kind: FieldType, value: str, places: list[str]
+) -> None:
+    text = "电缆\tA-120\t5\t120.00\n水泵\t17\t1,250.50\n合计\t60,012.00\n于5个工作日内，税率13.5%"
+    features = features_of(text)
+    assert [text[a:b] for a, b in locate_value(features, value, kind)] == places
+
+
+PRICES = "采购清单\n货物\t数量\t单价\n{}\t{}\t{}\n交货地点：杭州\n"
+
+
+def test_prices_without_trailing_zeros_teach_whole_prices() -> None:
+    rows = (("电缆", "20", "120.00"), ("水泵", "5", "1,250.50"), ("阀门", "40", "899.00"))
+    known = [(features_of(PRICES.format(*row)), row[2].replace(",", "")[:-1]) for row in rows]
+    values = [(features, value.removesuffix(".0")) for features, value in known]
+    kind = infer_type(values)
+    model = fit_field([sample_of(f, [v], kind) for f, v in values], kind, ("单价",))
+    assert not model.boundaries.may_cut_codes
+    assert extract(model, PRICES.format("轴承", "3", "2,358.75")) == ["2,358.75"]
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("单价1,250.50元", "1,250.50"),
+        ("于2022-09-18 09:30开标", "09:30"),
+        ("见10:05:59", "10:05:59"),
+    ],
+)
+def test_no_value_begins_or_ends_inside_a_number_or_a_time(text: str, whole: str) -> None:
+    cuts = features_of(text).cuts
+    start = text.index(whole)
+    assert [int(place) for place in cuts.nonzero()[0] if start <= place <= start + len(whole)] == [
+        *range(start + 1, start + len(whole))
+    ]
+
+
+@pytest.mark.parametrize(
     ("text", "party"),
     [
         ("甲方（贷款人）：中国工商银行", "中国工商银行"),

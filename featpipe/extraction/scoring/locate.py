@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from featpipe.extraction.values.counts import find_plain_numbers
 from featpipe.extraction.values.text import fold, fold_width
-from featpipe.extraction.values.values import find_values, is_readable, read_value
+from featpipe.extraction.values.values import Value, find_values, is_readable, read_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from featpipe.extraction.scoring.features import PageFeatures
-    from featpipe.extraction.values.values import FieldType, Value
+    from featpipe.extraction.values.values import FieldType
 
 #: Only the first occurrences of a value count; one that is written more often is a common word.
 _MOST_PLACES = 40
@@ -21,11 +22,14 @@ _MOST_PLACES = 40
 def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tuple[int, int]]:
     """Character spans of every occurrence of a value, in order.
 
-    Shaped values are found by meaning (``68587100`` is at ``6,858.71万元``); others, and shaped
-    ones in a spelling that no pattern knows, by their folded text, however they are spaced.
+    Shaped values are found by meaning (``68587100`` is at ``6,858.71万元``, ``120`` at ``120.00``);
+    others, and shaped ones in a spelling that no pattern knows, by their folded text, however they
+    are spaced.
     """
     wanted = read_value(value, kind)
     spans = locate_meaning(features, wanted)
+    if (kind == "money" and not spans) or (kind == "number" and not wanted.unit):
+        spans += _plain_places(features, wanted, spans)
     if not spans:
         # Written without what stands beside it: 3,000 of 3,000-5,000万元.
         text = features.page.text
@@ -40,7 +44,18 @@ def locate_value(features: PageFeatures, value: str, kind: FieldType) -> list[tu
         ]
         # Part of a longer code is no place of a value, unless there is no other.
         spans = [span for span in spans if not features.cuts[list(span)].any()] or spans
-    return spans[:_MOST_PLACES]
+    return sorted(spans)[:_MOST_PLACES]
+
+
+def _plain_places(
+    features: PageFeatures, wanted: Value, known: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Numbers without a unit that are equal, whole and apart from the places that are known."""
+    inside = {place for start, end in known for place in range(start, end)}
+    for one in find_plain_numbers(features.folded):
+        is_cut = features.cuts[[one.start, one.end]].any()
+        if Value(wanted.kind, one.key).means(wanted) and not is_cut and one.start not in inside:
+            yield one.start, one.end
 
 
 def locate_meaning(features: PageFeatures, wanted: Value) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ own. All functions expect text folded by
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +61,8 @@ of_year = re.compile(
 #: ``1.`` at the start of a line is no part of ``1.2024年``.
 _numbering = re.compile(r"(?m)^([^\S\n]*\d{1,2})\.(?=\d)")
 _amount = re.compile(rf"(?:{'|'.join(w for w in CURRENCIES if w.isascii() and w.isalpha())})[\d.]+")
+_thousands = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d]|,\d)")
+_clock = re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\d:])")
 _mixed = re.compile(r"(?=.*\d)(?=.*[^\d])", re.DOTALL)
 _year = re.compile(_YEAR)
 #: Signs before the year at most, in ``of_year``.
@@ -118,8 +121,12 @@ def _is_range(text: str) -> bool:
 
 
 def cut_places(folded: str) -> NDArray[np.bool_]:
-    """Places (len(folded) + 1,) inside codes: a value that begins or ends at one is cut."""
-    return places_inside(find_codes(folded), len(folded))
+    """Places (len(folded) + 1,) at which a value that begins or ends is cut.
+
+    Those inside codes, numbers in groups of thousands, and times of the day.
+    """
+    others = (match.span() for one in (_thousands, _clock) for match in one.finditer(folded))
+    return places_inside(chain(find_codes(folded), others), len(folded))
 
 
 def places_inside(spans: Iterable[tuple[int, int]], n: int) -> NDArray[np.bool_]:

@@ -61,6 +61,9 @@ _percent = re.compile(
     rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
     r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?(?![a-z\d]))"
 )
+_alone = re.compile(
+    r"(?<![\w.,-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w-]|[.,]\d|\s?%)", re.ASCII
+)
 _bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
 
 _PARTS = {
@@ -97,6 +100,14 @@ def _counts_of(folded: str, match: re.Match[str]) -> Iterator[Amount]:
         yield low
     bound = bound_at(folded, start, end)
     yield Amount(start, end, high.key, high.unit, bound)
+
+
+def find_plain_numbers(folded: str) -> Iterator[Amount]:
+    """Every number in digits that stands alone, as in a table: 1,250.50; no end of a code."""
+    for match in _alone.finditer(folded):
+        number = read_number(match[0])
+        if number is not None:
+            yield Amount(match.start(), match.end(), plain(number))
 
 
 def read_count(folded: str) -> Amount | None:
