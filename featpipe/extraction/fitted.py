@@ -157,15 +157,16 @@ class FittedTemplate:
     ) -> tuple[tuple[ExtractedValue, ...], bool]:
         """The likeliest values of a field, reported ones and others, and whether it has many.
 
-        Reported ones are as likely as :meth:`extract_fields` says.
+        Reported ones are as likely as :meth:`extract_fields` says, and others as doubtful.
         """
-        found, chosen = self._choose([name], features)
+        found, choices = self._choose([name], features)
         model, scored = found[name]
-        reported = self._result(name, model, scored, chosen[name], features.page).values
+        chosen = choices[name]
+        reported = self._result(name, model, scored, chosen, features.page).values
         others = [
-            self._value(name, model, scored, features.page, number)
+            chosen.doubt(number, self._value(name, model, scored, features.page, number))
             for number in range(min(most, len(scored.groups)))
-            if number not in chosen[name].numbers
+            if number not in chosen.numbers
         ]
         values = sorted((*reported, *others), key=lambda value: -value.probability)
         return tuple(values[:most]), model.is_many

@@ -4,8 +4,10 @@ Parties are told apart by what they name (:mod:`featpipe.extraction.parties`), d
 where they stand: a place of a document is a value of one field. A list of freezes names the day of
 each freeze and the day of its end in like places, so that either field takes all of these days for
 its own; a place that several fields give goes to the one for which it is likeliest, in comparison
-with the field's likeliest value, which is never taken away. Fields share places unless most samples
-that have values of both show different ones.
+with the field's likeliest value. Where one place is the likeliest of two fields, the less likely of
+them gives its next value elsewhere, or is doubted, and gives none if it is no longer likely enough:
+a contract that names no wage on probation has that of the time behind it alone. Fields share places
+unless most samples that have values of both show different ones.
 
 Fields of one table have as many values as each other. Where most samples with several values of
 one of two fields have as many of the other, the values that each gives by itself tell how many the
@@ -23,7 +25,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.parties import choose_distinct, count_shared, rivals_of
+from featpipe.extraction.parties import (
+    ODDS,
+    choose_distinct,
+    count_shared,
+    doubted,
+    rivals_of,
+)
+from featpipe.extraction.scoring.field_model import LEAST_CONFIDENCE
 from featpipe.extraction.scoring.logistic import log_odds
 from featpipe.extraction.scoring.parallel import ExpectedNumber
 from featpipe.extraction.values.values import is_readable
@@ -40,6 +49,7 @@ _ALIKE: tuple[tuple[FieldType, ...], ...] = (
     ("period", "date"),
     ("percent",),
     ("money", "number"),
+    ("phone", "id"),
 )
 
 #: How many further values samples show that have as many of two fields, at least.
@@ -52,8 +62,8 @@ class Relations:
 
     rivals: Mapping[str, Mapping[str, float]]
     """Field -> other parties, each with the odds that the two are distinct."""
-    apart: Mapping[str, tuple[str, ...]]
-    """Field -> the fields that it shares no place with."""
+    apart: Mapping[str, Mapping[str, float]]
+    """Field -> the fields that it shares no place with, each with the odds of that."""
     as_many: Mapping[str, tuple[str, ...]]
     """Field -> the fields that have as many values."""
 
@@ -61,15 +71,14 @@ class Relations:
     def of(cls, template: Template) -> Relations:
         """By the types of the fields and the values of the samples."""
         alike = {spec.name: _types_like(template, spec) for spec in template.fields}
-        apart: dict[str, tuple[str, ...]] = dict.fromkeys(alike, ())
+        apart: dict[str, dict[str, float]] = {name: {} for name in alike}
         for one, other in combinations(alike, 2):
             if not alike[one] or alike[other] != alike[one]:
                 continue
             kind = alike[one][-1]
             n_same, n_distinct = count_shared(template.samples, one, other, kind)
             if n_distinct > n_same:
-                apart[one] += (other,)
-                apart[other] += (one,)
+                apart[one][other] = apart[other][one] = (ODDS + n_distinct) / (1 + n_same)
         return cls(rivals_of(template), apart, _as_many(template))
 
     def companions(self) -> dict[str, tuple[str, ...]]:
@@ -159,7 +168,50 @@ def _choose(
         for name in {name for name, _ in lost}:
             model, scored = found[name]
             chosen[name].numbers = model.choose(scored, taken[name], expected.get(name))
+    _part_firsts(found, relations, chosen)
     return chosen
+
+
+def _part_firsts(found: Candidates, relations: Relations, chosen: Mapping[str, Chosen]) -> None:
+    """Give a place that is the likeliest of two fields to one of them."""
+    for one, other in combinations(found, 2):
+        firsts = [(name, chosen[name].numbers[0]) for name in (one, other) if chosen[name].numbers]
+        odds = relations.apart[one].get(other)
+        if odds is None or len(firsts) < 2:
+            continue
+        if _overlap(_span(found, firsts[0]), _span(found, firsts[1])):
+            (name, number), (keeper, _) = sorted(firsts, key=lambda one: _confidence(found, one))
+            _move(found, relations, chosen, (name, number), (keeper, odds))
+
+
+def _move(
+    found: Candidates,
+    relations: Relations,
+    chosen: Mapping[str, Chosen],
+    first: Place,
+    lost_to: tuple[str, float],
+) -> None:
+    """Report the next value of a field instead of its first, whose place is another field's."""
+    (name, number), (keeper, odds), own = first, lost_to, chosen[first[0]]
+    taken = [
+        _span(found, (other, n)) for other in relations.apart[name] for n in chosen[other].numbers
+    ]
+    own.weights[number] = odds
+    for second in np.flatnonzero(found[name][1].confidences >= LEAST_CONFIDENCE).tolist():
+        if not any(_overlap(_span(found, (name, second)), span) for span in taken):
+            own.numbers[:] = [second, *(n for n in own.numbers if n not in (number, second))]
+            own.remarks[second] = f"second choice: the likelier place is of {keeper}"
+            return
+    if len(own.numbers) > 1:
+        del own.numbers[0]
+    elif doubted(_confidence(found, first), odds) < LEAST_CONFIDENCE:
+        own.numbers.clear()
+    else:
+        own.remarks[number] = f"at the place of {keeper}"
+
+
+def _confidence(found: Candidates, place: Place) -> float:
+    return float(found[place[0]][1].confidences[place[1]])
 
 
 def _lost(found: Candidates, relations: Relations, chosen: Mapping[str, Chosen]) -> list[Place]:

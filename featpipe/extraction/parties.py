@@ -9,7 +9,7 @@ a field's further values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from featpipe.extraction.scoring.locate import are_organisations
@@ -18,6 +18,7 @@ from featpipe.extraction.values.values import read_value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from featpipe.extraction.results import ExtractedValue
     from featpipe.extraction.scoring.field_model import FieldModel, Scored
     from featpipe.extraction.scoring.parallel import ExpectedNumber
     from featpipe.extraction.template import FieldSpec, SampleSpec, Template
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _KINDS: tuple[FieldType, ...] = ("organisation", "person")
 #: Odds that two rivals are distinct parties, before any sample has shown it; each sample adds one.
-_ODDS = 3.0
+ODDS = 3.0
 #: Least probability of a second choice.
 _LEAST_SECOND = 0.23
 
@@ -42,7 +43,7 @@ def rivals_of(template: Template) -> dict[str, dict[str, float]]:
             if kind and one != other and its_kind == kind:
                 n_same, n_distinct = count_shared(template.samples, one, other, kind)
                 if not n_same:
-                    found[one][other] = _ODDS + n_distinct
+                    found[one][other] = ODDS + n_distinct
     return found
 
 
@@ -78,7 +79,7 @@ class Chosen:
     numbers: list[int]
     remarks: dict[int, str] = field(default_factory=dict)
     weights: dict[int, float] = field(default_factory=dict)
-    """Odds against a value, as another field has it too."""
+    """Odds against a value, as another field has it too; also of one that is not reported."""
     expected: ExpectedNumber | None = None
     """How many there should be, where other fields tell."""
 
@@ -88,6 +89,11 @@ class Chosen:
             number: doubted(p, self.weights.get(number, 1.0))
             for number, p in model.probabilities(scored, self.numbers, self.expected).items()
         }
+
+    def doubt(self, number: int, value: ExtractedValue) -> ExtractedValue:
+        """A value that is not reported, with the doubts about it."""
+        odds = self.weights.get(number, 1.0)
+        return replace(value, probability=round(doubted(value.probability, odds), 6))
 
 
 def choose_distinct(

@@ -53,7 +53,7 @@ _BEHIND_ALIAS, _FROM_LABEL = MEASURED.index("behind alias"), MEASURED.index("fro
 _BEHIND_BEST, _REJECTED = map(VALUE_COLUMNS.index, ("behind best", "rejected"))
 #: Least confidence of the likeliest value. Over the parts for development, weights of confidence
 #: learnt without a template gave that template's values the best F1 at .22 to .28.
-_LEAST_CONFIDENCE = 0.25
+LEAST_CONFIDENCE = 0.25
 #: The same of a pretrained field that no sample has shown a value of: other documents than those
 #: that it was pretrained on may have nothing of the kind.
 _LEAST_UNSHOWN = 0.35
@@ -129,7 +129,7 @@ class FieldModel:
         is_labelled = (measured[:, _BEHIND_ALIAS] >= 1) & (measured[:, _FROM_LABEL] > 0)
         able = is_named if self.is_untaught else np.ones(len(probabilities), bool)
         is_unshown = self.is_pretrained and not len(self.exemplars)
-        is_sure = confidences >= (_LEAST_UNSHOWN if is_unshown else _LEAST_CONFIDENCE)
+        is_sure = confidences >= (_LEAST_UNSHOWN if is_unshown else LEAST_CONFIDENCE)
         is_sure[:1] |= is_labelled[:1] & (probabilities[:1] >= _LEAST_LABELLED)
         return [number for number in np.flatnonzero(able)[:1].tolist() if is_sure[number]]
 
