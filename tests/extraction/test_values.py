@@ -10,7 +10,9 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import features_of
 
+from featpipe.extraction.scoring.locate import locate_value
 from featpipe.extraction.values.text import compact, fold, fold_width
 from featpipe.extraction.values.values import (
     FieldType,
@@ -217,6 +219,25 @@ def test_a_date_with_its_year_is_found_once_and_is_not_one_without() -> None:
 def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert read_value("68587100", "money").means(read_value("6,858.71万元", "money"))
     assert not read_value("100美元", "money").means(read_value("100元", "money"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("76.2㎡", "76.2平方米"),
+        ("9 m2", "9平米"),
+        ("3km", "3公里"),
+        ("5kg", "5千克"),
+        ("2MW", "2兆瓦"),
+    ],
+)
+def test_spellings_of_one_unit_are_equal(one: str, other: str) -> None:
+    assert read_value(one, "number").means(read_value(other, "number"))
+    assert read_value(one, "number").unit != read_value(other, "number").unit
+    text = f"建筑面积为{one}，层高3米。"
+    features = features_of(text)
+    assert [text[a:b] for a, b in locate_value(features, other, "number")] == [one]
+    assert not read_value("3km", "number").means(read_value("3kg", "number"))
 
 
 def test_large_amounts_that_agree_in_ten_digits_are_equal() -> None:

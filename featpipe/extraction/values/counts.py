@@ -40,6 +40,20 @@ _UNITS = (
     "只 条 层 间 页 升 shares units"
 )
 _UNIT = alternatives(_UNITS.split())
+#: Spelling of a unit -> the one that counts are compared in.
+SAME_UNITS = {
+    spelling: unit
+    for unit, *others in (
+        ("平方米", "平米", "㎡", "m2", "m²"),
+        ("立方米", "m3", "m³"),
+        ("公里", "千米", "km"),
+        ("公斤", "千克", "kg"),
+        ("兆瓦", "mw"),
+        ("千瓦", "kw"),
+        ("千瓦时", "kwh"),
+    )
+    for spelling in others
+}
 #: 千 of 千瓦 belongs to its unit: 300千瓦 is no 300,000.
 _SCALE = rf"(?!千[瓦克米伏安帕焦卡兆])(?:{SCALE})"
 #: Between a number and its scale or unit. In the next line or cell a scale alone, or a unit that

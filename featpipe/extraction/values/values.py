@@ -42,11 +42,12 @@ class Value:
     bound: str = ""
 
     def means(self, other: Value) -> bool:
-        """Equal by key; a unit that one of the two omits makes no difference.
+        """Equal by key; a unit that one of the two omits, or spells as ㎡, makes no difference.
 
         Large amounts are equal that agree in ten digits: tables of values are kept as such.
         """
-        if self.unit and other.unit and self.unit != other.unit:
+        own, its = (counts.SAME_UNITS.get(one.unit, one.unit) for one in (self, other))
+        if own and its and own != its:
             return False
         return self.key == other.key or (self.kind in _AMOUNTS and _agree(self.key, other.key))
 
