@@ -222,6 +222,14 @@ def is_readable(text: str, kind: FieldType) -> bool:
     return _READERS[kind](text) is not None
 
 
+def has_shape(text: str, kind: FieldType) -> bool:
+    """Whether a whole text is written as values of the type are; any text may be read as an id."""
+    if kind != "id":
+        return is_readable(text, kind)
+    folded = fold_width(text).strip()
+    return any((found.start, found.end) == (0, len(folded)) for found in find_values(folded, kind))
+
+
 def find_values(folded: str, kind: FieldType) -> Iterator[Found]:
     """Values with a shape of their own (money, dates, ids ...) in folded text, in order.
 
