@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import features_of
 
+from featpipe.extraction.scoring.candidates import Candidates
 from featpipe.extraction.scoring.features import PageFeatures
+from featpipe.extraction.scoring.field_names import name_columns
 from featpipe.extraction.scoring.page import LabelledSpan, page_of_text
 from featpipe.extraction.scoring.tokens import hash_of
 from featpipe.extraction.values.text import compact, fold, fold_width
@@ -83,6 +85,23 @@ def test_a_table_header_is_a_label_where_there_is_no_other() -> None:
     assert [tokens.label_text[label] for label in tokens.label.tolist()] == [
         *["股东a"] * 5, *["姓名"] * 3
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"),
+    [("Unit Price", "unitprice"), ("甲　方：", "甲方"), ("金额(元):", "金额(元)")],
+)
+def test_a_table_header_is_the_label_that_stands_before_a_colon(cell: str, label: str) -> None:
+    from dataclasses import replace
+
+    page = replace(page_of_text("12.50"), headers=(LabelledSpan(0, 5, cell),))
+    assert set(PageFeatures(page).tokens.label_text.values()) == {label}
+    columns = name_columns(
+        PageFeatures(page),
+        Candidates.gathered([(np.array([0]), np.array([3]), 1)]),
+        (fold_width(cell.rstrip("：:")),),
+    )
+    assert columns[0, 0] == 1.0
 
 
 def test_a_short_line_is_the_heading_of_what_follows() -> None:

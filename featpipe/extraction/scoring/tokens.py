@@ -239,7 +239,8 @@ def _labels(
     labels[first_at:], qualifiers[first_at:] = current
     for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
-        label = fold_width(header.label)[-24:]
+        # As a label before a colon is kept: Unit Price as unitprice, and 甲 方： as 甲方.
+        label = "".join(fold_width(header.label).split()).rstrip(":")[-24:]
         own = labels[low:high]
         own[own == 0] = hash_of(label)
         texts[hash_of(label)] = label
