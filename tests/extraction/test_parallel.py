@@ -14,8 +14,10 @@ from test_scoring import PLACES
 
 from featpipe.extraction.parties import choose_distinct
 from featpipe.extraction.scoring.columns import MEASURED
+from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
+from featpipe.extraction.scoring.page import page_of_text, table_headers
 from featpipe.extraction.scoring.parallel import (
     BIAS,
     PARALLEL,
@@ -341,3 +343,41 @@ def test_the_likeliest_value_of_a_rival_is_no_further_value() -> None:
     chosen = choose_distinct(found, {"质权人": {"出质人": 4.0}, "出质人": {"质权人": 4.0}})
     assert chosen["质权人"].numbers == [n for n in whole if n != second]
     assert chosen["出质人"].numbers == [0]
+
+
+def votes_of(rows: Sequence[tuple[int, int]]) -> PageFeatures:
+    """A resolution with a table of votes: shares for each motion, and against it."""
+    lines = [("议案", "同意股数", "反对股数", "弃权股数")]
+    lines += [
+        (f"议案{number}", f"{ayes:,}", f"{noes:,}", f"{noes // 3:,}")
+        for number, (ayes, noes) in enumerate(rows, 1)
+    ]
+    head = "股东大会决议公告\n表决结果如下：\n"
+    text, cells = head, []
+    for row, line in enumerate(lines):
+        for column, cell in enumerate(line):
+            cells.append((row, column, len(text), len(text) + len(cell), 1, 1))
+            text += cell + ("\n" if column == 3 else "\t")
+    headers = table_headers(text, [(len(head), len(text), cells)])
+    return PageFeatures(replace(page_of_text(text), headers=headers))
+
+
+def test_further_values_of_a_column_stand_in_no_other() -> None:
+    chance = random.Random(1)  # noqa: S311  # made-up shares, no secret
+
+    def shares(n: int) -> list[tuple[int, int]]:
+        return [(chance.randint(10**8, 4 * 10**8), chance.randint(10**6, 10**7)) for _ in range(n)]
+
+    known = [shares(n) for n in (3, 2, 4, 1)]
+    samples = [
+        sample_of(votes_of(rows), [str(ayes) for ayes, _ in rows], "number") for rows in known
+    ]
+    model = fit_field(samples, "number", ("同意股数",))
+    for n in (1, 2, 4):
+        rows = shares(n)
+        scored = model.score(votes_of(rows))
+        # Whatever else is likely by itself.
+        likely = replace(scored, probabilities=np.maximum(scored.probabilities, 0.6))
+        for own in (scored, likely):
+            given = {int(own.groups[n].value.key) for n in model.choose(own)}
+            assert given == {ayes for ayes, _ in rows}

@@ -71,7 +71,8 @@ def scored(values: dict[str, float]) -> Scored:
     nothing = Candidates.gathered([])
     hashed = np.zeros((len(values), 1), np.int32)
     p, nowhere = np.array([*values.values()]), np.zeros((len(values), len(values), len(PARALLEL)))
-    return Scored(nothing, none, groups, p, columns, hashed, columns, nowhere, p)
+    headed = np.zeros(len(values), bool)
+    return Scored(nothing, none, groups, p, columns, hashed, columns, nowhere, p, headed)
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,15 @@ class PageFeatures:
         return cut_places(self.folded)
 
     @cached_property
+    def is_headed(self) -> Bools:
+        """Tokens (n_tokens,) in cells of tables that have a header."""
+        headed = np.zeros(len(self.tokens), bool)
+        for cell in self.page.headers:
+            first, last = np.searchsorted(self.tokens.start, (cell.start, cell.end))
+            headed[first:last] = True
+        return headed
+
+    @cached_property
     def nothing(self) -> Ints:
         """Characters at which a word such as 无 fills the place of a value."""
         return np.array(find_nothing(self.folded), np.int64)

@@ -83,6 +83,8 @@ class Scored:
     where one value is reported at most."""
     confidences: Floats
     """(n_groups,): see :mod:`featpipe.extraction.scoring.confidence`."""
+    is_headed: Bools
+    """(n_groups,) whether the best mention of each stands in a cell of a table with a header."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,6 +207,10 @@ class FieldModel:
         start, end = np.array([group.spans[0] for group in scored.groups[:n]]).T
         is_apart = (end[:, None] <= start) | (end <= start[:, None])
         is_apart[[number for number in taken if number < n]] = False
+        is_named = scored.measured[:n, _BEHIND_ALIAS] >= 1
+        if scored.is_headed[first] and is_named[first]:
+            # What stands in another column is something else.
+            is_apart &= (is_named | ~scored.is_headed[:n])[:, None]
         if self.is_untaught:
             is_apart &= (scored.measured[:n, _BEHIND_ALIAS] > 0)[:, None]
         return choose_further(
@@ -256,7 +262,10 @@ def _score(
         none = np.empty(0)
         nowhere = parallel_columns(features, found, (), none)
         columns = value_rows(features, (), frozenset(), model.rejected)
-        return Scored(found, none, (), none, columns, hashed.matrix(), measured, nowhere, none)
+        headed = np.empty(0, bool)
+        return Scored(
+            found, none, (), none, columns, hashed.matrix(), measured, nowhere, none, headed
+        )
     logits = model.mentions.logits(hashed, measured)
     groups = group_values(features, found, logits, model.kind)
     values = value_rows(features, groups, model.boundaries.known, model.rejected)
@@ -270,4 +279,5 @@ def _score(
     return Scored(
         found, logits, ranked, p, values, hashed.at(best).matrix(), measured,
         parallel_columns(features, found, ranked, p if has_further else np.empty(0)), confidences,
+        features.is_headed[found.first[best]],
     )  # fmt: skip
