@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from featpipe.encoders.bert_rules import TOKENIZER_RULES, has_own_rules
 from featpipe.encoders.checkpoint import Checkpoint, canonical_config, count_positions
 from featpipe.encoders.fingerprint import digest_named, digest_of, digest_text
 from featpipe.errors import CheckpointError, UnsupportedModel, UsageError
@@ -230,6 +231,7 @@ def _common_parts(feature: str, checkpoint: Checkpoint, precision: str, device: 
         "config": digest_text(canonical_config(checkpoint.config)),
         "precision": precision,
         "arithmetic": _arithmetic(precision, device),
+        **({"tokenizer_rules": TOKENIZER_RULES} if has_own_rules(checkpoint) else {}),
     }
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featpipe.encoders.bert_rules import has_berts_class, is_kin
 from featpipe.encoders.recipe import read_json_object
 from featpipe.encoders.tokens import Tokens, concatenate, encode_slowly
 from featpipe.encoders.vocabulary import check_vocabulary
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPECIAL = ("unk", "sep", "pad", "cls", "mask")
-
-#: Tokenizers that transformers builds from words and options alone, and models that use them.
-_BERT_CLASSES = frozenset({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"})
-_BERT_KIN = frozenset({"bert", "electra", "distilbert"})
 
 
 class Tokenizer:
@@ -139,20 +136,18 @@ def _load_fast(
 ) -> RawTokenizer | None:
     """From tokenizer.json, or BERT's vocab.txt; None without either, or for another class.
 
-    None also for BERT's class with the words of BERT and other rules in tokenizer.json, of which
-    transformers reads the words alone.
+    Of BERT's class the words of tokenizer.json are read and no other rules, as in transformers.
     """
-    named_class = options.get("tokenizer_class") or checkpoint.config.get("tokenizer_class")
-    kind = str(named_class or "").removesuffix("Fast")
-    is_kin = checkpoint.architecture in _BERT_KIN
-    is_bert = kind in _BERT_CLASSES or (not kind and is_kin)
+    is_bert = has_berts_class(checkpoint, options)
     if (checkpoint.path / "tokenizer.json").exists():
         raw = _read_tokenizer_json(checkpoint)
         if is_bert and _is_wordpiece(raw):
-            return _apply_bert_options(raw, options) if _is_berts_own(raw, named) else None
+            if _is_berts_own(raw, named):
+                return _apply_bert_options(raw, options)
+            return _build_from_words(raw, named)
         return raw
-    if (checkpoint.path / "vocab.txt").exists() and is_kin and is_bert:
-        return _build_wordpiece(checkpoint, named)
+    if (checkpoint.path / "vocab.txt").exists() and is_kin(checkpoint) and is_bert:
+        return _build_wordpiece(*_read_vocabulary(checkpoint.path / "vocab.txt", named), named)
     return None
 
 
@@ -249,11 +244,21 @@ def _read_vocabulary(
     return vocabulary, special
 
 
-def _build_wordpiece(checkpoint: Checkpoint, options: dict[str, object]) -> RawTokenizer:
+def _build_from_words(raw: RawTokenizer, options: dict[str, object]) -> RawTokenizer | None:
+    """BERT's tokenizer of the words of another; None where further tokens were added to them."""
+    vocabulary, special = raw.get_vocab(with_added_tokens=False), _name_special(options)
+    added = {token.content for token in raw.get_added_tokens_decoder().values()}
+    if not vocabulary.keys() >= {*added, *special.values()}:
+        return None
+    return _build_wordpiece(vocabulary, special, options)
+
+
+def _build_wordpiece(
+    vocabulary: dict[str, int], special: dict[str, str], options: dict[str, object]
+) -> RawTokenizer:
     from tokenizers import Tokenizer as RawTokenizer
     from tokenizers import models, pre_tokenizers, processors
 
-    vocabulary, special = _read_vocabulary(checkpoint.path / "vocab.txt", options)
     raw = RawTokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
     raw.normalizer = _make_normalizer(options)
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -30,6 +30,7 @@ from featpipe.encoders.spec import (
     fingerprint_of,
     tagger_spec,
 )
+from featpipe.encoders.tokenizer import load_raw
 from featpipe.errors import CheckpointError, UsageError
 
 TEXTS = ["合同金额", "the contract", "", "公司于二年间与政府订约", "一" * 150, "[SEP]", "ab 12"]
@@ -512,6 +513,38 @@ def test_settings_show_what_differs_from_the_defaults() -> None:
     settings = EncoderSettings(pooling="cls", max_length=128)
     assert repr(settings) == "EncoderSettings(pooling='cls', max_length=128)"
     assert repr(TaggerSettings(overlap=0)) == "TaggerSettings(overlap=0)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"added_tokens": []},
+        {"normalizer": None},
+        {"post_processor": None},
+        {"pre_tokenizer": {"type": "Whitespace"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_rules_beside_the_words_of_berts_class_gave_other_ids_before(
+    folder: Path, change: dict[str, object]
+) -> None:
+    def rules() -> object:
+        return encoder_spec(describe_checkpoint(folder), BASE).get("tokenizer_rules")
+
+    load_raw(describe_checkpoint(folder)).save(str(folder / "tokenizer.json"))
+    assert rules() is None
+    edit_json("tokenizer.json", **change)(folder)
+    assert rules() == 1
+    told = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(told), "utf-8")
+    assert rules() is None
+
+
+def test_blanks_behind_words_gave_other_ids_before(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink(missing_ok=True)
+    words = (folder / "vocab.txt").read_text("utf-8")
+    (folder / "vocab.txt").write_text(words.replace("\n", " \n"), "utf-8")
+    assert encoder_spec(describe_checkpoint(folder), BASE)["tokenizer_rules"] == 1
 
 
 def test_describing_imports_no_torch(folder: Path) -> None:
