@@ -248,13 +248,17 @@ class SentenceSearch:
         """As `search_hybrid`, with the query's vector by ``encoder``; hits name its prompt.
 
         The vectors of the sentences are those of this cache as it is searched: the encoder may have
-        read it before they were written.
+        read it before they were written. A query of blanks alone finds nothing, as in `search`:
+        its vector would be near to anything.
 
         Raises:
             EncodingError: a query that cannot be encoded.
             UnknownSpace: this cache has no vectors of the encoder's space.
 
         """
+        check_n_hits(k)
+        if not query.strip():
+            return []
         vector = encoder.encode_queries([query])[0]
         table, cache = f"embeddings/{encoder.dictionary.name}", self._cache
         if table not in cache.reader:

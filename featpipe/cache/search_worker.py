@@ -69,7 +69,8 @@ class SearchRole:
         try:
             if isinstance(query, ScoreQuery):
                 return search.score_texts(query.text, query.texts)
-            if query.vector is None or self._dictionary is None:
+            is_blank = not query.text.strip()  # `SentenceSearch.search_encoded`
+            if query.vector is None or self._dictionary is None or is_blank:
                 return search.search(query.text, query.k, level=query.level)
             return search.search_hybrid(query.text, query.vector, self._dictionary, query.k)
         except FeatpipeError as error:

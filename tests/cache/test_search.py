@@ -17,6 +17,7 @@ from sentence_cache import write_documents
 from featpipe import Cache
 from featpipe.cache.forgotten import compact_cache
 from featpipe.cache.search import SentenceSearch
+from featpipe.cache.search_worker import SearchQuery, SearchRole
 from featpipe.cli.search import search as search_command
 from featpipe.encoders.encoder import Encoder
 from featpipe.errors import UnknownSpace, UsageError
@@ -100,6 +101,21 @@ def test_terms_that_are_not_there_are_said_not_to_be(cache: Path) -> None:
 def test_what_no_sentence_holds_is_not_found(cache: Path, query: str) -> None:
     with Cache.open(cache) as opened:
         assert SentenceSearch(opened).search(query) == []
+
+
+@pytest.mark.parametrize("query", ["", " \n　"])
+def test_a_query_of_blanks_finds_nothing_by_meaning_either(
+    cache: Path, encoder_folder: Path, query: str
+) -> None:
+    with Cache.open(cache) as opened, TextEncoder(cache, encoder_folder) as encoder:
+        assert opened.search(query, encoder=encoder) == []
+        assert encoder.n_encoded == 0
+        vector = np.ones(encoder.dim, np.float32)
+    role = SearchRole(str(cache), encoder.space, None)
+    blank, words = role.run([SearchQuery(text, 3, vector=vector) for text in (query, "zzz")])
+    role.close()
+    assert blank == []
+    assert len(words) == 3
 
 
 @pytest.mark.parametrize("query", [QUERY, "zzz"])
