@@ -280,10 +280,12 @@ def merge(ctx: click.Context, caches: tuple[str, ...], output: str, into: int | 
 
 
 def _narrow(ctx: click.Context, caches: tuple[str, ...], output: str, n_shards: int) -> None:
+    from featpipe.build.shards.lost_texts import require_encoded
     from featpipe.cache.merge_folder import narrow_folder
 
     if len(caches) != 1 or not _is_folder(caches[0]):
         raise click.UsageError("--into joins the shards of one folder; name it alone")
+    require_encoded(caches[0])
     merged = narrow_folder(caches[0], output, n_shards)
     echo(str(merged))
     ctx.exit(0 if merged.is_whole else EXIT_LEFT_OUT)

@@ -118,6 +118,15 @@ def test_damage_names_the_folder_to_repair_and_its_files_are_not_repaired_one_by
     assert run("repair", own).exit_code == 1
 
 
+def test_a_folder_with_texts_to_encode_is_not_narrowed(own: Path, tmp_path: Path) -> None:
+    """Its outboxes stay behind, and documents that are known are not read again."""
+    for report in (own / "reports").glob("encode-1-*.done"):
+        report.unlink()
+    refused = run("merge", own, "-o", tmp_path / "two.fp", "--into", 2)
+    assert "texts that are still to be encoded" in str(refused.exception)
+    assert not (tmp_path / "two.fp").exists()
+
+
 def test_a_folder_is_merged_and_narrowed(pair: Pair, tmp_path: Path) -> None:
     assert run("merge", pair.folder, "-o", tmp_path / "one.h5").exit_code == 0
     assert run("merge", pair.folder, "-o", tmp_path / "two.fp", "--into", 2).exit_code == 0

@@ -23,6 +23,7 @@ from featpipe.cache.forgotten import Forgotten
 from featpipe.cache.levels import blocks_of, logged_bits
 from featpipe.cache.repair_folder import have_done_again
 from featpipe.cache.texts import LEVEL_BIT
+from featpipe.errors import UsageError
 from featpipe.store import FolderReader, Reader
 from featpipe.store.folder_layout import OUTBOX, PARTS, FolderLayout, shard_of
 from featpipe.store.verify_folder import FolderVerification, verify_folder
@@ -75,6 +76,23 @@ def verify_with_texts(path: str | Path, *, is_deep: bool = False) -> FolderVerif
     return replace(found, problems=problems)
 
 
+def require_encoded(path: str | Path) -> None:
+    """Refuse a folder of which jobs are left that a copy without its outboxes could not do.
+
+    Raises:
+        UsageError: texts of documents that were read are still to be encoded.
+        UnreadableDictionary, NewerDictionary: the folder is not a cache.
+    """
+    layout = FolderLayout.read(path)
+    folder = LocalFolder(layout.path)
+    left = left_parts(folder, folder.list(PARTS))
+    if left or _Reports(layout, folder).are_any_left():
+        raise UsageError(
+            f"{layout.path} has texts that are still to be encoded",
+            hint=f"build it to the end first: featpipe shard status {layout.path}",
+        )
+
+
 class _Lost(NamedTuple):
     """A part, the rows of its documents whose texts are lost, and the shards that lack these."""
 
@@ -123,6 +141,11 @@ class _Reports:
         if name not in self._listing.outboxes:
             return list(shards)
         return [shard for shard in shards if name in self._covered_in(shard)]
+
+    def are_any_left(self) -> bool:
+        """Whether an outbox has texts that a shard has not computed."""
+        outboxes = set(self._listing.outboxes)
+        return any(outboxes - self._covered_in(shard) for shard in range(self._layout.n_shards))
 
     def _covered_in(self, shard: int) -> set[str]:
         if shard not in self._covered:
