@@ -16,6 +16,8 @@ from featpipe.extraction.values.text import fold_width
 from featpipe.extraction.values.values import find_values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from featpipe.extraction.scoring.field_model import FieldModel
     from featpipe.extraction.values.values import FieldType
 
@@ -95,6 +97,19 @@ def test_a_code_is_whole(text: str, codes: list[str]) -> None:
 def test_no_part_of_a_contract_number_is_its_value(kind: str, line: str, code: str) -> None:
     text = f"采购合同\n{line}\n甲方：成都锦江实业有限公司\n乙方：重庆嘉陵机械有限公司\n"
     assert extract(learned("合同编号", kind), text) == [code]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("110105194912310025", "33010619850805294X"),
+        ("6222021234567890123",),
+        ("24117000000123456789", "18273645", "25327000001234567890", "24447000000987654321"),
+    ],
+)
+def test_numbers_of_certificates_and_accounts_are_codes(values: Sequence[str]) -> None:
+    known = [(features_of(f"证件号码：{value}\n家庭住址：杭州\n"), value) for value in values]
+    assert infer_type(known) == "id"
 
 
 def test_samples_that_are_parts_of_codes_teach_it() -> None:

@@ -84,6 +84,7 @@ _organisation = re.compile(
     r"|inc\.?|ltd\.?|llc\.?|corporation|company|limited|sdn bhd|bhd)\Z"
 )
 _code = re.compile(r"(?=.*\d)[a-z0-9()\[\]/_.-]{3,40}\Z")
+_long_code = re.compile(r"\d{14,}[a-z]?\Z", re.ASCII)
 #: A type holds for a field when this share of its sample values has it.
 _SHARE = 0.7
 _LONG = 80
@@ -131,7 +132,13 @@ def are_organisations(values: Sequence[str]) -> bool:
 
 
 def _are_codes(texts: Sequence[str]) -> bool:
-    """Digits that are no quantity: a zero in front, or many of one length (``009990``)."""
+    """Digits that are no quantity: a zero in front, or many of one length (``009990``).
+
+    So many of them as certificates and accounts have are none either, with the sign that may end
+    them: ``11010519491231002x``.
+    """
+    if sum(bool(_long_code.match(text)) for text in texts) >= len(texts) * _SHARE:
+        return True
     if not all(text.isdigit() for text in texts):
         return False
     same_length = len({len(text) for text in texts}) == 1 and len(texts) > 2
