@@ -45,6 +45,8 @@ _POLL_S = 0.02
 _WATCH_S = 1.0
 #: Seconds until a lost broker is tried again: doubled each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+#: Of a property of a message, by AMQP.
+_MOST_ID_BYTES = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +268,7 @@ class Consumer:
         if done.quarantined is not None:
             self._reject(message, producer, done.quarantined.error, done.quarantined.reason)
             return
-        content = [extraction.as_dict() for extraction in done.extractions]
-        answer = json.dumps(content, ensure_ascii=False)
+        answer = f"[{', '.join(extraction.as_json() for extraction in done.extractions)}]"
         if key == job.key(self._state(job)):  # else a build replaced the document meanwhile
             self._journal.put(key, answer)
         self._answer(message, producer, job, key, answer)
@@ -282,7 +283,7 @@ class Consumer:
             body,
             properties.get("reply_to") or self._settings.results,
             message_id=key,
-            correlation_id=properties.get("correlation_id") or str(job.id) or None,
+            correlation_id=properties.get("correlation_id") or _as_correlation_id(job.id),
         )
         # Acknowledged second: after a crash in between, the answer is sent twice and not never.
         message.ack()
@@ -292,7 +293,9 @@ class Consumer:
         self, message: kombu.Message, producer: kombu.Producer, error: str, reason: str
     ) -> None:
         logger.warning("a message goes to %s: %s: %s", self._settings.dead, error, reason)
-        headers = {**(message.headers or {}), "x-error": error, "x-reason": reason[:1000]}
+        # A name may hold half of a surrogate pair, which no header can.
+        told = reason[:1000].encode("utf-8", "replace").decode()
+        headers = {**(message.headers or {}), "x-error": error, "x-reason": told}
         self._publish(producer, message.body, self._settings.dead, headers=headers)
         message.ack()
         self._messages.labels("dead").inc()
@@ -336,6 +339,15 @@ class Consumer:
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
         while not self._is_stopping and monotonic() < until:
             sleep(0.05)
+
+
+def _as_correlation_id(name: str | int) -> str | None:
+    """The id of a message where AMQP can carry it: up to 255 bytes of UTF-8."""
+    try:
+        fits = 0 < len(str(name).encode()) <= _MOST_ID_BYTES
+    except UnicodeEncodeError:  # half of a surrogate pair, which only JSON can hold
+        fits = False
+    return str(name) if fits else None
 
 
 def _open_publication(settings: ConsumerSettings) -> Publication:

@@ -144,6 +144,32 @@ def test_orders_of_every_kind_are_answered(broker: Broker, home: Path) -> None:
     assert not broker.dead
 
 
+def test_an_id_that_is_too_long_for_a_property_comes_back_in_the_answer(
+    broker: Broker, home: Path
+) -> None:
+    ids = ["合" * 85, "合" * 86, "\ud800"]  # AMQP's properties have 255 bytes
+    for name in ids:
+        broker.send({"id": name, "text": TEXT})
+    with consuming(broker, home):
+        broker.waits_for(lambda: len(broker.results) == 3)
+    assert {answer["id"]: sent.get("correlation_id") for answer, sent in broker.results} == {
+        ids[0]: ids[0], ids[1]: None, ids[2]: None,
+    }  # fmt: skip
+
+
+def test_half_of_a_surrogate_pair_costs_no_message(broker: Broker, home: Path) -> None:
+    broker.send({"id": 1, "text": TEXT.replace("山川", "山\ud83d川")})
+    broker.send({"id": 2, "document": "\ud83d"})
+    broker.send({"id": 3, "text": TEXT})
+    with consuming(broker, home):
+        broker.waits_for(lambda: len(broker.results) == 2 and len(broker.dead) == 1)
+    answers = {answer["id"]: answer["extractions"] for answer, _ in broker.results}
+    [value] = answers[1][0]["fields"]["甲方"]
+    assert value["text"] == "广州山\ud83d川有限公司"
+    [(_, headers)] = broker.dead
+    assert headers["x-reason"].startswith("?: ")
+
+
 @pytest.mark.parametrize(
     ("body", "error"),
     [
