@@ -1,8 +1,8 @@
 """Which folders have the tokenizer class of BERT, and whether their files have rules of their own.
 
-Of that class transformers reads the words alone, and so does featpipe since `TOKENIZER_RULES`: what
-else stands in tokenizer.json, and blanks behind the words of vocab.txt, gave other ids before. Reads
-JSON only: fingerprints are made where no tokenizer is loaded.
+Of that class transformers reads the words alone, and so does featpipe since `TOKENIZER_RULES`:
+what else stands in tokenizer.json, and blanks behind the words of vocab.txt, gave other ids before.
+Reads JSON only: fingerprints are made where no tokenizer is loaded.
 """
 
 from __future__ import annotations
