@@ -131,9 +131,8 @@ def _failure_of(error: Exception) -> Failure:
     if isinstance(error, HTTPException) and isinstance(
         error.__cause__, ValueError | RecursionError
     ):
-        message = extract.describe_unreadable(
-            error.__cause__
-        )  # FastAPI says that there is an error
+        # Its own words are FastAPI's: that there is an error.
+        message = extract.describe_unreadable(error.__cause__)
         return Failure(422, "invalid_request", message, hint=_IS_EXPECTED)
     if isinstance(error, HTTPException):  # unknown paths, wrong methods, broken forms
         code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
