@@ -292,10 +292,10 @@ class Consumer:
     def _reject(
         self, message: kombu.Message, producer: kombu.Producer, error: str, reason: str
     ) -> None:
-        logger.warning("a message goes to %s: %s: %s", self._settings.dead, error, reason)
-        # A name may hold half of a surrogate pair, which no header can.
-        told = reason[:1000].encode("utf-8", "replace").decode()
-        headers = {**(message.headers or {}), "x-error": error, "x-reason": told}
+        # A name may hold half of a surrogate pair, which neither a log nor a header can.
+        told = reason.encode("utf-8", "replace").decode()
+        logger.warning("a message goes to %s: %s: %s", self._settings.dead, error, told)
+        headers = {**(message.headers or {}), "x-error": error, "x-reason": told[:1000]}
         self._publish(producer, message.body, self._settings.dead, headers=headers)
         message.ack()
         self._messages.labels("dead").inc()
