@@ -43,7 +43,7 @@ _PADDING = 1
 
 #: ``model_type`` of those whose configuration calls their number of positions ``n_positions``. To
 #: others that state one (T5) it is no limit.
-_WITH_N_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "gptj", "openai-gpt", "codegen", "ctrl"})
+_WITH_N_POSITIONS = ("gpt2", "gpt_bigcode", "gptj", "openai-gpt", "codegen", "ctrl")
 
 #: tokenizer_config.json writes "no limit" as a huge integer.
 _NO_LIMIT = 1_000_000
