@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from featpipe.documents.formats.pdf_layout import PageLines, upright
-from featpipe.documents.formats.pdf_rules import RuleReader
+from featpipe.documents.formats.pdf_rules import RuleReader, declared
 from featpipe.documents.formats.pdf_typed import insert_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
@@ -81,8 +81,9 @@ class LineReader:
         self._boxes = _Boxes(pdfium, _LINES)
         self._rules = RuleReader()
         # The same function without declared arguments: no conversions, a third of the time.
-        self._ask_box, self._ask_unmapped = map(
-            _undeclared, (pdfium.FPDFText_GetLooseCharBox, pdfium.FPDFText_HasUnicodeMapError)
+        self._ask_box, self._ask_unmapped = (
+            declared(function, ctypes.c_int)
+            for function in (pdfium.FPDFText_GetLooseCharBox, pdfium.FPDFText_HasUnicodeMapError)
         )
 
     def read(self, page: object, typed: Sequence[Typed] = ()) -> PageLines:
@@ -161,12 +162,6 @@ class LineReader:
             if not all(known):
                 memory[np.flatnonzero(np.array(known) == 0)] = 0.0
         return boxes.memory[:, :n].astype(np.float64)
-
-
-def _undeclared(function: object) -> Callable[..., int]:
-    """A function of PDFium without declared arguments."""
-    address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
-    return ctypes.CFUNCTYPE(ctypes.c_int)(address or 0)
 
 
 class _Boxes:

@@ -100,9 +100,9 @@ class RuleReader:
         self._pdfium: ModuleType = pdfium
         pointer, number = ctypes.c_void_p, ctypes.c_int
         # Most objects are pieces of text: the functions that pass over them have no conversions.
-        self._count = _declared(pdfium.FPDFPage_CountObjects, number, pointer)
-        self._get = _declared(pdfium.FPDFPage_GetObject, pointer, pointer, number)
-        self._kind = _declared(pdfium.FPDFPageObj_GetType, number, pointer)
+        self._count = declared(pdfium.FPDFPage_CountObjects, number, pointer)
+        self._get = declared(pdfium.FPDFPage_GetObject, pointer, pointer, number)
+        self._kind = declared(pdfium.FPDFPageObj_GetType, number, pointer)
 
     def read(self, page: object) -> Rules | None:
         """The rules of an open page; None where it has none, or is a drawing."""
@@ -159,7 +159,10 @@ def _box_of(points: list[tuple[float, float]], *, is_stroke: bool) -> Box:
     return min(xs), min(ys), max(xs), max(ys), is_frame
 
 
-def _declared(function: object, *kinds: object) -> Callable[..., int]:
-    """A function of PDFium whose pointers are plain numbers: its result, then its arguments."""
+def declared(function: object, *kinds: object) -> Callable[..., int]:
+    """A function of PDFium whose pointers are plain numbers: its result, then its arguments.
+
+    Without kinds of arguments they are passed on as they are.
+    """
     address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
     return ctypes.CFUNCTYPE(*kinds)(address or 0)  # type: ignore[arg-type]

@@ -178,7 +178,7 @@ def find_money(folded: str) -> Iterator[Amount]:
             if dots:
                 yield Amount(_start_of(match, low, "low"), _end_of_low(match), low, amount.unit)
                 start = _start_of(match, high, "number")
-                yield Amount(start, _end_of(match), high, amount.unit)
+                yield Amount(start, end_of(match), high, amount.unit)
 
 
 def read_money(folded: str) -> Amount | None:
@@ -218,7 +218,7 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
     sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
     # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
     code = sign if sign and (not unit or unit == "CNY") else unit
-    end = _end_of(match)
+    end = end_of(match)
     return Amount(match.start(), end, key, code, bound_at(folded, match.start(), end))
 
 
@@ -242,7 +242,7 @@ def _start_of(match: re.Match[str], key: str, part: str) -> int:
     return min(starts) if key.startswith("-") else match.start(part)
 
 
-def _end_of(match: re.Match[str]) -> int:
+def end_of(match: re.Match[str]) -> int:
     """Without the blank that may stand before a scale or currency."""
     return match.start() + len(match[0].rstrip())
 

@@ -16,6 +16,7 @@ from featpipe.extraction.values.amounts import (
     TO,
     Amount,
     alternatives,
+    end_of,
     stands_alone,
     with_zero,
     without_row_numbers,
@@ -142,8 +143,7 @@ def _read_count(match: re.Match[str]) -> Amount | None:
     number = read_scaled(match["number"], match["scale"])
     if number is None:
         return None
-    end = match.start() + len(match[0].rstrip())
-    return Amount(match.start("number"), end, plain(number), match["unit"] or "")
+    return Amount(match.start("number"), end_of(match), plain(number), match["unit"] or "")
 
 
 def _read_low(match: re.Match[str]) -> Amount | None:

@@ -213,7 +213,7 @@ def _read_short_range(match: re.Match[str]) -> list[When]:
     first = [_key_of_year(parts["y"], None)]
     numbers = [_number(parts[name]) for name in ("m", "d") if name in parts]
     last = _number(parts["d2"] if "d2" in parts else parts["m2"])
-    if first[0] is None or last is None or None in numbers or _is_of_moon(*_place(match)):
+    if first[0] is None or last is None or None in numbers or _is_of_moon(match):
         return []
     written = [n for n in numbers if n is not None]
     if not written[-1] < last <= (31 if "d2" in parts else 12) or written[0] > 12:
@@ -227,10 +227,6 @@ def _read_short_range(match: re.Match[str]) -> list[When]:
         When(start, first_end, low),
         When(middle, end, high),
     ]
-
-
-def _place(match: re.Match[str]) -> tuple[str, int, int]:
-    return match.string, match.start(), match.end()
 
 
 def _matches(folded: str) -> Iterator[re.Match[str]]:
@@ -277,7 +273,7 @@ def _read_date(match: re.Match[str]) -> When | None:
     month, day = _month_and_day(parts)
     if "w" in parts and not any(parts[name] for name in "wdesqh"):
         return None  # 9月 may be nine months
-    if _is_of_year_before(parts, month) or _is_of_moon(match.string, match.start(), match.end()):
+    if _is_of_year_before(parts, month) or _is_of_moon(match):
         return None
     year = _key_of_year(parts.get("y") or parts.get("y2") or parts.get("y3"), parts.get("w"))
     given = [year, *_part_of_year(parts)]
@@ -324,8 +320,9 @@ def _is_of_year_before(parts: _Parts, month: str | None) -> bool:
     return bool(until and month and _MONTHS[month] > _MONTHS[until])
 
 
-def _is_of_moon(text: str, start: int, end: int) -> bool:
+def _is_of_moon(match: re.Match[str]) -> bool:
     """农历五月初五 is a day by the moon, which no calendar of the sun names."""
+    text, (start, end) = match.string, match.span()
     is_named = text[max(0, start - 2) : start] in {"农历", "阴历", "旧历"}
     return is_named or bool(text[start:end].endswith("月") and _of_moon.match(text, end))
 
