@@ -235,10 +235,7 @@ class PageFeatures:
         """
         if kind not in self._value_at:
             self._value_at[kind] = {(f.start, f.end): f.value for f in self.find(kind)}
-        known = self._value_at[kind]
-        if (start, end) not in known:  # fields of one type look at the same places
-            known[start, end] = read_value(self.page.text[start:end], kind)
-        return known[start, end]
+        return self._value_at[kind].get((start, end)) or read_value(self.page.text[start:end], kind)
 
     def repeats(self, folded: str) -> Repeats:
         """How often a compact text is written, whether ever between marks, whether always in more.
