@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import features_of
 
-from featpipe.extraction.scoring.candidates import Boundaries, Candidates, learn_boundaries
+from featpipe.extraction.scoring.candidates import Boundaries, Candidates
+from featpipe.extraction.scoring.learned_boundaries import learn_boundaries
 from featpipe.extraction.scoring.lines import Lines
 from featpipe.extraction.scoring.similarity import INSIDE, SampleMentions
 

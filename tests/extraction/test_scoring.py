@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pages import features_of
 
-from featpipe.extraction.scoring.candidates import learn_boundaries
 from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
+from featpipe.extraction.scoring.learned_boundaries import learn_boundaries
 from featpipe.extraction.scoring.logistic import fit_logistic, sigmoid
 from featpipe.extraction.scoring.page import table_headers
 from featpipe.extraction.values.text import fold

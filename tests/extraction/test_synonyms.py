@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from pages import features_of
 
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
-from featpipe.extraction.scoring.synonyms import synonyms_of
+from featpipe.extraction.scoring.synonyms import party_and_rest, synonyms_of
 
 
 def test_a_name_has_the_names_of_its_group_and_not_itself() -> None:
@@ -16,6 +17,24 @@ def test_a_name_has_the_names_of_its_group_and_not_itself() -> None:
 def test_a_longer_name_counts_as_the_longest_name_inside_it() -> None:
     assert "中标价" in synonyms_of(("合同金额上限",))
     assert "中标价" not in synonyms_of(("担保金额上限",))
+
+
+def test_what_is_asked_of_a_party_has_the_synonyms_of_that_alone() -> None:
+    assert "联系电话" in synonyms_of(("甲方电话",))
+    assert "发包人" not in synonyms_of(("甲方电话",))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("甲方法定代表人", ("甲方", "法定代表人")), ("丙方的地址", ("丙方", "地址")),
+        ("许可方联系人", ("许可方", "联系人")), ("被告律师", ("被告", "律师")),
+        ("buyerAddress", ("buyer", "address")), ("甲方", None), ("甲方名称", None),
+        ("付款方式", None), ("采购方法", None), ("招标方案", None), ("双方约定", None),
+    ],
+)  # fmt: skip
+def test_a_name_may_ask_for_something_of_a_party(name: str, parts: tuple[str, str] | None) -> None:
+    assert party_and_rest(name) == parts
 
 
 def test_english_names_are_met_whole_however_they_are_joined() -> None:

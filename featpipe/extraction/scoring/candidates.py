@@ -13,19 +13,18 @@ samples have such values.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from featpipe.extraction.scoring.context import CLOSING_BRACKET
+from featpipe.extraction.scoring.field_names import labelled_in_blocks
 from featpipe.extraction.scoring.labels import NOTHING, labelled_values
-from featpipe.extraction.scoring.tokens import pair_codes
 from featpipe.store.sorted_values import is_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -53,11 +52,7 @@ AMOUNTS: frozenset[str] = frozenset(("money", "number", "percent"))
 
 _MAX_PAIRS_PER_START = 32
 _MAX_PAIRS_PER_END = 40
-#: Above this share of the sample values, what is odd is the field's own way.
-_ODD = 0.05
 _MAX_CLAUSES_PER_START = 8
-#: Lines of at most so many tokens on average, with their breaks, are no paragraphs.
-_SHORT_LINE = 10
 
 #: In a document of at most this many tokens every word may begin or end a value.
 _SHORT_DOCUMENT = 400
@@ -114,6 +109,19 @@ def without_names(found: Candidates, features: PageFeatures, kind: FieldType) ->
     return Candidates(found.first[keep], found.last[keep], found.origin[keep])
 
 
+def of_parties(found: Candidates, features: PageFeatures, parties: Ints) -> Candidates:
+    """The candidates outside the blocks of other parties than those that samples have values of.
+
+    Where the document has a block of none of them, all may be values. Samples keep theirs, too.
+    """
+    party = features.tokens.party
+    if not len(parties) or not is_in(party, parties).any():
+        return found
+    own = party[found.first]
+    keep = (own == 0) | is_in(own, parties)
+    return Candidates(found.first[keep], found.last[keep], found.origin[keep])
+
+
 def _nothing() -> Ints:
     return np.empty(0, np.int64)
 
@@ -149,6 +157,8 @@ class Boundaries:
     pattern: str | None = None
     """Regular expression of the values; no other source is used then."""
     level: Level | None = None
+    parties: Ints = field(default_factory=_nothing)
+    """Labels of the parties in whose blocks the values of all samples stand, if they do."""
     names: tuple[str, ...] = ()
     """Of the field, folded: what stands behind one of them is a candidate."""
     may_cut_codes: bool = False
@@ -190,7 +200,7 @@ class Boundaries:
         if self.uses_grid:
             parts.append((*self._grid(features, is_open), GRID))
         if self.uses_units or self.kind == "clause":
-            parts.append((*tokens.spans(_units(features)), UNIT))
+            parts.append((*tokens.spans(units_of(features)), UNIT))
             parts.append((*self._clauses(features, is_open), CLAUSE))
         if self.most_lines:
             parts.append((*features.lines.runs(self.most_lines), LINES))
@@ -201,6 +211,7 @@ class Boundaries:
         parts.append((*tokens.spans(spans), KNOWN))
         if self.kind not in SHAPED or self.kind == "id":
             labelled = labelled_values(features.folded, self.names)
+            labelled += labelled_in_blocks(features, self.names)
             parts.append((*tokens.spans(labelled), LABELLED))
         return self._whole(features, Candidates.gathered(parts))
 
@@ -220,7 +231,7 @@ class Boundaries:
         if not self.may_cut_codes:
             keep &= ~(is_checked & (features.cuts[start] | features.cuts[end]))
         if self.kind in AMOUNTS and not self.may_be_no_amount:
-            keep &= ~_is_no_amount(features, self.kind, start, end, is_shape)
+            keep &= ~is_no_amount(features, self.kind, start, end, is_shape)
         return Candidates(found.first[keep], found.last[keep], found.origin[keep])
 
     def _clauses(self, features: PageFeatures, is_open: Bools) -> Spans:
@@ -297,7 +308,7 @@ class Boundaries:
         return strong
 
 
-def _is_no_amount(
+def is_no_amount(
     features: PageFeatures, kind: FieldType, start: Ints, end: Ints, is_shape: Bools
 ) -> Bools:
     """Spans that are dates, periods, shares, telephone numbers or codes, or part of one.
@@ -329,125 +340,6 @@ def _open_tokens(features: PageFeatures, similarity: NDArray[np.float64] | None)
     return np.asarray(is_open[tokens.sentence])
 
 
-def learn_boundaries(
-    kind: FieldType,
-    samples: Sequence[tuple[PageFeatures, Sequence[tuple[int, int]]]],
-    known: set[str],
-) -> Boundaries:
-    """Learn from located sample values (character spans per page).
-
-    ``known`` are their folded texts, each once.
-    """
-    seen = _Seen()
-    for features, spans in samples:
-        seen.add(features, spans, kind)
-    n = max(len(seen.lengths), 1)
-    # New values may be shorter or longer than those seen: the fewer samples, the more room.
-    room = 1.0 + 1.6 / max(len(known), 1) ** 0.5
-    most_breaks = max(seen.breaks)
-    # Sample values of a shaped type may have spellings that no pattern knows.
-    is_unusual = bool(seen.lengths) and seen.n_shaped < 0.85 * len(seen.lengths)
-    return Boundaries(
-        kind=kind,
-        before=_usual(seen.before, n / 100),
-        behind=_usual(seen.behind, n / 100),
-        starts=_usual(seen.starts, n / 100),
-        ends=_usual(seen.ends, n / 100),
-        strong_ends=_usual(seen.ends, n / 20),
-        shortest=max(1, int(min(seen.lengths, default=2) / room)),
-        longest=min(int(max(seen.lengths, default=30) * room) + 2, 400),
-        most_marks=int(max(seen.marks) * room) + 1,
-        most_breaks=most_breaks + (1 if most_breaks else 0),
-        most_lines=_most_lines(seen, room) if kind not in SHAPED else 0,
-        known=frozenset(known) if kind not in SHAPED else frozenset(),
-        uses_grid=kind != "clause" and (kind not in SHAPED or is_unusual),
-        uses_units=seen.n_units > 0.2 * n,
-        may_cut_codes=seen.n_cut > _ODD * n,
-        may_be_no_amount=seen.n_no_amounts > _ODD * n,
-        may_span_cells=seen.n_spanning > _ODD * n,
-    )
-
-
-def _most_lines(seen: _Seen, room: float) -> int:
-    """At least one more than sample values have: a name is wrapped where the paper ends."""
-    if seen.n_tokens > _SHORT_LINE * seen.n_lines:
-        return 0
-    most = max(seen.breaks) + 1
-    return max(most + 1, int(most * room))
-
-
-@dataclass(slots=True)
-class _Seen:
-    """Counts over located sample values; ``lengths``, ``marks`` and ``breaks`` have one of each."""
-
-    before: Counter[int] = field(default_factory=Counter)
-    behind: Counter[int] = field(default_factory=Counter)
-    starts: Counter[int] = field(default_factory=Counter)
-    ends: Counter[int] = field(default_factory=Counter)
-    lengths: list[int] = field(default_factory=list)
-    marks: list[int] = field(default_factory=lambda: [0])
-    breaks: list[int] = field(default_factory=lambda: [0])
-    n_tokens: int = 0
-    n_lines: int = 0
-    n_shaped: int = 0
-    n_units: int = 0
-    n_cut: int = 0
-    """Values that begin or end inside a code."""
-    n_no_amounts: int = 0
-    """Values of a field of amounts that are a date, a code ..., or part of one."""
-    n_spanning: int = 0
-    """Values that go on from one cell of a table to the next."""
-
-    def add(
-        self, features: PageFeatures, spans: Sequence[tuple[int, int]], kind: FieldType
-    ) -> None:
-        """Count the values of one document."""
-        tokens = features.tokens
-        self.n_tokens += len(tokens)
-        self.n_lines += len(features.lines)
-        pairs = pair_codes(tokens.code)
-        shaped = {(f.start, f.end) for f in features.find(kind)} if kind in SHAPED else set()
-        units = set(map(tuple, _units(features).tolist()))
-        firsts, lasts = tokens.spans(spans)
-        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-            self._add_neighbours(features, pairs, first, last)
-            self._add_size(features, first, last)
-            span = (int(tokens.start[first]), int(tokens.end[last - 1]))
-            self.n_shaped += span in shaped
-            self.n_units += span in units
-            self.n_cut += bool(features.cuts[list(span)].any())
-            self.n_no_amounts += kind in AMOUNTS and _is_odd(features, kind, span, span in shaped)
-
-    def _add_neighbours(self, features: PageFeatures, pairs: Ints, first: int, last: int) -> None:
-        tokens = features.tokens
-        self.before.update([int(tokens.code[first - 1])] if first else [])
-        self.before.update([int(pairs[first - 2])] if first > 1 else [])
-        self.behind.update([int(tokens.code[last])] if last < len(tokens) else [])
-        self.starts.update([int(tokens.code[first])] if tokens.is_mark[first] else [])
-        self.ends.update([int(pairs[last - 2])] if last > 1 else [])
-        self.ends.update([int(tokens.code[last - 1])] if tokens.is_mark[last - 1] else [])
-
-    def _add_size(self, features: PageFeatures, first: int, last: int) -> None:
-        tokens = features.tokens
-        self.lengths.append(last - first)
-        self.breaks.append(int(tokens.line[last - 1] - tokens.line[first]))
-        marks = features.boundaries.marks_before
-        self.marks.append(int(marks[last] - marks[first]) - self.breaks[-1])
-        cells = features.boundaries.cells_before
-        self.n_spanning += bool(cells[last] > cells[first])
-
-
-def _is_odd(features: PageFeatures, kind: FieldType, span: tuple[int, int], is_shape: bool) -> bool:
-    start, end = (np.array([place]) for place in span)
-    return bool(_is_no_amount(features, kind, start, end, np.array([is_shape]))[0])
-
-
-def _usual(counts: Counter[int], least: float) -> Ints:
-    """Codes seen more often than that, ascending: an odd sample of a hundred has no effect."""
-    usual = sorted(code for code, count in counts.items() if count > least)
-    return np.array(usual, np.int64)
-
-
-def _units(features: PageFeatures) -> Ints:
+def units_of(features: PageFeatures) -> Ints:
     """Character spans (n, 2) of sentences and paragraphs."""
     return np.concatenate((features.page.sentences, features.page.paragraphs))

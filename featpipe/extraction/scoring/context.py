@@ -286,6 +286,9 @@ def _at_start(tokens: Tokens, code: Ints, pairs: Ints) -> NDArray[np.int32]:
 
     pair, third = shifted(pairs, -2), shifted(code, -3)
     triple = mix(third, pair)
+    pair_label = mix(tokens.label, shifted(code, -1))
+    # Its own label tells of a party what its block tells of what is listed there.
+    in_block = (tokens.party > 0) & (tokens.party != tokens.label)
     columns = [
         shifted(code, -1),
         pair,
@@ -294,8 +297,8 @@ def _at_start(tokens: Tokens, code: Ints, pairs: Ints) -> NDArray[np.int32]:
         shifted(code, 0),
         shifted(pairs, 0),
         tokens.label,
-        mix(tokens.label, shifted(code, -1)),
-        tokens.heading,
+        np.where(in_block, mix(pair_label, tokens.party), pair_label),
+        np.where(in_block, tokens.party, tokens.heading),
         np.minimum(tokens.sentence, 6),
     ]
     near = mix(pairs, 101)

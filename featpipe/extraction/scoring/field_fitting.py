@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import SHAPED, Boundaries, learn_boundaries
+from featpipe.extraction.scoring.candidates import SHAPED, Boundaries
 from featpipe.extraction.scoring.columns import measured_columns, span_rows
 from featpipe.extraction.scoring.field_model import FieldModel
+from featpipe.extraction.scoring.learned_boundaries import learn_boundaries
 from featpipe.extraction.scoring.locate import locate_meaning, locate_value
 from featpipe.extraction.scoring.mentions import (
     MentionModel,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries, without_names
+from featpipe.extraction.scoring.candidates import AMOUNTS, Boundaries, of_parties, without_names
 from featpipe.extraction.scoring.columns import MEASURED, measured_columns, span_rows
 from featpipe.extraction.scoring.confidence import confidences_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
@@ -230,7 +230,7 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
     """
     by_words = similarity_by_words(features, [model.sentences for model in models])
     found = [
-        without_names(model.boundaries.propose(features, words), features, model.kind)
+        _plausible(model, features, model.boundaries.propose(features, words))
         for model, words in zip(models, by_words, strict=True)
     ]
     rows = span_rows(features, found)
@@ -238,6 +238,13 @@ def score_fields(models: Sequence[FieldModel], features: PageFeatures) -> list[S
         _score(model, features, own, rows, words)
         for model, own, words in zip(models, found, by_words, strict=True)
     ]
+
+
+def _plausible(model: FieldModel, features: PageFeatures, found: Candidates) -> Candidates:
+    """Those that a value of the field may be; samples keep the others, which show what is none."""
+    return of_parties(
+        without_names(found, features, model.kind), features, model.boundaries.parties
+    )
 
 
 def _score(

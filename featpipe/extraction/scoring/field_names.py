@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featpipe.extraction.scoring.labels import labelled_starts
-from featpipe.extraction.scoring.synonyms import synonyms_of
+from featpipe.extraction.scoring.labels import labelled_starts, labelled_values
+from featpipe.extraction.scoring.synonyms import party_and_rest, synonyms_of
+from featpipe.extraction.scoring.tokens import hashes_of
 from featpipe.extraction.values.text import fold
 from featpipe.store.sorted_values import is_in
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from featpipe.extraction.scoring.candidates import Candidates
     from featpipe.extraction.scoring.features import PageFeatures
 
+    Bools = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 #: How far the label is a name of the field; how near before a span a name stands; whether the
@@ -45,7 +48,40 @@ _no_bracket = re.compile(r"[)\n。]")
 
 
 def name_columns(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
-    """Columns (n, len(NAMES)) of candidates by the names of their field, folded."""
+    """Columns (n, len(NAMES)) of candidates by the names of their field, folded.
+
+    A name that begins with a party's, as 甲方电话 does, is also its rest in that party's block.
+    """
+    asked = {name: party_and_rest(name) for name in names} if features.tokens.party.any() else {}
+    of_parties = {name: parts for name, parts in asked.items() if parts is not None}
+    columns = _with_synonyms(features, found, [name for name in names if name not in of_parties])
+    for name, (party, rest) in of_parties.items():
+        inside = _is_in_block(features, found.first, party)[:, None]
+        np.maximum(columns, _columns_of(features, found, [name]), out=columns)
+        np.maximum(columns, _with_synonyms(features, found, [rest]) * inside, out=columns)
+    return columns
+
+
+def labelled_in_blocks(features: PageFeatures, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Spans of what stands behind 电话 in the block of 甲方, for the name 甲方电话."""
+    tokens = features.tokens
+    asked = [party_and_rest(name) for name in names] if tokens.party.any() else []
+    found: list[tuple[int, int]] = []
+    for party, rest in filter(None, asked):
+        spans = labelled_values(features.folded, (rest,))
+        first = np.searchsorted(tokens.start, [start for start, _ in spans])
+        inside = _is_in_block(features, first, party).tolist()
+        found += [span for span, is_own in zip(spans, inside, strict=True) if is_own]
+    return found
+
+
+def _is_in_block(features: PageFeatures, first: Ints, party: str) -> Bools:
+    """Whether tokens (n,) stand in the block of a party, or of one that is called otherwise."""
+    codes = hashes_of(fold(name) for name in (party, *synonyms_of((party,))))
+    return is_in(features.tokens.party[first], codes)
+
+
+def _with_synonyms(features: PageFeatures, found: Candidates, names: Sequence[str]) -> Floats:
     own = _columns_of(features, found, names)
     # Few of them are in any document, and to look for labels takes longer than for words.
     related = [n for n in synonyms_of(tuple(names)) if fold(n) in features.compact.text]

@@ -21,7 +21,9 @@ _MOST_ENDS = 6
 _GAP = r"[^\S\n\t]*"
 _QUALIFIER = rf"(?:{_GAP}\([^()\n]{{1,30}}\))?"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
-_next_label = re.compile(r"\s+[a-z\u4e00-\u9fff][^\s:,。;]{0,12}(?:\([^()\n]{1,30}\))?\s*:")
+_next_label = re.compile(
+    r"(?:\s+|,\s*)[a-z\u4e00-\u9fff][^\s:,。;]{0,12}(?:\([^()\n]{1,30}\))?\s*:"
+)
 _end = re.compile(r"[,(、。;\n\t]|\s{2,}|\Z")
 #: Words in the place of a value that say there is none.
 NOTHING = ("无", "暂无", "没有", "不适用", "不涉及", "n/a", "none", "nil")

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from featpipe.extraction.values.text import fold_width
 
-#: Names of one thing between semicolons. A name may be in several groups.
-_NAMES = """
+#: Names of one thing between semicolons. A name may be in several groups. First those of parties.
+_PARTIES = """
 甲方, 发包人, 发包方, 招标人, 招标单位, 招标方, 业主, 业主单位, 建设单位, 采购人, 采购方,
     采购单位, 买方, 买受人, 需方, 委托方, 委托人, 定作人, 客户, 购买方, 订货方, 交易对方,
     合同对方, 出租方, 出租人, first party, party a;
@@ -24,7 +24,7 @@ _NAMES = """
 出租方, 出租人, 房东, lessor, landlord;
 承租方, 承租人, 租户, lessee, tenant;
 委托方, 委托人, 客户, client, principal;
-受托方, 受托人, 服务方, 代理人, agent;
+受托方, 受托人, 服务方;
 转让方, 出让方, 出让人, 转让人, 卖方, transferor, assignor;
 受让方, 受让人, 买方, transferee, assignee;
 贷款人, 出借人, 债权人, 贷款银行, 贷款方, 授信人, lender, creditor;
@@ -35,9 +35,19 @@ _NAMES = """
 质权人, 质押权人, pledgee;
 抵押人, mortgagor;
 抵押权人, mortgagee;
-股东, 股东名称, 股东姓名, 持有人, 持股人, shareholder, stockholder;
 原告, 申请人, 上诉人, 起诉方, plaintiff, claimant, applicant;
 被告, 被申请人, 被上诉人, 被告人, defendant, respondent;
+收购方, 收购人, 购买方, acquirer;
+投资方, 投资人, 投资者, 出资方, 出资人, investor;
+投保人, policyholder;
+被保险人, 受益人, insured, beneficiary;
+收货人, 收件人, consignee;
+发货人, 寄件人, 托运人, consignor, shipper;
+"""
+_NAMES = """
+受托方, 受托人, 服务方, 代理人, agent;
+股东, 股东名称, 股东姓名, 持有人, 持股人, shareholder, stockholder;
+标的公司, 目标公司, 标的企业, 被投资公司, 被收购方, target, target company;
 法院, 审理法院, 受理法院, 管辖法院, court;
 冻结机关, 执行机关, 司法机关, 执行法院, 冻结法院, 人民法院;
 审计机构, 会计师事务所, 审计机关, auditor;
@@ -49,13 +59,6 @@ _NAMES = """
 公司名称, 企业名称, 单位名称, 名称, company, company name;
 增持方, 增持人, 增持股东, 增持主体;
 减持方, 减持人, 减持股东, 减持主体;
-收购方, 收购人, 购买方, acquirer;
-标的公司, 目标公司, 标的企业, 被投资公司, 被收购方, target, target company;
-投资方, 投资人, 投资者, 出资方, 出资人, investor;
-投保人, policyholder;
-被保险人, 受益人, insured, beneficiary;
-收货人, 收件人, consignee;
-发货人, 寄件人, 托运人, consignor, shipper;
 项目名称, 工程名称, 标段名称, 标的名称, 招标项目, 采购项目, 中标项目, 项目, 工程, project,
     project name;
 合同名称, 协议名称, 合同, 协议书, contract name, agreement name, document name;
@@ -139,9 +142,24 @@ _NAMES = """
 违约责任, liability for breach;
 职务, 职位, 岗位, title, position;
 """
-_GROUPS = tuple(
-    tuple(name.strip() for name in group.split(",")) for group in _NAMES.split(";") if group.strip()
-)
+
+
+def _groups(names: str) -> tuple[tuple[str, ...], ...]:
+    groups = (group for group in names.split(";") if group.strip())
+    return tuple(tuple(name.strip() for name in group.split(",")) for group in groups)
+
+
+_GROUPS = _groups(_PARTIES + _NAMES)
+_PARTY_NAMES = frozenset(name for group in _groups(_PARTIES) for name in group)
+_JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
+_side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![双各多三地平立]))方")
+_ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
+#: Of a word such as 付款方式, whose 方 ends no party's name.
+_word = re.compile(r"[式案面向针位程]|法(?![定人])")
+#: What is asked of a party where its name is meant.
+_OWN_NAME = frozenset((
+    "名称", "姓名", "全称", "单位", "公司", "单位名称", "公司名称", "企业名称", "name",
+))  # fmt: skip
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 
 
@@ -156,8 +174,27 @@ def synonyms_of(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(other for other in dict.fromkeys(found) if other not in names)
 
 
-def _groups_of(name: str) -> list[tuple[str, ...]]:
+def is_party(label: str) -> bool:
+    """Whether a label, folded and without blanks, is what a party of a document is called."""
+    name = _ordinal.sub("", label)
+    return name in _JOINED_NAMES or bool(_side.fullmatch(name))
+
+
+@lru_cache(maxsize=1024)
+def party_and_rest(name: str) -> tuple[str, str] | None:
+    """A field's name as a party and what is asked of it, such as 甲方 and 电话; None for others."""
     folded = _folded(name)
+    listed = [own for own in _PARTY_NAMES if folded.startswith(f"{own} " if own.isascii() else own)]
+    side = _side.match(folded)
+    party = max([*listed, side[0] if side else ""], key=len)
+    rest = folded[len(party) :].lstrip(" 的之")
+    is_word = party.endswith("方") and _word.match(folded, len(party))
+    return (party, rest) if party and rest not in {"", *_OWN_NAME} and not is_word else None
+
+
+def _groups_of(name: str) -> list[tuple[str, ...]]:
+    parts = party_and_rest(name)
+    folded = parts[1] if parts else _folded(name)
     inside = [
         known
         for group in _GROUPS

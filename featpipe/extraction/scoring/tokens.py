@@ -7,7 +7,6 @@ which are the same in every process and version.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,6 +14,9 @@ from zlib import crc32
 
 import numpy as np
 
+from featpipe.extraction.scoring.party_blocks import party_blocks
+from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.token_labels import find_labels
 from featpipe.extraction.values.text import (
     BLANK,
     BREAK,
@@ -35,15 +37,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from featpipe.extraction.scoring.page import Page
+    from featpipe.extraction.scoring.token_labels import Label
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
     Points = NDArray[np.uint32]
     Traits = NDArray[np.uint8]
 
-_LABEL_TOKENS = 8
-_QUALIFIER_TOKENS = 32
-_APOSTROPHE, _COLON, _COMMA, _NEWLINE, _OPENING, _CLOSING = map(ord, "':,\n()")
+_APOSTROPHE, _NEWLINE = map(ord, "'\n")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -89,6 +90,8 @@ class Tokens:
     """The words of each such hash."""
     qualifier: Ints
     """Hash of the words in brackets behind the label, as 贷款人 in 甲方（贷款人）; 0 if none."""
+    party: Ints
+    """Hash of the label of the party in whose block each stands; 0 if none."""
     line: Ints
     sentence: Ints
     heading: Ints
@@ -122,9 +125,11 @@ def make_tokens(page: Page, folded: str) -> Tokens:
     is_latin = (kind & LETTER) > 0
     is_mark = (kind & PLAIN) == 0
     original = TRAITS.look_up(points_of(page.text)[start])
-    label, qualifier, label_text = _labels(page, folded, first, start, end)
+    labels = find_labels(folded, first, start, end)
+    label, qualifier, label_text = _labels(page, labels, start)
     sentence = np.searchsorted(page.sentences[:, 0], start, side="right") - 1
     breaks = first == _NEWLINE
+    line = np.cumsum(breaks)
     return Tokens(
         start=start,
         end=end,
@@ -136,7 +141,8 @@ def make_tokens(page: Page, folded: str) -> Tokens:
         label=label,
         label_text=label_text,
         qualifier=qualifier,
-        line=np.cumsum(breaks),
+        party=_parties(page, party_blocks(labels, folded, start, end, line), start),
+        line=line,
         sentence=np.maximum(sentence, 0),
         heading=_headings(folded, breaks, start, end),
     )
@@ -205,86 +211,40 @@ def _word_starts(page: Page, start: Ints, is_own_word: Bools) -> Bools:
     return np.asarray(begins[start] | is_own_word | after_own)
 
 
-_LABEL_MARKS = np.sort(points_of("。;!?\n\t:,"))
-
-
-def _labels(
-    page: Page, folded: str, first: Points, start: Ints, end: Ints
-) -> tuple[Ints, Ints, dict[int, str]]:
-    """Hash of the label of each token, that of its qualifier, and the words by hash.
-
-    A label reaches to the end of its line; where its line ends with the colon, to that of the next
-    line, unless that has a label of its own.
-    """
+def _labels(page: Page, found: Sequence[Label], start: Ints) -> tuple[Ints, Ints, dict[int, str]]:
+    """Hash of the label of each token, that of its qualifier, and the words by hash."""
     labels, qualifiers = np.zeros((2, len(start)), np.int64)
     texts: dict[int, str] = {}
-    current, since, first_at = (0, 0), 0, 0
-    passed = 0  # line ends before this mark are those that a label was found to go on behind
-    marks = np.flatnonzero(np.isin(first, _LABEL_MARKS))
-    kinds = first[marks].tolist()
-    for number, (at, mark) in enumerate(zip(marks.tolist(), kinds, strict=True)):
-        if current != (0, 0):
-            labels[first_at:at], qualifiers[first_at:at] = current
-        first_at = at
-        if mark == _COLON:
-            words = _label_words(folded, first, start, end, (since, at))
-            current = hash_of(words[0]) if words[0] else 0, hash_of(words[1]) if words[1] else 0
-            texts |= {hash_of(word): word for word in words if word}
-        elif mark == _NEWLINE and current != (0, 0) and number >= passed:
-            passed = _goes_on(kinds, marks, number)
-            current = current if passed else (0, 0)
-        elif mark not in {_COMMA, _NEWLINE}:
-            current = 0, 0
-        since = at + 1
-    labels[first_at:], qualifiers[first_at:] = current
+    for label in found:
+        for codes, words in ((labels, label.words), (qualifiers, label.qualifier)):
+            if words:
+                codes[label.colon : label.until] = hash_of(words)
+                texts[hash_of(words)] = words
     for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
-        # As a label before a colon is kept: Unit Price as unitprice, and 甲 方： as 甲方.
-        label = "".join(fold_width(header.label).split()).rstrip(":")[-24:]
+        words = _as_label(header.label)
         own = labels[low:high]
-        own[own == 0] = hash_of(label)
-        texts[hash_of(label)] = label
+        own[own == 0] = hash_of(words)
+        texts[hash_of(words)] = words
     return labels, qualifiers, texts
 
 
-def _goes_on(kinds: Sequence[int], marks: Ints, number: int) -> int:
-    """The mark behind a line's end and the blank lines behind it, where its label goes on there.
-
-    That is where the colon is the last of the line; else 0.
-    """
-    back = number - 1
-    if back < 0 or kinds[back] != _COLON or marks[back] + 1 != marks[number]:
-        return 0  # the colon does not end its line
-    ahead = number + 1
-    while ahead < len(kinds) and kinds[ahead] == _NEWLINE and marks[ahead - 1] + 1 == marks[ahead]:
-        ahead += 1
-    at = ahead
-    while at < len(kinds) and kinds[at] not in {_COLON, _NEWLINE}:
-        at += 1
-    return ahead if at == len(kinds) or kinds[at] == _NEWLINE else 0
+def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) -> Ints:
+    """Hash of the label of the party in whose block, or column, each token stands."""
+    parties = np.zeros(len(start), np.int64)
+    for first, last, name in blocks:
+        parties[first:last] = hash_of(name)
+    for header in page.headers:
+        name = _as_label(header.label)
+        if is_party(name):
+            low, high = np.searchsorted(start, (header.start, header.end))
+            parties[low:high] = hash_of(name)
+    return parties
 
 
-def _label_words(
-    folded: str, first: Points, start: Ints, end: Ints, within: tuple[int, int]
-) -> tuple[str, str]:
-    """The label before a colon, and the words in brackets at its end; "" where there are none."""
-    since, at = within
-    qualifier = ""
-    if at > since and first[at - 1] == _CLOSING:
-        low = max(since, at - _QUALIFIER_TOKENS)
-        opening = np.flatnonzero(first[low:at] == _OPENING)
-        if len(opening):
-            inside = low + int(opening[-1])
-            qualifier = _joined(folded, start[inside + 1 : at - 1], end[inside + 1 : at - 1])
-            at = inside
-    low = max(since, at - _LABEL_TOKENS)
-    label = _after_marks(_joined(folded, start[low:at], end[low:at]))
-    return (label, qualifier) if label else (qualifier, "")
-
-
-def _after_marks(words: str) -> str:
-    """The words after the last comma, bracket or quote: the label itself."""
-    return re.sub(r".*[,、\]()》\"]", "", words)
+def _as_label(header: str) -> str:
+    """A header as a label before a colon is kept: Unit Price as unitprice, and 甲 方： as 甲方."""
+    return "".join(fold_width(header).split()).rstrip(":")[-24:]
 
 
 def _headings(folded: str, breaks: Bools, start: Ints, end: Ints) -> Ints:
@@ -302,7 +262,3 @@ def _headings(folded: str, breaks: Bools, start: Ints, end: Ints) -> Ints:
             current = hash_of("".join([word for word in words if word.isalpha()][-6:]))
         first = at
     return headings
-
-
-def _joined(folded: str, start: Ints, end: Ints) -> str:
-    return "".join(folded[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True))

@@ -1,0 +1,151 @@
+"""Party blocks: the party whose details a token stands among.
+
+A contract lists the address, the bank and the representative of each of its parties, and a judgment
+their lawyers, under the same labels: whose they are, the label of the party above or beside tells.
+Parties may have columns of their own, side by side in the same lines.
+
+A block begins with the label of a party, or with a line for its seal, and goes on over the lines
+that have labels. A line without any ends it, unless it is short, as the rest of an address is; so
+does the number of a clause.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.token_labels import WIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from featpipe.extraction.scoring.token_labels import Label
+
+    Ints = NDArray[np.int64]
+    #: First and last token (half-open) of a piece of a block, and what its party is called.
+    Piece = tuple[int, int, str]
+
+#: Characters of a line without a label that goes on with the one above.
+_LONGEST_REST = 40
+_clause = re.compile(r"\s*(?:第[^\s第]{1,5}[条章节]|[一二三四五六七八九十]{1,3}[、.])")
+_seal = re.compile(r"\([^()\n]{0,6}(?:章|签字|签名)[^()\n]{0,12}\)[^\S\n]*(?=[\n\t]|\s{3}|\Z)")
+_cell = re.compile(rf"[^\s](?:[^\n\t](?!\s{{{WIDE}}}))*[^\n\t]?")
+_ignored = re.compile(r"\([^()]*\)|\s")
+
+
+class _Line(NamedTuple):
+    """One line: its tokens without its break, its place in the text, and its labels."""
+
+    first: int
+    last: int
+    start: int
+    text: str
+    labels: list[Label]
+
+
+class _Columns(NamedTuple):
+    """The parties of a block from left to right, and how far each begins from its line's start."""
+
+    places: tuple[int, ...]
+    parties: tuple[str, ...]
+
+
+def party_blocks(
+    labels: Sequence[Label], folded: str, start: Ints, end: Ints, line: Ints
+) -> Iterator[Piece]:
+    """The blocks of a page in pieces, in order.
+
+    Args:
+        labels: of the page.
+        folded: its text.
+        start: (n_tokens,) where tokens begin, in characters.
+        end: (n_tokens,) where they end, half-open.
+        line: (n_tokens,) numbers of their lines; a break begins the line behind it.
+
+    """
+    able = [label for label in labels if label.words]
+    if not any(is_party(label.words) for label in able) and not _seal.search(folded):
+        return
+    block: _Columns | None = None
+    for own in _lines(able, folded, end, line):
+        parties = [label for label in own.labels if is_party(label.words)]
+        if parties:
+            yield from _first_pieces(own, parties)
+            block = _columns_of(own, parties, start)
+        elif not own.labels and (sealed := _sealed(own)) is not None:
+            block = sealed
+        elif block is not None:
+            if _clause.match(own.text) or not (own.labels or _goes_on(own.text)):
+                block = None
+            else:
+                yield from _further_pieces(own, block, start)
+
+
+def _lines(labels: Sequence[Label], folded: str, end: Ints, line: Ints) -> Iterator[_Line]:
+    """The lines that are not empty."""
+    of_line: dict[int, list[Label]] = {}
+    for label in labels:
+        of_line.setdefault(int(line[label.colon]), []).append(label)
+    edges = [*np.flatnonzero(np.diff(line, prepend=-1)).tolist(), len(line)]
+    for at, last in pairwise(edges):
+        number = int(line[at])
+        first = at + (number > 0)  # behind its break
+        if first < last:
+            begin = int(end[at]) if number else 0
+            text = folded[begin : int(end[last - 1])]
+            yield _Line(first, last, begin, text, of_line.get(number, []))
+
+
+def _goes_on(text: str) -> bool:
+    return len(text.strip()) <= _LONGEST_REST and text.rstrip()[-1:] not in "。;"
+
+
+def _first_pieces(line: _Line, parties: Sequence[Label]) -> Iterator[Piece]:
+    """Each party of a line from its label to the next one's."""
+    ends = [*(label.first for label in parties[1:]), line.last]
+    for label, until in zip(parties, ends, strict=True):
+        yield label.first, until, label.words
+
+
+def _columns_of(line: _Line, parties: Sequence[Label], start: Ints) -> _Columns:
+    """Parties that stand apart have columns; of others the last goes on."""
+    if not all(label.is_apart for label in parties):
+        parties = parties[-1:]
+    places = tuple(int(start[label.first]) - line.start for label in parties)
+    return _Columns(places, tuple(label.words for label in parties))
+
+
+def _sealed(line: _Line) -> _Columns | None:
+    """The parties of a line of nothing but parties and places for their seals: 甲方(盖章)."""
+    if not _seal.search(line.text):
+        return None
+    cells = list(_cell.finditer(line.text))
+    names = [_ignored.sub("", cell[0]) for cell in cells]
+    if not all(map(is_party, names)):
+        return None
+    return _Columns(tuple(cell.start() for cell in cells), tuple(names))
+
+
+def _further_pieces(line: _Line, block: _Columns, start: Ints) -> Iterator[Piece]:
+    """A line of a block: of its party, or each of its columns of the party above."""
+    n = len(block.parties)
+    if n == 1:
+        yield line.first, line.last, block.parties[0]
+        return
+    heads = [label for label in line.labels if label.is_apart]
+    ends = [*(label.first for label in heads[1:]), line.last]
+    for number, (label, until) in enumerate(zip(heads, ends, strict=False)):
+        if len(heads) == n:
+            column = number
+        else:
+            offset = int(start[label.first]) - line.start
+            # Behind a gap at the line's beginning the first column is empty.
+            low = int(number == 0 and offset >= WIDE)
+            column = low + int(np.argmin([abs(offset - place) for place in block.places[low:]]))
+        yield label.first, until, block.parties[column]
