@@ -39,7 +39,8 @@ def new(sample: str, name: str | None, ocr: bool) -> None:
     from featpipe.extraction.named_documents import read_source
     from featpipe.extraction.samples import draft_template
     from featpipe.extraction.scoring.features import PageFeatures
-    from featpipe.extraction.scoring.page import page_of_text, table_headers
+    from featpipe.extraction.scoring.page import page_of_text
+    from featpipe.extraction.scoring.table_headers import table_headers
 
     path = Path(sample)
     limits = LoadLimits(use_ocr=ocr)

@@ -27,7 +27,8 @@ from featpipe.extraction.model_cache import ModelCache
 from featpipe.extraction.results import meaning_of
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.locate import locate_value
-from featpipe.extraction.scoring.page import page_of_text, table_headers
+from featpipe.extraction.scoring.page import page_of_text
+from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.extraction.values.values import Value, read_value
 
 if TYPE_CHECKING:

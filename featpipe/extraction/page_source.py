@@ -41,9 +41,9 @@ from featpipe.extraction.scoring.page import (
     LabelledSpan,
     Page,
     page_of_text,
-    table_headers,
     with_vectors,
 )
+from featpipe.extraction.scoring.table_headers import table_headers
 from featpipe.store import keys_of
 
 if TYPE_CHECKING:

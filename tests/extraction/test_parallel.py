@@ -17,7 +17,7 @@ from featpipe.extraction.scoring.columns import MEASURED
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
 from featpipe.extraction.scoring.logistic import log_odds, sigmoid
-from featpipe.extraction.scoring.page import page_of_text, table_headers
+from featpipe.extraction.scoring.page import page_of_text
 from featpipe.extraction.scoring.parallel import (
     BIAS,
     PARALLEL,
@@ -30,6 +30,7 @@ from featpipe.extraction.scoring.parallel import (
     terms_of,
 )
 from featpipe.extraction.scoring.pretrained import PretrainedField
+from featpipe.extraction.scoring.table_headers import table_headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

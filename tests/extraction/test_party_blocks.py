@@ -110,11 +110,15 @@ def test_english_parties_have_blocks_too() -> None:
 def test_a_column_of_a_table_is_of_the_party_that_heads_it() -> None:
     text = "项目 甲方 乙方\n联系人 王伟 张桂超\n"
     headers = tuple(
-        LabelledSpan(at := text.index(name), at + len(name), label)
-        for name, label in (("王伟", "甲 方："), ("张桂超", "乙 方："))
+        LabelledSpan(at := text.index(name), at + len(name), "联系人", party=party)
+        for name, party in (("王伟", "甲方"), ("张桂超", "乙方"))
     )
     features = PageFeatures(replace(page_of_text(text), headers=headers))
-    assert [party_of(features, name) for name in ("王伟", "张桂超")] == ["甲方", "乙方"]
+    tokens = features.tokens
+    found = {text[a:b]: int(party) for a, b, party in zip(
+        tokens.start.tolist(), tokens.end.tolist(), tokens.party.tolist(), strict=True
+    )}  # fmt: skip
+    assert (found["王"], found["张"]) == (hash_of("甲方"), hash_of("乙方"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pages import features_of
 from featpipe.extraction.scoring.field_fitting import Sample, fit_field, sample_of
 from featpipe.extraction.scoring.learned_boundaries import learn_boundaries
 from featpipe.extraction.scoring.logistic import fit_logistic, sigmoid
-from featpipe.extraction.scoring.page import table_headers
 from featpipe.extraction.values.text import fold
 from featpipe.extraction.values.values import read_value
 
@@ -133,24 +132,6 @@ def test_without_samples_the_name_of_a_field_finds_it() -> None:
     scored = model.score(features)
     start, end = scored.groups[0].spans[0]
     assert features.page.text[start:end] == "1,234.50万元"
-
-
-def test_a_cell_knows_the_header_of_its_column() -> None:
-    text = "项目\t金额\n甲工程\t3万元\n乙工程\t4万元"
-    cells, at = [], 0
-    for row, line in enumerate(text.split("\n")):
-        for column, cell in enumerate(line.split("\t")):
-            cells.append((row, column, at, at + len(cell), 1, 1))
-            at += len(cell) + 1
-    table = (
-        0,
-        len(text),
-        [*cells, (3, 0, len(text), len(text), 1, 1), (3, 2, len(text), len(text), 1, 1)],
-    )
-    marks = table_headers(text, [table])
-    assert [(text[m.start : m.end], m.label) for m in marks] == [
-        ("甲工程", "项目"), ("3万元", "金额"), ("乙工程", "项目"), ("4万元", "金额")
-    ]  # fmt: skip
 
 
 def test_a_pattern_and_a_level_say_what_is_a_candidate() -> None:

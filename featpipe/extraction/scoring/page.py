@@ -15,23 +15,21 @@ from featpipe.documents import segment
 from featpipe.lexical.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
-    #: (row, column, start, end, rows spanned, columns spanned) of a table cell.
-    Cell = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSpan:
-    """``text[start:end]`` with an entity's type, or with the header of its table column."""
+    """``text[start:end]`` with an entity's type, or with the header of its table cell."""
 
     start: int
     end: int
     label: str
     score: float = 1.0
+    party: str = ""
+    """What the party that a table cell is of is called, folded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +47,7 @@ class Page:
     words: Ints
     entities: tuple[LabelledSpan, ...] = ()
     headers: tuple[LabelledSpan, ...] = ()
-    """Body cells of tables, each with the header of its column."""
+    """Body cells of tables (:mod:`featpipe.extraction.scoring.table_headers`)."""
     printed_pages: tuple[tuple[int, int, int], ...] = ()
     """(number, start, end) of each printed page."""
     vectors: NDArray[np.float32] | None = None
@@ -92,33 +90,3 @@ def with_vectors(page: Page, vectors: NDArray[np.generic]) -> Page:
     whole = np.asarray(vectors, np.float32)
     norms = np.linalg.norm(whole, axis=1, keepdims=True)
     return replace(page, vectors=whole / np.maximum(norms, 1e-9))
-
-
-def table_headers(
-    text: str, tables: Iterable[tuple[int, int, Sequence[Cell]]]
-) -> tuple[LabelledSpan, ...]:
-    """The column header of every body cell; ``tables`` are stored as (start, end, cells)."""
-    spans = [span for table in tables for span in _headers_of(text, table[2])]
-    return tuple(sorted(spans, key=lambda span: span.start))
-
-
-def _headers_of(text: str, cells: Sequence[Cell]) -> list[LabelledSpan]:
-    """The first row heads the rows below it; a table of two columns holds labels and values."""
-    rows = {cell[0] for cell in cells}
-    columns = {cell[1] for cell in cells}
-    top: dict[int, str] = {}
-    left: dict[int, str] = {}
-    for row, column, start, end, _, width in cells:
-        if row == min(rows, default=0):
-            for at in range(column, column + width):
-                top[at] = text[start:end].strip()
-        if column == min(columns, default=0):
-            left[row] = text[start:end].strip()
-    is_pairs = len(columns) == 2
-    spans = []
-    for row, column, start, end, *_ in cells:
-        label = left.get(row, "") if is_pairs else top.get(column, "")
-        is_header = column == min(columns) if is_pairs else row == min(rows)
-        if end > start and label and not is_header:
-            spans.append(LabelledSpan(start, end, label))
-    return spans

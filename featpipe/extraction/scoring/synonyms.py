@@ -152,6 +152,7 @@ def _groups(names: str) -> tuple[tuple[str, ...], ...]:
 _GROUPS = _groups(_PARTIES + _NAMES)
 _PARTY_NAMES = frozenset(name for group in _groups(_PARTIES) for name in group)
 _JOINED_NAMES = frozenset(name.replace(" ", "") for name in _PARTY_NAMES)
+_ALL_NAMES = frozenset(name.replace(" ", "") for group in _GROUPS for name in group)
 _side = re.compile(r"(?:[甲乙丙丁戊买卖供需]|[\u4e00-\u9fff]{2,5}(?<![双各多三地平立]))方")
 _ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
 #: Of a word such as 付款方式, whose 方 ends no party's name.
@@ -178,6 +179,11 @@ def is_party(label: str) -> bool:
     """Whether a label, folded and without blanks, is what a party of a document is called."""
     name = _ordinal.sub("", label)
     return name in _JOINED_NAMES or bool(_side.fullmatch(name))
+
+
+def is_known(label: str) -> bool:
+    """Whether a label, folded and without blanks, is one of the names of a group."""
+    return label in _ALL_NAMES
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from featpipe.extraction.scoring.party_blocks import party_blocks
-from featpipe.extraction.scoring.synonyms import is_party
+from featpipe.extraction.scoring.table_headers import as_label
 from featpipe.extraction.scoring.token_labels import find_labels
 from featpipe.extraction.values.text import (
     BLANK,
@@ -27,7 +27,6 @@ from featpipe.extraction.values.text import (
     TRAITS,
     UPPER,
     CharacterTable,
-    fold_width,
     points_of,
 )
 
@@ -222,7 +221,7 @@ def _labels(page: Page, found: Sequence[Label], start: Ints) -> tuple[Ints, Ints
                 texts[hash_of(words)] = words
     for header in page.headers:
         low, high = np.searchsorted(start, (header.start, header.end))
-        words = _as_label(header.label)
+        words = as_label(header.label)
         own = labels[low:high]
         own[own == 0] = hash_of(words)
         texts[hash_of(words)] = words
@@ -235,16 +234,10 @@ def _parties(page: Page, blocks: Iterable[tuple[int, int, str]], start: Ints) ->
     for first, last, name in blocks:
         parties[first:last] = hash_of(name)
     for header in page.headers:
-        name = _as_label(header.label)
-        if is_party(name):
+        if header.party:
             low, high = np.searchsorted(start, (header.start, header.end))
-            parties[low:high] = hash_of(name)
+            parties[low:high] = hash_of(header.party)
     return parties
-
-
-def _as_label(header: str) -> str:
-    """A header as a label before a colon is kept: Unit Price as unitprice, and 甲 方： as 甲方."""
-    return "".join(fold_width(header).split()).rstrip(":")[-24:]
 
 
 def _headings(folded: str, breaks: Bools, start: Ints, end: Ints) -> Ints:

@@ -1,0 +1,127 @@
+"""Headers of table cells: the words that say what stands in each of them, and with which party.
+
+The first row heads the rows below it. A table of two columns holds labels and values, and so does a
+form in which every other column has labels: ``甲方 | X公司 | 乙方 | Y公司``. Where parties head the
+columns, or span the rows at the left, the label of a cell is the other one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from featpipe.extraction.scoring.page import LabelledSpan
+from featpipe.extraction.scoring.synonyms import is_known, is_party
+from featpipe.extraction.values.text import fold_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    #: (row, column, start, end, rows spanned, columns spanned) of a table cell.
+    Cell = tuple[int, int, int, int, int, int]
+
+_in_brackets = re.compile(r"\([^()]*\)")
+
+
+def table_headers(
+    text: str, tables: Iterable[tuple[int, int, Sequence[Cell]]]
+) -> tuple[LabelledSpan, ...]:
+    """The header of every body cell; ``tables`` are stored as (start, end, cells)."""
+    spans = [span for table in tables for span in _Grid.of(text, table[2]).headers()]
+    return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def as_label(header: str) -> str:
+    """A header as a label before a colon is kept: Unit Price as unitprice, and 甲 方： as 甲方."""
+    return "".join(fold_width(header).split()).rstrip(":")[-24:]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The cells of a table with their texts, in order; ``columns`` are those in use."""
+
+    cells: tuple[tuple[Cell, str], ...]
+    columns: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str, cells: Sequence[Cell]) -> _Grid:
+        """From the cells of a table of a text."""
+        found = tuple((cell, text[cell[2] : cell[3]].strip()) for cell in sorted(cells))
+        return cls(found, tuple(sorted({cell[1] for cell in cells})))
+
+    def headers(self) -> Iterator[LabelledSpan]:
+        """Of the cells that hold values."""
+        of_rows = self._parties_of_rows()
+        columns = self.columns[1:] if of_rows else self.columns
+        if len(columns) == 2 or self._is_form(columns):
+            yield from self._pairs(columns, of_rows)
+        else:
+            yield from self._by_first_row()
+
+    def _parties_of_rows(self) -> dict[int, str]:
+        """Row -> the party at its left, where one spans several rows."""
+        parties = [
+            (cell[0], cell[4], _party(own))
+            for cell, own in self.cells
+            if cell[1] == self.columns[0] and cell[4] > 1
+        ]
+        return {row: own for at, n, own in parties if own for row in range(at, at + n)}
+
+    def _is_form(self, columns: Sequence[int]) -> bool:
+        """Whether every other column has labels: below the first row, where there are further."""
+        if len(columns) < 2 or len(columns) % 2:
+            return False
+        first = min((cell[0] for cell, _ in self.cells), default=0)
+        rows = {cell[0] for cell, _ in self.cells}
+        least = first + (len(rows) > 1)
+        below = [(cell, own) for cell, own in self.cells if own and cell[0] >= least]
+        labels, values = (
+            [own for cell, own in below if cell[1] in columns[side::2]] for side in (0, 1)
+        )
+        n_known = sum(map(_is_label, labels))
+        return 2 * n_known > len(labels) and 2 * sum(map(_is_label, values)) < len(values)
+
+    def _pairs(self, columns: Sequence[int], of_rows: dict[int, str]) -> Iterator[LabelledSpan]:
+        """Values beside labels; below the label of a party, and beside it, they are of that."""
+        party: dict[int, str] = {}
+        label: tuple[int, int, str] = (-1, -1, "")
+        for (row, column, start, end, *_), own in self.cells:
+            if column not in columns:
+                continue
+            if column in columns[::2]:
+                label = row, column, own
+                party[column] = _party(own) or party.get(column, "")
+            elif label[0] == row and label[2] and end > start:
+                yield LabelledSpan(
+                    start, end, label[2], party=of_rows.get(row) or party.get(label[1], "")
+                )
+
+    def _by_first_row(self) -> Iterator[LabelledSpan]:
+        first = min((cell[0] for cell, _ in self.cells), default=0)
+        top = {
+            at: own
+            for cell, own in self.cells
+            if cell[0] == first
+            for at in range(cell[1], cell[1] + cell[5])
+        }
+        left = {cell[0]: own for cell, own in self.cells if cell[1] == self.columns[0]}
+        heads = [top.get(column, "") for column in self.columns[1:]]
+        are_parties = len(heads) > 1 and all(map(_party, heads))
+        for (row, column, start, end, *_), _own in self.cells:
+            head = top.get(column, "")
+            if row == first or end <= start or not head:
+                continue
+            label = left.get(row, "") if are_parties and column != self.columns[0] else head
+            yield LabelledSpan(start, end, label or head, party=_party(head))
+
+
+def _party(words: str) -> str:
+    """What a party is called in a cell, as in the label before a colon; "" for other cells."""
+    label = _in_brackets.sub("", as_label(words))
+    return label if is_party(label) else ""
+
+
+def _is_label(words: str) -> bool:
+    label = _in_brackets.sub("", as_label(words))
+    return words.endswith((":", "：")) or is_known(label) or is_party(label)

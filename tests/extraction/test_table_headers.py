@@ -1,0 +1,100 @@
+"""Headers of table cells. Oracle: what each cell says and whose it is, written beside the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from featpipe.extraction.scoring.table_headers import table_headers
+
+#: Row, column, start, end, rows spanned, columns spanned.
+Cell = tuple[int, int, int, int, int, int]
+Spanning = dict[str, tuple[int, int]]
+
+
+def table_of(rows: str, spanning: Spanning | None = None) -> tuple[str, list[Cell]]:
+    """A text of rows with tabs, and its cells; "-" is covered by a cell that spans it."""
+    text = rows.replace("-", "")
+    cells: list[Cell] = []
+    at = 0
+    for row, line in enumerate(rows.split("\n")):
+        for column, words in enumerate(line.split("\t")):
+            if words == "-":
+                at += 1
+                continue
+            down, across = (spanning or {}).get(words, (1, 1))
+            cells.append((row, column, at, at + len(words), down, across))
+            at += len(words) + 1
+    return text, cells
+
+
+def headers_of(rows: str, spanning: Spanning | None = None) -> dict[str, tuple[str, str]]:
+    """Words of each cell with a header: the header, and the party."""
+    text, cells = table_of(rows, spanning)
+    return {
+        text[one.start : one.end]: (one.label, one.party)
+        for one in table_headers(text, [(0, len(text), cells)])
+    }
+
+
+def test_a_cell_knows_the_header_of_its_column() -> None:
+    text, cells = table_of("项目\t金额\t备注\n甲工程\t3万元\t急\n乙工程\t4万元\t缓")
+    empty = [(3, 0, len(text), len(text), 1, 1), (3, 2, len(text), len(text), 1, 1)]
+    marks = table_headers(text, [(0, len(text), [*cells, *empty])])
+    assert [(text[m.start : m.end], m.label, m.party) for m in marks] == [
+        ("甲工程", "项目", ""), ("3万元", "金额", ""), ("急", "备注", ""),
+        ("乙工程", "项目", ""), ("4万元", "金额", ""), ("缓", "备注", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (  # two parties side by side
+            "甲方\t宏达公司\t乙方（盖章）\t泰恒公司\n联系人\t王伟\t联系人\t张桂超\n电话\t010\t电话\t0571",
+            {
+                "宏达公司": ("甲方", "甲方"), "泰恒公司": ("乙方（盖章）", "乙方"),
+                "王伟": ("联系人", "甲方"), "张桂超": ("联系人", "乙方"),
+                "010": ("电话", "甲方"), "0571": ("电话", "乙方"),
+            },
+        ),
+        (  # one below the other
+            "甲方\t宏达公司\n地址\t北京\n乙方\t泰恒公司\n地址\t杭州",
+            {
+                "宏达公司": ("甲方", "甲方"), "北京": ("地址", "甲方"),
+                "泰恒公司": ("乙方", "乙方"), "杭州": ("地址", "乙方"),
+            },
+        ),
+        (  # parties head the columns, and what is told of them the rows
+            "事项\t甲方\t乙方\n联系人\t王伟\t张桂超",
+            {"联系人": ("事项", ""), "王伟": ("联系人", "甲方"), "张桂超": ("联系人", "乙方")},
+        ),
+        (  # a form without parties
+            "合同编号\tHT1\t签订日期\t2023年\n付款方式\t一次\t交货日期\t2024年",
+            {
+                "HT1": ("合同编号", ""), "2023年": ("签订日期", ""),
+                "一次": ("付款方式", ""), "2024年": ("交货日期", ""),
+            },
+        ),
+        (  # four columns of data
+            "姓名\t职务\t部门\t城市\n张三\t经理\t销售部\t北京",
+            {
+                "张三": ("姓名", ""), "经理": ("职务", ""),
+                "销售部": ("部门", ""), "北京": ("城市", ""),
+            },
+        ),
+    ],
+    ids=["beside", "below", "columns", "form", "data"],
+)  # fmt: skip
+def test_a_cell_knows_its_label_and_its_party(
+    rows: str, expected: dict[str, tuple[str, str]]
+) -> None:
+    assert headers_of(rows) == expected
+
+
+def test_a_party_at_the_left_of_several_rows_has_them() -> None:
+    rows = "甲方\t名称\t宏达公司\n-\t地址\t北京\n乙方\t名称\t泰恒公司\n-\t地址\t杭州"
+    found = headers_of(rows, {"甲方": (2, 1), "乙方": (2, 1)})
+    assert found == {
+        "宏达公司": ("名称", "甲方"), "北京": ("地址", "甲方"),
+        "泰恒公司": ("名称", "乙方"), "杭州": ("地址", "乙方"),
+    }  # fmt: skip
