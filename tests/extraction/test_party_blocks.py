@@ -10,6 +10,7 @@ from pages import features_of
 
 from featpipe.extraction.scoring.features import PageFeatures
 from featpipe.extraction.scoring.field_fitting import fit_field, sample_of
+from featpipe.extraction.scoring.labels import labelled_values
 from featpipe.extraction.scoring.page import LabelledSpan, page_of_text
 from featpipe.extraction.scoring.synonyms import is_party
 from featpipe.extraction.scoring.tokens import hash_of
@@ -151,6 +152,11 @@ def test_a_label_begins_behind_a_wide_gap_and_may_be_spaced(
     for words, label in labels.items():
         at = int(tokens.spans([(line.index(words), line.index(words) + 1)])[0][0])
         assert tokens.label_text[int(tokens.label[at])] == label
+
+
+def test_a_cell_for_the_name_of_a_party_is_not_its_value() -> None:
+    text = "甲方\t名称\t宏达公司\n地址\t北京\n"
+    assert {text[a:b] for a, b in labelled_values(text, ("甲方",))} == {"宏达公司"}
 
 
 def best_of(model: FieldModel, text: str) -> list[str]:

@@ -22,6 +22,8 @@ def test_a_longer_name_counts_as_the_longest_name_inside_it() -> None:
 def test_what_is_asked_of_a_party_has_the_synonyms_of_that_alone() -> None:
     assert "联系电话" in synonyms_of(("甲方电话",))
     assert "发包人" not in synonyms_of(("甲方电话",))
+    assert {"甲方", "发包人"} < {*synonyms_of(("甲方名称",))}
+    assert "公司名称" not in synonyms_of(("甲方名称",))
 
 
 @pytest.mark.parametrize(

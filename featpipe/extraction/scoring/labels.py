@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from featpipe.extraction.scoring.synonyms import OWN_NAMES
 from featpipe.extraction.values.text import fold_width
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ _MOST_ENDS = 6
 #: Blanks of one line.
 _GAP = r"[^\S\n\t]*"
 _QUALIFIER = rf"(?:{_GAP}\([^()\n]{{1,30}}\))?"
+#: Cells between a party's and that of its name.
+_OWN = rf"(?:{'|'.join(sorted(OWN_NAMES))})"
 _value = re.compile(rf"[^\n\t;。]{{1,{_LONGEST}}}")
 _next_label = re.compile(
     r"(?:\s+|,\s*)[a-z\u4e00-\u9fff][^\s:,。;]{0,12}(?:\([^()\n]{1,30}\))?\s*:"
@@ -56,8 +59,8 @@ def _label(alias: str) -> _Label:
             rf"{_GAP}(?:\n\s*(?=[^\n:]*(?:\n|\Z)))?(?=[^\s:])"
         ),
         re.compile(
-            rf"{name}{_QUALIFIER}{_GAP}"
-            rf"(?:\t|(?P<line>\n+)){_GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
+            rf"{name}{_QUALIFIER}{_GAP}(?:\t(?:{_OWN}{_GAP}\t)?|(?P<line>\n+))"
+            rf"{_GAP}(?=[^\s:])(?=[^\n\t:]*(?:[\n\t]|\Z))"
         ),
     )
 

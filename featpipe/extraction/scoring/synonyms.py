@@ -158,7 +158,7 @@ _ordinal = re.compile(r"(?:\d{1,2}|之?[一二三四五六七八九十])$")
 #: Of a word such as 付款方式, whose 方 ends no party's name.
 _word = re.compile(r"[式案面向针位程]|法(?![定人])")
 #: What is asked of a party where its name is meant.
-_OWN_NAME = frozenset((
+OWN_NAMES = frozenset((
     "名称", "姓名", "全称", "单位", "公司", "单位名称", "公司名称", "企业名称", "name",
 ))  # fmt: skip
 _camel = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
@@ -189,18 +189,25 @@ def is_known(label: str) -> bool:
 @lru_cache(maxsize=1024)
 def party_and_rest(name: str) -> tuple[str, str] | None:
     """A field's name as a party and what is asked of it, such as 甲方 and 电话; None for others."""
-    folded = _folded(name)
+    party, rest = _parted(_folded(name))
+    return (party, rest) if party and rest not in {"", *OWN_NAMES} else None
+
+
+def _parted(folded: str) -> tuple[str, str]:
+    """The party that a name begins with, and the rest; "" for none."""
     listed = [own for own in _PARTY_NAMES if folded.startswith(f"{own} " if own.isascii() else own)]
     side = _side.match(folded)
     party = max([*listed, side[0] if side else ""], key=len)
-    rest = folded[len(party) :].lstrip(" 的之")
-    is_word = party.endswith("方") and _word.match(folded, len(party))
-    return (party, rest) if party and rest not in {"", *_OWN_NAME} and not is_word else None
+    if party.endswith("方") and _word.match(folded, len(party)):
+        return "", folded
+    return party, folded[len(party) :].lstrip(" 的之")
 
 
 def _groups_of(name: str) -> list[tuple[str, ...]]:
-    parts = party_and_rest(name)
-    folded = parts[1] if parts else _folded(name)
+    folded = _folded(name)
+    party, rest = _parted(folded)
+    if party and rest:
+        folded = party if rest in OWN_NAMES else rest
     inside = [
         known
         for group in _GROUPS
