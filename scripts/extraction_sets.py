@@ -5,7 +5,8 @@ the hash of their name, so that a part is the same on every machine and nobody c
 tuned or learnt looks at the part ``dev`` alone; ``held-out`` is measured when that is done. What
 rests on pretrained fields is tuned on one half of ``dev`` with fields pretrained on the other.
 
-All sets but one lie in the folder of data. ``freezes`` is written by ``freeze_documents.py``.
+All sets but two lie in the folder of data. ``freezes`` is written by ``freeze_documents.py``, and
+``parties`` by ``party_documents.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, get_args
 
-from freeze_documents import make_rows
+import freeze_documents
+import party_documents
 from harness import read_lines
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ PARTS: tuple[Part, ...] = get_args(Part)
 DEV_PARTS = tuple(part for part in PARTS if part.startswith("dev"))
 #: What weights are learnt from; the other set is there to measure alone.
 LEARNT_SETS = ("fddc_hetong", "fewfc_base", "cuad", "sroie")
-SETS = (*LEARNT_SETS, "freezes")
+#: Sets that programs of ours write.
+_WRITTEN = {"freezes": freeze_documents.make_rows, "parties": party_documents.make_rows}
+SETS = (*LEARNT_SETS, *_WRITTEN)
 SHORT = {"fddc_hetong": "fddc", "fewfc_base": "fewfc"}
 _code = re.compile(r"(?:证券|股票)代码\W{0,3}(\d{6})")
 
@@ -56,8 +60,8 @@ def read_set(folder: Path, name: str, n_test: int, part: Part = "all") -> list[T
 
 def read_rows(folder: Path, name: str) -> list[dict]:
     """All documents of a set."""
-    if name == "freezes":
-        return make_rows()
+    if name in _WRITTEN:
+        return _WRITTEN[name]()
     return list(read_lines(folder / "fields" / f"{name}.jsonl.xz"))
 
 
@@ -98,6 +102,8 @@ def groups_of(name: str, rows: Sequence[dict]) -> list[str]:
         return [re.split(r"[_-]", row["doc_id"])[0].lower() for row in rows]
     if name == "freezes":
         return [row["doc_id"].split("_")[0] for row in rows]
+    if name == "parties":
+        return [row["doc_id"] for row in rows]
     if name == "sroie":
         return [_letters(row["fields"].get("company", [row["doc_id"]])[0]) for row in rows]
     return _joined([_companies(row) for row in rows])
