@@ -116,6 +116,8 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
         ("money", "数百万元"),
         ("money", "几十万元"),
         ("money", "3千5百元"),
+        ("money", "數百萬元"),
+        ("date", "農曆五月初五"),
         ("money", "1\t000元"),
         ("money", "100,00元"),
         ("money", "三五元"),
@@ -229,6 +231,7 @@ def test_a_unit_left_out_does_not_part_two_values() -> None:
         ("3km", "3公里"),
         ("5kg", "5千克"),
         ("2MW", "2兆瓦"),
+        ("300臺", "300台"),
     ],
 )
 def test_spellings_of_one_unit_are_equal(one: str, other: str) -> None:

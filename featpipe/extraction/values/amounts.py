@@ -15,10 +15,12 @@ from featpipe.extraction.values.numbers import (
     ARABIC,
     CHINESE,
     CHINESE_DIGIT,
+    DIGIT,
     FOREIGN,
     MIXED,
     SCALE,
     SCALES,
+    SIMPLIFIED,
     SPACED,
     plain,
     read_number,
@@ -30,24 +32,24 @@ if TYPE_CHECKING:
 
 #: ISO code -> folded spellings.
 _SPELLINGS = {
-    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "¥"),
-    "USD": ("美元", "美圆", "美金", "usd", "us$", "u.s.$",
+    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "塊", "¥"),
+    "USD": ("美元", "美圆", "美圓", "美金", "usd", "us$", "u.s.$",
             "us dollars", "u.s. dollars", "dollars", "dollar", "$"),
-    "HKD": ("港元", "港圆", "港币", "港幣", "hkd", "hk$"),
+    "HKD": ("港元", "港圆", "港圓", "港币", "港幣", "hkd", "hk$"),
     "EUR": ("欧元", "歐元", "euros", "euro", "eur", "€"),
-    "JPY": ("日元", "日圆", "日圓", "日币", "jpy"),
+    "JPY": ("日元", "日圆", "日圓", "日币", "日幣", "jpy"),
     "GBP": ("英镑", "英鎊", "gbp", "pounds", "£"),
-    "SGD": ("新加坡元", "新加坡币", "新元", "sgd", "s$"),
-    "AUD": ("澳大利亚元", "澳元", "澳币", "aud", "a$", "au$"),
-    "CAD": ("加拿大元", "加元", "加币", "cad", "c$", "ca$"),
-    "NZD": ("新西兰元", "纽元", "nzd", "nz$"),
+    "SGD": ("新加坡元", "新加坡币", "新加坡幣", "新元", "sgd", "s$"),
+    "AUD": ("澳大利亚元", "澳元", "澳币", "澳幣", "aud", "a$", "au$"),
+    "CAD": ("加拿大元", "加元", "加币", "加幣", "cad", "c$", "ca$"),
+    "NZD": ("新西兰元", "纽元", "紐元", "nzd", "nz$"),
     "CHF": ("瑞士法郎", "chf"),
-    "KRW": ("韩元", "韩圆", "韩币", "krw", "₩"),
-    "RUB": ("卢布", "俄罗斯卢布", "₽"),
+    "KRW": ("韩元", "韩圆", "韩币", "韓元", "韓圓", "韓幣", "krw", "₩"),
+    "RUB": ("卢布", "俄罗斯卢布", "盧布", "₽"),
     "MYR": ("林吉特", "马来西亚林吉特", "马币", "myr", "rm"),
-    "TWD": ("新台币", "新台幣", "台币", "台幣", "twd", "nt$"),
-    "MOP": ("澳门元", "澳门币", "澳门幣", "mop$"),
-    "THB": ("泰铢", "泰币", "thb", "฿"),
+    "TWD": ("新台币", "新台幣", "新臺幣", "台币", "台幣", "臺幣", "twd", "nt$", "ntd"),
+    "MOP": ("澳门元", "澳门币", "澳门幣", "澳門元", "澳門幣", "mop$"),
+    "THB": ("泰铢", "泰币", "泰銖", "泰幣", "thb", "฿"),
     "INR": ("印度卢比", "inr", "₹"),
     "VND": ("越南盾", "vnd", "₫"),
     "IDR": ("印尼盾", "印尼卢比", "印度尼西亚盾", "idr"),
@@ -82,13 +84,13 @@ def alternatives(words: Iterable[str]) -> str:
 #: A code ends where its letters do: 10 gbps are no pounds.
 _SIGN = rf"(?:{alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
 #: 万元: 100, as tables are headed; the end of 数万元 300 is none.
-_SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余多数几])(?P<sign_scale>[十百千]?[万萬亿億])"
+_SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余餘多数數几幾])(?P<sign_scale>[十百千]?[万萬亿億])"
 NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
 #: 1 234 567, where a scale or a currency, or the other end of such a range, follows; not the day of
 #: 2023-05-12 before 300元. A year, as any number of four digits, is no group: 2023 567元.
 SPACED_BEFORE = (
     rf"(?<![\d.,])(?:(?<= \d\d\d[-~至到])|(?<!\d[-/:])){SPACED}(?![\d.])"
-    rf"(?=\s?[余多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
+    rf"(?=\s?[余餘多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
 )
 #: EUR 1 234 567, behind a code or a sign, and the other end of such a range; words such as 元 stand
 #: behind their amounts: 元 500 600.
@@ -102,7 +104,7 @@ _COMMA = (
     rf"(?:(?:(?<=€)|(?<=€ )|(?<=eur)|(?<=eur ))\d+,\d\d?"
     rf"|\d+,\d\d?(?=\s?(?:{SCALE})?\s?(?:欧元|eur|€)))(?![.,]?\d)"
 )
-_DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
+_DIGIT = rf"[\d{DIGIT}]"
 _CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
 #: 2025元旦 is no amount of yuan.
 _DAYS = frozenset(("元旦", "元宵"))
@@ -111,22 +113,22 @@ TO = r"\s?(?:-|~|至|到|to)\s?"
 #: $3.5m, $2b and $40k, which only a sign before the number tells from metres.
 _LETTERS = {"k": "thousand", "m": "million", "mm": "million", "b": "billion"}
 #: A minus; behind any other word or sign it may be a dash: 总价—500元.
-_MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
+_MINUS = r"(?:(?<![^\s(\[:,;|为為是])[-负負])"
 
 #: What a numeral, and what an amount of money begins with: most places are passed over by it.
 BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
 _BEGINS_MONEY = (
-    rf"(?=[\d{CHINESE_DIGIT}万萬亿億负{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
+    rf"(?=[\d{CHINESE_DIGIT}万萬亿億负負{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
 )
 
 _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{SPACED_BEFORE}|{NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_COMMA}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?(?:余|多)?\s?"
-    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
-    rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
-    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
+    rf"(?P<number>{_COMMA}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?[余餘多]?\s?"
+    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?[余餘多]?\s?"
+    rf"(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
+    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個]))?"
 )
 _cut_digits = re.compile(r"0\d")
 _cut_scale = re.compile(r"(?<=\d)[千百]\Z")
@@ -231,7 +233,7 @@ def _shared_scale(match: re.Match[str]) -> Decimal:
     scale = match["scale"] or ""
     if match["low_scale"] or not scale:
         great = re.search(r"(?:[万萬]?[亿億]|[万萬])\Z", match["number"] + scale)
-        return SCALES[great[0]] if great else Decimal(1)
+        return SCALES[great[0].translate(SIMPLIFIED)] if great else Decimal(1)
     return SCALES[_LETTERS.get(scale, scale)]
 
 
@@ -255,7 +257,7 @@ def _currency(word: str) -> str:
     word = word.strip()
     if word in CURRENCIES:
         return CURRENCIES[word]
-    return CURRENCIES.get(word.removesuffix("人民币").strip(), "CNY")
+    return CURRENCIES.get(word.removesuffix("人民币").removesuffix("人民幣").strip(), "CNY")
 
 
 def _read_cents(text: str) -> Decimal:
@@ -276,7 +278,7 @@ def stands_alone(folded: str, match: re.Match[str]) -> bool:
     is_end = before.isascii() and (before.isalnum() or before == ".")
     number = match["number"]
     is_cut = match.start("number") == match.start() and (
-        bool(_cut_digits.match(number)) or (before in "数几" and number[0] in "十百千拾佰仟")
+        bool(_cut_digits.match(number)) or (before in "数數几幾" and number[0] in "十百千拾佰仟")
     )
     is_rest = bool(_cut_scale.search(folded[max(0, match.start() - 2) : match.start()]))
     return not (is_end or is_cut or is_rest)

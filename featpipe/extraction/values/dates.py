@@ -31,13 +31,13 @@ _MONTHS = {
     for name in names.split()
 }  # fmt: skip
 _NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_CN = "零〇一二三四五六七八九十壹贰叁肆伍陆柒捌玖拾廿卅"
+_CN = "零〇一二三四五六七八九十壹贰貳叁參叄肆伍陆陸柒捌玖拾廿卅"
 #: 13月 and 32日 are kept, to be remarked: 2023年2月32日 is not all of February.
 _MONTH = (
-    rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d(?=\s?月\s?\d{{1,2}}\s?[日号]))"
+    rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d(?=\s?月\s?\d{{1,2}}\s?[日号號]))"
     r"\s?月(?P<s>\s?份)?"
 )
-_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d)\s?[日号]"
+_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d)\s?[日号號]"
 _MOST_WRITTEN = 99
 _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
 _HALF = r"(?P<h>[上下])半年(?:度(?!报告))?"
@@ -52,12 +52,12 @@ _chinese = re.compile(
 _YEARS = {
     word: key
     for key, words in {
-        "-": "今年 本年 当年 同年", "去年": "去年 上年", "前年": "前年", "明年": "明年 次年 翌年",
+        "-": "今年 本年 当年 當年 同年", "去年": "去年 上年", "前年": "前年", "明年": "明年 次年 翌年",
     }.items()
     for word in words.split()
 }  # fmt: skip
 #: 10-5月3日 is none, 1月1日-5月3日 has two.
-_ALONE = rf"(?<![\d{_CN}/个])(?:(?<!-)|(?<=[日号]-)|(?<=[日号]--))(?<!\d[.,])(?<![\d{_CN}]年)"
+_ALONE = rf"(?<![\d{_CN}/个個])(?:(?<!-)|(?<=[日号號]-)|(?<=[日号號]--))(?<!\d[.,])(?<![\d{_CN}]年)"
 _yearless = re.compile(
     rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?{_ALONE}(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|(?(w){_HALF}|(?!))){_PART}?"
 )
@@ -67,21 +67,21 @@ _MONTH_ALONE = rf"1[0-2]|0?[1-9]|[{_CN}]{{1,2}}"
 _DAY_ALONE = rf"[12]\d|3[01]|0?[1-9]|[{_CN}]{{1,3}}"
 _months = re.compile(
     rf"(?P<y>{_YEAR})\s?年度?\s?(?P<m>{_MONTH_ALONE})\s?(?:月份?)?{_TO}"
-    rf"(?P<last>(?P<m2>{_MONTH_ALONE})\s?月份?)(?!\s?[\d{_CN}]{{1,3}}\s?[日号])"
+    rf"(?P<last>(?P<m2>{_MONTH_ALONE})\s?月份?)(?!\s?[\d{_CN}]{{1,3}}\s?[日号號])"
 )
 _days = re.compile(
-    rf"(?:(?P<y>{_YEAR})\s?年\s?|{_ALONE})(?P<m>{_MONTH_ALONE})\s?月\s?(?P<d>{_DAY_ALONE})\s?[日号]?{_TO}"
-    rf"(?P<last>(?P<d2>{_DAY_ALONE})\s?[日号])"
+    rf"(?:(?P<y>{_YEAR})\s?年\s?|{_ALONE})(?P<m>{_MONTH_ALONE})\s?月\s?(?P<d>{_DAY_ALONE})\s?[日号號]?{_TO}"
+    rf"(?P<last>(?P<d2>{_DAY_ALONE})\s?[日号號])"
 )
 #: Where it may begin: at a run of digits, with a word before it or without.
-_begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN}]+")
+_begins_yearless = re.compile(rf"[今本当當同去上前明次翌]年|第?[\d{_CN}]+")
 _of_moon = re.compile(r"初[一二三四五六七八九十]")
 _PARTS = {"底": "end", "末": "end", "初": "begin"}
 #: Hours that a date may be written with.
 _hours = re.compile(
-    r"(?:(?<=[日号])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)"
+    r"(?:(?<=[日号號])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)"
     # As databases and spreadsheets write a date: 2023-02-28 00:00:00.
-    r"|(?:(?<=[日号])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
+    r"|(?:(?<=[日号號])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
 )
 _ordered = re.compile(
     r"(?:(?<![\d/-])(?<!\d[.,])|(?<=\d[./]\d-)|(?<=\d[./]\d\d-)"
@@ -323,7 +323,7 @@ def _is_of_year_before(parts: _Parts, month: str | None) -> bool:
 def _is_of_moon(match: re.Match[str]) -> bool:
     """农历五月初五 is a day by the moon, which no calendar of the sun names."""
     text, (start, end) = match.string, match.span()
-    is_named = text[max(0, start - 2) : start] in {"农历", "阴历", "旧历"}
+    is_named = text[max(0, start - 2) : start] in {"农历", "阴历", "旧历", "農曆", "陰曆", "舊曆"}
     return is_named or bool(text[start:end].endswith("月") and _of_moon.match(text, end))
 
 

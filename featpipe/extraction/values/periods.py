@@ -21,8 +21,9 @@ from featpipe.extraction.values.numbers import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_TRADITIONAL = str.maketrans("个时钟周历业会计", "個時鐘週曆業會計")
 _UNITS = {
-    word: (unit, size)
+    spelling: (unit, size)
     for unit, size, words in (
         ("months", 12, (
             "年", "周年", "年度", "个年度", "个自然年", "个会计年度", "个完整会计年度",
@@ -35,7 +36,7 @@ _UNITS = {
             "个自然日", "自然日", "days", "day", "calendar days",
         )),
         ("workdays", 1, (
-            "个工作日", "工作日", "个交易日", "个营业日", "business days", "business day",
+            "个工作日", "工作日", "个工作天", "工作天", "个交易日", "个营业日", "business days", "business day",
             "working days", "working day",
         )),
         ("days", 7, ("周", "个星期", "星期", "weeks", "week")),
@@ -43,6 +44,7 @@ _UNITS = {
         ("minutes", 1, ("分钟", "minutes", "minute")),
     )
     for word in words
+    for spelling in (word, word.translate(_TRADITIONAL))
 }  # fmt: skip
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -64,9 +66,9 @@ _CN_NUMBER = rf"(?<![{CHINESE_DIGIT}])(?<![{CHINESE_DIGIT}万萬亿億][万萬�
 _period = re.compile(
     rf"(?P<n>(?<!\d)\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d)|(?<!\d)\d+(?:\.\d+)?"
     rf"|{_CN_NUMBER}|半|{_IN_WORDS})"
-    rf"(?:-(?=[a-z])|\s?)(?:\(\s?(?P<n2>\w+)\s?\)\s?)?[余多]?"
-    rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
-    rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月"
+    rf"(?:-(?=[a-z])|\s?)(?:\(\s?(?P<n2>\w+)\s?\)\s?)?[余餘多]?"
+    rf"(?P<more>[个個]半(?=月|小[时時]))?(?P<u>{_UNIT})"
+    rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?[个個]月"
     rf"|(?<=year|ears)\s(?:and\s)?(?P<m2>\d+|{_IN_WORDS})(?:\s?\(\w+\))?\smonths?)?(?![a-z]|代(?!理))"
 )
 #: What a period is the high end of: 3 of 3-5年, 6个月 of 6个月至1年.
