@@ -2,7 +2,8 @@
 
 Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``--05-03`` for one whose year only its
 document tells (as XML Schema spells a gMonthDay), ``去年-05-03`` where a word does, ``2017-Q3`` for
-a quarter, ``2017-H1`` for a half, ``2017-05 end`` for a part, ``..`` between the ends of a range.
+a quarter, ``2017-H1`` for a half, ``2017-05 end`` for a part, ``..`` between the ends of a range. A year of the
+Republic of China is that of the common era.
 """
 
 from __future__ import annotations
@@ -43,9 +44,15 @@ _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
 _HALF = r"(?P<h>[上下])半年(?:度(?!报告))?"
 #: The beginning or the end of a year, a month or a quarter; 初步 is a word.
 _PART = r"(?P<e>底|末|初(?!步|始|次|级|[一二三四五六七八九十]))"
-_YEAR = rf"(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}"
+#: 民国113年 is 2024, 民国元年 1912.
+_REPUBLIC = "(?:中[华華])?民[国國]"
+_BEFORE_REPUBLIC = 1911
+_YEAR = (
+    rf"(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}"
+    rf"|{_REPUBLIC}\s?(?:\d{{1,3}}|[{_CN}百]{{1,6}}|元)"
+)
 _chinese = re.compile(
-    rf"(?P<y>{_YEAR}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年(?:年(?=[底末初]))?"
+    rf"(?=[\d{_CN}中民])(?P<y>{_YEAR}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年(?:年(?=[底末初]))?"
     rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|{_HALF}|q(?P<q1>[1-4])(?!\d)))?{_PART}?"
 )
 #: Words for a year, and what they are counted from: the same year, the one before, the one after.
@@ -74,7 +81,11 @@ _days = re.compile(
     rf"(?P<last>(?P<d2>{_DAY_ALONE})\s?[日号號])"
 )
 #: Where it may begin: at a run of digits, with a word before it or without.
-_begins_yearless = re.compile(rf"[今本当當同去上前明次翌]年|第?[\d{_CN}]+")
+_begins_yearless = re.compile(
+    rf"(?=[\d{_CN}今本当當同去上前明次翌第中民])"
+    rf"(?:[今本当當同去上前明次翌]年|第?[\d{_CN}]+|{_REPUBLIC}\s?[\d{_CN}]+)"
+)
+_of_republic = re.compile(rf"{_REPUBLIC}\s?")
 _of_moon = re.compile(r"初[一二三四五六七八九十]")
 _PARTS = {"底": "end", "末": "end", "初": "begin"}
 #: Hours that a date may be written with.
@@ -331,6 +342,10 @@ def _key_of_year(year: str | None, word: str | None) -> str | None:
     """Of a year as it is written, of a word for one, or of none; None if it is no number."""
     if year is None:
         return _YEARS[word] if word else "-"
+    republic = _of_republic.match(year)
+    if republic:
+        number = _number(year[republic.end() :].replace("元", "一"))
+        return f"{number + _BEFORE_REPUBLIC:04d}" if number else None
     # 二O二三年: a letter or a zero as 〇, the only digits that such a year is written with.
     digits = re.sub("[o0]", "〇", year) if any(char in _CN for char in year) else year
     number = _number(digits)
