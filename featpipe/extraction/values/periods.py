@@ -81,7 +81,7 @@ _LONGEST_LOW = 32
 _ENDS_LOW = frozenset("-~至到 o")
 _key = re.compile(r"\d+(?:\.\d+)?(?:\.\.\d+(?:\.\d+)?)? (?:months|workdays|days|hours|minutes)")
 _begins_day = re.compile(r"\s?\d{1,2}\s?[日号]")
-_begins_part = re.compile(r"\s?(?:份|底|初|末|中旬)")
+_begins_part = re.compile(r"\s?(?:份|底|初|末|[上中下]旬)")
 _ends_month = re.compile(r"\d\s?月\s?\Z")
 #: Characters of its match at most.
 _LONGEST_END = 4
