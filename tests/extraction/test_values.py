@@ -362,9 +362,18 @@ def test_a_day_that_no_calendar_has_is_kept_and_remarked(text: str, *, is_no_day
     [
         "2023-02-28 00:00:00", "2023-02-28T10:30:00+08:00", "2023-02-28T10:30:00.5Z",
         "2023/2/28 9:05", "2023年2月28日 10:30", "2023年2月28日10:30", "2023年2月28日晚",
+        "2023年2月28日上午10时30分", "2023年2月28日下午3点", "2023年2月28日（星期二）", "2023年2月28日24时",
     ],
 )  # fmt: skip
 def test_a_date_is_read_with_its_time_of_day(text: str) -> None:
+    assert read_value(text, "date") == Value("date", "2023-02-28")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["截至2023年2月28日", "截止2023-02-28", "自2023年2月28日起", "自2023-02-28起", "2023年2月28日止"],
+)
+def test_a_date_is_read_with_the_words_that_begin_or_end_a_range(text: str) -> None:
     assert read_value(text, "date") == Value("date", "2023-02-28")
 
 
@@ -527,6 +536,7 @@ def test_dates_of_a_range_tell_each_other_their_year_and_month(
         ("2023-05 late", "2023-05 late"),
         ("今年三季度末", "--Q3 end"),
         ("2023-05", "2023-05"),
+        ("2023年度", "2023"),
     ],
 )
 def test_a_range_of_dates_and_a_key_are_read_whole(text: str, key: str) -> None:

@@ -92,9 +92,13 @@ _of_moon = re.compile(r"初[一二三四五六七八九十]")
 _PARTS = {
     "底": "end", "末": "end", "初": "begin", "上旬": "early", "中旬": "middle", "下旬": "late",
 }  # fmt: skip
+#: What is written around a date and is no part of it: 截至2024年6月30日止.
+_around = re.compile(r"\A截[至止]\s?|\A自(?=.*起\Z)|(?<=[日号號\d])\s?[止起]\Z|(?<=年)度\Z")
 #: Hours that a date may be written with.
 _hours = re.compile(
-    r"(?:(?<=[日号號])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)"
+    r"(?:(?<=[日号號])\s?(?:\((?:周|星期|礼拜)[一二三四五六日天]\)\s?)?"
+    r"(?:[当當]?(?:晚[上间間]?|夜[间間]?|凌晨|早上|早[间間]|上午|中午|午[间間]|下午|傍晚)\s?)?"
+    r"(?:\d{1,2}\s?(?:[时時点點](?:\s?(?:\d{1,2}\s?分|整|半))?|:\d\d(?::\d\d)?))?"
     # As databases and spreadsheets write a date: 2023-02-28 00:00:00.
     r"|(?:(?<=[日号號])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
 )
@@ -287,7 +291,7 @@ def _places_of_parts(folded: str, numbers: list[tuple[int, int]]) -> list[int]:
 
 def read_date(folded: str) -> When | None:
     """A whole text as a date, with the hours of a day or without, or a range of dates."""
-    text = _hours.sub("", folded.strip(" ,."))
+    text = _hours.sub("", _around.sub("", folded.strip(" ,.")))
     if _key.fullmatch(text):
         return When(0, len(folded), text.replace("q", "Q").replace("h", "H"))
     found = list(find_dates(text))
