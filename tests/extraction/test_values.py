@@ -176,6 +176,8 @@ def test_a_circled_number_is_no_digit_of_the_value_behind_it(
         ("money", "税额\t¥79.86\t备注", ["¥79.86"]),
         ("money", "pay $1,200 at once", ["$1,200"]),
         ("money", "1,200\n万元", ["1,200\n万元"]),
+        ("money", "1亿\t2000万元", ["2000万元"]),
+        ("money", "100万元 300万元", ["100万元", "300万元"]),
         ("number", "证件号码：3301\n家庭住址：杭州", []),
         ("number", "1\t台式计算机\t5\t台\t3", ["5\t台"]),
         ("number", "共3\n万科企业", []),

@@ -54,13 +54,15 @@ CHINESE_DIGIT = DIGIT + "".join(_TENS)
 CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:[点點][{DIGIT}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
 _GREAT = r"\s?(?:[万萬][亿億]|[十百千佰仟]?[万萬]|[十百千]?[亿億])"
+#: Between two parts; behind a blank is a part with a scale: 3 亿 5000 万.
+_NEXT = rf"(?:零|[^\S\n\t](?=[\d,.]+(?:{_GREAT}|\s?[千百])))?"
 #: 1亿2000, 12亿3456万7890.12 and 2万5: parts, each with a scale of its own but the last.
-MIXED = rf"(?:{ARABIC}{_GREAT}零?)+{ARABIC}"
+MIXED = rf"(?:{ARABIC}{_GREAT}{_NEXT})+{ARABIC}"
 
 _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点點]+\Z")
 #: Characters of a Chinese numeral at most; a line of ○ is none.
 _LONGEST = 100
-_part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
+_part = re.compile(rf"({ARABIC})\s?({SCALE})?[零\s]?")
 _is_foreign = re.compile(rf"[+-]?(?:{FOREIGN}|\d+,\d\d?)\Z")
 _is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|\.\d+)\Z")
 
