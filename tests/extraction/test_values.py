@@ -177,6 +177,8 @@ def test_a_circled_number_is_no_digit_of_the_value_behind_it(
         ("money", "pay $1,200 at once", ["$1,200"]),
         ("money", "1,200\n万元", ["1,200\n万元"]),
         ("money", "1亿\t2000万元", ["2000万元"]),
+        ("money", "每次3元5分钟", ["3元"]),
+        ("money", "首付100元3分期", ["100元"]),
         ("money", "100万元 300万元", ["100万元", "300万元"]),
         ("number", "证件号码：3301\n家庭住址：杭州", []),
         ("number", "1\t台式计算机\t5\t台\t3", ["5\t台"]),
@@ -218,6 +220,11 @@ def test_a_date_with_its_year_is_found_once_and_is_not_one_without() -> None:
         ("3月5日", "--03-05"),
     ]
     assert not read_value("11月7日", "date").means(read_value("2018年11月7日", "date"))
+
+
+def test_tenths_and_hundredths_alone_are_an_amount_where_nothing_else_stands() -> None:
+    assert read_value("伍角伍分", "money") == Value("money", "0.55", "CNY")
+    assert not list(find_values("三角形的五分之一", "money"))
 
 
 def test_a_unit_left_out_does_not_part_two_values() -> None:

@@ -105,7 +105,12 @@ _COMMA = (
     rf"|\d+,\d\d?(?=\s?(?:{SCALE})?\s?(?:欧元|eur|€)))(?![.,]?\d)"
 )
 _DIGIT = rf"[\d{DIGIT}]"
-_CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
+#: 5分钟 and 3分期 are no hundredths.
+_FEN = r"分(?![之钟鐘期])"
+_CENTS = rf"(?:\s?零?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?{_FEN})?"
+_CENTS_IN = {"角": Decimal("0.1"), "分": Decimal("0.01")}
+#: 人民币伍角伍分 has no whole yuan.
+_COIN = rf"\s?(?:角(?:\s?零?{_DIGIT}\s?{_FEN})?|{_FEN})"
 #: 2025元旦 is no amount of yuan.
 _DAYS = frozenset(("元旦", "元宵"))
 TO = r"\s?(?:-|~|至|到|to)\s?"
@@ -127,9 +132,10 @@ _money = re.compile(
     rf"(?P<high_minus>(?<=[~至到])-)?"
     rf"(?P<number>{_COMMA}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?[余餘多]?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?[余餘多]?\s?"
-    rf"(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
+    rf"(?P<coin>(?(sign){_COIN}|(?!)))?(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個]))?"
 )
+_only_coins = re.compile(rf"{_DIGIT}{_COIN}")
 _cut_digits = re.compile(r"0\d")
 _cut_scale = re.compile(r"(?<=\d)[千百]\Z")
 
@@ -186,7 +192,8 @@ def find_money(folded: str) -> Iterator[Amount]:
 def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
     bound, body = split_bound(folded)
-    match = _money.fullmatch(with_zero(body.strip(" :").rstrip(".")))
+    body = with_zero(body.strip(" :").rstrip("."))
+    match = _money.fullmatch(f"¥{body}" if _only_coins.match(body) else body)
     amount = _read_money(body, match) if match else None
     return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
 
@@ -202,7 +209,10 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
         return None
     above = match["sign_scale"] or ""
     times = SCALES[above] if above and not match["scale"] else Decimal(1)
-    number = (number + _read_cents(match["cents"] or "")) * times
+    coin = (match["coin"] or "").strip()
+    if coin:
+        number *= _CENTS_IN[coin[0]]
+    number = (number + _read_cents(coin[1:] or match["cents"] or "")) * times
     is_minus = bool(match["minus"] or match["behind_sign"])
     if match["high_minus"] or (is_minus and not match["low"]):
         number = -number
@@ -262,10 +272,10 @@ def _currency(word: str) -> str:
 
 def _read_cents(text: str) -> Decimal:
     total = Decimal(0)
-    for part, mark in (("0.1", "角"), ("0.01", "分")):
+    for mark, part in _CENTS_IN.items():
         found = re.search(rf"(.)\s?{mark}", text)
         digit = read_number(found[1]) if found else None
-        total += (digit or 0) * Decimal(part)
+        total += (digit or 0) * part
     return total
 
 
