@@ -17,6 +17,7 @@ from featpipe.extraction.values.numbers import (
     CHINESE_DIGIT,
     DIGIT,
     FOREIGN,
+    INDIAN,
     MIXED,
     SCALE,
     SCALES,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 #: ISO code -> folded spellings.
 _SPELLINGS = {
-    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "塊", "¥"),
+    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "塊", "¥", "cn¥"),
     "USD": ("美元", "美圆", "美圓", "美金", "usd", "us$", "u.s.$",
             "us dollars", "u.s. dollars", "dollars", "dollar", "$"),
     "HKD": ("港元", "港圆", "港圓", "港币", "港幣", "hkd", "hk$"),
@@ -104,6 +105,8 @@ _COMMA = (
     rf"(?:(?:(?<=€)|(?<=€ )|(?<=eur)|(?<=eur ))\d+,\d\d?"
     rf"|\d+,\d\d?(?=\s?(?:{SCALE})?\s?(?:欧元|eur|€)))(?![.,]?\d)"
 )
+#: ₹12,34,567 and INR 1,00,000.
+_LAKHS = rf"(?=\d\d?,\d\d,)(?:(?<=₹)|(?<=₹ )|(?<=inr)|(?<=inr )){INDIAN}"
 _DIGIT = rf"[\d{DIGIT}]"
 #: 5分钟 and 3分期 are no hundredths.
 _FEN = r"分(?![之钟鐘期])"
@@ -130,7 +133,7 @@ _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{SPACED_BEFORE}|{NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_COMMA}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?[余餘多]?\s?"
+    rf"(?P<number>{_COMMA}|{_LAKHS}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?[余餘多]?\s?"
     rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?[余餘多]?\s?"
     rf"(?P<coin>(?(sign){_COIN}|(?!)))?(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個]))?"

@@ -50,6 +50,8 @@ FOREIGN = (
     r"(?:\d{1,3}(?:\.\d{3})+,\d\d?|\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:'\d{3})+(?:\.\d+)?)"
     r"(?![.,']?\d)"
 )
+#: 12,34,567.50 as in India, which elsewhere are several numbers.
+INDIAN = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?:\.\d+)?(?![.,']?\d)"
 CHINESE_DIGIT = DIGIT + "".join(_TENS)
 CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:[点點][{DIGIT}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
@@ -64,7 +66,7 @@ _is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点點]+\Z")
 _LONGEST = 100
 _part = re.compile(rf"({ARABIC})\s?({SCALE})?[零\s]?")
 _is_foreign = re.compile(rf"[+-]?(?:{FOREIGN}|\d+,\d\d?)\Z")
-_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|\.\d+)\Z")
+_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|{INDIAN}|\.\d+)\Z")
 
 
 def read_number(text: str) -> Decimal | None:
