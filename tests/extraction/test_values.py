@@ -428,6 +428,10 @@ def test_a_bound_stands_before_its_amount_or_behind_it(
         ("number", "500余人", ["500"]),
         ("percent", "百分之五至百分之八", ["0.05..0.08"]),
         ("percent", "百分之五至八十天", ["0.05"]),
+        ("percent", "百分之五到八", ["0.05..0.08"]),
+        ("percent", "百分之5-8的股份", ["0.05..0.08"]),
+        ("percent", "百分之5 - 10 日内", ["0.05"]),
+        ("percent", "百分之三至五年", ["0.03"]),
     ],
 )
 def test_ranges_of_counts_and_shares_are_found_whole(

@@ -80,8 +80,11 @@ _number = re.compile(
     rf"(?:[^\S\n\t]?[余餘多])?(?:{_GAP}(?P<unit>{_UNIT}))?"
 )
 _PART = r"(?:(?<![十百千])[万萬]|[十百][万萬]|百|千)分之"
+#: Behind the second share of 百分之五到八, where it is none of 百分之五至八十天.
+_ENDS_SHARE = r"(?=\Z|[^\w. %-]|[的之左范範不以計计])"
 _percent = re.compile(
-    rf"(?P<word>{_PART})\s?(?:(?P<low_parts>{NUMERAL}){TO}(?P=word)\s?)?(?P<parts>{NUMERAL})"
+    rf"(?P<word>{_PART})\s?(?:(?P<low_parts>{NUMERAL}){TO}(?:(?P=word)\s?|(?={NUMERAL}{_ENDS_SHARE})))?"
+    rf"(?P<parts>{NUMERAL})"
     rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
     r"\s?(?P<sign>%|‰|‱|percent|per cent|[个個]百分[点點]|[个個]基[点點]|bps?(?![a-z\d]))"
 )
