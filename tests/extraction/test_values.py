@@ -96,6 +96,7 @@ def test_a_minus_is_part_of_its_amount_and_a_dash_is_not(text: str, key: str) ->
         ("宽带费 10元 100 Gbps", "10", "CNY"),
         ("between $1.5B and $2b", "1500000000", "USD"),
         ("$1-2b", "1000000000..2000000000", "USD"),
+        ("USD 10M SOFR-linked loan", "10000000", "USD"),
     ],
 )
 def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: str) -> None:
@@ -110,6 +111,9 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
     [
         ("money", "第3条"),
         ("money", "10 Gbps"),
+        ("money", "USD 1M LIBOR plus 2%"),
+        ("money", "EUR 6M EURIBOR"),
+        ("money", "USD 3M Term SOFR"),
         ("money", "A100元件"),
         ("money", "5万3元"),
         ("money", "两三万元"),

@@ -138,6 +138,10 @@ _money = re.compile(
     rf"(?P<coin>(?(sign){_COIN}|(?!)))?(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
     rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個]))?"
 )
+#: USD 1M LIBOR is the rate of a term of one month, and no amount.
+_rate_of_term = re.compile(
+    r"(?:1|2|3|6|9|12)\s?m\s?(?:term\s?)?(?:[a-z]{1,3}ibor|sofr|sonia|saron|tona|estr|bbsw)(?![a-z])"
+)
 _only_coins = re.compile(rf"{_DIGIT}{_COIN}")
 _cut_digits = re.compile(r"0\d")
 _cut_scale = re.compile(r"(?<=\d)[千百]\Z")
@@ -293,5 +297,6 @@ def stands_alone(folded: str, match: re.Match[str]) -> bool:
     is_cut = match.start("number") == match.start() and (
         bool(_cut_digits.match(number)) or (before in "数數几幾" and number[0] in "十百千拾佰仟")
     )
+    is_rate = bool(_rate_of_term.match(folded, match.start("number")))
     is_rest = bool(_cut_scale.search(folded[max(0, match.start() - 2) : match.start()]))
-    return not (is_end or is_cut or is_rest)
+    return not (is_end or is_cut or is_rest or is_rate)
