@@ -107,6 +107,24 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
 
 
 @pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("Miete €1.234, Kaution €3.702,00", ["1234", "3702"]),
+        ("€1.234.567 und 12.345 €", ["1234567", "12345"]),
+        ("€500-1.000 oder 1.234,50 €", ["500..1000", "500", "1000", "1234.5"]),
+        ("€1.234 je Liter", ["1.234"]),
+        ("€1.234, in total 1,234.50", ["1.234"]),
+        ("€1.234 million, 1.234,50 €", ["1234000", "1234.5"]),
+        ("$1.234 und 1.234,50 €", ["1.234", "1234.5"]),
+    ],
+)
+def test_euros_have_points_between_groups_where_the_document_shows_it(
+    text: str, keys: list[str]
+) -> None:
+    assert [one.value.key for one in find_values(fold_width(text), "money")] == keys
+
+
+@pytest.mark.parametrize(
     ("kind", "text"),
     [
         ("money", "第3条"),
@@ -384,7 +402,13 @@ def test_a_date_is_read_with_its_time_of_day(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["截至2023年2月28日", "截止2023-02-28", "自2023年2月28日起", "自2023-02-28起", "2023年2月28日止"],
+    [
+        "截至2023年2月28日",
+        "截止2023-02-28",
+        "自2023年2月28日起",
+        "自2023-02-28起",
+        "2023年2月28日止",
+    ],
 )
 def test_a_date_is_read_with_the_words_that_begin_or_end_a_range(text: str) -> None:
     assert read_value(text, "date") == Value("date", "2023-02-28")

@@ -143,6 +143,13 @@ _rate_of_term = re.compile(
     r"(?:1|2|3|6|9|12)\s?m\s?(?:term\s?)?(?:[a-z]{1,3}ibor|sofr|sonia|saron|tona|estr|bbsw)(?![a-z])"
 )
 _only_coins = re.compile(rf"{_DIGIT}{_COIN}")
+#: Groups of three digits behind points, with two decimals or two such groups, and behind commas.
+_points = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d\d(?![\d.,])|(?:€|eur)\s?\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)"
+    r"|(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}\s?(?:€|eur|欧元|歐元)"
+)
+_commas = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+\.\d\d?(?![\d.,])")
+_one_group = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _cut_digits = re.compile(r"0\d")
 _cut_scale = re.compile(r"(?<=\d)[千百]\Z")
 
@@ -182,10 +189,11 @@ def without_row_numbers(folded: str) -> str:
 def find_money(folded: str) -> Iterator[Amount]:
     """Every amount with a currency before or behind it, in order; a range before its two ends."""
     folded = without_row_numbers(folded)
+    has_points = _has_points(folded)
     for match in _money.finditer(folded):
         is_day = folded[match.end() - 1 : match.end() + 1] in _DAYS
         if (match["sign"] or match["unit"]) and stands_alone(folded, match) and not is_day:
-            amount = _read_money(folded, match)
+            amount = _read_money(folded, match, has_points=has_points)
             if amount is None:
                 continue
             yield amount
@@ -210,11 +218,28 @@ def with_zero(text: str) -> str:
     return re.sub(r"\A([^\d.]*)\.(?=\d)", r"\g<1>0.", text)
 
 
-def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
-    number = read_scaled(match["number"], _LETTERS.get(match["scale"], match["scale"]))
+def _has_points(folded: str) -> bool:
+    """Whether a document writes 1.234,50 or €1.234.567, so that its €1.234 is no decimal number."""
+    if not any(word in folded for word in ("€", "eur", "欧元", "歐元")):
+        return False
+    return bool(_points.search(folded)) and not _commas.search(folded)
+
+
+def _read_money(folded: str, match: re.Match[str], *, has_points: bool = False) -> Amount | None:
+    above = match["sign_scale"] or ""
+    unit = _currency(match["unit"]) if match["unit"] else ""
+    sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
+    # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
+    code = sign if sign and (not unit or unit == "CNY") else unit
+    has_points &= code == "EUR" and not match["scale"]
+    numerals = {
+        part: numeral.replace(".", "") if has_points and _one_group.fullmatch(numeral) else numeral
+        for part in ("low", "number")
+        if (numeral := match[part])
+    }
+    number = read_scaled(numerals["number"], _LETTERS.get(match["scale"], match["scale"]))
     if number is None:
         return None
-    above = match["sign_scale"] or ""
     times = SCALES[above] if above and not match["scale"] else Decimal(1)
     coin = (match["coin"] or "").strip()
     if coin:
@@ -225,7 +250,7 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
         number = -number
     key = plain(number)
     if match["low"]:
-        low = read_scaled(match["low"], match["low_scale"])
+        low = read_scaled(numerals["low"], match["low_scale"])
         if low is None:
             return None
         low = (-low if is_minus else low) * times
@@ -233,10 +258,6 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
             shared = low * _shared_scale(match)
             low = shared if shared <= number else low
         key = f"{plain(low)}..{key}"
-    unit = _currency(match["unit"]) if match["unit"] else ""
-    sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
-    # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
-    code = sign if sign and (not unit or unit == "CNY") else unit
     end = end_of(match)
     return Amount(match.start(), end, key, code, bound_at(folded, match.start(), end))
 

@@ -11,7 +11,18 @@ from decimal import Decimal
 _DIGITS = {
     char: value
     for value, chars in enumerate(
-        ("零〇", "一壹弌", "二贰两兩貳弍", "三叁參叄", "四肆", "五伍", "六陆陸", "七柒", "八捌", "九玖")
+        (
+            "零〇",
+            "一壹弌",
+            "二贰两兩貳弍",
+            "三叁參叄",
+            "四肆",
+            "五伍",
+            "六陆陸",
+            "七柒",
+            "八捌",
+            "九玖",
+        )
     )
     for char in chars
 }
