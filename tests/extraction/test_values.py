@@ -249,6 +249,15 @@ def test_tenths_and_hundredths_alone_are_an_amount_where_nothing_else_stands() -
     assert not list(find_values("三角形的五分之一", "money"))
 
 
+def test_a_number_in_brackets_is_negative_alone_in_its_cell() -> None:
+    features = features_of("项目\t本期\n净利润\t(1,234.00)\n见附注 (5,678.00) 号\n")
+    (place,) = locate_value(features, "-1234", "money")
+    assert features.folded[slice(*place)] == "(1,234.00)"
+    (place,) = locate_value(features, "1234", "money")
+    assert features.folded[slice(*place)] == "1,234.00"
+    assert not locate_value(features, "-5678", "money")
+
+
 def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert read_value("68587100", "money").means(read_value("6,858.71万元", "money"))
     assert not read_value("100美元", "money").means(read_value("100元", "money"))
@@ -393,7 +402,8 @@ def test_a_day_that_no_calendar_has_is_kept_and_remarked(text: str, *, is_no_day
     [
         "2023-02-28 00:00:00", "2023-02-28T10:30:00+08:00", "2023-02-28T10:30:00.5Z",
         "2023/2/28 9:05", "2023年2月28日 10:30", "2023年2月28日10:30", "2023年2月28日晚",
-        "2023年2月28日上午10时30分", "2023年2月28日下午3点", "2023年2月28日（星期二）", "2023年2月28日24时",
+        "2023年2月28日上午10时30分", "2023年2月28日下午3点", "2023年2月28日（星期二）",
+        "2023年2月28日24时",
     ],
 )  # fmt: skip
 def test_a_date_is_read_with_its_time_of_day(text: str) -> None:

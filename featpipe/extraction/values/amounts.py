@@ -6,7 +6,7 @@ All patterns run on text of unchanged length (``fold_width``), so a match is a s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -143,6 +143,12 @@ _rate_of_term = re.compile(
     r"(?:1|2|3|6|9|12)\s?m\s?(?:term\s?)?(?:[a-z]{1,3}ibor|sofr|sonia|saron|tona|estr|bbsw)(?![a-z])"
 )
 _only_coins = re.compile(rf"{_DIGIT}{_COIN}")
+#: A negative number, as accounts are written: with two decimals or groups of three digits.
+bracketed = re.compile(r"\((?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d\d)\)")
+_loss = re.compile(
+    rf"(?<![a-z])(?P<sign>(?:us|hk|nt|nz|au?|ca?|s)?\$|[€£])\s?\((?P<number>{ARABIC})\)"
+    rf"(?:\s?(?P<scale>{SCALE}))?"
+)
 #: Groups of three digits behind points, with two decimals or two such groups, and behind commas.
 _points = re.compile(
     r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d\d(?![\d.,])|(?:€|eur)\s?\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)"
@@ -188,6 +194,20 @@ def without_row_numbers(folded: str) -> str:
 
 def find_money(folded: str) -> Iterator[Amount]:
     """Every amount with a currency before or behind it, in order; a range before its two ends."""
+    losses = list(_find_losses(folded)) if any(sign in folded for sign in "$€£") else []
+    amounts = _find_money(folded)
+    yield from sorted([*losses, *amounts], key=lambda one: one.start) if losses else amounts
+
+
+def _find_losses(folded: str) -> Iterator[Amount]:
+    """Negative amounts of English accounts: $(1,234.00) and US$ (1.5) million."""
+    for match in _loss.finditer(folded):
+        number = read_scaled(match["number"], match["scale"])
+        if number is not None:
+            yield Amount(match.start(), match.end(), plain(-number), CURRENCIES[match["sign"]])
+
+
+def _find_money(folded: str) -> Iterator[Amount]:
     folded = without_row_numbers(folded)
     has_points = _has_points(folded)
     for match in _money.finditer(folded):
@@ -208,6 +228,11 @@ def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
     bound, body = split_bound(folded)
     body = with_zero(body.strip(" :").rstrip("."))
+    if bracketed.fullmatch(body):
+        body = f"-{body.strip('()')}"
+    loss = _loss.fullmatch(body)
+    if loss:
+        return replace(next(_find_losses(body)), start=0, end=len(folded))
     match = _money.fullmatch(f"¥{body}" if _only_coins.match(body) else body)
     amount = _read_money(body, match) if match else None
     return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)

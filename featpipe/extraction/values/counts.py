@@ -16,6 +16,7 @@ from featpipe.extraction.values.amounts import (
     TO,
     Amount,
     alternatives,
+    bracketed,
     end_of,
     stands_alone,
     with_zero,
@@ -91,6 +92,7 @@ _percent = re.compile(
 _alone = re.compile(
     r"(?<![\w.,-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w-]|[.,]\d|\s?%)", re.ASCII
 )
+_alone_in_brackets = re.compile(rf"(?<![^\t\n]){bracketed.pattern}(?![^\t\n])")
 _bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
 
 _PARTS = {
@@ -130,7 +132,14 @@ def _counts_of(folded: str, match: re.Match[str]) -> Iterator[Amount]:
 
 
 def find_plain_numbers(folded: str) -> Iterator[Amount]:
-    """Every number in digits that stands alone, as in a table: 1,250.50; no end of a code."""
+    """Every number in digits that stands alone, as in a table: 1,250.50; no end of a code.
+
+    (1,250.50) alone in a cell is -1250.5, with 1250.5 in it.
+    """
+    for match in _alone_in_brackets.finditer(folded):
+        yield Amount(
+            match.start(), match.end(), f"-{plain(read_number(match[0][1:-1]) or Decimal())}"
+        )
     for match in _alone.finditer(folded):
         number = read_number(match[0])
         if number is not None:
@@ -140,6 +149,8 @@ def find_plain_numbers(folded: str) -> Iterator[Amount]:
 def read_count(folded: str) -> Amount | None:
     """A whole text as a number, with or without unit."""
     bound, body = split_bound(folded)
+    if bracketed.fullmatch(body):
+        body = f"-{body.strip('()')}"
     match = _number.fullmatch(with_zero(body))
     high = _read_count(match) if match else None
     if match is None or high is None:

@@ -2,8 +2,8 @@
 
 Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``--05-03`` for one whose year only its
 document tells (as XML Schema spells a gMonthDay), ``去年-05-03`` where a word does, ``2017-Q3`` for
-a quarter, ``2017-H1`` for a half, ``2017-05 end`` and ``2017-05 early`` (上旬) for a part, ``..`` between the ends of a range. A year of the
-Republic of China is that of the common era.
+a quarter, ``2017-H1`` for a half, ``2017-05 end`` and ``2017-05 early`` (上旬) for a part, ``..``
+between the ends of a range. A year of the Republic of China is that of the common era.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ _chinese = re.compile(
 _YEARS = {
     word: key
     for key, words in {
-        "-": "今年 本年 当年 當年 同年", "去年": "去年 上年", "前年": "前年", "明年": "明年 次年 翌年",
+        "-": "今年 本年 当年 當年 同年", "去年": "去年 上年", "前年": "前年",
+        "明年": "明年 次年 翌年",
     }.items()
     for word in words.split()
 }  # fmt: skip

@@ -36,8 +36,8 @@ _UNITS = {
             "个自然日", "自然日", "days", "day", "calendar days",
         )),
         ("workdays", 1, (
-            "个工作日", "工作日", "个工作天", "工作天", "个交易日", "个营业日", "business days", "business day",
-            "working days", "working day",
+            "个工作日", "工作日", "个工作天", "工作天", "个交易日", "个营业日",
+            "business days", "business day", "working days", "working day",
         )),
         ("days", 7, ("周", "个星期", "星期", "weeks", "week")),
         ("hours", 1, ("小时", "个小时", "hours", "hour")),
