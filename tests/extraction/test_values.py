@@ -219,7 +219,9 @@ def test_a_thousand_that_is_part_of_a_unit_is_no_scale() -> None:
     assert read_value("3千人", "number").key == "3000"
 
 
-@pytest.mark.parametrize("text", ["30天 6个月", "1年\t6个月", "10个工作日6个月"])
+@pytest.mark.parametrize(
+    "text", ["30天 6个月", "1年\t6个月", "10个工作日6个月", "12 months, 6 months notice"]
+)
 def test_two_periods_are_added_only_if_they_are_one(text: str) -> None:
     first, second = find_values(text, "period")
     assert first.value.key in {"30 days", "12 months", "10 workdays"}
@@ -494,6 +496,8 @@ def test_ranges_of_counts_and_shares_are_found_whole(
         ("第3-5年", []),
         ("A1-3年", []),
         ("2023年5月3-5日", []),
+        ("3个月\t10天", ["3 months", "10 days"]),
+        ("3个月5月10日", ["3 months"]),
     ],
 )
 def test_a_range_of_periods_is_found_before_its_ends(text: str, keys: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Periods: lengths of time, found in Chinese and English text, and read into a canonical spelling.
 
-Keys: ``12 months`` or ``90 days`` (years are months, weeks are days), ``36..60 months`` of a range.
+Keys: ``12 months`` or ``90 days`` (years are months, weeks are days), ``36..60 months`` of a range,
+``27 months 10 days`` where days are added to months, hours to days, or minutes to hours.
 """
 
 from __future__ import annotations
@@ -79,7 +80,14 @@ _low = re.compile(
 #: Characters of it at most, and what it may end with.
 _LONGEST_LOW = 32
 _ENDS_LOW = frozenset("-~至到 o")
-_key = re.compile(r"\d+(?:\.\d+)?(?:\.\.\d+(?:\.\d+)?)? (?:months|workdays|days|hours|minutes)")
+_NUMBER = r"\d+(?:\.\d+)?"
+_key = re.compile(
+    rf"{_NUMBER}(?:\.\.{_NUMBER})? (?:months|workdays|days|hours|minutes)"
+    rf"(?: {_NUMBER} (?:days|hours|minutes))*"
+)
+#: What may stand between two parts of one period, each of which is of the next smaller unit.
+_between = re.compile(r"| ?[零又] ?|(?<=[a-z]) (?:and )?")
+_SMALLER = {"months": "days", "days": "hours", "hours": "minutes"}
 _begins_day = re.compile(r"\s?\d{1,2}\s?[日号]")
 _begins_part = re.compile(r"\s?(?:份|底|初|末|[上中下]旬)")
 _ends_month = re.compile(r"\d\s?月\s?\Z")
@@ -96,6 +104,7 @@ def _found_in(folded: str) -> Iterator[When]:
     is_date = bytearray(len(folded))
     for date in find_dates(folded):
         is_date[date.start : date.end] = b"\1" * (date.end - date.start)
+    before: When | None = None
     for match in _period.finditer(folded):
         low = _low_of(folded, match)
         in_date = any(is_date[match.start() : match.end()])
@@ -105,10 +114,25 @@ def _found_in(folded: str) -> Iterator[When]:
         if is_calendar and _is_calendar(folded, match):
             continue
         found = _read_period(match)
-        if found is not None:
-            if low is not None:
-                yield from _range_of(low, match, found)
-            yield found
+        if found is None:
+            continue
+        if low is None and before is not None and _goes_on(folded, before, found):
+            before = When(before.start, found.end, f"{before.key} {found.key}")
+            continue
+        if before is not None:
+            yield before
+        before = found
+        if low is not None:
+            yield from _range_of(low, match, found)
+    if before is not None:
+        yield before
+
+
+def _goes_on(folded: str, before: When, found: When) -> bool:
+    """Whether a period is a part of the one before it: 10天 of 2年零3个月10天."""
+    units = (before.key.rpartition(" ")[2], found.key.rpartition(" ")[2])
+    is_smaller = _SMALLER.get(units[0]) == units[1]
+    return is_smaller and bool(_between.fullmatch(folded, before.end, found.start))
 
 
 def _low_of(folded: str, match: re.Match[str]) -> re.Match[str] | None:
