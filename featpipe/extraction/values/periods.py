@@ -101,21 +101,8 @@ def find_periods(folded: str) -> Iterator[When]:
 
 
 def _found_in(folded: str) -> Iterator[When]:
-    is_date = bytearray(len(folded))
-    for date in find_dates(folded):
-        is_date[date.start : date.end] = b"\1" * (date.end - date.start)
     before: When | None = None
-    for match in _period.finditer(folded):
-        low = _low_of(folded, match)
-        in_date = any(is_date[match.start() : match.end()])
-        is_calendar = match["u"] in {"月", "日"} and match["n"].isdigit() and len(match["n"]) <= 2
-        if in_date or _is_ordinal(folded, low or match):
-            continue
-        if is_calendar and _is_calendar(folded, match):
-            continue
-        found = _read_period(match)
-        if found is None:
-            continue
+    for low, match, found in _matches(folded):
         if low is None and before is not None and _goes_on(folded, before, found):
             before = When(before.start, found.end, f"{before.key} {found.key}")
             continue
@@ -126,6 +113,24 @@ def _found_in(folded: str) -> Iterator[When]:
             yield from _range_of(low, match, found)
     if before is not None:
         yield before
+
+
+def _matches(folded: str) -> Iterator[tuple[re.Match[str] | None, re.Match[str], When]]:
+    """Each length of time, with what it is the high end of."""
+    is_date = bytearray(len(folded))
+    for date in find_dates(folded):
+        is_date[date.start : date.end] = b"\1" * (date.end - date.start)
+    for match in _period.finditer(folded):
+        low = _low_of(folded, match)
+        in_date = any(is_date[match.start() : match.end()])
+        is_calendar = match["u"] in {"月", "日"} and match["n"].isdigit() and len(match["n"]) <= 2
+        if in_date or _is_ordinal(folded, low or match):
+            continue
+        if is_calendar and _is_calendar(folded, match):
+            continue
+        found = _read_period(match)
+        if found is not None:
+            yield low, match, found
 
 
 def _goes_on(folded: str, before: When, found: When) -> bool:
