@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.documents.formats.pdf_margins import right_limits
 from featpipe.documents.formats.text import begins_item, first_word, is_ended
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _PAGE_NUMBER = re.compile(
 _RAGGED = 0.3
 #: Lines of a page that decide its direction.
 _VOTERS = 30
-_NOWHERE = float("-inf")
 #: Characters between head and foot of a page that make it one of text: more than a stamp has.
 _PROSE = 40
 #: Width of a line, in font sizes, below which it does not show a margin.
@@ -363,7 +363,7 @@ class End(NamedTuple):
 def _ends(page: PageLines) -> list[End]:
     """By line, how far it may reach."""
     lines, rules = page.lines, page.rules
-    limits = _right_limits(lines)
+    limits = right_limits(lines)
     if rules is None:
         return list(map(End, limits))
     width = max(line.right for line in lines) - min(line.left for line in lines) if lines else 0.0
@@ -371,19 +371,6 @@ def _ends(page: PageLines) -> list[End]:
         End(limit, rules.cell_at(line.right - line.size / 2, line.bottom + line.size / 2), width)
         for line, limit in zip(lines, limits, strict=True)
     ]
-
-
-def _right_limits(lines: Sequence[Line]) -> list[float]:
-    """By line, the right end of the longest line that begins at about the same place."""
-    limits: dict[int, float] = {}
-    columns = [int(line.left // 24) for line in lines]
-    for line, column in zip(lines, columns, strict=True):
-        # Overlapping bins of 48 points: an indented line shares one with its column.
-        if line.right > limits.get(column, _NOWHERE):
-            limits[column] = line.right
-        if line.right > limits.get(column + 1, _NOWHERE):
-            limits[column + 1] = line.right
-    return [max(limits[column], limits[column + 1]) for column in columns]
 
 
 def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:
