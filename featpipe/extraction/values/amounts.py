@@ -83,7 +83,8 @@ def alternatives(words: Iterable[str]) -> str:
 
 
 #: A code ends where its letters do: 10 gbps are no pounds.
-_SIGN = rf"(?:{alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
+_FIRST = re.escape("".join(sorted({word[0] for word in CURRENCIES})))
+_SIGN = rf"(?=[{_FIRST}])(?:{alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
 #: 万元: 100, as tables are headed; the end of 数万元 300 is none.
 _SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余餘多数數几幾])(?P<sign_scale>[十百千]?[万萬亿億])"
 NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
@@ -125,9 +126,7 @@ _MINUS = r"(?:(?<![^\s(\[:,;|为為是])[-负負])"
 
 #: What a numeral, and what an amount of money begins with: most places are passed over by it.
 BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
-_BEGINS_MONEY = (
-    rf"(?=[\d{CHINESE_DIGIT}万萬亿億负負{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
-)
+_BEGINS_MONEY = rf"(?=[\d{CHINESE_DIGIT}万萬亿億负負{_FIRST}-])"
 
 _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
