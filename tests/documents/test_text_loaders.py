@@ -103,6 +103,7 @@ def cells_of(document: Document) -> list[list[list[str]]]:
         ),
         ("a;b\n1;2\n3;", [["a", "b"], ["1", "2"], ["3", ""]]),
         ("名称,编号,数\n甲,1,100\n", [["名称", "编号", "数"], ["甲", "1", "100"]]),
+        ('名称,数\n甲,"1,100"\n乙,5\n', [["名称", "数"], ["甲", "1,100"], ["乙", "5"]]),
     ],
 )
 def test_separated_values_are_a_table(source: str, rows: list[list[str]]) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     #: Where a cell, or a line, starts and ends in the source.
     Span = tuple[int, int]
@@ -36,10 +36,12 @@ _FIELDS = {
 }
 #: Records and fields.
 _LEAST = {"\t": 4, ",": 5, ";": 5}
-#: A cell that reads as prose.
-_PROSE = re.compile(r"[。！？；].|.{200}", re.DOTALL)
+#: A sentence with another one behind it, as no cell holds, and characters of a cell at most.
+_PROSE = re.compile(r'[。！？；][^\s,;"]')
+_LONGEST = 200
 #: 1,000 may be one number; behind a comma of prose stands a blank.
 _NUMBER = re.compile(r"\d,\d{3}(?!\d)")
+_QUOTED = re.compile(r'"[^"]*+"')
 _GAP = re.compile(r"[ \u3000\xa0]{2,}")
 #: What a line of several cells holds.
 _MARK = re.compile(r"[\t \u3000\xa0](?:(?<=\t)|(?<=\S.)[ \u3000\xa0])")
@@ -72,14 +74,11 @@ def _are_fields(source: str, separator: str, records: Sequence[Row]) -> bool:
         return not _is_list(source, records)
     if any(source[a : a + 1] == " " for row in records for a, _ in row[1:]):
         return False
-    may_be_number = separator == "," and any(map(_NUMBER.search, map(_of(source), records)))
-    first = _of(source)(records[0])
-    return not may_be_number or (len(records[0]) > 2 and not _NUMBER.search(first))
-
-
-def _of(source: str) -> Callable[[Row], str]:
-    """What turns a row into the text it stands in."""
-    return lambda row: source[row[0][0] : row[-1][1]]
+    bare = _QUOTED.sub("", source) if separator == "," else ""
+    if not _NUMBER.search(bare):
+        return True
+    first = source[records[0][0][0] : records[0][-1][1]]
+    return len(records[0]) > 2 and not _NUMBER.search(_QUOTED.sub("", first))
 
 
 def _records(source: str, separator: str, most: int) -> list[Row] | None:
@@ -106,7 +105,10 @@ def _records(source: str, separator: str, most: int) -> list[Row] | None:
 
 
 def _is_table(source: str, rows: Sequence[Row]) -> bool:
-    return len(rows[0]) > 1 and not any(_PROSE.search(source[a:b]) for row in rows for a, b in row)
+    """Whether rows have several cells, none of which reads as prose."""
+    if len(rows[0]) < 2 or _PROSE.search(source, rows[0][0][0], rows[-1][-1][1]):
+        return False
+    return max(end - start for row in rows for start, end in row) <= _LONGEST
 
 
 def _is_list(source: str, rows: Sequence[Row]) -> bool:
