@@ -144,6 +144,7 @@ def test_euros_have_points_between_groups_where_the_document_shows_it(
         ("money", "100,00元"),
         ("money", "三五元"),
         ("period", "两三天"),
+        ("period", "3+2年"),
         ("period", "三五年"),
         ("number", "七八个"),
         ("number", "20千伏"),
@@ -506,6 +507,14 @@ def test_a_range_of_periods_is_found_before_its_ends(text: str, keys: list[str])
     for one in found[:1]:
         assert read_value(text[one.start : one.end], "period") == one.value
         assert read_value(one.value.key, "period") == one.value
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("五年期", "60 months"), ("10个工作日内", "10 workdays"), ("为期三个月", "3 months")],
+)
+def test_a_period_is_read_with_the_words_around_it(text: str, key: str) -> None:
+    assert read_value(text, "period") == Value("period", key)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,8 @@ def _is_ordinal(folded: str, match: re.Match[str]) -> bool:
     return (
         folded[max(0, match.start() - 2) : match.start()] == "第 "
         or before in "第."
+        # 3+2年 is none of two years.
+        or (before == "+" and folded[match.start() - 2 : match.start() - 1].isdigit())
         or (before.isascii() and before.isalnum())
     )
 
@@ -182,7 +184,7 @@ def read_period(folded: str) -> When | None:
     text = folded.strip(" ,.")
     if _key.fullmatch(text):
         return When(0, len(folded), text)
-    whole = re.sub(r"^(?:为期|共计|共)", "", text)
+    whole = re.sub(r"^(?:[为為]期|共[计計]?)|(?<=[年月日天周週])[期内內]$", "", text)
     match = _period.fullmatch(whole)
     found = _read_period(match) if match else next(find_periods(whole), None)
     if found and len(whole) == found.end - found.start:
