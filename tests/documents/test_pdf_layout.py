@@ -9,7 +9,6 @@ import pytest
 
 from featpipe.documents.formats.pdf_layout import (
     Block,
-    Line,
     PageLines,
     find_running,
     join_words,
@@ -17,6 +16,7 @@ from featpipe.documents.formats.pdf_layout import (
     upright,
 )
 from featpipe.documents.formats.pdf_lines import cut_lines
+from featpipe.documents.formats.pdf_margins import Line
 from featpipe.documents.formats.pdf_rules import Rules, rules_of
 
 SIZE = 10.0

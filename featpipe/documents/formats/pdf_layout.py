@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from featpipe.documents.formats.pdf_margins import right_limits
+from featpipe.documents.formats.pdf_margins import Line, right_limits
 from featpipe.documents.formats.text import begins_item, first_word, is_ended
 
 if TYPE_CHECKING:
@@ -65,19 +65,6 @@ _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2,}$")
-
-
-class Line(NamedTuple):
-    """One line of text with its box, in points, y upwards; ``size`` is the font's height.
-
-    A line that was typed into the page ends before it begins: nothing is wrapped at its end.
-    """
-
-    text: str
-    left: float
-    right: float
-    bottom: float
-    size: float
 
 
 @dataclass(slots=True)

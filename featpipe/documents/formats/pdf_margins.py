@@ -1,4 +1,4 @@
-"""The right margins of the lines of a PDF page: how far a line may reach before it is wrapped.
+"""The lines of a PDF page and their right margins: how far a line may reach before it is wrapped.
 
 A line may reach as far as the longest line that begins at about the same place. Where a page is set
 in two columns, lines of the left one end before the right one, also below a headline that goes over
@@ -8,12 +8,10 @@ both.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from featpipe.documents.formats.pdf_layout import Line
 
 _NOWHERE = float("-inf")
 #: Lines of a column of text at least, and the share of them that are full.
@@ -22,6 +20,19 @@ _LEAST_LINES, _FULL = 5, 0.6
 _LEAST_WIDTH, _MIDDLE = 0.3, (0.4, 0.65)
 #: Columns begin at the same place within so many points; a full line ends so near, in font sizes.
 _SAME, _NEAR = 4.0, 2.0
+
+
+class Line(NamedTuple):
+    """One line of text with its box, in points, y upwards; ``size`` is the font's height.
+
+    A line that was typed into the page ends before it begins: nothing is wrapped at its end.
+    """
+
+    text: str
+    left: float
+    right: float
+    bottom: float
+    size: float
 
 
 def right_limits(lines: Sequence[Line]) -> list[float]:
