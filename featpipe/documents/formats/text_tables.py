@@ -4,7 +4,7 @@ Guarantees: every cell is a span of the source; a text without tables is not cha
 linear in the source. What may be no table is none: lines keep their place as paragraphs.
 
 - A whole text is comma-separated (or separated by semicolons or tabs) if all its records have as
-  many fields, none of which reads as prose. Quoted fields may hold line breaks.
+  many fields, and the first reads as names of columns. Quoted fields may hold line breaks.
 - Lines one below the other are rows if they have as many cells, which are parted by tabs, or by two
   blanks and more; in a wrapped text, one edge of each column is below the other, too.
 
@@ -39,6 +39,7 @@ _LEAST = {"\t": 4, ",": 5, ";": 5}
 #: A sentence with another one behind it, as no cell holds, and characters of a cell at most.
 _PROSE = re.compile(r'[。！？；][^\s,;"]')
 _LONGEST = 200
+_STOP = re.compile("[。！？；]")
 #: 1,000 may be one number; behind a comma of prose stands a blank.
 _NUMBER = re.compile(r"\d,\d{3}(?!\d)")
 _QUOTED = re.compile(r'"[^"]*+"')
@@ -63,13 +64,19 @@ def read_separated(source: str, most: int) -> list[Row] | None:
         if separator in first:
             records = _records(source, separator, most) or [[]]
             is_long = len(records) > 1 and len(records) + len(records[0]) >= _LEAST[separator]
-            if is_long and _is_table(source, records) and _are_fields(source, separator, records):
+            if is_long and _are_fields(source, separator, records):
                 return records
     return None
 
 
 def _are_fields(source: str, separator: str, records: Sequence[Row]) -> bool:
-    """Whether commas part fields, rather than the thousands of a number or the parts of prose."""
+    """Whether commas part fields, rather than the thousands of a number or the parts of prose.
+
+    Only the first record, which names the columns, may not read as prose: remarks may.
+    """
+    names = [source[start:end] for start, end in records[0]]
+    if len(names) < 2 or any(len(name) > _LONGEST_CELL or _STOP.search(name) for name in names):
+        return False
     if separator == "\t":
         return not _is_list(source, records)
     if any(source[a : a + 1] == " " for row in records for a, _ in row[1:]):
