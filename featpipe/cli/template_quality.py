@@ -155,7 +155,7 @@ def _cells(name: str, one: FieldScore) -> tuple[str, ...]:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
     """A table: the first column to the left, the others to the right."""
-    from featpipe.documents.formats.text import columns
+    from featpipe.documents.formats.text_tables import columns
 
     widths = [max(columns(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []

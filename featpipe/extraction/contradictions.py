@@ -40,7 +40,7 @@ _of_dates = re.compile(r"日期|时间|[日_\s-]|\bdate\b", re.IGNORECASE)
 _total = re.compile(r"价税合计|合计|总计|共计|总金额|总额|总价|\btotal\b", re.IGNORECASE)
 _no_part = re.compile(rf"{_total.pattern}|单价|均价|\bunit price\b", re.IGNORECASE)
 _gross = re.compile(r"(?<!不)含税|价税合计")
-_words = re.compile(r"[（(]?(大写|小写)[）)]?")
+_words = re.compile(r"[（(]?([大小])[写寫][）)]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _wrong_spelling(amounts: Mapping[str, Decimal]) -> list[Contradiction]:
         Contradiction("spelling", (one, other), f"{amounts[other]:f}")
         for one, how in spelled.items()
         for other, its_how in spelled.items()
-        if (how, its_how) == ("大写", "小写")
+        if (how, its_how) == ("大", "小")
         and _words.sub("", one) == _words.sub("", other)
         and _differ(amounts[one], amounts[other])
     ]

@@ -311,3 +311,42 @@ def test_every_chinese_number_can_be_read_back(number: int) -> None:
             total += (digit or 1) * {"十": 10, "百": 100, "千": 1000}[c]
             digit = 0
     assert total + digit == number
+
+
+def control(content: str, properties: str = "<w:showingPlcHdr/>") -> str:
+    return f"<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent>{content}</w:sdtContent></w:sdt>"
+
+
+def run_of(text: str, style: str = "") -> str:
+    properties = f'<w:rPr><w:rStyle w:val="{style}"/></w:rPr>' if style else ""
+    return f"<w:r>{properties}<w:t>{text}</w:t></w:r>"
+
+
+STYLES = (
+    f'<w:styles {W}><w:style w:type="character" w:styleId="a3"><w:name w:val="Placeholder Text"/>'
+    "</w:style></w:styles>"
+)
+
+
+def test_the_prompt_of_an_empty_content_control_is_no_text() -> None:
+    cell = f"<w:tc><w:p>{run_of('日期选择器', 'a3')}</w:p></w:tc>"
+    body = (
+        f"<w:p>{run_of('甲方：')}{control(run_of('某公司名称', 'a3'))}</w:p>"
+        f"{control(paragraph('单击或点击此处输入文字。'))}"
+        f"<w:tbl><w:tr><w:tc>{paragraph('签订日期')}</w:tc>{control(cell)}</w:tr>"
+        f"<w:tr><w:tc>{paragraph('地点')}</w:tc><w:tc>{paragraph('北京')}</w:tc></w:tr></w:tbl>"
+    )
+    document = loaded(write_docx(body, styles=STYLES))
+    assert document.text == "甲方：\n签订日期\n地点\t北京"
+    assert document.notes == ("prompts of empty content controls are left out",)
+
+
+@pytest.mark.parametrize("mark", ["", '<w:showingPlcHdr w:val="0"/>'])
+def test_a_filled_content_control_is_read_whatever_its_style(mark: str) -> None:
+    body = f"<w:p>{control(run_of('某公司', 'a3'), mark)}</w:p>"
+    assert loaded(write_docx(body, styles=STYLES)).text == "某公司"
+
+
+def test_a_value_that_a_program_put_below_the_mark_of_a_prompt_is_read() -> None:
+    body = f"<w:p>{control(run_of('某公司'))}</w:p>"
+    assert loaded(write_docx(body, styles=STYLES)).text == "某公司"

@@ -131,6 +131,23 @@ def test_items_of_ordered_lists_have_their_numbers(source: str, text: str) -> No
         ("<br hidden><input hidden value=1>可见<img style='display:none'>的正文", "可见的正文"),
         ("<div style='overflow: hidden'>可见</div><div data-hidden=1>正文</div>", "可见\n正文"),
         ("<body style='display: none'><p>由程序显示</body>", "由程序显示"),
+        (
+            "<style>/*a*/p,.x{DISPLAY: none !important}</style><p class='b x'>不见</p>可见的正文",
+            "可见的正文",
+        ),
+        (
+            "<style><!-- #gone { display:none } --></style><i id=gone>不见</i>可见的正文",
+            "可见的正文",
+        ),
+        ("<style>td.off{display:none}</style><p class=off>可见</p>正文", "可见\n正文"),
+        (
+            "<style>.tab{display:none}.tab.open{display:block}</style><p class=tab>可见</p>正文",
+            "可见\n正文",
+        ),
+        ("<style>@media print{.off{display:none}}</style><p class=off>可见</p>正文", "可见\n正文"),
+        ("<style media=print>.off{display:none}</style><p class=off>可见</p>正文", "可见\n正文"),
+        ("<style>.a .off{display:none}</style><p class=off>可见</p>正文", "可见\n正文"),
+        ("<!--<style>.off{display:none}</style>--><p class=off>可见</p>正文", "可见\n正文"),
     ],
 )
 def test_what_is_not_displayed_is_left_out(source: str, text: str) -> None:
@@ -208,6 +225,9 @@ def test_every_character_comes_from_its_place_in_the_source() -> None:
         "ol,",
         "ol{list-style:",
         "display:",
+        "<style ",
+        "<style>a{display:none}",
+        ".a{display:none",
     ],
 )
 def test_hostile_repetition_is_read_in_linear_work(unit: str) -> None:

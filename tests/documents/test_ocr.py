@@ -11,7 +11,8 @@ from pdf_writing import write_pdf
 
 from featpipe.documents import LoadLimits, load_document
 from featpipe.documents.formats import ocr
-from featpipe.documents.formats.pdf_layout import Line, PageLines
+from featpipe.documents.formats.pdf_layout import PageLines
+from featpipe.documents.formats.pdf_margins import Line
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
 
 pdfium = pytest.importorskip("pypdfium2")

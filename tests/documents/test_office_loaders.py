@@ -63,6 +63,31 @@ def test_paragraphs_of_a_slide_have_the_numbers_they_ask_for() -> None:
     ]  # fmt: skip
 
 
+def test_numbers_of_a_slide_are_inherited_from_its_layout_and_master() -> None:
+    pptx = pytest.importorskip("pptx")
+    show, buffer = pptx.Presentation(), io.BytesIO()
+    layout = show.slide_layouts[1]
+    body = next(one for one in layout.placeholders if one.placeholder_format.idx == 1)
+    style = body._element.txBody.find("{*}lstStyle")
+    space = style.tag.partition("}")[0] + "}"
+    level = style.makeelement(f"{space}lvl1pPr", {})
+    level.append(level.makeelement(f"{space}buAutoNum", {"type": "arabicPeriod"}))
+    style.append(level)
+    slide = show.slides.add_slide(layout)
+    slide.shapes.title.text = "概况"
+    frame = slide.placeholders[1].text_frame
+    frame.text = "甲\n乙\n丙\n丁"
+    frame.paragraphs[1].level = 1
+    properties = frame.paragraphs[2]._p.get_or_add_pPr()
+    properties.append(properties.makeelement(f"{space}buNone", {}))
+    slide.notes_slide.notes_text_frame.text = "备注"
+    other = show.slides.add_slide(show.slide_layouts[3])
+    other.placeholders[1].text_frame.text = "无编号"
+    show.save(buffer)
+    text = loaded(buffer.getvalue()).text
+    assert text.split("\n") == ["概况", "1. 甲", "乙", "丙", "1. 丁", "备注", "无编号"]
+
+
 def test_sheets_show_what_excel_shows() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

@@ -9,7 +9,6 @@ import pytest
 
 from featpipe.documents.formats.pdf_layout import (
     Block,
-    Line,
     PageLines,
     find_running,
     join_words,
@@ -17,6 +16,7 @@ from featpipe.documents.formats.pdf_layout import (
     upright,
 )
 from featpipe.documents.formats.pdf_lines import cut_lines
+from featpipe.documents.formats.pdf_margins import Line
 from featpipe.documents.formats.pdf_rules import Rules, rules_of
 
 SIZE = 10.0
@@ -138,6 +138,25 @@ def test_pieces_at_one_height_are_one_row() -> None:
 
 def test_a_list_of_short_lines_is_not_prose() -> None:
     assert len(texts(page(("Acme Inc.", 50, 700), ("Beta Corp.", 50, 685)))) == 2
+
+
+def test_a_headline_over_two_columns_is_no_margin_of_the_left_one() -> None:
+    column = "本公司及董事会全体成员保证公告内容"
+    lines = [("关于" + WIDE, 50, 775)]
+    for left in (50, 240):
+        lines += [(column, left, 740 - 15 * row) for row in range(8)]
+        lines.append(("特此公告。", left, 620))
+    headline, *columns = texts(page(*lines))
+    assert headline == "关于" + WIDE
+    assert columns == ["\n".join([column] * 8 + ["特此公告。"])] * 2
+
+
+def test_a_table_below_a_headline_is_none_of_two_columns() -> None:
+    names = ["张三", "欧阳锋", "北京某某科技公司", "李四", "王五", "赵六", "孙七"]
+    lines = [("关于" + WIDE, 50, 775)]
+    lines += [(name, 50, 740 - 15 * row) for row, name in enumerate(names)]
+    lines += [(name, 240, 740 - 15 * row) for row, name in enumerate(names)]
+    assert texts(page(*lines))[:8] == ["关于" + WIDE, *names]
 
 
 def test_two_columns_have_two_margins() -> None:

@@ -68,10 +68,7 @@ def test_wrapped_chinese_is_joined_without_blanks() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        [
-            f"{i:04d}  item number {i} in the list of goods and things   {i * 7}.00"
-            for i in range(30)
-        ],
+        [f"{i:04d} item number {i} in the list of goods and things {i * 7}.00" for i in range(30)],
         ["床前明月光，", "疑是地上霜。", "举头望明月，", "低头思故乡。"] * 5,
         [clause for clause in CLAUSES for _ in range(3)],
         ["short", "lines", "of", "no", "width"] * 5,
@@ -82,6 +79,94 @@ def test_lines_that_were_ended_on_purpose_stay(lines: list[str]) -> None:
     document = loaded("\n".join(lines))
     assert [" ".join(line.split()) for line in lines] == document.text.split("\n")
     assert not document.notes
+
+
+def cells_of(document: Document) -> list[list[list[str]]]:
+    """The cells of each table, row by row."""
+    tables = []
+    for table in document.tables:
+        rows: dict[int, list[str]] = {}
+        for cell in table.cells:
+            rows.setdefault(cell.row, []).append(document.text[cell.start : cell.end])
+        tables.append(list(rows.values()))
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        (",2023年,2022年\n收入,100,200\n", [["", "2023年", "2022年"], ["收入", "100", "200"]]),
+        ("\t2023年\n收入\t1,000\n", [["", "2023年"], ["收入", "1,000"]]),
+        (
+            '名称,备注,金额\r\n"甲,乙","说""不""\n再说","1,000.00"\r\n\r\n',
+            [["名称", "备注", "金额"], ["甲,乙", '说"不" 再说', "1,000.00"]],
+        ),
+        ("a;b\n1;2\n3;", [["a", "b"], ["1", "2"], ["3", ""]]),
+        ("名称,编号,数\n甲,1,100\n", [["名称", "编号", "数"], ["甲", "1", "100"]]),
+        (
+            "名称,备注,数\n甲,已付。待开票,1\n",
+            [["名称", "备注", "数"], ["甲", "已付。待开票", "1"]],
+        ),
+        ('名称,数\n甲,"1,100"\n乙,5\n', [["名称", "数"], ["甲", "1,100"], ["乙", "5"]]),
+    ],
+)
+def test_separated_values_are_a_table(source: str, rows: list[list[str]]) -> None:
+    document = loaded(source, "a.csv")
+    assert cells_of(document) == [rows]
+    assert document.origin
+    at = document.text.index(rows[-1][0])
+    assert source[slice(*document.origin.to_source(at, at + 1))] == rows[-1][0][0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "1,000\n2,000\n3,000\n",
+        "共1,234,567\n共2,345,678\n",
+        "甲方,乙方\n金额1,000\n金额2,000\n",
+        "Yes, it is.\nNo, it is not.\nWell, well.\n",
+        "他说,好。我说,不。\n他说,好。我说,不。\n他说,好。我说,不。\n",
+        "甲方付款,乙方交货,丙方担保。\n逾期付款,应付利息,并赔偿损失。\n",
+        "a,b\nc\nd,e\n",
+        '"a,b\nc,d\ne,f,g',
+    ],
+)
+def test_commas_of_numbers_and_of_prose_part_no_cells(source: str) -> None:
+    document = loaded(source)
+    assert not document.tables
+    assert document.text == "\n".join(line.strip() for line in source.splitlines())
+
+
+def test_lines_with_cells_in_columns_are_a_table_between_paragraphs() -> None:
+    table = "项目  2023年  2022年\n收入    1,000  2,000\n净利润  500  600"
+    document = loaded(f"甲方  某公司\n本期数据如下：\n{table}\n以上。\n1.\t标的\n2.\t价款")
+    assert cells_of(document) == [[line.split() for line in table.split("\n")]]
+    assert document.text.split("\n") == [
+        "甲方 某公司", "本期数据如下：", "项目\t2023年\t2022年", "收入\t1,000\t2,000",
+        "净利润\t500\t600", "以上。", "1. 标的", "2. 价款",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["甲  方：某公司", "地  址：某地", "电  话：123"],
+        ["日期：2024年  5月  1日", "日期：2024年  6月  2日"],
+        ["It was so.  The next day", "it went on.  And nothing", "was done.  But then it"],
+        ["第一条  合同标的", "第二条  合同价款", "第三条  付款方式"],
+        ["　　甲方承担", "　　乙方承担", "　　双方承担"],
+        ["\t\t甲方承担", "\t\t乙方承担"],
+    ],
+)
+def test_wide_gaps_in_words_dates_and_prose_part_no_cells(lines: list[str]) -> None:
+    document = loaded("\n".join(lines))
+    assert not document.tables
+    assert document.text.split("\n") == [" ".join(line.split()) for line in lines]
+
+
+def test_a_justified_text_is_no_table() -> None:
+    lines = [line.replace(" ", "  ", 2) for line in textwrap.wrap(CLAUSES[0] * 9, 70)]
+    assert not loaded("\n".join(lines)).tables
 
 
 def test_form_feeds_part_pages() -> None:

@@ -70,6 +70,10 @@ def result(*values: str, unit: str = "", remark: str = "", places: int = 0) -> F
             [Contradiction("spelling", ("合同金额（大写）", "合同金额（小写）"), "3000")],
         ),
         ({"合同金额（大写）": result("30000"), "保证金（小写）": result("3000")}, []),
+        (
+            {"金額（大寫）": result("30000"), "金額（小寫）": result("3000")},
+            [Contradiction("spelling", ("金額（大寫）", "金額（小寫）"), "3000")],
+        ),
         ({}, []),
     ],
 )  # fmt: skip

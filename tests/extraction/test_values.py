@@ -96,6 +96,7 @@ def test_a_minus_is_part_of_its_amount_and_a_dash_is_not(text: str, key: str) ->
         ("宽带费 10元 100 Gbps", "10", "CNY"),
         ("between $1.5B and $2b", "1500000000", "USD"),
         ("$1-2b", "1000000000..2000000000", "USD"),
+        ("USD 10M SOFR-linked loan", "10000000", "USD"),
     ],
 )
 def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: str) -> None:
@@ -106,20 +107,44 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
 
 
 @pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("Miete €1.234, Kaution €3.702,00", ["1234", "3702"]),
+        ("€1.234.567 und 12.345 €", ["1234567", "12345"]),
+        ("€500-1.000 oder 1.234,50 €", ["500..1000", "500", "1000", "1234.5"]),
+        ("€1.234 je Liter", ["1.234"]),
+        ("€1.234, in total 1,234.50", ["1.234"]),
+        ("€1.234 million, 1.234,50 €", ["1234000", "1234.5"]),
+        ("$1.234 und 1.234,50 €", ["1.234", "1234.5"]),
+    ],
+)
+def test_euros_have_points_between_groups_where_the_document_shows_it(
+    text: str, keys: list[str]
+) -> None:
+    assert [one.value.key for one in find_values(fold_width(text), "money")] == keys
+
+
+@pytest.mark.parametrize(
     ("kind", "text"),
     [
         ("money", "第3条"),
         ("money", "10 Gbps"),
+        ("money", "USD 1M LIBOR plus 2%"),
+        ("money", "EUR 6M EURIBOR"),
+        ("money", "USD 3M Term SOFR"),
         ("money", "A100元件"),
         ("money", "5万3元"),
         ("money", "两三万元"),
         ("money", "数百万元"),
         ("money", "几十万元"),
         ("money", "3千5百元"),
+        ("money", "數百萬元"),
+        ("date", "農曆五月初五"),
         ("money", "1\t000元"),
         ("money", "100,00元"),
         ("money", "三五元"),
         ("period", "两三天"),
+        ("period", "3+2年"),
         ("period", "三五年"),
         ("number", "七八个"),
         ("number", "20千伏"),
@@ -138,7 +163,7 @@ def test_a_scale_before_or_behind_its_amount_counts(text: str, key: str, unit: s
         ("date", "农历二〇二三年五月初五"),
         ("date", "今年五月初八"),
         ("date", "农历1990年5月3日"),
-        ("date", "民国112年5月3日"),
+        ("date", "民国1000年"),
         ("date", "1799年5月3日"),
         ("date", "2123年5月3日"),
         ("period", "5月13日"),
@@ -174,6 +199,10 @@ def test_a_circled_number_is_no_digit_of_the_value_behind_it(
         ("money", "税额\t¥79.86\t备注", ["¥79.86"]),
         ("money", "pay $1,200 at once", ["$1,200"]),
         ("money", "1,200\n万元", ["1,200\n万元"]),
+        ("money", "1亿\t2000万元", ["2000万元"]),
+        ("money", "每次3元5分钟", ["3元"]),
+        ("money", "首付100元3分期", ["100元"]),
+        ("money", "100万元 300万元", ["100万元", "300万元"]),
         ("number", "证件号码：3301\n家庭住址：杭州", []),
         ("number", "1\t台式计算机\t5\t台\t3", ["5\t台"]),
         ("number", "共3\n万科企业", []),
@@ -191,7 +220,9 @@ def test_a_thousand_that_is_part_of_a_unit_is_no_scale() -> None:
     assert read_value("3千人", "number").key == "3000"
 
 
-@pytest.mark.parametrize("text", ["30天 6个月", "1年\t6个月", "10个工作日6个月"])
+@pytest.mark.parametrize(
+    "text", ["30天 6个月", "1年\t6个月", "10个工作日6个月", "12 months, 6 months notice"]
+)
 def test_two_periods_are_added_only_if_they_are_one(text: str) -> None:
     first, second = find_values(text, "period")
     assert first.value.key in {"30 days", "12 months", "10 workdays"}
@@ -216,6 +247,20 @@ def test_a_date_with_its_year_is_found_once_and_is_not_one_without() -> None:
     assert not read_value("11月7日", "date").means(read_value("2018年11月7日", "date"))
 
 
+def test_tenths_and_hundredths_alone_are_an_amount_where_nothing_else_stands() -> None:
+    assert read_value("伍角伍分", "money") == Value("money", "0.55", "CNY")
+    assert not list(find_values("三角形的五分之一", "money"))
+
+
+def test_a_number_in_brackets_is_negative_alone_in_its_cell() -> None:
+    features = features_of("项目\t本期\n净利润\t(1,234.00)\n见附注 (5,678.00) 号\n")
+    (place,) = locate_value(features, "-1234", "money")
+    assert features.folded[slice(*place)] == "(1,234.00)"
+    (place,) = locate_value(features, "1234", "money")
+    assert features.folded[slice(*place)] == "1,234.00"
+    assert not locate_value(features, "-5678", "money")
+
+
 def test_a_unit_left_out_does_not_part_two_values() -> None:
     assert read_value("68587100", "money").means(read_value("6,858.71万元", "money"))
     assert not read_value("100美元", "money").means(read_value("100元", "money"))
@@ -229,6 +274,7 @@ def test_a_unit_left_out_does_not_part_two_values() -> None:
         ("3km", "3公里"),
         ("5kg", "5千克"),
         ("2MW", "2兆瓦"),
+        ("300臺", "300台"),
     ],
 )
 def test_spellings_of_one_unit_are_equal(one: str, other: str) -> None:
@@ -359,9 +405,25 @@ def test_a_day_that_no_calendar_has_is_kept_and_remarked(text: str, *, is_no_day
     [
         "2023-02-28 00:00:00", "2023-02-28T10:30:00+08:00", "2023-02-28T10:30:00.5Z",
         "2023/2/28 9:05", "2023年2月28日 10:30", "2023年2月28日10:30", "2023年2月28日晚",
+        "2023年2月28日上午10时30分", "2023年2月28日下午3点", "2023年2月28日（星期二）",
+        "2023年2月28日24时",
     ],
 )  # fmt: skip
 def test_a_date_is_read_with_its_time_of_day(text: str) -> None:
+    assert read_value(text, "date") == Value("date", "2023-02-28")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "截至2023年2月28日",
+        "截止2023-02-28",
+        "自2023年2月28日起",
+        "自2023-02-28起",
+        "2023年2月28日止",
+    ],
+)
+def test_a_date_is_read_with_the_words_that_begin_or_end_a_range(text: str) -> None:
     assert read_value(text, "date") == Value("date", "2023-02-28")
 
 
@@ -407,6 +469,10 @@ def test_a_bound_stands_before_its_amount_or_behind_it(
         ("number", "500余人", ["500"]),
         ("percent", "百分之五至百分之八", ["0.05..0.08"]),
         ("percent", "百分之五至八十天", ["0.05"]),
+        ("percent", "百分之五到八", ["0.05..0.08"]),
+        ("percent", "百分之5-8的股份", ["0.05..0.08"]),
+        ("percent", "百分之5 - 10 日内", ["0.05"]),
+        ("percent", "百分之三至五年", ["0.03"]),
     ],
 )
 def test_ranges_of_counts_and_shares_are_found_whole(
@@ -431,6 +497,8 @@ def test_ranges_of_counts_and_shares_are_found_whole(
         ("第3-5年", []),
         ("A1-3年", []),
         ("2023年5月3-5日", []),
+        ("3个月\t10天", ["3 months", "10 days"]),
+        ("3个月5月10日", ["3 months"]),
     ],
 )
 def test_a_range_of_periods_is_found_before_its_ends(text: str, keys: list[str]) -> None:
@@ -439,6 +507,14 @@ def test_a_range_of_periods_is_found_before_its_ends(text: str, keys: list[str])
     for one in found[:1]:
         assert read_value(text[one.start : one.end], "period") == one.value
         assert read_value(one.value.key, "period") == one.value
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("五年期", "60 months"), ("10个工作日内", "10 workdays"), ("为期三个月", "3 months")],
+)
+def test_a_period_is_read_with_the_words_around_it(text: str, key: str) -> None:
+    assert read_value(text, "period") == Value("period", key)
 
 
 @pytest.mark.parametrize(
@@ -475,9 +551,30 @@ def test_a_range_of_periods_is_found_before_its_ends(text: str, keys: list[str])
             [("January 1", "2023-01-01"), ("December 31, 2023", "2023-12-31")],
         ),
         ("November 1 to February 28, 2024", [("February 28, 2024", "2024-02-28")]),
+        (
+            "中華民國113年1月1日至12月31日",
+            [("中華民國113年1月1日", "2024-01-01"), ("12月31日", "2024-12-31")],
+        ),
+        (
+            "民國113年5月3-5日",
+            [
+                ("民國113年5月3-5日", "2024-05-03..2024-05-05"),
+                ("民國113年5月3", "2024-05-03"),
+                ("5日", "2024-05-05"),
+            ],
+        ),
         ("2023年上半年", [("2023年上半年", "2023-H1")]),
         ("2023年年底", [("2023年年底", "2023 end")]),
         ("2023Q1", [("2023Q1", "2023-Q1")]),
+        ("2023年H1", [("2023年H1", "2023-H1")]),
+        ("1H2023及H2 2024", [("1H2023", "2023-H1"), ("H2 2024", "2024-H2")]),
+        ("2023上半年", [("2023上半年", "2023-H1")]),
+        ("2023年度末", [("2023年度末", "2023 end")]),
+        (
+            "2023年第1季度至第3季度",
+            [("2023年第1季度", "2023-Q1"), ("第3季度", "2023-Q3")],
+        ),
+        ("2023年上半年至5月3日", [("2023年上半年", "2023-H1"), ("5月3日", "--05-03")]),
         ("2023年2月32日", [("2023年2月32日", "2023-02-32")]),
     ],
 )  # fmt: skip
@@ -498,8 +595,12 @@ def test_dates_of_a_range_tell_each_other_their_year_and_month(
         ("2023-Q1", "2023-Q1"),
         ("2023-05 end", "2023-05 end"),
         ("--Q3 end", "--Q3 end"),
+        ("2023年5月上旬", "2023-05 early"),
+        ("5月中旬", "--05 middle"),
+        ("2023-05 late", "2023-05 late"),
         ("今年三季度末", "--Q3 end"),
         ("2023-05", "2023-05"),
+        ("2023年度", "2023"),
     ],
 )
 def test_a_range_of_dates_and_a_key_are_read_whole(text: str, key: str) -> None:

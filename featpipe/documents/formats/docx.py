@@ -3,8 +3,9 @@
 Read from the package's XML directly: the usual library leaves numbers, text boxes and content
 controls out. Order: the body as it stands, a text box after the paragraph that holds it; then
 footnotes and endnotes; then heads and feet, each text once. Deleted text (tracked changes), hidden
-text, comments and field codes are no text of the document; comments and hidden text are noted, as
-are charts, diagrams and embedded files, which are left out.
+text, prompts of empty content controls, comments and field codes are no text of the document;
+comments, prompts and hidden text are noted, as are charts, diagrams and embedded files, which are
+left out.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ _FORMULA = words_in(
 _SIGNS = {"tab": " ", "noBreakHyphen": "-", "ptab": " ", "cr": "\v"}
 #: A line break inside a paragraph, while its text is put together.
 _BREAK = "\v"
+#: What Word shows in an empty content control, whatever its style.
+_PROMPT = re.compile(
+    r"(?:[单點点]击|單擊|點擊|按一下).{0,12}[输輸]入.{0,12}|[选選][择擇]一[项項].?"
+    r"|Click (?:here|or tap).{0,40}|Choose an item\.?"
+)
 _HEX = re.compile("[0-9A-Fa-f]{1,6}")
 
 
@@ -101,7 +107,13 @@ class _Word:
         self.container = container
         #: Signs that are left out, by their font.
         self.lost: Counter[str] = Counter()
-        self.styles = _read_styles(self._root("styles"))
+        styles = self._root("styles")
+        self.styles = _read_styles(styles)
+        self.prompt_styles = {
+            attribute(style, "styleId")
+            for style in children(styles, "style")
+            if (value_of(style, "name") or "").lower() == "placeholder text"
+        }
         self.numbering = Numbering.read(self._root("numbering"))
 
     def _root(self, kind: str) -> Element | None:
@@ -110,10 +122,12 @@ class _Word:
 
     def read(self, document: Element) -> None:
         """Add the text of the document."""
+        self._blank_prompts(document)
         body = child(document, "body")
         self._blocks(body if body is not None else document)
         for kind in ("footnotes", "endnotes"):
             root = self._root(kind)
+            self._blank_prompts(root)
             for note in root if root is not None else ():
                 if attribute(note, "type") in {None, "normal"}:
                     self._blocks(note)
@@ -123,11 +137,30 @@ class _Word:
         if self.parts.get("diagramData"):
             self.builder.note("diagrams are left out")
 
+    def _blank_prompts(self, root: Element | None) -> None:
+        """Take the text from content controls that show a prompt (showingPlcHdr) and no value.
+
+        Programs that fill a control may leave its mark: a text in another style is a value.
+        """
+        space = root.tag.rpartition("}")[0] + "}" if root is not None else ""
+        for control in root.iter(f"{space}sdt") if root is not None else ():
+            content = child(control, "sdtContent")
+            if content is None or not is_on(child(control, "sdtPr"), "showingPlcHdr"):
+                continue
+            shown = "".join(text.text or "" for text in content.iter(f"{space}t"))
+            for run in content.iter(f"{space}r"):
+                style = value_of(child(run, "rPr"), "rStyle")
+                if style in self.prompt_styles or _PROMPT.fullmatch(shown.strip()):
+                    self.builder.note("prompts of empty content controls are left out")
+                    for text in run.iter(f"{space}t"):
+                        text.text = ""
+
     def _heads(self) -> None:
         seen: set[str] = set()
         for kind in ("header", "footer"):
             for name in sorted(self.parts.get(kind, [])):
                 root = self.container.xml_or_none(name)
+                self._blank_prompts(root)
                 for paragraph in root.iter() if root is not None else ():
                     if local(paragraph.tag) != "p":
                         continue

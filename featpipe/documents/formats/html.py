@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import DocumentBuilder, Pieces
 from featpipe.documents.decode import Decoded, decode
-from featpipe.documents.formats.html_hidden import HiddenElement, may_hide
+from featpipe.documents.formats.html_hidden import HiddenElement, StyleSheet, may_hide
 from featpipe.documents.formats.html_lists import OpenList, lacks_numbers, open_list
 from featpipe.documents.formats.html_tables import (
     Block,
@@ -115,8 +115,9 @@ def decode_page(data: bytes) -> Decoded:
 
 def read_html(source: str, builder: DocumentBuilder) -> None:
     """Add the text of an HTML source to a builder."""
-    hidden = HiddenElement() if may_hide(source) else None
-    n_shown, n_hidden = _count(source) if hidden else (0, 0)
+    sheet = StyleSheet.of(source) if may_hide(source) else None
+    n_shown, n_hidden = _count(source, sheet) if sheet else (0, 0)
+    hidden = HiddenElement(sheet) if sheet else None
     if n_hidden > n_shown:
         hidden = None
     if n_hidden:
@@ -131,9 +132,9 @@ def read_html_within(source: str, start: int, end: int, builder: DocumentBuilder
     _Page(builder).read(source, start, end)
 
 
-def _count(source: str) -> tuple[int, int]:
+def _count(source: str, sheet: StyleSheet) -> tuple[int, int]:
     """About how many characters of a page are displayed, and how many are not."""
-    hidden = HiddenElement()
+    hidden = HiddenElement(sheet)
     counts = [0, 0]
     at = 0
     for match in _TOKEN.finditer(source):

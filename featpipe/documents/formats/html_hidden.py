@@ -1,18 +1,26 @@
-"""Elements of an HTML page that are not displayed: ``hidden``, or ``display: none`` of their own.
+"""Elements of an HTML page that are not displayed: ``hidden``, or with ``display: none``.
 
 No tree is built here either: where such an element ends is seen from the names of the tags that
 open and close after it. An end tag that is left out, as that of ``<li>`` may be, and one that was
 forgotten cost no more than a browser takes them to cost: the end of the parent ends the element.
-What style sheets and programs hide is not known, and read.
+
+Of the style sheets in a page, rules for one class or id are known, as ``.note {display:none}``,
+unless another rule displays it (``.tab.open``). What other style sheets and programs hide is not
+known, and read.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from featpipe.documents.formats.html_tables import attributes_of
 from featpipe.documents.segment import words_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _MARKS = re.compile(r"""\shidden[\s=/>]|display\s{0,9}+:\s{0,9}+none""", re.IGNORECASE)
 #: Found faster than marks: most pages have none of them.
@@ -47,6 +55,73 @@ _PARENTS = (
 )
 
 
+#: A style sheet in a page, with its attributes; a comment around it is matched first.
+_SHEET = re.compile(
+    r"<!--.*?(?:-->|\Z)|<style(?P<attributes>\s[^>]{0,300}+)?>(?P<rules>.*?)(?:</style\s*+>|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
+_MEDIA = re.compile(r"\bmedia\b(?![^>]*\b(?:screen|all)\b)", re.IGNORECASE)
+_DISPLAY = re.compile(r"(?:^|[;\s])display\s*+:\s*+([a-z-]+)", re.IGNORECASE)
+_ONE_NAME = re.compile(r"([a-z][a-z\d]*)?([.#][\w-]+)", re.IGNORECASE)
+_NAME = re.compile(r"[.#][\w-]+")
+_NAMED = re.compile(r"\b(?:class|id)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class StyleSheet:
+    """What a page's style sheets hide: ``.class`` or ``#id`` -> names of elements, "" for any."""
+
+    hidden: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, source: str) -> StyleSheet:
+        """From the source of a page."""
+        hidden: dict[str, set[str]] = {}
+        shown: set[str] = set()
+        for selector, display, is_always in _display_rules(source):
+            one = _ONE_NAME.fullmatch(selector)
+            if display != "none":
+                shown.update(_NAME.findall(selector))
+            elif one and is_always:
+                hidden.setdefault(one[2], set()).add((one[1] or "").lower())
+        return cls({name: frozenset(of) for name, of in hidden.items() if name not in shown})
+
+    def hides(self, name: str, attributes: str) -> bool:
+        """Whether an element with these attributes is not displayed."""
+        if not self.hidden or not _NAMED.search(attributes):
+            return False
+        found = attributes_of(attributes)
+        names = [f".{one}" for one in found.get("class", ("", 0))[0].split()]
+        names.append(f"#{found.get('id', ('', 0))[0].strip()}")
+        return any(not {"", name}.isdisjoint(self.hidden.get(one, ())) for one in names)
+
+
+def _display_rules(source: str) -> Iterator[tuple[str, str, bool]]:
+    """Selector, display, and whether it holds on every screen, of rules in a page."""
+    for sheet in _SHEET.finditer(source):
+        if sheet["rules"] and not _MEDIA.search(sheet["attributes"] or ""):
+            yield from _display_rules_of(_CSS_COMMENT.sub("", sheet["rules"]))
+
+
+def _display_rules_of(sheet: str) -> Iterator[tuple[str, str, bool]]:
+    at, selector = 0, ""
+    open_at: list[str] = []
+    for brace in re.finditer("[{}]", sheet):
+        text, at = sheet[at : brace.start()], brace.end()
+        if brace[0] == "{":
+            selector = text.rpartition(";")[2].strip()
+            open_at.append(selector)
+        elif open_at:
+            display = _DISPLAY.findall(text)
+            is_always = len(open_at) == 1
+            if display and selector == open_at[-1]:
+                yield from (
+                    (s.strip(), display[-1].lower(), is_always) for s in selector.split(",")
+                )
+            open_at.pop()
+
+
 def may_hide(source: str) -> bool:
     """Whether a page may hold an element that is not displayed."""
     return any(word in source for word in _WORDS) and bool(_MARKS.search(source))
@@ -59,8 +134,9 @@ class HiddenElement:
         name: of the element; "" where the page is displayed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sheet: StyleSheet) -> None:
         self.name = ""
+        self._sheet = sheet
         self._inner: Counter[str] = Counter()
 
     def covers(self, name: str | None, attributes: str | None, *, is_open: bool) -> bool:
@@ -78,7 +154,9 @@ class HiddenElement:
         return self._goes_on(name.lower(), attributes or "", is_open=is_open)
 
     def _begins(self, name: str, attributes: str) -> bool:
-        if name in _SHOWN or not is_hidden(attributes):
+        if name in _SHOWN:
+            return False
+        if not is_hidden(attributes) and not self._sheet.hides(name, attributes):
             return False
         if name not in _VOID and not attributes.endswith("/"):
             self.name = name

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 import numpy as np
 
 from featpipe.documents.builder import DocumentBuilder
-from featpipe.documents.formats.pdf_layout import Line, PageLines, to_blocks
+from featpipe.documents.formats.pdf_layout import PageLines, to_blocks
+from featpipe.documents.formats.pdf_margins import Line
 from featpipe.documents.limits import OCR_HINT
 from featpipe.errors import DocumentTooLarge, EmptyDocument, UnreadableDocument, UnsupportedDocument
 

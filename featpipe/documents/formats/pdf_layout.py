@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from featpipe.documents.formats.pdf_margins import Line, right_limits
 from featpipe.documents.formats.text import begins_item, first_word, is_ended
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _PAGE_NUMBER = re.compile(
 _RAGGED = 0.3
 #: Lines of a page that decide its direction.
 _VOTERS = 30
-_NOWHERE = float("-inf")
 #: Characters between head and foot of a page that make it one of text: more than a stamp has.
 _PROSE = 40
 #: Width of a line, in font sizes, below which it does not show a margin.
@@ -65,19 +65,6 @@ _HYPHENS = ("\ufffe", "-\n", "\u2010\n", "\xad\n")
 _PARTED = re.compile(r"(?:\ufffe|[-\u2010\xad]\n)\s*(?=[^\W\d_]{2})")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2,}$")
-
-
-class Line(NamedTuple):
-    """One line of text with its box, in points, y upwards; ``size`` is the font's height.
-
-    A line that was typed into the page ends before it begins: nothing is wrapped at its end.
-    """
-
-    text: str
-    left: float
-    right: float
-    bottom: float
-    size: float
 
 
 @dataclass(slots=True)
@@ -363,7 +350,7 @@ class End(NamedTuple):
 def _ends(page: PageLines) -> list[End]:
     """By line, how far it may reach."""
     lines, rules = page.lines, page.rules
-    limits = _right_limits(lines)
+    limits = right_limits(lines)
     if rules is None:
         return list(map(End, limits))
     width = max(line.right for line in lines) - min(line.left for line in lines) if lines else 0.0
@@ -371,19 +358,6 @@ def _ends(page: PageLines) -> list[End]:
         End(limit, rules.cell_at(line.right - line.size / 2, line.bottom + line.size / 2), width)
         for line, limit in zip(lines, limits, strict=True)
     ]
-
-
-def _right_limits(lines: Sequence[Line]) -> list[float]:
-    """By line, the right end of the longest line that begins at about the same place."""
-    limits: dict[int, float] = {}
-    columns = [int(line.left // 24) for line in lines]
-    for line, column in zip(lines, columns, strict=True):
-        # Overlapping bins of 48 points: an indented line shares one with its column.
-        if line.right > limits.get(column, _NOWHERE):
-            limits[column] = line.right
-        if line.right > limits.get(column + 1, _NOWHERE):
-            limits[column + 1] = line.right
-    return [max(limits[column], limits[column + 1]) for column in columns]
 
 
 def _is_wrapped(line: Line, following: Line, room: float, size: float) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from featpipe.documents.builder import DocumentBuilder
-    from featpipe.documents.formats.pdf_layout import Line
+    from featpipe.documents.formats.pdf_margins import Line
 
 #: Flags of an annotation: hidden, not viewed. Of a field: a password.
 _UNSEEN, _PASSWORD = 1 << 1 | 1 << 5, 1 << 13

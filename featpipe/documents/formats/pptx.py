@@ -1,7 +1,7 @@
 """PowerPoint files (.pptx): slides as pages; shapes, groups, tables, diagrams and speaker notes.
 
 Shapes come in their order on the slide, the title as a heading; speaker notes follow the slide they
-belong to. Paragraphs have the numbers that they ask for themselves. Slide numbers and dates that
+belong to. Paragraphs have their numbers, as `pptx_numbering` tells. Slide numbers and dates that
 the program fills in are left out; so are comments and charts, which is noted.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, RawCell, count_of
-from featpipe.documents.formats.docx_numbering import labelled, written
+from featpipe.documents.formats.pptx_numbering import TITLES, Layouts, Placeholder, numbered
 from featpipe.documents.formats.zip_xml import (
     Container,
     attribute,
@@ -23,19 +23,11 @@ from featpipe.documents.formats.zip_xml import (
 from featpipe.errors import DocumentTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
     from featpipe.documents.limits import LoadLimits
 
 _FILLED_IN = frozenset({"sldNum", "dt", "sldImg", "hdr"})
-#: How kinds of numbers begin -> their names in a Word file.
-_STYLES = {
-    "alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman",
-    "romanUc": "upperRoman", "circleNum": "decimalEnclosedCircle", "ea1Chs": "chineseCounting",
-    "ea1Cht": "chineseCounting", "ea1JpnKor": "chineseCounting", "ea1JpnChs": "chineseCounting",
-}  # fmt: skip
-_TITLES = frozenset({"title", "ctrTitle"})
 
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
@@ -46,9 +38,10 @@ def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> Documen
     if len(slides) > limits.max_pages:
         raise DocumentTooLarge(f"{len(slides):,} slides are more than {limits.max_pages:,}")
     builder = DocumentBuilder(limits, title=container.title())
+    layouts = Layouts(container)
     for number, slide in enumerate(slides, start=1):
         start = builder.length
-        _Slide(container, slide, builder).read()
+        _Slide(container, slide, builder, layouts).read()
         builder.end_page(number, start)
     return builder
 
@@ -64,11 +57,16 @@ def _slides(container: Container, part: str) -> list[str]:
 class _Slide:
     """One slide with its diagrams and notes."""
 
-    def __init__(self, container: Container, part: str, builder: DocumentBuilder) -> None:
+    def __init__(
+        self, container: Container, part: str, builder: DocumentBuilder, layouts: Layouts
+    ) -> None:
         self.container = container
         self.part = part
         self.related = container.related(part)
         self.builder = builder
+        self.layouts = layouts
+        #: Whose layout shapes inherit from: notes have none.
+        self.styled_part = part
 
     def read(self) -> None:
         """Add the text of the slide."""
@@ -78,6 +76,7 @@ class _Slide:
         self._shapes(root)
         for kind, name in self.related.values():
             if kind == "notesSlide" and name in self.container:
+                self.styled_part = ""
                 self._shapes(self.container.xml(name))
         for what in self.container.left_out(self.part):
             self.builder.note(what)
@@ -102,12 +101,16 @@ class _Slide:
                 self._group(next((one for one in (chosen, fallback) if one is not None), shape))
 
     def _shape(self, shape: Element) -> None:
-        kind = _placeholder(shape)
+        placeholder = Placeholder.of(shape)
+        kind = placeholder.kind
         body = child(shape, "txBody")
         if kind in _FILLED_IN or body is None:
             return
-        for line in "\v".join(_numbered(children(body, "p"))).split("\v"):
-            self.builder.add(line, level=1 if kind in _TITLES else 0)
+        own = child(body, "lstStyle")
+        inherited = self.layouts.styles(self.styled_part, placeholder)
+        styles = inherited if own is None else [own, *inherited]
+        for line in "\v".join(numbered(children(body, "p"), styles)).split("\v"):
+            self.builder.add(line, level=1 if kind in TITLES else 0)
 
     def _frame(self, frame: Element) -> None:
         for inner in frame.iter():
@@ -123,7 +126,7 @@ class _Slide:
             for column, cell in enumerate(children(element, "tc")):
                 if cell.get("hMerge") in {"1", "true"} or cell.get("vMerge") in {"1", "true"}:
                     continue
-                text = CELL_BREAK.join(_numbered(children(child(cell, "txBody"), "p")))
+                text = CELL_BREAK.join(numbered(children(child(cell, "txBody"), "p")))
                 cells.append(
                     RawCell(
                         row,
@@ -145,43 +148,3 @@ class _Slide:
                 for paragraph in point.iter():
                     if local(paragraph.tag) == "p":
                         self.builder.add(drawn_text(paragraph))
-
-
-def _numbered(paragraphs: Iterable[Element]) -> Iterator[str]:
-    """The texts of paragraphs, with the numbers that they themselves ask for (buAutoNum)."""
-    open_lists: dict[int, tuple[str, int]] = {}  # level -> kind and last number
-    for paragraph in paragraphs:
-        text, properties = drawn_text(paragraph), child(paragraph, "pPr")
-        if not text.strip():
-            yield text
-            continue
-        level = count_of(properties.get("lvl"), least=0) if properties is not None else 0
-        open_lists = {above: one for above, one in open_lists.items() if above <= level}
-        bullet = child(properties, "buAutoNum")
-        if bullet is None:
-            open_lists.pop(level, None)
-            yield text
-            continue
-        kind = f"{bullet.get('type')} {bullet.get('startAt')}"
-        before, last = open_lists.get(level, ("", 0))
-        number = last + 1 if before == kind else count_of(bullet.get("startAt"))
-        open_lists[level] = kind, number
-        yield labelled(_label(bullet.get("type", ""), number), text)
-
-
-def _label(kind: str, number: int) -> str:
-    """A number as a kind of bullet writes it, such as arabicPeriod or ea1ChsPlain."""
-    style = next((word for start, word in _STYLES.items() if kind.startswith(start)), "decimal")
-    text = written(number, style)
-    if kind.endswith("ParenBoth"):
-        return f"({text})"
-    return text + (")" if kind.endswith("ParenR") else "." if kind.endswith("Period") else "")
-
-
-def _placeholder(shape: Element) -> str:
-    for inner in shape:
-        if local(inner.tag).startswith("nv"):
-            for mark in inner.iter():
-                if local(mark.tag) == "ph":
-                    return attribute(mark, "type") or "obj"
-    return ""

@@ -1,7 +1,7 @@
 """Plain text: every line that is not blank is a paragraph, unless the file was wrapped at a margin.
 
 A file counts as wrapped if most lines that another follows are so long that the next line's first
-word would not have fitted. Form feeds separate pages.
+word would not have fitted. Form feeds separate pages. Tables are told by `text_tables`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from featpipe.documents.builder import DocumentBuilder
+from featpipe.documents.builder import CELL_BREAK, DocumentBuilder, Pieces, RawCell
 from featpipe.documents.decode import Decoded, decode
+from featpipe.documents.formats.text_tables import columns, parts_of, read_separated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from featpipe.documents.formats.text_tables import Row, Span
     from featpipe.documents.limits import LoadLimits
 
 _ITEM = re.compile(
@@ -38,9 +40,6 @@ _NARROWEST, _WIDEST = 50, 130
 _LEAST_FULL = 5
 _FULL_SHARE = 0.6
 
-#: A line: where it starts and ends in the source.
-Span = tuple[int, int]
-
 
 def load(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> DocumentBuilder:
     """Read a text file, as a :class:`~featpipe.documents.load.LoadFunction`."""
@@ -55,11 +54,18 @@ def load_given(data: bytes, limits: LoadLimits, *, is_traced: bool = False) -> D
 def _read(decoded: Decoded, limits: LoadLimits, *, is_traced: bool) -> DocumentBuilder:
     builder = DocumentBuilder.for_text(decoded, limits, is_traced=is_traced)
     source = decoded.text
+    records = read_separated(source, limits.max_cells)
+    if records:
+        _add_table(builder, source, records, is_quoted=True)
+        return builder
     margin = find_margin(source)
     number, page_start = 1, 0
     for page in _pages(source):
-        for spans in _paragraphs(source, page, margin):
-            _add(builder, source, spans)
+        for lines, rows in parts_of(source, page, is_wrapped=margin > 0):
+            for spans in _paragraphs(source, lines, margin):
+                _add(builder, source, spans)
+            if rows:
+                _add_table(builder, source, rows)
         if "\f" in source:
             builder.end_page(number, page_start)
             number, page_start = number + 1, builder.length
@@ -78,6 +84,31 @@ def _add(builder: DocumentBuilder, source: str, spans: Sequence[Span]) -> None:
     for (first, last), (following, _) in zip(spans, [*spans[1:], (end, end)], strict=True):
         pieces += [(last - first, first, last), (1, last, max(following, last))]
     builder.add("\n".join(source[a:b] for a, b in spans), pieces[:-1])
+
+
+def _add_table(
+    builder: DocumentBuilder, source: str, rows: Sequence[Row], *, is_quoted: bool = False
+) -> None:
+    """Add a table; in separated values, a quotation mark in a quoted field is written twice."""
+    cells = []
+    for number, row in enumerate(rows):
+        for column, (start, end) in enumerate(row):
+            text = source[start:end].replace("\n", CELL_BREAK)
+            pieces: Pieces = ((end - start, start, end),) if builder.is_traced else ()
+            if is_quoted and '""' in text:
+                text, pieces = _unquoted(text, start)
+            cells.append(RawCell(number, column, text, pieces))
+    builder.add_table(cells)
+
+
+def _unquoted(text: str, at: int) -> tuple[str, Pieces]:
+    """A quoted field that starts at some place of the source, and where it comes from."""
+    pieces = []
+    parts = text.split('""')
+    for part in parts:
+        pieces += [(len(part), at, at + len(part)), (1, at + len(part), at + len(part) + 2)]
+        at += len(part) + 2
+    return '"'.join(parts), pieces[:-1]
 
 
 def _pages(source: str) -> Iterator[list[Span]]:
@@ -138,13 +169,6 @@ def _reads_on(line: str, following: str) -> bool:
     last, first = line.rstrip()[-1], following.lstrip()[0]
     is_wide = east_asian_width(last) in "WF" and east_asian_width(first) in "WF"
     return not is_ended(line) and (first.islower() or is_wide)
-
-
-def columns(text: str) -> int:
-    """Width of a text in a fixed-width font."""
-    if text.isascii():
-        return len(text)
-    return len(text) + sum(east_asian_width(c) in "WF" for c in text)
 
 
 def begins_item(text: str, before: str) -> bool:

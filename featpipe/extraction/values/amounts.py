@@ -6,7 +6,7 @@ All patterns run on text of unchanged length (``fold_width``), so a match is a s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,13 @@ from featpipe.extraction.values.numbers import (
     ARABIC,
     CHINESE,
     CHINESE_DIGIT,
+    DIGIT,
     FOREIGN,
+    INDIAN,
     MIXED,
     SCALE,
     SCALES,
+    SIMPLIFIED,
     SPACED,
     plain,
     read_number,
@@ -30,24 +33,24 @@ if TYPE_CHECKING:
 
 #: ISO code -> folded spellings.
 _SPELLINGS = {
-    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "¥"),
-    "USD": ("美元", "美圆", "美金", "usd", "us$", "u.s.$",
+    "CNY": ("人民币", "人民幣", "rmb", "cny", "yuan", "元", "圆", "圓", "块", "塊", "¥", "cn¥"),
+    "USD": ("美元", "美圆", "美圓", "美金", "usd", "us$", "u.s.$",
             "us dollars", "u.s. dollars", "dollars", "dollar", "$"),
-    "HKD": ("港元", "港圆", "港币", "港幣", "hkd", "hk$"),
+    "HKD": ("港元", "港圆", "港圓", "港币", "港幣", "hkd", "hk$"),
     "EUR": ("欧元", "歐元", "euros", "euro", "eur", "€"),
-    "JPY": ("日元", "日圆", "日圓", "日币", "jpy"),
+    "JPY": ("日元", "日圆", "日圓", "日币", "日幣", "jpy"),
     "GBP": ("英镑", "英鎊", "gbp", "pounds", "£"),
-    "SGD": ("新加坡元", "新加坡币", "新元", "sgd", "s$"),
-    "AUD": ("澳大利亚元", "澳元", "澳币", "aud", "a$", "au$"),
-    "CAD": ("加拿大元", "加元", "加币", "cad", "c$", "ca$"),
-    "NZD": ("新西兰元", "纽元", "nzd", "nz$"),
+    "SGD": ("新加坡元", "新加坡币", "新加坡幣", "新元", "sgd", "s$"),
+    "AUD": ("澳大利亚元", "澳元", "澳币", "澳幣", "aud", "a$", "au$"),
+    "CAD": ("加拿大元", "加元", "加币", "加幣", "cad", "c$", "ca$"),
+    "NZD": ("新西兰元", "纽元", "紐元", "nzd", "nz$"),
     "CHF": ("瑞士法郎", "chf"),
-    "KRW": ("韩元", "韩圆", "韩币", "krw", "₩"),
-    "RUB": ("卢布", "俄罗斯卢布", "₽"),
+    "KRW": ("韩元", "韩圆", "韩币", "韓元", "韓圓", "韓幣", "krw", "₩"),
+    "RUB": ("卢布", "俄罗斯卢布", "盧布", "₽"),
     "MYR": ("林吉特", "马来西亚林吉特", "马币", "myr", "rm"),
-    "TWD": ("新台币", "新台幣", "台币", "台幣", "twd", "nt$"),
-    "MOP": ("澳门元", "澳门币", "澳门幣", "mop$"),
-    "THB": ("泰铢", "泰币", "thb", "฿"),
+    "TWD": ("新台币", "新台幣", "新臺幣", "台币", "台幣", "臺幣", "twd", "nt$", "ntd"),
+    "MOP": ("澳门元", "澳门币", "澳门幣", "澳門元", "澳門幣", "mop$"),
+    "THB": ("泰铢", "泰币", "泰銖", "泰幣", "thb", "฿"),
     "INR": ("印度卢比", "inr", "₹"),
     "VND": ("越南盾", "vnd", "₫"),
     "IDR": ("印尼盾", "印尼卢比", "印度尼西亚盾", "idr"),
@@ -80,15 +83,16 @@ def alternatives(words: Iterable[str]) -> str:
 
 
 #: A code ends where its letters do: 10 gbps are no pounds.
-_SIGN = rf"(?:{alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
+_FIRST = re.escape("".join(sorted({word[0] for word in CURRENCIES})))
+_SIGN = rf"(?=[{_FIRST}])(?:{alternatives(CURRENCIES)})(?:(?<![a-z])|(?![a-z]))"
 #: 万元: 100, as tables are headed; the end of 数万元 300 is none.
-_SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余多数几])(?P<sign_scale>[十百千]?[万萬亿億])"
+_SIGN_SCALE = rf"(?<![\d{CHINESE_DIGIT}余餘多数數几幾])(?P<sign_scale>[十百千]?[万萬亿億])"
 NUMERAL = rf"(?:{FOREIGN}|{MIXED}|{ARABIC}|{CHINESE})"
 #: 1 234 567, where a scale or a currency, or the other end of such a range, follows; not the day of
 #: 2023-05-12 before 300元. A year, as any number of four digits, is no group: 2023 567元.
 SPACED_BEFORE = (
     rf"(?<![\d.,])(?:(?<= \d\d\d[-~至到])|(?<!\d[-/:])){SPACED}(?![\d.])"
-    rf"(?=\s?[余多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
+    rf"(?=\s?[余餘多]?\s?(?:{SCALE}|{_SIGN})|[-~至到][1-9]\d{{0,2}} \d{{3}}(?!\d))"
 )
 #: EUR 1 234 567, behind a code or a sign, and the other end of such a range; words such as 元 stand
 #: behind their amounts: 元 500 600.
@@ -102,8 +106,15 @@ _COMMA = (
     rf"(?:(?:(?<=€)|(?<=€ )|(?<=eur)|(?<=eur ))\d+,\d\d?"
     rf"|\d+,\d\d?(?=\s?(?:{SCALE})?\s?(?:欧元|eur|€)))(?![.,]?\d)"
 )
-_DIGIT = r"[\d零〇一二两三四五六七八九壹贰叁肆伍陆柒捌玖]"
-_CENTS = rf"(?:\s?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?分(?!之))?"
+#: ₹12,34,567 and INR 1,00,000.
+_LAKHS = rf"(?=\d\d?,\d\d,)(?:(?<=₹)|(?<=₹ )|(?<=inr)|(?<=inr )){INDIAN}"
+_DIGIT = rf"[\d{DIGIT}]"
+#: 5分钟 and 3分期 are no hundredths.
+_FEN = r"分(?![之钟鐘期])"
+_CENTS = rf"(?:\s?零?{_DIGIT}\s?角)?(?:\s?零?{_DIGIT}\s?{_FEN})?"
+_CENTS_IN = {"角": Decimal("0.1"), "分": Decimal("0.01")}
+#: 人民币伍角伍分 has no whole yuan.
+_COIN = rf"\s?(?:角(?:\s?零?{_DIGIT}\s?{_FEN})?|{_FEN})"
 #: 2025元旦 is no amount of yuan.
 _DAYS = frozenset(("元旦", "元宵"))
 TO = r"\s?(?:-|~|至|到|to)\s?"
@@ -111,23 +122,39 @@ TO = r"\s?(?:-|~|至|到|to)\s?"
 #: $3.5m, $2b and $40k, which only a sign before the number tells from metres.
 _LETTERS = {"k": "thousand", "m": "million", "mm": "million", "b": "billion"}
 #: A minus; behind any other word or sign it may be a dash: 总价—500元.
-_MINUS = r"(?:(?<![^\s(\[:,;|为是])[-负])"
+_MINUS = r"(?:(?<![^\s(\[:,;|为為是])[-负負])"
 
 #: What a numeral, and what an amount of money begins with: most places are passed over by it.
 BEGINS = rf"(?=[\d{CHINESE_DIGIT}+-])"
-_BEGINS_MONEY = (
-    rf"(?=[\d{CHINESE_DIGIT}万萬亿億负{re.escape(''.join(sorted({w[0] for w in CURRENCIES})))}-])"
-)
+_BEGINS_MONEY = rf"(?=[\d{CHINESE_DIGIT}万萬亿億负負{_FIRST}-])"
 
 _money = re.compile(
     rf"{_BEGINS_MONEY}(?P<minus>{_MINUS})?(?P<sign>(?:{_SIGN_SCALE})?(?:{_SIGN})\s?:?\s?)?(?P<behind_sign>(?(sign)-))?"
     rf"(?:(?P<low>{SPACED_BEFORE}|{NUMERAL})\s?(?P<low_scale>{SCALE})?\s?(?P<low_unit>{_SIGN})?{TO}(?:{_SIGN})?\s?)?"
     rf"(?P<high_minus>(?<=[~至到])-)?"
-    rf"(?P<number>{_COMMA}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?(?:余|多)?\s?"
-    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?(?:余|多)?\s?"
-    rf"(?P<unit>(?:{_SIGN})(?:人民币)?)?"
-    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体常式个]))?"
+    rf"(?P<number>{_COMMA}|{_LAKHS}|{SPACED_BEFORE}|{_SPACED_BEHIND}|{NUMERAL})\s?[余餘多]?\s?"
+    rf"(?P<scale>{SCALE}|(?(sign)(?<=\d)(?:k|mm?|b)(?![a-z\d])|(?!)))?\s?[余餘多]?\s?"
+    rf"(?P<coin>(?(sign){_COIN}|(?!)))?(?P<unit>(?:{_SIGN})(?:人民[币幣])?)?"
+    rf"(?P<cents>{_CENTS})(?:\s?[整正](?![体體常式个個]))?"
 )
+#: USD 1M LIBOR is the rate of a term of one month, and no amount.
+_rate_of_term = re.compile(
+    r"(?:1|2|3|6|9|12)\s?m\s?(?:term\s?)?(?:[a-z]{1,3}ibor|sofr|sonia|saron|tona|estr|bbsw)(?![a-z])"
+)
+_only_coins = re.compile(rf"{_DIGIT}{_COIN}")
+#: A negative number, as accounts are written: with two decimals or groups of three digits.
+bracketed = re.compile(r"\((?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d\d)\)")
+_loss = re.compile(
+    rf"(?<![a-z])(?P<sign>(?:us|hk|nt|nz|au?|ca?|s)?\$|[€£])\s?\((?P<number>{ARABIC})\)"
+    rf"(?:\s?(?P<scale>{SCALE}))?"
+)
+#: Groups of three digits behind points, with two decimals or two such groups, and behind commas.
+_points = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d\d(?![\d.,])|(?:€|eur)\s?\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)"
+    r"|(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}\s?(?:€|eur|欧元|歐元)"
+)
+_commas = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+\.\d\d?(?![\d.,])")
+_one_group = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _cut_digits = re.compile(r"0\d")
 _cut_scale = re.compile(r"(?<=\d)[千百]\Z")
 
@@ -166,11 +193,26 @@ def without_row_numbers(folded: str) -> str:
 
 def find_money(folded: str) -> Iterator[Amount]:
     """Every amount with a currency before or behind it, in order; a range before its two ends."""
+    losses = list(_find_losses(folded)) if any(sign in folded for sign in "$€£") else []
+    amounts = _find_money(folded)
+    yield from sorted([*losses, *amounts], key=lambda one: one.start) if losses else amounts
+
+
+def _find_losses(folded: str) -> Iterator[Amount]:
+    """Negative amounts of English accounts: $(1,234.00) and US$ (1.5) million."""
+    for match in _loss.finditer(folded):
+        number = read_scaled(match["number"], match["scale"])
+        if number is not None:
+            yield Amount(match.start(), match.end(), plain(-number), CURRENCIES[match["sign"]])
+
+
+def _find_money(folded: str) -> Iterator[Amount]:
     folded = without_row_numbers(folded)
+    has_points = _has_points(folded)
     for match in _money.finditer(folded):
         is_day = folded[match.end() - 1 : match.end() + 1] in _DAYS
         if (match["sign"] or match["unit"]) and stands_alone(folded, match) and not is_day:
-            amount = _read_money(folded, match)
+            amount = _read_money(folded, match, has_points=has_points)
             if amount is None:
                 continue
             yield amount
@@ -184,7 +226,13 @@ def find_money(folded: str) -> Iterator[Amount]:
 def read_money(folded: str) -> Amount | None:
     """A whole text as an amount; a bare number is one without currency."""
     bound, body = split_bound(folded)
-    match = _money.fullmatch(with_zero(body.strip(" :").rstrip(".")))
+    body = with_zero(body.strip(" :").rstrip("."))
+    if bracketed.fullmatch(body):
+        body = f"-{body.strip('()')}"
+    loss = _loss.fullmatch(body)
+    if loss:
+        return replace(next(_find_losses(body)), start=0, end=len(folded))
+    match = _money.fullmatch(f"¥{body}" if _only_coins.match(body) else body)
     amount = _read_money(body, match) if match else None
     return None if amount is None else Amount(0, len(folded), amount.key, amount.unit, bound)
 
@@ -194,19 +242,39 @@ def with_zero(text: str) -> str:
     return re.sub(r"\A([^\d.]*)\.(?=\d)", r"\g<1>0.", text)
 
 
-def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
-    number = read_scaled(match["number"], _LETTERS.get(match["scale"], match["scale"]))
+def _has_points(folded: str) -> bool:
+    """Whether a document writes 1.234,50 or €1.234.567, so that its €1.234 is no decimal number."""
+    if not any(word in folded for word in ("€", "eur", "欧元", "歐元")):
+        return False
+    return bool(_points.search(folded)) and not _commas.search(folded)
+
+
+def _read_money(folded: str, match: re.Match[str], *, has_points: bool = False) -> Amount | None:
+    above = match["sign_scale"] or ""
+    unit = _currency(match["unit"]) if match["unit"] else ""
+    sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
+    # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
+    code = sign if sign and (not unit or unit == "CNY") else unit
+    has_points &= code == "EUR" and not match["scale"]
+    numerals = {
+        part: numeral.replace(".", "") if has_points and _one_group.fullmatch(numeral) else numeral
+        for part in ("low", "number")
+        if (numeral := match[part])
+    }
+    number = read_scaled(numerals["number"], _LETTERS.get(match["scale"], match["scale"]))
     if number is None:
         return None
-    above = match["sign_scale"] or ""
     times = SCALES[above] if above and not match["scale"] else Decimal(1)
-    number = (number + _read_cents(match["cents"] or "")) * times
+    coin = (match["coin"] or "").strip()
+    if coin:
+        number *= _CENTS_IN[coin[0]]
+    number = (number + _read_cents(coin[1:] or match["cents"] or "")) * times
     is_minus = bool(match["minus"] or match["behind_sign"])
     if match["high_minus"] or (is_minus and not match["low"]):
         number = -number
     key = plain(number)
     if match["low"]:
-        low = read_scaled(match["low"], match["low_scale"])
+        low = read_scaled(numerals["low"], match["low_scale"])
         if low is None:
             return None
         low = (-low if is_minus else low) * times
@@ -214,10 +282,6 @@ def _read_money(folded: str, match: re.Match[str]) -> Amount | None:
             shared = low * _shared_scale(match)
             low = shared if shared <= number else low
         key = f"{plain(low)}..{key}"
-    unit = _currency(match["unit"]) if match["unit"] else ""
-    sign = _currency(match["sign"].removeprefix(above).strip(" :")) if match["sign"] else ""
-    # 元 behind a foreign sign (US$ ... 元) adds nothing; 人民币 before 元 means the same.
-    code = sign if sign and (not unit or unit == "CNY") else unit
     end = end_of(match)
     return Amount(match.start(), end, key, code, bound_at(folded, match.start(), end))
 
@@ -231,7 +295,7 @@ def _shared_scale(match: re.Match[str]) -> Decimal:
     scale = match["scale"] or ""
     if match["low_scale"] or not scale:
         great = re.search(r"(?:[万萬]?[亿億]|[万萬])\Z", match["number"] + scale)
-        return SCALES[great[0]] if great else Decimal(1)
+        return SCALES[great[0].translate(SIMPLIFIED)] if great else Decimal(1)
     return SCALES[_LETTERS.get(scale, scale)]
 
 
@@ -255,15 +319,15 @@ def _currency(word: str) -> str:
     word = word.strip()
     if word in CURRENCIES:
         return CURRENCIES[word]
-    return CURRENCIES.get(word.removesuffix("人民币").strip(), "CNY")
+    return CURRENCIES.get(word.removesuffix("人民币").removesuffix("人民幣").strip(), "CNY")
 
 
 def _read_cents(text: str) -> Decimal:
     total = Decimal(0)
-    for part, mark in (("0.1", "角"), ("0.01", "分")):
+    for mark, part in _CENTS_IN.items():
         found = re.search(rf"(.)\s?{mark}", text)
         digit = read_number(found[1]) if found else None
-        total += (digit or 0) * Decimal(part)
+        total += (digit or 0) * part
     return total
 
 
@@ -276,7 +340,8 @@ def stands_alone(folded: str, match: re.Match[str]) -> bool:
     is_end = before.isascii() and (before.isalnum() or before == ".")
     number = match["number"]
     is_cut = match.start("number") == match.start() and (
-        bool(_cut_digits.match(number)) or (before in "数几" and number[0] in "十百千拾佰仟")
+        bool(_cut_digits.match(number)) or (before in "数數几幾" and number[0] in "十百千拾佰仟")
     )
+    is_rate = bool(_rate_of_term.match(folded, match.start("number")))
     is_rest = bool(_cut_scale.search(folded[max(0, match.start() - 2) : match.start()]))
-    return not (is_end or is_cut or is_rest)
+    return not (is_end or is_cut or is_rest or is_rate)

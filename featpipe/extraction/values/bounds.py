@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 
-_NOT = "[不未][得应能会可宜]?"
-_ABOVE = "超过?|超出|高于|多于|大于"
-_BELOW = "低于|少于|小于"
+_NOT = "[不未][得应應能会會可宜]?"
+_ABOVE = "超[过過]?|超出|[高多大][于於]"
+_BELOW = "[低少小][于於]"
 _MOST = (
-    rf"{_NOT}(?:{_ABOVE})|不足|至多|最多|最高|上限为?|{_BELOW}|≤|<=?|up to|at most|less than"
+    rf"{_NOT}(?:{_ABOVE})|不足|至多|最多|最高|上限[为為]?|{_BELOW}|≤|<=?|up to|at most|less than"
     r"|not? (?:exceeding|to exceed|more than|greater than|in excess of)"
 )
 _LEAST = (
-    rf"{_NOT}(?:{_BELOW})|至少|最低|最少|下限为?|起码|逾|{_ABOVE}|≥|>=?|at least|more than"
+    rf"{_NOT}(?:{_BELOW})|至少|最低|最少|下限[为為]?|起码|逾|{_ABOVE}|≥|>=?|at least|more than"
     r"|not? less than|exceeding|in excess of"
 )
-_ABOUT = "约为?|大约|[接将]?近|approximately|about"
+_ABOUT = "[约約][为為]?|大[约約]|[接将將]?近|approximately|about"
 _BEFORE = rf"(?:(?P<most>{_MOST})|(?P<least>{_LEAST})|{_ABOUT})\s?"
 _HELD = r"(?:\s?\(不?含[^()]{0,6}\))?"
-_BEHIND = rf"{_HELD}\s?(?:(?P<most>及?以下|[以之]内|or less)|(?P<least>及?以上|or more)){_HELD}"
+_BEHIND = rf"{_HELD}\s?(?:(?P<most>及?以下|[以之][内內]|or less)|(?P<least>及?以上|or more)){_HELD}"
 _begins = re.compile(_BEFORE)
 _stands_before = re.compile(rf"{_BEFORE}\Z")
 _stands_behind = re.compile(_BEHIND)

@@ -16,6 +16,7 @@ from featpipe.extraction.values.amounts import (
     TO,
     Amount,
     alternatives,
+    bracketed,
     end_of,
     stands_alone,
     with_zero,
@@ -27,6 +28,7 @@ from featpipe.extraction.values.numbers import (
     CHINESE,
     MIXED,
     SCALE,
+    SIMPLIFIED,
     plain,
     read_number,
     read_scaled,
@@ -40,7 +42,14 @@ _UNITS = (
     "公顷 立方米 m3 m³ mw kw kwp mwp gw 兆瓦 千瓦 人 名 户 家 次 张 枚 倍 期 批 度 千瓦时 kwh 桶 "
     "只 条 层 间 页 升 shares units"
 )
-_UNIT = alternatives(_UNITS.split())
+_SIMPLIFIED = str.maketrans("個臺輛噸畝頃戶張層間頁條隻時", "个台辆吨亩顷户张层间页条只时")
+#: The same in traditional characters -> in simplified ones.
+_TRADITIONAL = {
+    spelling: unit
+    for unit in _UNITS.split()
+    if (spelling := unit.translate({s: t for t, s in _SIMPLIFIED.items()})) != unit
+}
+_UNIT = alternatives((*_UNITS.split(), *_TRADITIONAL))
 #: Spelling of a unit -> the one that counts are compared in.
 SAME_UNITS = {
     spelling: unit
@@ -55,6 +64,7 @@ SAME_UNITS = {
     )
     for spelling in others
 }
+SAME_UNITS |= {spelling: SAME_UNITS.get(unit, unit) for spelling, unit in _TRADITIONAL.items()}
 #: 千 of 千瓦 belongs to its unit: 300千瓦 is no 300,000.
 _SCALE = rf"(?!千[瓦克米伏安帕焦卡兆])(?:{SCALE})"
 #: Between a number and its scale or unit. In the next line or cell a scale alone, or a unit that
@@ -67,18 +77,22 @@ _COUNT = rf"{MIXED}|[+-]?{ARABIC}|{CHINESE}"
 _number = re.compile(
     rf"{BEGINS}(?:(?P<low>{ARABIC}|{CHINESE})\s?(?P<low_scale>{_SCALE})?\s?(?P<low_unit>{_UNIT})?{TO})?"
     rf"(?P<number>{SPACED_BEFORE}(?=\s?(?:{SCALE}))|{_COUNT})"
-    rf"(?:[^\S\n\t]?[余多])?(?:{_GAP}(?P<scale>{_SCALE}))?"
-    rf"(?:[^\S\n\t]?[余多])?(?:{_GAP}(?P<unit>{_UNIT}))?"
+    rf"(?:[^\S\n\t]?[余餘多])?(?:{_GAP}(?P<scale>{_SCALE}))?"
+    rf"(?:[^\S\n\t]?[余餘多])?(?:{_GAP}(?P<unit>{_UNIT}))?"
 )
-_PART = r"(?:(?<![十百千])万|[十百]万|百|千)分之"
+_PART = r"(?:(?<![十百千])[万萬]|[十百][万萬]|百|千)分之"
+#: Behind the second share of 百分之五到八, where it is none of 百分之五至八十天.
+_ENDS_SHARE = r"(?=\Z|[^\w. %-]|[的之左范範不以計计])"
 _percent = re.compile(
-    rf"(?P<word>{_PART})\s?(?:(?P<low_parts>{NUMERAL}){TO}(?P=word)\s?)?(?P<parts>{NUMERAL})"
+    rf"(?P<word>{_PART})\s?(?:(?P<low_parts>{NUMERAL}){TO}(?:(?P=word)\s?|(?={NUMERAL}{_ENDS_SHARE})))?"
+    rf"(?P<parts>{NUMERAL})"
     rf"|(?:(?P<low>[+-]?(?<!\d){ARABIC})\s?%?{TO})?(?P<number>[+-]?(?<!\d)(?:{ARABIC}|\.\d+))"
-    r"\s?(?P<sign>%|‰|‱|percent|per cent|个百分点|个基点|bps?(?![a-z\d]))"
+    r"\s?(?P<sign>%|‰|‱|percent|per cent|[个個]百分[点點]|[个個]基[点點]|bps?(?![a-z\d]))"
 )
 _alone = re.compile(
     r"(?<![\w.,-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w-]|[.,]\d|\s?%)", re.ASCII
 )
+_alone_in_brackets = re.compile(rf"(?<![^\t\n]){bracketed.pattern}(?![^\t\n])")
 _bare_number = re.compile(rf"(?<![\d.,]){ARABIC}(?![\d])")
 
 _PARTS = {
@@ -118,7 +132,14 @@ def _counts_of(folded: str, match: re.Match[str]) -> Iterator[Amount]:
 
 
 def find_plain_numbers(folded: str) -> Iterator[Amount]:
-    """Every number in digits that stands alone, as in a table: 1,250.50; no end of a code."""
+    """Every number in digits that stands alone, as in a table: 1,250.50; no end of a code.
+
+    (1,250.50) alone in a cell is -1250.5, with 1250.5 in it.
+    """
+    for match in _alone_in_brackets.finditer(folded):
+        yield Amount(
+            match.start(), match.end(), f"-{plain(read_number(match[0][1:-1]) or Decimal())}"
+        )
     for match in _alone.finditer(folded):
         number = read_number(match[0])
         if number is not None:
@@ -128,6 +149,8 @@ def find_plain_numbers(folded: str) -> Iterator[Amount]:
 def read_count(folded: str) -> Amount | None:
     """A whole text as a number, with or without unit."""
     bound, body = split_bound(folded)
+    if bracketed.fullmatch(body):
+        body = f"-{body.strip('()')}"
     match = _number.fullmatch(with_zero(body))
     high = _read_count(match) if match else None
     if match is None or high is None:
@@ -187,7 +210,7 @@ def _read_percent(match: re.Match[str]) -> Amount | None:
     number = read_number(match["parts"] or match["number"])
     if number is None:
         return None
-    parts = _PARTS[match["word"] or match["sign"]]
+    parts = _PARTS[(match["word"] or match["sign"]).translate(SIMPLIFIED).replace("個", "个")]
     key = plain(number / parts)
     written = match["low_parts"] or match["low"]
     low = read_number(written) if written else None

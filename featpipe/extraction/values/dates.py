@@ -2,7 +2,8 @@
 
 Keys: ``2017-05-03``, ``2017-05`` or ``2017`` for dates, ``--05-03`` for one whose year only its
 document tells (as XML Schema spells a gMonthDay), ``去年-05-03`` where a word does, ``2017-Q3`` for
-a quarter, ``2017-H1`` for a half, ``2017-05 end`` for a part, ``..`` between the ends of a range.
+a quarter, ``2017-H1`` for a half, ``2017-05 end`` and ``2017-05 early`` (上旬) for a part, ``..``
+between the ends of a range. A year of the Republic of China is that of the common era.
 """
 
 from __future__ import annotations
@@ -31,33 +32,42 @@ _MONTHS = {
     for name in names.split()
 }  # fmt: skip
 _NAME = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_CN = "零〇一二三四五六七八九十壹贰叁肆伍陆柒捌玖拾廿卅"
+_CN = "零〇一二三四五六七八九十壹贰貳叁參叄肆伍陆陸柒捌玖拾廿卅"
 #: 13月 and 32日 are kept, to be remarked: 2023年2月32日 is not all of February.
 _MONTH = (
-    rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d(?=\s?月\s?\d{{1,2}}\s?[日号]))"
+    rf"(?P<m>1\s?[0-2]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d(?=\s?月\s?\d{{1,2}}\s?[日号號]))"
     r"\s?月(?P<s>\s?份)?"
 )
-_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d)\s?[日号]"
+_DAY = rf"\s?(?P<d>[12]\s?\d|3\s?[01]|0?\s?[1-9]|[{_CN}]{{1,3}}|\d\d)\s?[日号號]"
 _MOST_WRITTEN = 99
 _QUARTER = r"(?<!前)第?\s?(?P<q>[一二三四1-4])\s?季度"
+_HALVES = {"上": 1, "下": 2}
 _HALF = r"(?P<h>[上下])半年(?:度(?!报告))?"
-#: The beginning or the end of a year, a month or a quarter; 初步 is a word.
-_PART = r"(?P<e>底|末|初(?!步|始|次|级|[一二三四五六七八九十]))"
-_YEAR = rf"(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}"
+#: A part of a year, a month or a quarter; 初步 is a word.
+_PART = r"(?P<e>底|末|初(?!步|始|次|级|[一二三四五六七八九十])|[上中下]旬)"
+#: 民国113年 is 2024, 民国元年 1912.
+_REPUBLIC = "(?:中[华華])?民[国國]"
+_BEFORE_REPUBLIC = 1911
+_YEAR = (
+    rf"(?:1\s?[89]|2\s?0)\s?\d\s?\d|[{_CN}][{_CN}o0]{{3}}"
+    rf"|{_REPUBLIC}\s?(?:\d{{1,3}}|[{_CN}百]{{1,6}}|元)"
+)
 _chinese = re.compile(
-    rf"(?P<y>{_YEAR}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年(?:年(?=[底末初]))?"
-    rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|{_HALF}|q(?P<q1>[1-4])(?!\d)))?{_PART}?"
+    rf"(?=[\d{_CN}中民])(?P<y>{_YEAR}|(?<!\d)\d\d(?=\s?年\s?\d{{1,2}}\s?月))\s?年"
+    rf"(?:\s?度?\s?(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|{_HALF}|q(?P<q1>[1-4])(?!\d)|h(?P<h1>[12])(?!\d)))?"
+    rf"(?:[年度]?{_PART})?"
 )
 #: Words for a year, and what they are counted from: the same year, the one before, the one after.
 _YEARS = {
     word: key
     for key, words in {
-        "-": "今年 本年 当年 同年", "去年": "去年 上年", "前年": "前年", "明年": "明年 次年 翌年",
+        "-": "今年 本年 当年 當年 同年", "去年": "去年 上年", "前年": "前年",
+        "明年": "明年 次年 翌年",
     }.items()
     for word in words.split()
 }  # fmt: skip
 #: 10-5月3日 is none, 1月1日-5月3日 has two.
-_ALONE = rf"(?<![\d{_CN}/个])(?:(?<!-)|(?<=[日号]-)|(?<=[日号]--))(?<!\d[.,])(?<![\d{_CN}]年)"
+_ALONE = rf"(?<![\d{_CN}/个個])(?:(?<!-)|(?<=[日号號]-)|(?<=[日号號]--))(?<!\d[.,])(?<![\d{_CN}]年)"
 _yearless = re.compile(
     rf"(?:(?P<w>{'|'.join(_YEARS)})\s?)?{_ALONE}(?:{_MONTH}(?:{_DAY})?|{_QUARTER}|(?(w){_HALF}|(?!))){_PART}?"
 )
@@ -67,21 +77,31 @@ _MONTH_ALONE = rf"1[0-2]|0?[1-9]|[{_CN}]{{1,2}}"
 _DAY_ALONE = rf"[12]\d|3[01]|0?[1-9]|[{_CN}]{{1,3}}"
 _months = re.compile(
     rf"(?P<y>{_YEAR})\s?年度?\s?(?P<m>{_MONTH_ALONE})\s?(?:月份?)?{_TO}"
-    rf"(?P<last>(?P<m2>{_MONTH_ALONE})\s?月份?)(?!\s?[\d{_CN}]{{1,3}}\s?[日号])"
+    rf"(?P<last>(?P<m2>{_MONTH_ALONE})\s?月份?)(?!\s?[\d{_CN}]{{1,3}}\s?[日号號])"
 )
 _days = re.compile(
-    rf"(?:(?P<y>{_YEAR})\s?年\s?|{_ALONE})(?P<m>{_MONTH_ALONE})\s?月\s?(?P<d>{_DAY_ALONE})\s?[日号]?{_TO}"
-    rf"(?P<last>(?P<d2>{_DAY_ALONE})\s?[日号])"
+    rf"(?:(?P<y>{_YEAR})\s?年\s?|{_ALONE})(?P<m>{_MONTH_ALONE})\s?月\s?(?P<d>{_DAY_ALONE})\s?[日号號]?{_TO}"
+    rf"(?P<last>(?P<d2>{_DAY_ALONE})\s?[日号號])"
 )
 #: Where it may begin: at a run of digits, with a word before it or without.
-_begins_yearless = re.compile(rf"[今本当同去上前明次翌]年|第?[\d{_CN}]+")
+_begins_yearless = re.compile(
+    rf"(?=[\d{_CN}今本当當同去上前明次翌第中民])"
+    rf"(?:[今本当當同去上前明次翌]年|第?[\d{_CN}]+|{_REPUBLIC}\s?[\d{_CN}]+)"
+)
+_of_republic = re.compile(rf"{_REPUBLIC}\s?")
 _of_moon = re.compile(r"初[一二三四五六七八九十]")
-_PARTS = {"底": "end", "末": "end", "初": "begin"}
+_PARTS = {
+    "底": "end", "末": "end", "初": "begin", "上旬": "early", "中旬": "middle", "下旬": "late",
+}  # fmt: skip
+#: What is written around a date and is no part of it: 截至2024年6月30日止.
+_around = re.compile(r"\A截[至止]\s?|\A自(?=.*起\Z)|(?<=[日号號\d])\s?[止起]\Z|(?<=年)度\Z")
 #: Hours that a date may be written with.
 _hours = re.compile(
-    r"(?:(?<=[日号])\s?当?(?:晚间?|夜间?|凌晨|早间|上午|中午|午间|下午|傍晚)"
+    r"(?:(?<=[日号號])\s?(?:\((?:周|星期|礼拜)[一二三四五六日天]\)\s?)?"
+    r"(?:[当當]?(?:晚[上间間]?|夜[间間]?|凌晨|早上|早[间間]|上午|中午|午[间間]|下午|傍晚)\s?)?"
+    r"(?:\d{1,2}\s?(?:[时時点點](?:\s?(?:\d{1,2}\s?分|整|半))?|:\d\d(?::\d\d)?))?"
     # As databases and spreadsheets write a date: 2023-02-28 00:00:00.
-    r"|(?:(?<=[日号])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
+    r"|(?:(?<=[日号號])|(?<=\d)[t ]) ?\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)\Z"
 )
 _ordered = re.compile(
     r"(?:(?<![\d/-])(?<!\d[.,])|(?<=\d[./]\d-)|(?<=\d[./]\d\d-)"
@@ -106,6 +126,9 @@ _digits = re.compile(r"\d+")
 _MONTH_STEMS = tuple(sorted({name[:3] for name in _MONTHS}))
 _DAY_DIGITS, _YEAR_DIGITS, _PACKED_DIGITS = 2, 4, 8
 _PARTED = frozenset("-/.")
+#: Signs of a quarter or a half, and what may stand between a year and one.
+_SIGNS = frozenset("qh")
+_BEHIND_YEAR = _SIGNS | frozenset("- \n\t上下")
 #: January 1 of January 1 to December 31, 2023.
 _UNTIL = r"\s?(?:-|to|through|until)\s?"
 _english_first = re.compile(
@@ -114,8 +137,11 @@ _english_first = re.compile(
     rf"|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m2>{_NAME})\.?"
     rf"(?={_UNTIL}\d{{1,2}}(?:st|nd|rd|th)?\s+(?P<m5>{_NAME})\.?\s*,?\s+(?P<y2>(?:19|20)\d\d)(?![a-z\d])))"
 )
-_quarter_first = re.compile(
-    r"(?<![\da-z])(?:(?P<y>(?:19|20)\d\d)[\s-]?q(?P<q>[1-4])|q(?P<q2>[1-4])[\s,]\s?(?P<y2>(?:19|20)\d\d))(?![\da-z])"
+#: 2024Q1, Q1 2024 and 1Q2024, the same of halves, and 2024上半年.
+_parts_of_year = re.compile(
+    r"(?<![\da-z])(?:(?P<y>(?:19|20)\d\d)(?:[\s-]?(?:q(?P<q>[1-4])|h(?P<h1>[12]))(?![\da-z])|(?P<h>[上下])半年)"
+    r"|(?:q(?P<q2>[1-4])|h(?P<h2>[12]))[\s,]\s?(?P<y2>(?:19|20)\d\d)(?![\da-z])"
+    r"|(?:(?P<q3>[1-4])q|(?P<h3>[12])h)\s?(?P<y3>(?:19|20)\d\d)(?![\da-z]))"
 )
 _between = re.compile(
     r"\s?(?:\(不?含[^()]{0,4}\))?\s?(?:起)?\s?(?:-+|~|至|到|to|through|until)\s?(?:于)?\s?"
@@ -123,7 +149,8 @@ _between = re.compile(
 
 #: A quarter, a half and a part of a year or a month, as keys spell them.
 _key = re.compile(
-    r"(?:\d{4}|-|[去前明]年)-(?:q[1-4]|h[12]|\d\d)(?: (?:end|begin))?|\d{4} (?:end|begin)"
+    rf"(?:\d{{4}}|-|[去前明]年)-(?:q[1-4]|h[12]|\d\d)(?: (?:{'|'.join(_PARTS.values())}))?"
+    r"|\d{4} (?:end|begin)"
 )
 
 
@@ -190,13 +217,14 @@ def _with_years(folded: str, dates: list[When]) -> Iterator[When]:
 
 def _year_after(first: str, key: str, word: str) -> str:
     """A key with the year of the range that it ends, as far as that is told."""
-    if not re.fullmatch(r"\d{4}-\d\d(?:-\d\d)?", first):
+    if not re.fullmatch(r"\d{4}-(?:\d\d(?:-\d\d)?|[QH]\d)", first):
         return key
     year, month_day = int(first[:4]), first[4:]
     is_next = word in {"次年", "翌年"} and key.startswith("明年-")
     if is_next:
         return f"{year + 1}{key.removeprefix('明年')}"
     is_same = key.startswith("--") and word not in {"今年", "本年"}
+    is_same &= key[2:3].isdigit() == month_day[1:2].isdigit()
     return f"{year}{key[1:]}" if is_same and key[1:] >= month_day else key
 
 
@@ -239,9 +267,8 @@ def _matches(folded: str) -> Iterator[re.Match[str]]:
     if any(word in folded for word in ("月", "季度", "半年")):
         places = [match.start() for match in _begins_yearless.finditer(folded)]
         yield from matches_at(_yearless, folded, places)
-    if "q" in folded:
-        yield from _quarter_first.finditer(folded)
     numbers = [match.span() for match in _digits.finditer(folded)]
+    yield from matches_at(_parts_of_year, folded, _places_of_parts(folded, numbers))
     parted = [(a, b) for a, b in numbers if folded[b : b + 1] in _PARTED]
     days = [a for a, b in numbers if b - a <= _DAY_DIGITS]
     yield from matches_at(_ordered, folded, [a for a, b in parted if b - a == _YEAR_DIGITS])
@@ -252,9 +279,20 @@ def _matches(folded: str) -> Iterator[re.Match[str]]:
     yield from matches_at(_packed, folded, [a for a, b in numbers if b - a == _PACKED_DIGITS])
 
 
+def _places_of_parts(folded: str, numbers: list[tuple[int, int]]) -> list[int]:
+    """Where 2024Q1, Q1 2024, 1Q2024 or 2024上半年 may begin."""
+    years = [a for a, b in numbers if b - a == _YEAR_DIGITS and folded[b : b + 1] in _BEHIND_YEAR]
+    signs = [
+        a if folded[b : b + 1] in _SIGNS else a - 1
+        for a, b in numbers
+        if b - a == 1 and (folded[b : b + 1] in _SIGNS or folded[a - 1 : a] in _SIGNS)
+    ]
+    return sorted([*years, *signs])
+
+
 def read_date(folded: str) -> When | None:
     """A whole text as a date, with the hours of a day or without, or a range of dates."""
-    text = _hours.sub("", folded.strip(" ,."))
+    text = _hours.sub("", _around.sub("", folded.strip(" ,.")))
     if _key.fullmatch(text):
         return When(0, len(folded), text.replace("q", "Q").replace("h", "H"))
     found = list(find_dates(text))
@@ -307,11 +345,12 @@ def _month_and_day(parts: _Parts) -> tuple[str | None, str | None]:
 
 def _part_of_year(parts: _Parts) -> list[str]:
     """Its quarter or half, if one is written."""
-    quarter = parts.get("q") or parts.get("q1") or parts.get("q2")
-    if quarter:
-        return [f"Q{_number(quarter)}"]
-    half = parts.get("h")
-    return ["H1" if half == "上" else "H2"] if half else []
+    for sign in "QH":
+        names = (sign.lower(), *(f"{sign.lower()}{n}" for n in (1, 2, 3)))
+        part = next(filter(None, map(parts.get, names)), None)
+        if part:
+            return [f"{sign}{_HALVES.get(part) or _number(part)}"]
+    return []
 
 
 def _is_of_year_before(parts: _Parts, month: str | None) -> bool:
@@ -323,7 +362,7 @@ def _is_of_year_before(parts: _Parts, month: str | None) -> bool:
 def _is_of_moon(match: re.Match[str]) -> bool:
     """农历五月初五 is a day by the moon, which no calendar of the sun names."""
     text, (start, end) = match.string, match.span()
-    is_named = text[max(0, start - 2) : start] in {"农历", "阴历", "旧历"}
+    is_named = text[max(0, start - 2) : start] in {"农历", "阴历", "旧历", "農曆", "陰曆", "舊曆"}
     return is_named or bool(text[start:end].endswith("月") and _of_moon.match(text, end))
 
 
@@ -331,6 +370,10 @@ def _key_of_year(year: str | None, word: str | None) -> str | None:
     """Of a year as it is written, of a word for one, or of none; None if it is no number."""
     if year is None:
         return _YEARS[word] if word else "-"
+    republic = _of_republic.match(year)
+    if republic:
+        number = _number(year[republic.end() :].replace("元", "一"))
+        return f"{number + _BEFORE_REPUBLIC:04d}" if number else None
     # 二O二三年: a letter or a zero as 〇, the only digits that such a year is written with.
     digits = re.sub("[o0]", "〇", year) if any(char in _CN for char in year) else year
     number = _number(digits)

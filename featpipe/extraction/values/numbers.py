@@ -11,30 +11,46 @@ from decimal import Decimal
 _DIGITS = {
     char: value
     for value, chars in enumerate(
-        ("零〇", "一壹弌", "二贰两貳弍", "三叁參", "四肆", "五伍", "六陆陸", "七柒", "八捌", "九玖")
+        (
+            "零〇",
+            "一壹弌",
+            "二贰两兩貳弍",
+            "三叁參叄",
+            "四肆",
+            "五伍",
+            "六陆陸",
+            "七柒",
+            "八捌",
+            "九玖",
+        )
     )
     for char in chars
 }
+#: Characters of one digit.
+DIGIT = "".join(_DIGITS)
 _TENS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000, "廿": 20, "卅": 30}
 _MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
 
+SIMPLIFIED = str.maketrans("萬億點", "万亿点")
+
 #: Words that multiply a numeral.
 SCALES = {
-    word: Decimal(10**exponent)
+    spelling: Decimal(10**exponent)
     for exponent, words in (
         (12, ("万亿", "trillion")),
         (11, ("千亿",)),
         (10, ("百亿",)),
         (9, ("十亿", "billion", "bn")),
-        (8, ("亿", "億")),
+        (8, ("亿",)),
         (7, ("千万", "仟万")),
         (6, ("百万", "佰万", "million", "mn")),
         (5, ("十万",)),
-        (4, ("万", "萬")),
+        (4, ("万",)),
         (3, ("千", "仟", "thousand")),
         (2, ("百",)),
     )
     for word in words
+    for spelling in (word, word.translate({s: t for t, s in SIMPLIFIED.items()}))
 }
 
 ARABIC = r"(?:\d{1,3}(?:\s?,\s?\d{3}){1,9}|\d+)(?:\s?\.\s?\d+)?"
@@ -45,19 +61,23 @@ FOREIGN = (
     r"(?:\d{1,3}(?:\.\d{3})+,\d\d?|\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:'\d{3})+(?:\.\d+)?)"
     r"(?![.,']?\d)"
 )
-CHINESE_DIGIT = "".join(_DIGITS) + "".join(_TENS)
-CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:点[{''.join(_DIGITS)}]+)?"
+#: 12,34,567.50 as in India, which elsewhere are several numbers.
+INDIAN = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?:\.\d+)?(?![.,']?\d)"
+CHINESE_DIGIT = DIGIT + "".join(_TENS)
+CHINESE = rf"[{CHINESE_DIGIT}][{CHINESE_DIGIT}万萬亿億]*(?:[点點][{DIGIT}]+)?"
 SCALE = "|".join(sorted(SCALES, key=len, reverse=True))
-_GREAT = r"\s?(?:万亿|[十百千佰仟]?[万萬]|[十百千]?[亿億])"
+_GREAT = r"\s?(?:[万萬][亿億]|[十百千佰仟]?[万萬]|[十百千]?[亿億])"
+#: Between two parts; behind a blank is a part with a scale: 3 亿 5000 万.
+_NEXT = rf"(?:零|[^\S\n\t](?=[\d,.]+(?:{_GREAT}|\s?[千百])))?"
 #: 1亿2000, 12亿3456万7890.12 and 2万5: parts, each with a scale of its own but the last.
-MIXED = rf"(?:{ARABIC}{_GREAT}零?)+{ARABIC}"
+MIXED = rf"(?:{ARABIC}{_GREAT}{_NEXT})+{ARABIC}"
 
-_is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点]+\Z")
+_is_chinese = re.compile(rf"[{CHINESE_DIGIT}万萬亿億兆点點]+\Z")
 #: Characters of a Chinese numeral at most; a line of ○ is none.
 _LONGEST = 100
-_part = re.compile(rf"({ARABIC})\s?({SCALE})?零?")
+_part = re.compile(rf"({ARABIC})\s?({SCALE})?[零\s]?")
 _is_foreign = re.compile(rf"[+-]?(?:{FOREIGN}|\d+,\d\d?)\Z")
-_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|\.\d+)\Z")
+_is_arabic = re.compile(rf"[+-]?\s?(?:{ARABIC}|{SPACED}|{INDIAN}|\.\d+)\Z")
 
 
 def read_number(text: str) -> Decimal | None:
@@ -108,7 +128,7 @@ def is_vague(text: str) -> bool:
 
 
 def _read_chinese(text: str) -> Decimal | None:
-    whole, point, rest = text.partition("点")
+    whole, point, rest = text.translate(SIMPLIFIED).partition("点")
     if point:
         if not whole or not rest or any(char not in _DIGITS for char in rest):
             return None

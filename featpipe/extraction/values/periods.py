@@ -1,6 +1,7 @@
 """Periods: lengths of time, found in Chinese and English text, and read into a canonical spelling.
 
-Keys: ``12 months`` or ``90 days`` (years are months, weeks are days), ``36..60 months`` of a range.
+Keys: ``12 months`` or ``90 days`` (years are months, weeks are days), ``36..60 months`` of a range,
+``27 months 10 days`` where days are added to months, hours to days, or minutes to hours.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from featpipe.extraction.values.numbers import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_TRADITIONAL = str.maketrans("个时钟周历业会计", "個時鐘週曆業會計")
 _UNITS = {
-    word: (unit, size)
+    spelling: (unit, size)
     for unit, size, words in (
         ("months", 12, (
             "年", "周年", "年度", "个年度", "个自然年", "个会计年度", "个完整会计年度",
@@ -35,14 +37,15 @@ _UNITS = {
             "个自然日", "自然日", "days", "day", "calendar days",
         )),
         ("workdays", 1, (
-            "个工作日", "工作日", "个交易日", "个营业日", "business days", "business day",
-            "working days", "working day",
+            "个工作日", "工作日", "个工作天", "工作天", "个交易日", "个营业日",
+            "business days", "business day", "working days", "working day",
         )),
         ("days", 7, ("周", "个星期", "星期", "weeks", "week")),
         ("hours", 1, ("小时", "个小时", "hours", "hour")),
         ("minutes", 1, ("分钟", "minutes", "minute")),
     )
     for word in words
+    for spelling in (word, word.translate(_TRADITIONAL))
 }  # fmt: skip
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -64,9 +67,9 @@ _CN_NUMBER = rf"(?<![{CHINESE_DIGIT}])(?<![{CHINESE_DIGIT}万萬亿億][万萬�
 _period = re.compile(
     rf"(?P<n>(?<!\d)\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d)|(?<!\d)\d+(?:\.\d+)?"
     rf"|{_CN_NUMBER}|半|{_IN_WORDS})"
-    rf"(?:-(?=[a-z])|\s?)(?:\(\s?(?P<n2>\w+)\s?\)\s?)?[余多]?"
-    rf"(?P<more>个半(?=月|小时))?(?P<u>{_UNIT})"
-    rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?个月"
+    rf"(?:-(?=[a-z])|\s?)(?:\(\s?(?P<n2>\w+)\s?\)\s?)?[余餘多]?"
+    rf"(?P<more>[个個]半(?=月|小[时時]))?(?P<u>{_UNIT})"
+    rf"(?:(?P<half>半)|(?<=[年度]) ?[零又]? ?(?P<m>\d+|{CHINESE})\s?[个個]月"
     rf"|(?<=year|ears)\s(?:and\s)?(?P<m2>\d+|{_IN_WORDS})(?:\s?\(\w+\))?\smonths?)?(?![a-z]|代(?!理))"
 )
 #: What a period is the high end of: 3 of 3-5年, 6个月 of 6个月至1年.
@@ -77,9 +80,16 @@ _low = re.compile(
 #: Characters of it at most, and what it may end with.
 _LONGEST_LOW = 32
 _ENDS_LOW = frozenset("-~至到 o")
-_key = re.compile(r"\d+(?:\.\d+)?(?:\.\.\d+(?:\.\d+)?)? (?:months|workdays|days|hours|minutes)")
+_NUMBER = r"\d+(?:\.\d+)?"
+_key = re.compile(
+    rf"{_NUMBER}(?:\.\.{_NUMBER})? (?:months|workdays|days|hours|minutes)"
+    rf"(?: {_NUMBER} (?:days|hours|minutes))*"
+)
+#: What may stand between two parts of one period, each of which is of the next smaller unit.
+_between = re.compile(r"| ?[零又] ?|(?<=[a-z]) (?:and )?")
+_SMALLER = {"months": "days", "days": "hours", "hours": "minutes"}
 _begins_day = re.compile(r"\s?\d{1,2}\s?[日号]")
-_begins_part = re.compile(r"\s?(?:份|底|初|末|中旬)")
+_begins_part = re.compile(r"\s?(?:份|底|初|末|[上中下]旬)")
 _ends_month = re.compile(r"\d\s?月\s?\Z")
 #: Characters of its match at most.
 _LONGEST_END = 4
@@ -91,6 +101,22 @@ def find_periods(folded: str) -> Iterator[When]:
 
 
 def _found_in(folded: str) -> Iterator[When]:
+    before: When | None = None
+    for low, match, found in _matches(folded):
+        if low is None and before is not None and _goes_on(folded, before, found):
+            before = When(before.start, found.end, f"{before.key} {found.key}")
+            continue
+        if before is not None:
+            yield before
+        before = found
+        if low is not None:
+            yield from _range_of(low, match, found)
+    if before is not None:
+        yield before
+
+
+def _matches(folded: str) -> Iterator[tuple[re.Match[str] | None, re.Match[str], When]]:
+    """Each length of time, with what it is the high end of."""
     is_date = bytearray(len(folded))
     for date in find_dates(folded):
         is_date[date.start : date.end] = b"\1" * (date.end - date.start)
@@ -104,9 +130,14 @@ def _found_in(folded: str) -> Iterator[When]:
             continue
         found = _read_period(match)
         if found is not None:
-            if low is not None:
-                yield from _range_of(low, match, found)
-            yield found
+            yield low, match, found
+
+
+def _goes_on(folded: str, before: When, found: When) -> bool:
+    """Whether a period is a part of the one before it: 10天 of 2年零3个月10天."""
+    units = (before.key.rpartition(" ")[2], found.key.rpartition(" ")[2])
+    is_smaller = _SMALLER.get(units[0]) == units[1]
+    return is_smaller and bool(_between.fullmatch(folded, before.end, found.start))
 
 
 def _low_of(folded: str, match: re.Match[str]) -> re.Match[str] | None:
@@ -120,6 +151,8 @@ def _is_ordinal(folded: str, match: re.Match[str]) -> bool:
     return (
         folded[max(0, match.start() - 2) : match.start()] == "第 "
         or before in "第."
+        # 3+2年 is none of two years.
+        or (before == "+" and folded[match.start() - 2 : match.start() - 1].isdigit())
         or (before.isascii() and before.isalnum())
     )
 
@@ -151,7 +184,7 @@ def read_period(folded: str) -> When | None:
     text = folded.strip(" ,.")
     if _key.fullmatch(text):
         return When(0, len(folded), text)
-    whole = re.sub(r"^(?:为期|共计|共)", "", text)
+    whole = re.sub(r"^(?:[为為]期|共[计計]?)|(?<=[年月日天周週])[期内內]$", "", text)
     match = _period.fullmatch(whole)
     found = _read_period(match) if match else next(find_periods(whole), None)
     if found and len(whole) == found.end - found.start:
