@@ -5,8 +5,8 @@ lacks the right that the path needs, is refused before the body is read; a body 
 as it exceeds its limit, whatever its header announced, or when no piece of it comes within the
 deadline of a request, as from a client whose machine has gone; a client that leaves before its body
 is whole is no error of the service; an unexpected exception becomes a plain error with that id, and
-is logged with its stack. A browser's question whether a page may ask (CORS) is answered before
-this, without an id.
+is logged with its stack; HEAD is answered by the head of what GET answers. A browser's question
+whether a page may ask (CORS) is answered before this, without an id.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RequestMiddleware:
         try:
             self._check_caller(scope, headers)
             exchange.limit_body(self._limit_of(scope), headers.get("content-length"))
-            await self._app(scope, exchange.receive, exchange.send)
+            await self._pass_on(scope, exchange)
             await exchange.finish()
         except Failure as failure:
             await exchange.refuse(failure)
@@ -95,6 +95,17 @@ class RequestMiddleware:
             if exchange.refused is None and not exchange.is_gone:
                 logger.exception("request failed", extra={"request_id": exchange.request_id})
             await exchange.refuse(exchange.refused or failure_of(error))
+
+    async def _pass_on(self, scope: Scope, exchange: _Exchange) -> None:
+        """FastAPI's routes know GET only; the server leaves out the body where HEAD was asked."""
+        if scope["method"] != "HEAD":
+            await self._app(scope, exchange.receive, exchange.send)
+            return
+        asked = {**scope, "method": "GET"}
+        try:
+            await self._app(asked, exchange.receive, exchange.send)
+        finally:
+            scope["route"] = asked.get("route")
 
     def _check_caller(self, scope: Scope, headers: Headers) -> None:
         """Refuse callers without a key that has the right; note whose key it is.
