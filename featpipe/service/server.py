@@ -1,8 +1,9 @@
 """The server: listens, and on SIGTERM or Ctrl-C ends in order.
 
-Readiness is denied first (for ``notice_s``, so that load balancers use other servers); then no
-connection is accepted; then requests in flight are answered (for ``drain_s`` at most); then the
-workers end, and the program exits with 0. A second signal skips all waiting.
+Readiness is denied first (for ``notice_s``, so that load balancers use other servers), and each
+answer from then on ends its connection; then no connection is accepted; then requests in flight
+are answered (for ``drain_s`` at most); then the workers end, and the program exits with 0. A second
+signal skips all waiting.
 
 A connection is closed when its client sends no request for ``quiet_s``, or takes nothing of an
 answer for ``unread_s``.

@@ -150,7 +150,7 @@ def ask(settings: ServiceSettings, path: str, headers: dict[str, str]) -> httpx.
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    guarded = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False))
+    guarded = RequestMiddleware(app, settings, ServiceMetrics(), Tracer(is_on=False), bool)
 
     async def call() -> httpx.Response:
         transport = httpx.ASGITransport(app=guarded)
